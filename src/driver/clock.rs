@@ -1,0 +1,26 @@
+//! The only clock read: `CLOCK_BOOTTIME`, which goes on while the machine sleeps (R8), and the wall clock for display.
+
+use nix::time::{ClockId, clock_gettime};
+
+use crate::logic::time::Time;
+
+/// The present, on `CLOCK_BOOTTIME`.
+#[must_use]
+pub fn now() -> Time {
+    Time::from_nanos(nanos_of(ClockId::CLOCK_BOOTTIME))
+}
+
+/// Milliseconds since 1970 by the wall clock. For display only.
+#[must_use]
+pub fn wall_ms() -> u64 {
+    nanos_of(ClockId::CLOCK_REALTIME) / 1_000_000
+}
+
+/// Nanoseconds of a clock that every Linux has had since 2.6.39: reading it can't fail.
+fn nanos_of(clock: ClockId) -> u64 {
+    clock_gettime(clock).map_or(0, |at| {
+        let seconds = u64::try_from(at.tv_sec()).unwrap_or(0);
+        let nanos = u64::try_from(at.tv_nsec()).unwrap_or(0);
+        seconds * 1_000_000_000 + nanos
+    })
+}

@@ -1,0 +1,45 @@
+//! Runs a command on exactly one machine of many, with nothing but Kafka.
+//!
+//! `logic/` decides and never looks; `driver/` looks and does and never decides; `run.rs` is the only file that
+//! knows both. Every file of `logic/` has its hands in a twin of `driver/`.
+//!
+//! What is promised, and under which assumptions, is said in the README; the rules are cited as they are numbered in
+//! the protocol: the law is L1 to L4, the rules of a candidate are R0 to R8.
+
+pub mod cli;
+pub mod config;
+pub mod exit;
+pub mod run;
+
+/// Decides and never looks: no clock, no I/O, no thread.
+pub mod logic {
+    pub mod candidate;
+    pub mod flaw;
+    pub mod journal;
+    pub mod precedence;
+    pub mod record;
+    pub mod supervisor;
+    pub mod time;
+}
+
+/// Looks and does, and never decides.
+pub mod driver {
+    pub mod broker;
+    pub mod clock;
+    pub mod embedded;
+    pub mod group;
+    pub mod guard;
+    pub mod journal;
+    pub mod log;
+    pub mod process;
+    pub mod signals;
+}
+
+/// One file a subcommand.
+pub mod command {
+    pub mod broker;
+    pub mod completions;
+    pub mod man;
+    pub mod release;
+    pub mod watch;
+}
