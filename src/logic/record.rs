@@ -367,7 +367,8 @@ mod tests {
 
     #[test]
     fn what_is_odd_beside_the_law_is_unknown() {
-        let line = br#"{"v":1,"kind":"beat","term":3,"seen":4,"lease_ms":300,"state":"flying","pid":-4,"name":9,"x":{}}"#;
+        let line =
+            br#"{"v":1,"kind":"beat","term":3,"seen":4,"lease_ms":300,"state":"flying","pid":-4,"name":9,"x":{}}"#;
         let read = Record::parse(line).unwrap();
         assert_eq!((read.member, read.name, read.seq), (None, None, None));
         assert_eq!(
