@@ -16,10 +16,13 @@ pub mod logic {
     pub mod candidate;
     pub mod flaw;
     pub mod journal;
+    pub mod listener;
     pub mod precedence;
+    pub mod random;
     pub mod record;
     pub mod supervisor;
     pub mod time;
+    pub mod topic;
 }
 
 /// Looks and does, and never decides.

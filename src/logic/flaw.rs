@@ -55,6 +55,7 @@ std::thread_local! {
 
 /// Whether the test that runs breaks the rule.
 #[cfg(test)]
+#[must_use]
 pub fn broken(flaw: Flaw) -> bool {
     BROKEN.get() == Some(flaw)
 }
