@@ -159,8 +159,18 @@ impl Machine {
         }
     }
 
-    /// The guard has died and has been waited for.
+    /// The broker has died: its successor is found under another address, and holds nothing of what was read.
+    pub(crate) fn lose_broker(&mut self) {
+        self.reader.answer = None;
+        self.late_answer = None;
+        self.reader.next = self.reader.next.map(|_| -1);
+    }
+
+    /// The guard has died and has been waited for; all that it said is heard first.
     pub(crate) fn guard_died(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        while let Some(word) = self.words.pop_front() {
+            self.supervisor.handle(now, word);
+        }
         self.guard.life = Life::Dead;
         if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
             self.guard.job = None;

@@ -231,6 +231,11 @@ impl World {
         self.take(step);
     }
 
+    /// How often the log's head may still be cut.
+    pub(crate) fn cuts_left(&self) -> u8 {
+        self.faults.cuts
+    }
+
     pub(crate) fn leads(&self, who: Who) -> bool {
         self.machine(who).is_some_and(|machine| machine.candidate.leads().is_some())
     }
@@ -489,6 +494,9 @@ impl World {
                 self.remade = !is_flawed(WorldFlaw::NewLogTrusted);
                 self.flying.clear();
                 self.log = Known::new(Log::with_others(0, self.now));
+                for who in 0..self.machines.len() {
+                    self.at(who, |machine, _, _| machine.lose_broker());
+                }
             }
             Step::Resign(who) => {
                 let term = self.machine(who).and_then(|machine| machine.candidate.leads());
