@@ -14,7 +14,7 @@ use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::Life;
 use crate::kafka::{Log, Sealed, Slot};
 use crate::machine::{Deeds, Machine, Reading};
-use crate::record::{Body, MemberId, Offset, Record, What, Why};
+use crate::record::{Body, Offset, Record, What, Why};
 use crate::setup::{Faults, NAMES, Setup, Who};
 use crate::time::Time;
 
@@ -36,6 +36,8 @@ pub(crate) struct World {
     end: Time,
     /// The highest term under which a job was started.
     highest_started: Offset,
+    /// How many candidates have begun.
+    births: usize,
     breach: Option<Breach>,
     /// One line for each thing that happened, when somebody wants to read it.
     pub(crate) story: Option<Vec<String>>,
@@ -169,6 +171,7 @@ impl World {
             remade: false,
             end: Time::from_nanos(u64::MAX),
             highest_started: -1,
+            births: 0,
             breach: None,
             story: told.then(Vec::new),
             setup: Rc::clone(&setup),
@@ -178,6 +181,21 @@ impl World {
         world.faults = setup.faults;
         world.end = world.now + setup.limit;
         world
+    }
+
+    /// How long it is until something is due.
+    pub(crate) fn idle(&self) -> Option<Duration> {
+        self.next_time().map(|next| next.since(self.now))
+    }
+
+    /// Time passes, and nothing is due yet.
+    pub(crate) fn wait(&mut self, span: Duration) {
+        self.now = self.now + span;
+    }
+
+    /// What goes wrong begins to go wrong again.
+    pub(crate) fn renew(&mut self) {
+        self.faults = self.setup.faults;
     }
 
     pub(crate) fn breach(&self) -> Option<Breach> {
@@ -248,7 +266,12 @@ impl World {
         self.enabled_in_flight(steps);
         for who in 0..self.machines.len() {
             match self.machine(who) {
-                Some(machine) => self.enabled_at(who, machine, steps),
+                Some(machine) => {
+                    self.enabled_at(who, machine, steps);
+                    if self.setup.reborn && machine.is_gone() {
+                        steps.push(Step::Begin(who));
+                    }
+                }
                 None if self.faults.begins > 0 => steps.push(Step::Begin(who)),
                 None => {}
             }
@@ -325,8 +348,7 @@ impl World {
             steps.push(Step::Resume(who));
         }
         self.enabled_at_guard(who, machine, steps);
-        let is_gone = machine.life == Life::Dead && guard.life == Life::Dead;
-        if self.faults.deaths > 0 && !is_gone {
+        if self.faults.deaths > 0 && !machine.is_gone() {
             steps.push(Step::Die(who));
         }
     }
@@ -342,7 +364,8 @@ impl World {
                     steps.push(Step::GuardActs(who));
                 }
                 // What the supervisor does by hand it does when it is awake.
-                if !guard.orders.is_empty() && (machine.life == Life::Awake || !is_flawed(WorldFlaw::SupervisorSpawns)) {
+                if !guard.orders.is_empty() && (machine.life == Life::Awake || !is_flawed(WorldFlaw::SupervisorSpawns))
+                {
                     steps.push(Step::GuardReads(who));
                 }
                 if self.faults.guard_pauses > 0 && supervisor_works {
@@ -430,7 +453,8 @@ impl World {
             }
             Step::Begin(who) => {
                 let mut deeds = Deeds::default();
-                let machine = Machine::begin(self.now, who, &self.setup, &mut deeds);
+                self.births += 1;
+                let machine = Machine::begin(self.now, (who, self.births), &self.setup, &mut deeds);
                 self.machines[who] = Some(Known::new(machine));
                 self.done(who, deeds);
             }
@@ -544,8 +568,8 @@ impl World {
                 why: Some(Why::SupervisorDied.as_str().into()),
                 exit: None,
             };
-            let member = Some(MemberId::from(NAMES[who]));
-            let record = Record { member, name: None, seq: Some(right.next_seq), body };
+            let member = self.machine(who).map(|machine| machine.member.clone());
+            let record = Record { member, name: Some(NAMES[who].into()), seq: Some(right.next_seq), body };
             self.say(format!("           {}'s guard sends {}", NAMES[who], Sealed::new(record.clone())));
             self.flying.push(Flight { from: None, record: Sealed::new(record), delayed: false });
         }
@@ -575,8 +599,7 @@ impl World {
         if !matches!(record.body, Body::Release { .. }) && !broken(Flaw::AcknowledgedClaimTaken) {
             return;
         }
-        let event =
-            if delivered { candidate::Event::Delivered { seq } } else { candidate::Event::Undelivered { seq } };
+        let event = if delivered { candidate::Event::Delivered { seq } } else { candidate::Event::Undelivered { seq } };
         if self.machine(who).is_some_and(|machine| machine.life != Life::Dead) {
             self.at(who, |machine, _, _| machine.receipts.push_back(event));
         }
@@ -614,7 +637,8 @@ impl World {
                 self.say(format!("           {}: {line}", NAMES[who]));
             }
         }
-        for record in deeds.sent {
+        let reaches_broker = self.machine(who).is_some_and(|machine| !machine.cut_off);
+        for record in deeds.sent.into_iter().filter(|_| reaches_broker) {
             let record = Sealed::new(record);
             if self.story.is_some() {
                 self.say(format!("           {}: sends {record}", NAMES[who]));
@@ -663,13 +687,17 @@ impl World {
             }
             Step::Append(index) => format!("[{end}] {}", flight(index)),
             Step::AppendLate(index) => format!("[{end}] late: {}", flight(index)),
-            Step::Ask(who) => format!("{} asks where the log ends; the answer {:?} is under way", NAMES[who], self.bounds()),
+            Step::Ask(who) => {
+                format!("{} asks where the log ends; the answer {:?} is under way", NAMES[who], self.bounds())
+            }
             Step::Begin(who) => format!("{} begins", NAMES[who]),
             Step::Capture(who) => format!("the answer {:?} to {} is under way", self.bounds(), NAMES[who]),
             Step::ChildEnds(who) => format!("what {}'s job left ends", NAMES[who]),
             Step::Compact(offset) => format!("[{offset}] is deleted"),
             Step::Crash(who) => format!("{}'s supervisor is SIGKILLed", NAMES[who]),
-            Step::Cut => format!("the log's head is cut: {:?}", self.log.part.start_after_cut(self.now, self.cuts_young())),
+            Step::Cut => {
+                format!("the log's head is cut: {:?}", self.log.part.start_after_cut(self.now, self.cuts_young()))
+            }
             Step::Delay(index) => format!("delayed: {}", flight(index)),
             Step::Die(who) => format!("{}'s machine dies", NAMES[who]),
             Step::Double(index) => format!("[{end}] and not for the last time: {}", flight(index)),
@@ -691,7 +719,9 @@ impl World {
             Step::Read(who) | Step::ReadLate(who) => {
                 let reading = self.machine(who).and_then(|machine| machine.to_read(&self.log.part));
                 match reading {
-                    Some(Reading::Record(offset, Slot::Record(record))) => format!("{} reads [{offset}] {record}", NAMES[who]),
+                    Some(Reading::Record(offset, Slot::Record(record))) => {
+                        format!("{} reads [{offset}] {record}", NAMES[who])
+                    }
                     Some(Reading::Record(offset, _)) => format!("{} reads [{offset}]", NAMES[who]),
                     Some(Reading::End(next)) => format!("{} reads to the end, {next}", NAMES[who]),
                     Some(Reading::OutOfRange) => format!("{} finds its place cut away", NAMES[who]),

@@ -3,73 +3,10 @@
 
 use std::time::Duration;
 
-use crate::flaw::Flaw;
-use crate::flaws::{Broken, WorldFlaw};
 use crate::setup::{A, B, C, CandidateSetup, Faults, Setup};
 use crate::world::Step;
 
 const NONE: Faults = Faults::none();
-
-/// A world, and the wrong rules that it catches.
-pub(crate) struct Case {
-    pub(crate) setup: fn() -> Setup,
-    pub(crate) caught: &'static [Broken],
-}
-
-pub(crate) const CASES: &[Case] = &[
-    Case { setup: a_start_beside_a_leader, caught: &[logic(Flaw::SilenceFromBeforeListening)] },
-    Case { setup: two_starts_at_once, caught: &[logic(Flaw::EveryClaimEffective), logic(Flaw::AcknowledgedClaimTaken)] },
-    Case { setup: a_leader_with_a_longer_lease, caught: &[logic(Flaw::OwnLeaseOfSilence)] },
-    Case {
-        setup: a_beat_that_is_lost,
-        caught: &[logic(Flaw::LeaseFromReceipt), logic(Flaw::EchoByKind)],
-    },
-    Case { setup: a_claim_that_comes_back_late, caught: &[logic(Flaw::LateClaimTaken)] },
-    Case { setup: a_reader_that_lags, caught: &[logic(Flaw::ClaimAheadOfReading), logic(Flaw::BeatsDoNotVoid)] },
-    Case {
-        setup: a_head_cut_by_size,
-        caught: &[logic(Flaw::EmptinessUnderSizeRetention), logic(Flaw::UndecidedHurries)],
-    },
-    Case { setup: a_late_beat_in_an_undecided_view, caught: &[logic(Flaw::UndecidedForgetsLeases)] },
-    Case { setup: a_start_in_the_middle, caught: &[logic(Flaw::StartDecided)] },
-    Case { setup: a_late_beat_at_the_end, caught: &[logic(Flaw::SeenIgnored)] },
-    Case { setup: a_claim_that_cannot_be_judged, caught: &[logic(Flaw::UnjudgedIsVoid)] },
-    Case {
-        setup: a_deleted_claim,
-        caught: &[logic(Flaw::GapIgnored), logic(Flaw::AnswersHoldForEver), logic(Flaw::AnswersDatedByArrival)],
-    },
-    Case { setup: a_deleted_claim_and_a_late_beat, caught: &[logic(Flaw::WindowKept)] },
-    Case { setup: a_leader_that_was_superseded, caught: &[logic(Flaw::ReleaseOfAnEndedTerm)] },
-    Case {
-        setup: a_job_with_a_daemon,
-        caught: &[
-            logic(Flaw::MainEndTakenForAll),
-            world(WorldFlaw::GuardReleasesFirst),
-            world(WorldFlaw::ReleaseAtGuardsEnd),
-        ],
-    },
-    Case { setup: a_stop_behind_the_spawn, caught: &[logic(Flaw::StopBehindSpawnTakenForDone)] },
-    Case {
-        setup: sleepers,
-        caught: &[
-            world(WorldFlaw::BothAsleep),
-            world(WorldFlaw::GuardUnwatched),
-        ],
-    },
-    Case { setup: a_start_that_is_held_up, caught: &[world(WorldFlaw::SupervisorSpawns)] },
-    Case { setup: a_guard_that_is_late, caught: &[world(WorldFlaw::FenceTakenForDone)] },
-    Case { setup: a_release_for_a_superseded_leader, caught: &[world(WorldFlaw::GuardSeesTooMuch)] },
-    Case { setup: a_broker_that_dies, caught: &[world(WorldFlaw::NewLogTrusted)] },
-    Case { setup: a_young_record_deleted, caught: &[world(WorldFlaw::YoungRecordsDeleted)] },
-];
-
-const fn logic(flaw: Flaw) -> Broken {
-    Broken::Logic(flaw)
-}
-
-const fn world(flaw: WorldFlaw) -> Broken {
-    Broken::World(flaw)
-}
 
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -79,7 +16,7 @@ const LONG: CandidateSetup = CandidateSetup::lease(60_000);
 const SHORT: CandidateSetup = CandidateSetup::lease(300);
 
 /// R2: what is read at a start was received when listening began.
-fn a_start_beside_a_leader() -> Setup {
+pub(crate) fn a_start_beside_a_leader() -> Setup {
     Setup {
         before: |world| {
             world.begin(A);
@@ -93,7 +30,7 @@ fn a_start_beside_a_leader() -> Setup {
 }
 
 /// L1: of two claims that know nothing of each other the first wins.
-fn two_starts_at_once() -> Setup {
+pub(crate) fn two_starts_at_once() -> Setup {
     Setup {
         faults: Faults { begins: 2, doubles: 1, delays: 1, ..NONE },
         limit: millis(90),
@@ -102,7 +39,7 @@ fn two_starts_at_once() -> Setup {
 }
 
 /// R2: the holder's lease is waited for, not one's own.
-fn a_leader_with_a_longer_lease() -> Setup {
+pub(crate) fn a_leader_with_a_longer_lease() -> Setup {
     Setup {
         candidates: vec![CandidateSetup::lease(1_200), SHORT],
         before: |world| {
@@ -116,7 +53,7 @@ fn a_leader_with_a_longer_lease() -> Setup {
 }
 
 /// R3: the lease runs from the sending of the very record that came back.
-fn a_beat_that_is_lost() -> Setup {
+pub(crate) fn a_beat_that_is_lost() -> Setup {
     Setup {
         before: |world| {
             world.begin(A);
@@ -131,7 +68,7 @@ fn a_beat_that_is_lost() -> Setup {
 }
 
 /// R3, R5: a claim that comes back a lease after its sending is not taken up.
-fn a_claim_that_comes_back_late() -> Setup {
+pub(crate) fn a_claim_that_comes_back_late() -> Setup {
     Setup {
         before: |world| world.begin(B),
         candidates: vec![SHORT, SHORT.after(50)],
@@ -143,7 +80,7 @@ fn a_claim_that_comes_back_late() -> Setup {
 }
 
 /// R2: a claim says what its writer has judged; L1: and whatever slipped in voids it.
-fn a_reader_that_lags() -> Setup {
+pub(crate) fn a_reader_that_lags() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT.after(50)],
         before: |world| {
@@ -158,7 +95,7 @@ fn a_reader_that_lags() -> Setup {
 }
 
 /// R0, L4: where a leader's records may be cut, an empty log is no vacancy.
-fn a_head_cut_by_size() -> Setup {
+pub(crate) fn a_head_cut_by_size() -> Setup {
     Setup {
         candidates: vec![LONG, LONG],
         size_retention: true,
@@ -178,27 +115,31 @@ fn a_head_cut_by_size() -> Setup {
 }
 
 /// R2: in an undecided view the longest lease that was heard is waited for, too.
-fn a_late_beat_in_an_undecided_view() -> Setup {
+pub(crate) fn a_late_beat_in_an_undecided_view() -> Setup {
     Setup {
-        candidates: vec![LONG, LONG],
+        candidates: vec![LONG, LONG, SHORT],
         size_retention: true,
         before: |world| {
+            world.suffer(Step::Begin(C));
+            world.suffer(Step::Answer(C));
+            world.suffer(Step::Delay(0));
+            world.suffer(Step::Die(C));
             world.begin(A);
-            // Until a's next beat, a reads nothing: what it says then reaches back behind what b knows.
             world.pass(21_000);
-            world.suffer(Step::Other);
-            world.suffer(Step::Lag(A));
+            // c's claim came too late; b can't know, and a has not read it when it beats next.
             world.suffer(Step::Cut);
+            world.suffer(Step::Lag(A));
+            world.suffer(Step::AppendLate(0));
             world.begin(B);
         },
-        faults: Faults { delays: 1, losses: 2, ..NONE },
+        faults: Faults { losses: 2, ..NONE },
         limit: Duration::from_secs(63),
         ..Setup::named("a late beat in an undecided view")
     }
 }
 
 /// L4: a reading that begins in the middle knows nothing yet.
-fn a_start_in_the_middle() -> Setup {
+pub(crate) fn a_start_in_the_middle() -> Setup {
     Setup {
         span: 1,
         before: |world| {
@@ -212,7 +153,7 @@ fn a_start_in_the_middle() -> Setup {
 }
 
 /// L4: a beat says that its term was current when it was written, not when it arrived.
-fn a_late_beat_at_the_end() -> Setup {
+pub(crate) fn a_late_beat_at_the_end() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG],
         span: 1,
@@ -234,10 +175,10 @@ fn a_late_beat_at_the_end() -> Setup {
 }
 
 /// L4: a claim that reaches back behind the window may be effective all the same.
-fn a_claim_that_cannot_be_judged() -> Setup {
+pub(crate) fn a_claim_that_cannot_be_judged() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG],
-        span: 2,
+        span: 3,
         before: |world| {
             world.begin(A);
             world.begin(C);
@@ -251,6 +192,7 @@ fn a_claim_that_cannot_be_judged() -> Setup {
             world.suffer(Step::Delay(0));
             world.suffer(Step::Die(A));
             world.pass(250);
+            world.suffer(Step::AppendLate(0));
             world.suffer(Step::ReadLate(C));
             world.suffer(Step::ReadLate(C));
             world.settle();
@@ -263,7 +205,7 @@ fn a_claim_that_cannot_be_judged() -> Setup {
 
 /// L4: what is missing and may have been deleted takes the decision with it. b has a question answered early, and reads
 /// late; by then c leads, and its claim is deleted.
-fn a_deleted_claim() -> Setup {
+pub(crate) fn a_deleted_claim() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT.after(50), LONG],
         before: |world| {
@@ -287,7 +229,7 @@ fn a_deleted_claim() -> Setup {
 }
 
 /// L4: behind a missing offset only what was written with knowledge of it decides.
-fn a_deleted_claim_and_a_late_beat() -> Setup {
+pub(crate) fn a_deleted_claim_and_a_late_beat() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG],
         before: |world| {
@@ -300,6 +242,11 @@ fn a_deleted_claim_and_a_late_beat() -> Setup {
             world.suffer(Step::Fire(A));
             world.suffer(Step::Delay(0));
             world.suffer(Step::Die(A));
+            world.pass(212);
+            world.suffer(Step::Tick);
+            world.suffer(Step::Fire(C));
+            world.suffer(Step::Append(1));
+            world.suffer(Step::AppendLate(0));
             world.pass(124_000);
         },
         faults: Faults { compactions: 1, ..NONE },
@@ -313,8 +260,9 @@ fn a_deleted_claim_and_a_late_beat() -> Setup {
 }
 
 /// R6: whoever has read that its term is over writes nothing more about it.
-fn a_leader_that_was_superseded() -> Setup {
+pub(crate) fn a_leader_that_was_superseded() -> Setup {
     Setup {
+        slow_pipe: true,
         candidates: vec![SHORT, SHORT, LONG],
         span: 1,
         before: |world| {
@@ -329,8 +277,8 @@ fn a_leader_that_was_superseded() -> Setup {
     }
 }
 
-/// R6: a daemon that the job left is running work, whoever dies.
-fn a_job_with_a_daemon() -> Setup {
+/// R6: a daemon that the job left is running work.
+pub(crate) fn a_daemon_that_is_left() -> Setup {
     Setup {
         jobs_have_children: true,
         slow_pipe: true,
@@ -338,15 +286,30 @@ fn a_job_with_a_daemon() -> Setup {
             world.begin(A);
             world.begin(B);
         },
-        faults: Faults { crashes: 1, exits: 1, guard_deaths: 1, ..NONE },
-        may: |_, step| !matches!(step, Step::Crash(B) | Step::KillGuard(B)),
-        limit: millis(320),
-        ..Setup::named("a job with a daemon")
+        faults: Faults { exits: 1, stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::MainEnds(B) | Step::Stop(B)),
+        limit: millis(60),
+        ..Setup::named("a daemon that is left")
+    }
+}
+
+/// R6: whoever dies, nothing is released before what the job started is gone.
+pub(crate) fn deaths() -> Setup {
+    Setup {
+        jobs_have_children: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { crashes: 1, deaths: 1, guard_deaths: 1, losses: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Crash(B) | Step::Die(B) | Step::KillGuard(B)),
+        limit: millis(330),
+        ..Setup::named("deaths")
     }
 }
 
 /// R6: nothing is released before the guard has said that nothing runs.
-fn a_stop_behind_the_spawn() -> Setup {
+pub(crate) fn a_stop_behind_the_spawn() -> Setup {
     Setup {
         slow_pipe: true,
         before: |world| world.begin(B),
@@ -359,7 +322,7 @@ fn a_stop_behind_the_spawn() -> Setup {
 }
 
 /// Assumption 3: guard and supervisor may each sleep, die or hang, and the other makes good for it.
-fn sleepers() -> Setup {
+pub(crate) fn sleepers() -> Setup {
     Setup {
         jobs_have_children: true,
         before: |world| {
@@ -374,7 +337,7 @@ fn sleepers() -> Setup {
 }
 
 /// R4: who checks the lease and who starts the job is one and the same.
-fn a_start_that_is_held_up() -> Setup {
+pub(crate) fn a_start_that_is_held_up() -> Setup {
     Setup {
         before: |world| world.begin(B),
         candidates: vec![SHORT, SHORT.after(50)],
@@ -386,7 +349,7 @@ fn a_start_that_is_held_up() -> Setup {
 }
 
 /// R6: the candidate's own clock says when its lease is over, and not that its job is.
-fn a_guard_that_is_late() -> Setup {
+pub(crate) fn a_guard_that_is_late() -> Setup {
     Setup {
         slow_pipe: true,
         guard_late: millis(19),
@@ -402,7 +365,7 @@ fn a_guard_that_is_late() -> Setup {
 }
 
 /// R6: what the guard would release with is what the supervisor knew when the term was current.
-fn a_release_for_a_superseded_leader() -> Setup {
+pub(crate) fn a_release_for_a_superseded_leader() -> Setup {
     Setup {
         candidates: vec![SHORT, SHORT, LONG],
         span: 1,
@@ -419,7 +382,7 @@ fn a_release_for_a_superseded_leader() -> Setup {
 }
 
 /// Vacant: with `--embedded` an empty log is believed only when the broker before it ended in order.
-fn a_broker_that_dies() -> Setup {
+pub(crate) fn a_broker_that_dies() -> Setup {
     Setup {
         candidates: vec![LONG, LONG],
         before: |world| world.begin(A),
@@ -431,7 +394,7 @@ fn a_broker_that_dies() -> Setup {
 }
 
 /// Assumption 4: for two minutes nobody deletes anything.
-fn a_young_record_deleted() -> Setup {
+pub(crate) fn a_young_record_deleted() -> Setup {
     Setup {
         candidates: vec![LONG, SHORT.after(50)],
         before: |world| world.begin(B),
@@ -442,3 +405,75 @@ fn a_young_record_deleted() -> Setup {
     }
 }
 
+/// Two candidates from the start, and a little of everything that Kafka and machines do.
+pub(crate) fn two_candidates() -> Setup {
+    Setup {
+        faults: Faults { begins: 2, crashes: 1, delays: 1, lags: 1, pauses: 1, ..NONE },
+        limit: millis(400),
+        most_states: 40_000_000,
+        ..Setup::named("two candidates")
+    }
+}
+
+/// Three candidates from the start.
+pub(crate) fn three_candidates() -> Setup {
+    Setup {
+        candidates: vec![SHORT; 3],
+        faults: Faults { begins: 3, delays: 1, doubles: 1, ..NONE },
+        limit: millis(120),
+        most_states: 40_000_000,
+        ..Setup::named("three candidates")
+    }
+}
+
+/// A reader that begins in the middle and reads further back, beside two that hand over to each other.
+pub(crate) fn a_reader_in_the_middle() -> Setup {
+    Setup {
+        candidates: vec![SHORT; 3],
+        span: 1,
+        before: |world| {
+            world.begin(A);
+            world.begin(C);
+            world.pass(99);
+        },
+        faults: Faults { begins: 1, delays: 2, lags: 1, others: 1, slow_answers: 1, stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Stop(B | C) | Step::Lag(A)),
+        limit: millis(120),
+        most_states: 40_000_000,
+        ..Setup::named("a reader in the middle")
+    }
+}
+
+/// Guard and supervisor, each stopped or dead while the other is not, with words under way between them.
+pub(crate) fn guard_and_supervisor() -> Setup {
+    Setup {
+        jobs_have_children: true,
+        slow_pipe: true,
+        guard_late: millis(19),
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+            world.pass(90);
+        },
+        faults: Faults { crashes: 1, guard_deaths: 1, guard_pauses: 1, pauses: 1, stops: 1, ..NONE },
+        may: |_, step| {
+            !matches!(step, Step::Crash(B) | Step::KillGuard(B) | Step::Pause(B) | Step::PauseGuard(B) | Step::Stop(B))
+        },
+        limit: millis(330),
+        most_states: 40_000_000,
+        ..Setup::named("guard and supervisor")
+    }
+}
+
+/// Everything at once, for the walks: nobody could search it.
+pub(crate) fn everything(leases: [u64; 3]) -> Setup {
+    Setup {
+        candidates: leases.map(CandidateSetup::lease).to_vec(),
+        span: 4,
+        jobs_have_children: true,
+        guard_late: millis(19),
+        faults: Faults::plenty(),
+        reborn: true,
+        ..Setup::named("everything")
+    }
+}
