@@ -138,7 +138,8 @@ const COMMON: &[(&str, &str)] = &[
     ("enable.metrics.push", "false"),
     // A broker that comes back is found within this; the default of 10 s is longer than most leases.
     ("reconnect.backoff.max.ms", "250"),
-    ("reconnect.backoff.ms", "50"),
+    // Half of it is also how long librdkafka waits at a start before it connects to a second broker.
+    ("reconnect.backoff.ms", "20"),
     ("socket.connection.setup.timeout.ms", "5000"),
     ("socket.keepalive.enable", "true"),
     // A machine that died without a reset is noticed within this, not within a minute.

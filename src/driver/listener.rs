@@ -82,8 +82,7 @@ impl Listener {
                 self.shared.say(Seen::Cut { reading });
             }
             Meaning::Login => {
-                let error = format!("{words}; check sasl.mechanisms, sasl.username and sasl.password");
-                self.shared.say(Seen::Refused { error });
+                self.shared.refuse(format!("{words}; check sasl.mechanisms, sasl.username and sasl.password"));
             }
             Meaning::NoBroker => {
                 self.shared.down(self.consumer.context().trouble().unwrap_or(words));

@@ -21,7 +21,7 @@ use crate::driver::clock;
 use crate::driver::journal::Seen;
 use crate::driver::listener::Listener;
 use crate::driver::meaning::Meaning;
-use crate::driver::topic::{self, Presence, TopicFacts, Trouble};
+use crate::driver::topic::{self, Presence, Trouble};
 use crate::logic::time::Time;
 
 /// Between two questions where the log ends (L4).
@@ -70,6 +70,7 @@ impl Reader {
             stopped: Arc::clone(&stopped),
             next: AtomicI64::new(0),
             contact: Mutex::new(Contact::Unknown),
+            refused: AtomicBool::new(false),
         };
         thread::Builder::new().name("neli-asker".to_owned()).spawn(move || Asker::run(Arc::new(shared), &received))?;
         Ok(Self { orders, stopped })
@@ -115,6 +116,7 @@ pub(super) struct Shared {
     /// The offset after the last one handed over; 0 before reading.
     pub(super) next: AtomicI64,
     contact: Mutex<Contact>,
+    refused: AtomicBool,
 }
 
 impl Shared {
@@ -147,10 +149,16 @@ impl Shared {
         (before != to).then_some(before)
     }
 
+    /// Says so, once.
+    pub(super) fn refuse(&self, error: String) {
+        if !self.refused.swap(true, Ordering::Relaxed) {
+            self.say(Seen::Refused { error });
+        }
+    }
+
     pub(super) fn refuse_topic(&self) {
         let name = &self.source.election.topic;
-        let error = format!("topic \"{name}\": this user may not read it; allow DESCRIBE, READ and WRITE on it");
-        self.say(Seen::Refused { error });
+        self.refuse(format!("topic \"{name}\": this user may not read it; allow DESCRIBE, READ and WRITE on it"));
     }
 
     /// Has the asker ask now.
@@ -176,7 +184,9 @@ impl Shared {
 struct Asker {
     shared: Arc<Shared>,
     consumer: Arc<BaseConsumer<Ears>>,
-    /// Since when the topic is unknown.
+    /// Whether this reading has seen the topic.
+    found: bool,
+    /// Since when the topic is unknown again.
     unknown_since: Option<Time>,
 }
 
@@ -187,55 +197,17 @@ impl Asker {
         let consumer = match BaseConsumer::from_config_and_context(&config, Ears::new(&source.access)) {
             Ok(consumer) => Arc::new(consumer),
             Err(error) => {
-                shared.say(Seen::Refused { error: explain(&error) });
+                shared.refuse(explain(&error));
                 return;
             }
         };
         let listener = Listener { shared: Arc::clone(&shared), consumer: Arc::clone(&consumer) };
         let listening = thread::Builder::new().name("neli-reader".to_owned()).spawn(move || listener.run());
         if let Err(error) = listening {
-            shared.say(Seen::Refused { error: format!("no thread for the reader: {error}") });
+            shared.refuse(format!("no thread for the reader: {error}"));
             return;
         }
-        let mut asker = Self { shared, consumer, unknown_since: None };
-        if asker.find_topic() {
-            asker.ask_on(orders);
-        }
-    }
-
-    /// Waits until the topic is there, making it where that is allowed; false when this reading is over.
-    fn find_topic(&mut self) -> bool {
-        let Source { election, create_topic, .. } = self.shared.source.clone();
-        let mut timeout = FIRST_ANSWER;
-        while !self.shared.over() {
-            match topic::look(self.consumer.client(), &election, timeout) {
-                Ok(Presence::There(layout)) => {
-                    self.shared.up();
-                    self.judge(layout);
-                    return true;
-                }
-                Ok(Presence::Coming) => pause(Duration::from_millis(5)),
-                Ok(Presence::Missing { brokers }) if create_topic => {
-                    let created = topic::create(&self.shared.source.access, &election, brokers, ANSWER);
-                    if !created.map_or_else(|trouble| self.bear(trouble), |()| true) {
-                        return false;
-                    }
-                }
-                Ok(Presence::Missing { .. }) => {
-                    let name = &election.topic;
-                    let error = format!("topic \"{name}\": there is none; create it, or leave out --no-create-topic");
-                    self.shared.say(Seen::Refused { error });
-                    return false;
-                }
-                Err(trouble) => {
-                    if !self.bear(trouble) {
-                        return false;
-                    }
-                }
-            }
-            timeout = ANSWER;
-        }
-        false
+        Self { shared, consumer, found: false, unknown_since: None }.ask_on(orders);
     }
 
     /// Asks where the log ends, now and again, and passes the order to read on.
@@ -254,16 +226,16 @@ impl Asker {
             if self.shared.over() {
                 return;
             }
-            patience = if self.ask() { ASK_INTERVAL } else { RETRY };
+            patience = self.ask();
         }
     }
 
-    /// Asks once where the log begins and ends; false when it should be asked again soon.
-    fn ask(&mut self) -> bool {
+    /// Asks once where the log begins and ends, and says how long to wait before the next time.
+    fn ask(&mut self) -> Duration {
         let Election { topic, partition, .. } = &self.shared.source.election;
         let next = self.shared.next.load(Ordering::Relaxed);
         let asked = clock::now();
-        match self.consumer.fetch_watermarks(topic, *partition, ANSWER) {
+        match self.consumer.fetch_watermarks(topic, *partition, if self.found { ANSWER } else { FIRST_ANSWER }) {
             Ok((start, end)) => {
                 self.unknown_since = None;
                 self.shared.up();
@@ -272,25 +244,29 @@ impl Asker {
                 if end < next {
                     self.shared.say(Seen::Cut { reading });
                 }
-                true
+                if !std::mem::replace(&mut self.found, true) {
+                    self.judge();
+                }
+                ASK_INTERVAL
             }
-            Err(error) => {
-                self.unanswered(asked, error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail));
-                false
-            }
+            Err(error) => self.unanswered(asked, error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)),
         }
     }
 
-    fn unanswered(&mut self, asked: Time, code: RDKafkaErrorCode) {
+    fn unanswered(&mut self, asked: Time, code: RDKafkaErrorCode) -> Duration {
         match code.into() {
             Meaning::Moving => {}
             Meaning::TopicForbidden => self.shared.refuse_topic(),
-            Meaning::UnknownTopic => {
+            Meaning::UnknownTopic if self.found => {
                 let since = *self.unknown_since.get_or_insert(asked);
                 if asked.since(since) >= GONE_AFTER {
                     self.unknown_since = None;
                     self.shared.say(Seen::Cut { reading: self.shared.reading });
                 }
+            }
+            Meaning::UnknownTopic => {
+                self.find_topic();
+                return Duration::ZERO;
             }
             Meaning::Connection
             | Meaning::Cut
@@ -300,49 +276,60 @@ impl Asker {
             | Meaning::Other
             | Meaning::Undecodable => self.shared.down(self.no_answer(code)),
         }
-        if !self.shared.over() {
+        RETRY
+    }
+
+    /// Waits until the topic is there, making it where that is allowed, or this reading is over.
+    fn find_topic(&self) {
+        let Source { access, election, create_topic } = &self.shared.source;
+        while !self.shared.over() {
+            let trouble = match topic::look(self.consumer.client(), election, ANSWER) {
+                Ok(Presence::There(_)) => return,
+                Ok(Presence::Coming) => {
+                    pause(Duration::from_millis(5));
+                    continue;
+                }
+                Ok(Presence::Missing { brokers }) if *create_topic => {
+                    match topic::create(access, election, brokers, ANSWER) {
+                        Ok(()) => continue,
+                        Err(trouble) => trouble,
+                    }
+                }
+                Ok(Presence::Missing { .. }) => Trouble::Refused(format!(
+                    "topic \"{}\": there is none; create it, or leave out --no-create-topic",
+                    election.topic
+                )),
+                Err(trouble) => trouble,
+            };
+            match trouble {
+                Trouble::Refused(error) => self.shared.refuse(error),
+                Trouble::Transient(code) => self.shared.down(self.no_answer(code)),
+            }
             pause(RETRY);
         }
     }
 
-    /// Has what R0 judges asked for, by a client that is gone afterwards.
-    fn judge(&self, layout: topic::Layout) {
+    /// Has what R0 judges asked for, beside the reading.
+    fn judge(&self) {
         if self.shared.source.access.embedded.is_some() {
             return;
         }
         let shared = Arc::clone(&self.shared);
         let asked = thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
             let Source { access, election, .. } = &shared.source;
-            let mut tries = 0;
-            let settings = loop {
-                tries += 1;
-                match topic::settings(access, election, ANSWER) {
-                    Ok(settings) => break Ok(settings),
-                    Err(Trouble::Transient(_)) if tries < 5 => {}
-                    Err(Trouble::Refused(reason)) => break Err(reason),
-                    Err(Trouble::Transient(code)) => break Err(code.to_string()),
+            while !shared.over() {
+                match topic::facts(access, election, ANSWER) {
+                    Ok(facts) => {
+                        shared.say(Seen::Topic(facts));
+                        return;
+                    }
+                    Err(Trouble::Refused(error)) => return shared.refuse(error),
+                    Err(Trouble::Transient(_)) => pause(RETRY),
                 }
-            };
-            shared.say(Seen::Topic(TopicFacts { layout, settings }));
+            }
         });
         if let Err(error) = asked {
-            let settings = Err(format!("no thread to ask in: {error}"));
-            self.shared.say(Seen::Topic(TopicFacts { layout, settings }));
-        }
-    }
-
-    /// Says what the trouble is; false when it is for good.
-    fn bear(&self, trouble: Trouble) -> bool {
-        match trouble {
-            Trouble::Refused(error) => {
-                self.shared.say(Seen::Refused { error });
-                false
-            }
-            Trouble::Transient(code) => {
-                self.shared.down(self.no_answer(code));
-                pause(RETRY);
-                true
-            }
+            self.shared.say(Seen::Warning(format!("no thread to ask for the topic's settings in: {error}")));
         }
     }
 

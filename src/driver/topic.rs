@@ -145,21 +145,28 @@ pub fn create(access: &Access, election: &Election, brokers: usize, timeout: Dur
     Ok(())
 }
 
-/// Reads the topic's settings; waits `timeout` for an answer.
+/// Asks for what R0 judges, with a client of its own that is gone afterwards; waits `timeout` for each of two answers.
+/// That the settings can't be read is a fact too.
 ///
 /// # Errors
 ///
-/// Why they can't be read, and whether asking again may help.
-pub fn settings(access: &Access, election: &Election, timeout: Duration) -> Result<Settings, Trouble> {
+/// No answer, or one that says no.
+pub fn facts(access: &Access, election: &Election, timeout: Duration) -> Result<TopicFacts, Trouble> {
     let admin = admin(access).map_err(|error| trouble(&error, election))?;
+    let presence = look(admin.inner(), election, timeout);
     let options = AdminOptions::new().request_timeout(Some(timeout));
-    let resource = ResourceSpecifier::Topic(&election.topic);
-    let answer = wait(admin.describe_configs([&resource], &options));
+    let answer = wait(admin.describe_configs([&ResourceSpecifier::Topic(&election.topic)], &options));
     let_go(admin);
+    let Presence::There(layout) = presence? else {
+        return Err(Trouble::Transient(RDKafkaErrorCode::UnknownTopicOrPartition));
+    };
     let results = answer.map_err(|error| trouble(&error, election))?;
-    let resource = results.into_iter().next().unwrap_or(Err(RDKafkaErrorCode::Fail));
-    let entries = resource.map_err(|code| trouble(&KafkaError::AdminOp(code), election))?.entries;
-    read(&entries).ok_or_else(|| Trouble::Refused("Kafka leaves out a setting that is needed".to_owned()))
+    let settings = match results.into_iter().next() {
+        Some(Ok(resource)) => read(&resource.entries).ok_or_else(|| "Kafka leaves out a setting".to_owned()),
+        Some(Err(code)) => Err(code.to_string()),
+        None => Err("Kafka says nothing about the topic".to_owned()),
+    };
+    Ok(TopicFacts { layout, settings })
 }
 
 fn read(entries: &[ConfigEntry]) -> Option<Settings> {
