@@ -10,7 +10,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::config::Election;
 use crate::driver::broker::{Access, Ears, explain};
-use crate::driver::meaning::Meaning;
+use crate::driver::meaning::{Meaning, plain};
 
 /// What a look at the topic found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -163,7 +163,7 @@ pub fn facts(access: &Access, election: &Election, timeout: Duration) -> Result<
     let results = answer.map_err(|error| trouble(&error, election))?;
     let settings = match results.into_iter().next() {
         Some(Ok(resource)) => read(&resource.entries).ok_or_else(|| "Kafka leaves out a setting".to_owned()),
-        Some(Err(code)) => Err(code.to_string()),
+        Some(Err(code)) => Err(plain(code)),
         None => Err("Kafka says nothing about the topic".to_owned()),
     };
     Ok(TopicFacts { layout, settings })
@@ -206,7 +206,8 @@ fn not_created(code: RDKafkaErrorCode, election: &Election) -> Trouble {
         ))
     } else if [InvalidConfig, PolicyViolation].contains(&code) {
         Trouble::Refused(format!(
-            "topic \"{name}\": it is missing, and the cluster refuses to create it ({code}); create it by hand"
+            "topic \"{name}\": it is missing, and the cluster refuses to create it ({}); create it by hand",
+            plain(code)
         ))
     } else {
         trouble(&KafkaError::AdminOp(code), election)
