@@ -162,7 +162,10 @@ pub fn facts(access: &Access, election: &Election, timeout: Duration) -> Result<
     };
     let results = answer.map_err(|error| trouble(&error, election))?;
     let settings = match results.into_iter().next() {
-        Some(Ok(resource)) => read(&resource.entries).ok_or_else(|| "Kafka leaves out a setting".to_owned()),
+        // Forbidden, it comes without an error and without an entry.
+        Some(Ok(resource)) => {
+            read(&resource.entries).ok_or_else(|| "not shown to this user; allow DESCRIBE_CONFIGS on it".to_owned())
+        }
         Some(Err(code)) => Err(plain(code)),
         None => Err("Kafka says nothing about the topic".to_owned()),
     };
