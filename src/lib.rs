@@ -33,9 +33,13 @@ pub mod driver {
     pub mod group;
     pub mod guard;
     pub mod journal;
+    mod listener;
     pub mod log;
+    pub mod meaning;
     pub mod process;
+    pub mod reader;
     pub mod signals;
+    pub mod topic;
 }
 
 /// One file a subcommand.
