@@ -20,6 +20,7 @@ pub mod logic {
     pub mod precedence;
     pub mod random;
     pub mod record;
+    pub mod reminder;
     pub mod supervisor;
     pub mod time;
     pub mod topic;
@@ -37,6 +38,7 @@ pub mod driver {
     pub mod log;
     pub mod meaning;
     pub mod process;
+    pub mod random;
     pub mod reader;
     pub mod signals;
     pub mod topic;

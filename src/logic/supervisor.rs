@@ -7,11 +7,23 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::candidate::{self, Departure, JobReport, Loss, Right};
-use super::record::{JobState, Why};
+use super::record::{JobState, Offset, Why};
 use super::time::Time;
 
 /// Two stop signals nearer than this are one: GNU `timeout` sends two.
 const SAME_STOP: Duration = Duration::from_millis(500);
+
+// The numbers of Linux, on every machine that Rust's standard library knows but MIPS and SPARC.
+const SIGINT: i32 = 2;
+const SIGQUIT: i32 = 3;
+const SIGPIPE: i32 = 13;
+const SIGTERM: i32 = 15;
+const SIGCHLD: i32 = 17;
+const SIGCONT: i32 = 18;
+const SIGTSTP: i32 = 20;
+const SIGTTIN: i32 = 21;
+const SIGTTOU: i32 = 22;
+const SIGWINCH: i32 = 28;
 
 /// How the job is stopped.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -144,8 +156,11 @@ pub enum Order {
     Extend(Right),
     /// SIGKILL to the tree now.
     Kill,
-    /// The term is over: nothing of it is to be released for the dead any more than this supervisor does.
-    Over,
+    /// The term is over: nothing of it is started or extended any more (R6).
+    Over {
+        /// The term.
+        term: Offset,
+    },
     /// A signal for the job.
     Signal {
         /// Its number.
@@ -230,6 +245,8 @@ pub enum Note {
 pub struct Supervisor {
     policy: StopPolicy,
     job: Job,
+    /// The term of the job that is alive, or was last.
+    term: Offset,
     watch: Option<Watch>,
     /// The last run's end, in this process.
     last_status: Option<JobStatus>,
@@ -280,6 +297,7 @@ impl Supervisor {
         Self {
             policy,
             job: Job::None,
+            term: -1,
             watch: None,
             last_status: None,
             killed: false,
@@ -336,7 +354,7 @@ impl Supervisor {
                 }
             }
             Event::Led(right) => {
-                self.job = Job::Ordered;
+                (self.job, self.term) = (Job::Ordered, right.term);
                 (self.last_status, self.killed) = (None, false);
                 self.watch = Some(Watch { unanswered: 1, answered_until: right.until });
                 self.order(Order::Spawn { right, attempt: 1 });
@@ -361,6 +379,24 @@ impl Supervisor {
                 self.actions.push_back(Action::Exit(Ending::Stuck));
             }
         }
+    }
+
+    /// Takes in a signal to `neli-run` (interface.md, Signals).
+    pub fn handle_signal(&mut self, now: Time, signal: i32) {
+        let stops = signal == self.policy.signal || matches!(signal, SIGINT | SIGTERM);
+        match signal {
+            SIGCHLD | SIGPIPE | SIGTSTP | SIGTTIN | SIGTTOU => {}
+            _ if stops => self.handle(now, Event::StopSignal { signal }),
+            SIGQUIT if !self.main_is_alive() => self.handle(now, Event::StopSignal { signal }),
+            SIGCONT | SIGQUIT | SIGWINCH => self.handle(now, Event::PassSignal { signal, to_group: true }),
+            _ => self.handle(now, Event::PassSignal { signal, to_group: false }),
+        }
+    }
+
+    /// The term of the job that is alive, or was last.
+    #[must_use]
+    pub const fn term(&self) -> Offset {
+        self.term
     }
 
     /// Whether a process of the job may be alive.
@@ -446,7 +482,7 @@ impl Supervisor {
         }
         self.job = Job::None;
         self.watch = None;
-        self.order(Order::Over);
+        self.order(Order::Over { term: self.term });
         let exit = self.last_status.map(JobStatus::code);
         let leaving = why == Why::Exited || self.stop.is_some();
         self.tell(candidate::Event::NothingLeft { why, exit, leaving });
