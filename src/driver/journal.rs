@@ -18,8 +18,8 @@ use tokio::sync::mpsc::Sender;
 use crate::config::Election;
 use crate::driver::broker::{Access, Ears, explain};
 use crate::driver::meaning::plain;
-use crate::driver::topic::TopicFacts;
 use crate::logic::time::Time;
+use crate::logic::topic::TopicFacts;
 
 /// What was seen of Kafka. Sent by threads that wait while the channel is full, never by the caller's.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use crate::config::Election;
 use crate::driver::broker::{Access, Ears, explain};
 use crate::driver::meaning::{Meaning, plain};
+use crate::logic::topic::{Layout, Settings, TopicFacts};
 
 /// What a look at the topic found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -24,41 +25,6 @@ pub enum Presence {
         /// Brokers of the cluster.
         brokers: usize,
     },
-}
-
-/// Where the election's partition lies.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Layout {
-    /// Replicas of the partition.
-    pub replicas: usize,
-    /// Brokers of the cluster.
-    pub brokers: usize,
-}
-
-/// What R0 judges.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct TopicFacts {
-    /// Where the election's partition lies.
-    pub layout: Layout,
-    /// The topic's configuration; or why it could not be read.
-    pub settings: Result<Settings, String>,
-}
-
-/// The settings of a topic that R0 judges, as Kafka says them: its own, or its broker's defaults.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Settings {
-    /// `cleanup.policy`: `delete`, `compact` or `compact,delete`.
-    pub cleanup_policy: String,
-    /// `retention.ms`; -1 is for ever.
-    pub retention_ms: i64,
-    /// `retention.bytes`; -1 is no limit.
-    pub retention_bytes: i64,
-    /// `message.timestamp.type`: `CreateTime` or `LogAppendTime`.
-    pub timestamp_type: String,
-    /// `unclean.leader.election.enable`.
-    pub unclean_leader_election: bool,
-    /// `min.insync.replicas`.
-    pub min_insync_replicas: u32,
 }
 
 /// A question about the topic that got no answer that helps.
