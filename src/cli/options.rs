@@ -339,12 +339,7 @@ impl Opt {
         let default = self.default_text().map_or_else(String::new, |text| format!(" [default: {text}]"));
         let short = format!("{}{default}", self.help);
         let long = wrapped(&format!("{}{default}", self.meaning()));
-        let arg = Arg::new(self.long)
-            .long(self.long)
-            .help(short)
-            .long_help(long)
-            .help_heading(self.section.heading())
-            .hide_possible_values(true);
+        let arg = Arg::new(self.long).long(self.long).help(short).long_help(long).help_heading(self.section.heading());
         let arg = match self.short {
             Some(short) => arg.short(short),
             None => arg,
@@ -352,7 +347,7 @@ impl Opt {
         match self.takes {
             Takes::Each(name) => value(arg, name).action(ArgAction::Append),
             Takes::Flag => arg.action(ArgAction::SetTrue),
-            Takes::OneOf(name, words) => value(arg, name).value_parser(Words(words)),
+            Takes::OneOf(name, words) => value(arg, name).value_parser(Words(words)).hide_possible_values(true),
             Takes::Value(name) => value(arg, name),
             Takes::Path(name) => value(arg, name).value_hint(ValueHint::FilePath),
         }

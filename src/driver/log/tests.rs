@@ -99,9 +99,9 @@ fn a_full_pipe_stalls_nobody_and_what_it_costs_is_said_where_it_is_missing() {
     drop(logger);
     let text = drain.join().unwrap();
     let messages: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let [.., lost, last] = messages.as_slice() else { panic!("{text}") };
+    let [.., missing, last] = messages.as_slice() else { panic!("{text}") };
     assert_eq!(last["message"], "after");
-    assert_eq!(lost["dropped"].as_u64().unwrap() + messages.len() as u64, 2_002);
+    assert_eq!(missing["dropped"].as_u64().unwrap() + messages.len() as u64, 2_002);
 }
 
 #[test]
