@@ -66,6 +66,11 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
 /// The command line, as clap knows it.
 #[must_use]
 pub fn definition() -> Command {
+    without_command().arg(command())
+}
+
+/// The same without COMMAND.
+pub(crate) fn without_command() -> Command {
     Command::new("neli-run")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Run a command on exactly one machine of many, with nothing but Kafka")
@@ -84,7 +89,6 @@ pub fn definition() -> Command {
         .subcommand_value_name("SUBCOMMAND")
         .subcommand_help_heading("Subcommands")
         .args(OPTIONS.iter().map(Opt::arg))
-        .arg(command())
         .subcommands([watch(), broker(), completions(), man()])
 }
 

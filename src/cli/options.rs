@@ -106,7 +106,7 @@ pub const OPTIONS: &[Opt] = &[
         default: Default::Computed("<host>:<pid>"),
         section: Section::Election,
         help: "What this candidate is called",
-        more: "In the log, in `watch`, and by the other candidates. At most 255 bytes.",
+        more: "In the log, in watch, and by the other candidates. At most 255 bytes.",
     },
     Opt {
         long: "elect",
@@ -114,10 +114,9 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::OneOf("group|log", &["group", "log"]),
         default: Default::Value("group"),
         section: Section::Election,
-        help: "Who claims a vacancy first: the group's choice, or the first in the log",
-        more: "With `group`, the member of the consumer group to which Kafka assigns the partition. It decides \
-               precedence alone: with either, the journal says who leads, and no two jobs run at once. `log` \
-               hands over faster, and no group is joined.",
+        help: "Who claims a vacancy first: the group's choice, or anybody",
+        more: "With group: the member of the consumer group to which Kafka assigns the partition. It decides \
+               precedence alone: with either, the journal says who leads, and no two jobs run at once. With log the first claim wins: handovers are faster, and no group is joined.",
     },
     Opt {
         long: "patience",
@@ -126,7 +125,7 @@ pub const OPTIONS: &[Opt] = &[
         default: Default::Value("500ms"),
         section: Section::Election,
         help: "How long the others leave a vacancy to the group's choice",
-        more: "With `never` nobody but the group's choice ever claims; not with --claim-delay. Not with --elect \
+        more: "With never, nobody but the group's choice ever claims; not with --claim-delay. Not with --elect \
                log.",
     },
     Opt {
@@ -175,7 +174,7 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Value("NAME"),
         default: Default::Computed("<group>.neli"),
         section: Section::Kafka,
-        help: "The topic that keeps the journal; made if missing",
+        help: "The journal's topic; made if missing",
         more: "Several elections may share one. 1 to 249 of a-z A-Z 0-9 . _ - and neither . nor ..",
     },
     Opt {
@@ -233,8 +232,8 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Computed("a quarter of --lease"),
         section: Section::Timing,
-        help: "Stop signal this long before the guard kills, when heartbeats don't come back",
-        more: "0 (none) to half of --lease.",
+        help: "The stop signal comes this long before the kill",
+        more: "When heartbeats don't come back, the guard kills the job just before the lease's end; this long before that, the job is asked to stop. 0 (it is not) to half of --lease.",
     },
     Opt {
         long: "stop-signal",
@@ -271,7 +270,7 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Path("FILE"),
         default: Default::Computed("stderr"),
         section: Section::Log,
-        help: "Append the log to this file, and leave stderr to the job",
+        help: "Append the log here, and leave stderr to the job",
         more: "",
     },
     Opt {

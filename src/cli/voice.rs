@@ -16,7 +16,7 @@ pub(super) fn refusal(error: &clap::Error, arguments: &[OsString]) -> Refusal {
         ErrorKind::InvalidSubcommand => stray(arguments, &text(error, ContextKind::InvalidSubcommand)),
         ErrorKind::InvalidValue => {
             let (option, value) = word.split_once(' ').unwrap_or((&word, "a value"));
-            format!("{option}: needs {}", value.trim_matches(['<', '>']))
+            format!("{option}: needs a value: {}", value.trim_matches(['<', '>']))
         }
         ErrorKind::MissingRequiredArgument => format!("{} is required", word.trim_matches(['<', '>'])),
         ErrorKind::TooManyValues => {
