@@ -10,7 +10,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
 use crate::cli::given::{Environment, Given};
-use crate::cli::options::{ELECTION, OPTIONS, Opt};
+use crate::cli::options::{ELECTION, OPTIONS, Opt, wrapped};
 use crate::exit::Refusal;
 
 pub mod given;
@@ -66,13 +66,18 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
 /// The command line, as clap knows it.
 #[must_use]
 pub fn definition() -> Command {
+    without_command().arg(command())
+}
+
+/// The same without COMMAND.
+pub(crate) fn without_command() -> Command {
     Command::new("neli-run")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Run a command on exactly one machine of many, with nothing but Kafka")
-        .long_about(
+        .long_about(wrapped(
             "Runs COMMAND on at most one machine at a time of all those that run the same line: while this process \
              leads the election. When the job ends by itself, the next candidate leads and runs it.",
-        )
+        ))
         .override_usage(
             "neli-run [OPTIONS] --group <NAME> -- <COMMAND> [ARG]...\n       neli-run <SUBCOMMAND> [OPTIONS]",
         )
@@ -84,13 +89,13 @@ pub fn definition() -> Command {
         .subcommand_value_name("SUBCOMMAND")
         .subcommand_help_heading("Subcommands")
         .args(OPTIONS.iter().map(Opt::arg))
-        .arg(command())
         .subcommands([watch(), broker(), completions(), man()])
 }
 
 const AFTER_HELP: &str = "\
-Durations are written 500ms, 5s, 2m or 1h 30m. Each long option is also an environment variable: --stop-timeout is
-NELI_RUN_STOP_TIMEOUT. The command line wins. \"neli-run man | man -l -\" shows the manual.";
+Durations are written 500ms, 5s or 2m. Each long option is also a variable, as
+NELI_RUN_STOP_TIMEOUT is --stop-timeout; the command line wins. The manual:
+neli-run man | man -l -";
 
 fn command() -> Arg {
     Arg::new("COMMAND")
@@ -116,9 +121,10 @@ fn watch() -> Command {
         .arg(
             Arg::new("from")
                 .long("from")
-                .value_name("OFFSET")
+                .value_name("start|end|OFFSET")
                 .value_parser(Words(&["start", "end"]))
-                .help("Where to begin: start, end or an offset [default: end]"),
+                .hide_possible_values(true)
+                .help("Where to begin [default: end]"),
         )
         .arg(
             Arg::new("until-end")
@@ -137,7 +143,8 @@ fn completions() -> Command {
         Arg::new("SHELL")
             .required(true)
             .value_parser(Words(&["bash", "fish", "zsh"]))
-            .help("The shell: bash, fish or zsh"),
+            .hide_possible_values(true)
+            .help("bash, fish or zsh"),
     )
 }
 

@@ -232,9 +232,7 @@ fn election(given: &Given) -> Result<Election, Refusal> {
     } else {
         let topic = format!("{name}.neli");
         if !is_topic_name(&topic) {
-            return Err(group.refuse(format!(
-                "makes the topic's default name, '{topic}', none that Kafka takes; give one by --topic: {TOPIC_NAME}"
-            )));
+            return Err(group.refuse(format!("the topic '{topic}' would not be {TOPIC_NAME}; give another by --topic")));
         }
         topic
     };

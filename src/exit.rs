@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use nix::errno::Errno;
+
 /// How `neli-run` ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ExitStatus {
@@ -116,6 +118,12 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+/// Why a system call failed, in the words that everybody knows: `no such file or directory`.
+#[must_use]
+pub fn reason(error: &std::io::Error) -> String {
+    error.raw_os_error().map_or_else(|| error.to_string(), |code| Errno::from_raw(code).desc().to_lowercase())
+}
 
 /// The text with every control character spelled out, so that it is one line and moves no terminal's cursor.
 #[must_use]

@@ -96,8 +96,8 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Value("NAME"),
         default: Default::None,
         section: Section::Election,
-        help: "The election (required); also the consumer group's id",
-        more: "Every machine that runs the same line with the same name is a candidate. At most 249 bytes.",
+        help: "The election, and the consumer group's id (required)",
+        more: "Every machine that runs the same line with the same group is a candidate. At most 249 bytes.",
     },
     Opt {
         long: "name",
@@ -105,18 +105,18 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Value("NAME"),
         default: Default::Computed("<host>:<pid>"),
         section: Section::Election,
-        help: "How this candidate is called in logs and by other candidates",
-        more: "At most 255 bytes.",
+        help: "What this candidate is called",
+        more: "In the log, in watch, and by the other candidates. At most 255 bytes.",
     },
     Opt {
         long: "elect",
         short: None,
-        takes: Takes::OneOf("ELECTOR", &["group", "log"]),
+        takes: Takes::OneOf("group|log", &["group", "log"]),
         default: Default::Value("group"),
         section: Section::Election,
-        help: "Who claims a vacancy first: Kafka's choice in the consumer group, or whoever is first in the log",
-        more: "It decides precedence alone: with either, the journal is what says who leads, and no two jobs run at once. \
-               \"log\" hands over faster, and does without the group.",
+        help: "Who claims a vacancy first: the group's choice, or anybody",
+        more: "With group: the member of the consumer group to which Kafka assigns the partition. It decides \
+               precedence alone: with either, the journal says who leads, and no two jobs run at once. With log the first claim wins: handovers are faster, and no group is joined.",
     },
     Opt {
         long: "patience",
@@ -124,8 +124,9 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION|never"),
         default: Default::Value("500ms"),
         section: Section::Election,
-        help: "With --elect group: how long to leave a vacancy to the group's choice",
-        more: "With \"never\" nobody but the group's choice ever claims; refused with --elect log, and with --claim-delay.",
+        help: "How long the others leave a vacancy to the group's choice",
+        more: "With never, nobody but the group's choice ever claims; not with --claim-delay. Not with --elect \
+               log.",
     },
     Opt {
         long: "claim-delay",
@@ -133,7 +134,7 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("0"),
         section: Section::Election,
-        help: "Wait this long before claiming a vacancy: for a machine that should lead only when no other can",
+        help: "Wait before claiming a vacancy: for a machine of last resort",
         more: "",
     },
     Opt {
@@ -143,10 +144,10 @@ pub const OPTIONS: &[Opt] = &[
         default: Default::Computed("for ever"),
         section: Section::Election,
         help: "Exit with 75 when not leading after this long",
-        more: "It counts from the start of the process to the first lead. It never cuts short the silence of a leader \
-               that is not heard: a living leader means 75, a dead one is waited out. With 0: lead if the election is \
-               vacant, else 75. While Kafka gives no answer: 75 after this long (with 0: after 5s). Must be longer \
-               than --claim-delay.",
+        more: "Counted from the start of the process, to the first lead only. A living leader means 75; one \
+               that has died without a word is waited out, however long that takes. With 0: lead a vacant \
+               election, else 75. While Kafka gives no answer: 75 after this long (with 0: after 5s). Must be \
+               more than --claim-delay.",
     },
     Opt {
         long: "brokers",
@@ -163,9 +164,9 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Flag,
         default: Default::None,
         section: Section::Kafka,
-        help: "A trial on this machine alone, without Kafka: a small broker on loopback, started when needed",
-        more: "The first candidate starts it, the others find it, and it ends after the last. Nothing outlives it, and \
-               no other machine can see it.",
+        help: "A trial without Kafka, on this machine alone",
+        more: "The first candidate starts a small broker on loopback, the others find it, and it ends after the \
+               last. Its journal is kept in memory, and no other machine can see it.",
     },
     Opt {
         long: "topic",
@@ -173,8 +174,8 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Value("NAME"),
         default: Default::Computed("<group>.neli"),
         section: Section::Kafka,
-        help: "The topic that keeps the journal; made if it is missing",
-        more: "Several elections may share one. At most 249 of letters, digits, \".\", \"_\" and \"-\".",
+        help: "The journal's topic; made if missing",
+        more: "Several elections may share one. 1 to 249 of a-z A-Z 0-9 . _ - and neither . nor ..",
     },
     Opt {
         long: "no-create-topic",
@@ -191,10 +192,10 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Each("KEY=VALUE"),
         default: Default::None,
         section: Section::Kafka,
-        help: "A librdkafka property; repeatable, and the last of one key counts",
-        more: "Refused are those that the protocol rests on, and those that another option sets. Every user of the \
-               machine can read a command line: a password belongs into a --properties file. NELI_RUN_PROPERTY holds \
-               one KEY=VALUE a line.",
+        help: "A librdkafka property; repeatable",
+        more: "The last of one key counts. Refused are those that the protocol rests on, and those that another \
+               option sets. Every user of the machine can read a command line: a password belongs into a \
+               --properties file. NELI_RUN_PROPERTY holds one KEY=VALUE a line.",
     },
     Opt {
         long: "properties",
@@ -202,7 +203,7 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Path("FILE"),
         default: Default::None,
         section: Section::Kafka,
-        help: "A file of librdkafka properties, KEY=VALUE a line: the place for passwords",
+        help: "A file of KEY=VALUE lines: the place for passwords",
         more: "Blank lines, and lines that begin with #, are skipped. --property overrides it.",
     },
     Opt {
@@ -211,9 +212,10 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("5s"),
         section: Section::Timing,
-        help: "How long a leader may act after its last sign of life went out",
-        more: "After a machine's death another leads about this much later. From 300ms to 60s, in whole milliseconds. \
-               The guard kills the job a fiftieth of it (at least 20ms) before it ends.",
+        help: "How long a leader may act on its last heartbeat",
+        more: "Counted from the moment before it was sent. After a machine's death another leads about this \
+               much later. 300ms to 60s, in whole milliseconds. The guard kills the job a fiftieth of it, at \
+               least 20ms, before its end.",
     },
     Opt {
         long: "heartbeat-interval",
@@ -221,8 +223,8 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Computed("a fifth of --lease"),
         section: Section::Timing,
-        help: "The time between two signs of life",
-        more: "From 10ms to a third of --lease.",
+        help: "Between two heartbeats",
+        more: "10ms to a third of --lease.",
     },
     Opt {
         long: "fence-warning",
@@ -230,8 +232,8 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Computed("a quarter of --lease"),
         section: Section::Timing,
-        help: "Send the stop signal this long before the job would be killed, when signs of life don't come back",
-        more: "From 0 (never) to half of --lease.",
+        help: "The stop signal comes this long before the kill",
+        more: "When heartbeats don't come back, the guard kills the job just before the lease's end; this long before that, the job is asked to stop. 0 (it is not) to half of --lease.",
     },
     Opt {
         long: "stop-signal",
@@ -239,7 +241,7 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Value("SIGNAL"),
         default: Default::Value("TERM"),
         section: Section::Job,
-        help: "The signal that asks the job to stop, by name or number",
+        help: "What asks the job to stop, by name or number",
         more: "neli-run itself takes this signal as it takes TERM.",
     },
     Opt {
@@ -249,17 +251,17 @@ pub const OPTIONS: &[Opt] = &[
         default: Default::Value("8s"),
         section: Section::Job,
         help: "From the stop signal to SIGKILL",
-        more: "The end of the lease may cut it short. Keep it under what stops neli-run itself: 10s with Docker and \
-               Podman, TimeoutStopSec with systemd, terminationGracePeriodSeconds with Kubernetes. With 0: SIGKILL at \
-               once, and no stop signal before it.",
+        more: "The end of the lease may cut it short. Keep it below what stops neli-run itself: 10s with Docker \
+               and Podman, TimeoutStopSec with systemd, terminationGracePeriodSeconds with Kubernetes. With 0: \
+               SIGKILL at once, with no stop signal before it.",
     },
     Opt {
         long: "log-format",
         short: None,
-        takes: Takes::OneOf("FORMAT", &["text", "json"]),
+        takes: Takes::OneOf("text|json", &["text", "json"]),
         default: Default::Value("text"),
         section: Section::Log,
-        help: "One sentence a line, or one JSON object a line",
+        help: "One sentence a line, or one JSON object",
         more: "",
     },
     Opt {
@@ -268,7 +270,7 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Path("FILE"),
         default: Default::Computed("stderr"),
         section: Section::Log,
-        help: "Append the log to this file, and leave stderr to the job alone",
+        help: "Append the log here, and leave stderr to the job",
         more: "",
     },
     Opt {
@@ -322,17 +324,20 @@ impl Opt {
         }
     }
 
+    /// All its sentences.
+    #[must_use]
+    pub fn meaning(&self) -> String {
+        let more = if self.more.is_empty() { String::new() } else { format!(" {}", self.more) };
+        format!("{}.{more}", self.help)
+    }
+
     /// What the parser knows of it. It takes any value: what a value must be is said by `config.rs`, in one voice for
     /// the command line and the environment.
     #[must_use]
     pub fn arg(&self) -> Arg {
         let default = self.default_text().map_or_else(String::new, |text| format!(" [default: {text}]"));
         let short = format!("{}{default}", self.help);
-        let long = if self.more.is_empty() {
-            format!("{}.{default}", self.help)
-        } else {
-            format!("{}. {}{default}", self.help, self.more)
-        };
+        let long = wrapped(&format!("{}{default}", self.meaning()));
         let arg = Arg::new(self.long).long(self.long).help(short).long_help(long).help_heading(self.section.heading());
         let arg = match self.short {
             Some(short) => arg.short(short),
@@ -341,7 +346,7 @@ impl Opt {
         match self.takes {
             Takes::Each(name) => value(arg, name).action(ArgAction::Append),
             Takes::Flag => arg.action(ArgAction::SetTrue),
-            Takes::OneOf(name, words) => value(arg, name).value_parser(Words(words)),
+            Takes::OneOf(name, words) => value(arg, name).value_parser(Words(words)).hide_possible_values(true),
             Takes::Value(name) => value(arg, name),
             Takes::Path(name) => value(arg, name).value_hint(ValueHint::FilePath),
         }
@@ -352,6 +357,27 @@ impl Opt {
 #[must_use]
 pub fn variable(long: &str) -> String {
     format!("NELI_RUN_{}", long.replace('-', "_").to_uppercase())
+}
+
+/// The text in lines of at most 80 columns: beside clap's indent of ten it fits the terminals that people have.
+#[must_use]
+pub fn wrapped(text: &str) -> String {
+    const WIDTH: usize = 80;
+    let mut lines = String::new();
+    let mut width = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if width > 0 && width + 1 + length > WIDTH {
+            lines.push('\n');
+            width = 0;
+        } else if width > 0 {
+            lines.push(' ');
+            width += 1;
+        }
+        lines.push_str(word);
+        width += length;
+    }
+    lines
 }
 
 fn value(arg: Arg, name: &'static str) -> Arg {

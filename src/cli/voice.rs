@@ -9,31 +9,41 @@ use crate::exit::Refusal;
 
 /// The refusal that says what clap's error says.
 pub(super) fn refusal(error: &clap::Error, arguments: &[OsString]) -> Refusal {
-    let word = invalid_argument(error);
+    let word = text(error, ContextKind::InvalidArg);
     // Every other kind belongs to a feature that the definition does not use; its first line is as good as ours.
     #[expect(clippy::wildcard_enum_match_arm, reason = "clap's enum is not ours, and open")]
     let line = match error.kind() {
-        ErrorKind::ArgumentConflict => subcommand_is_not_first(arguments, &word),
-        ErrorKind::InvalidSubcommand => match text(error, ContextKind::SuggestedSubcommand) {
-            Some(near) => format!("{}: no such subcommand; did you mean {near}?", subcommand(error)),
-            None => stray(arguments, &subcommand(error)),
-        },
-        ErrorKind::InvalidValue => format!("{}: needs a value", option_of(&word)),
-        ErrorKind::MissingRequiredArgument => format!("{word}: is required"),
+        ErrorKind::InvalidSubcommand => stray(arguments, &text(error, ContextKind::InvalidSubcommand)),
+        ErrorKind::InvalidValue => {
+            let (option, value) = word.split_once(' ').unwrap_or((&word, "a value"));
+            format!("{option}: needs a value: {}", value.trim_matches(['<', '>']))
+        }
+        ErrorKind::MissingRequiredArgument => format!("{} is required", word.trim_matches(['<', '>'])),
         ErrorKind::TooManyValues => {
-            let value = text(error, ContextKind::InvalidValue).unwrap_or_default();
+            let value = text(error, ContextKind::InvalidValue);
             format!("{} {}: takes no value", option_of(&word), quoted(value.as_ref()))
         }
         ErrorKind::UnknownArgument if word.starts_with('-') && word != "-" => {
-            match text(error, ContextKind::SuggestedArg) {
-                Some(near) => format!("{word}: no such option; did you mean {}?", option_of(&near)),
-                None => format!("{word}: no such option; neli-run --help lists them"),
-            }
+            unknown_option(arguments, &word, &text(error, ContextKind::SuggestedArg))
         }
-        ErrorKind::UnknownArgument => stray(arguments, &word),
+        ErrorKind::ArgumentConflict | ErrorKind::UnknownArgument => stray(arguments, &word),
         _ => error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(),
     };
     Refusal::new(line)
+}
+
+fn unknown_option(arguments: &[OsString], word: &str, near: &str) -> String {
+    // `--wait -5s` is no option -5.
+    if word.chars().nth(1).is_some_and(|digit| digit.is_ascii_digit())
+        && let Some(at) = arguments.iter().position(|argument| argument.to_string_lossy().starts_with(word))
+        && let [option, value, ..] = arguments.get(at.saturating_sub(1)..).unwrap_or_default()
+    {
+        return format!("{} {}: must not be negative", quoted(option), quoted(value));
+    }
+    if near.is_empty() {
+        return format!("{word}: no such option; neli-run --help lists them");
+    }
+    format!("{word}: no such option; did you mean {}?", option_of(near))
 }
 
 /// A word that is neither an option nor behind `--`.
@@ -47,14 +57,36 @@ fn stray(arguments: &[OsString], word: &str) -> String {
     // Nor must `-X a=b sasl.password=hunter2`.
     let word = word.split_once('=').map_or_else(|| word.to_owned(), |(key, _)| format!("{key}=.."));
     let word = quoted(word.as_ref());
-    if super::definition().get_subcommands().any(|subcommand| subcommand.get_name() == word) {
+    let definition = super::definition();
+    let names: Vec<&str> = definition.get_subcommands().map(clap::Command::get_name).collect();
+    let first = arguments.get(1).and_then(|first| first.to_str()).unwrap_or_default();
+    if names.contains(&first) {
+        return format!("{word}: {first} takes no such argument; neli-run {first} --help lists them");
+    }
+    if names.contains(&word.as_str()) {
         return format!("{word}: a subcommand comes first, as in: neli-run {word} --group ..");
+    }
+    if let Some(near) = names.iter().find(|name| first == word && distance(name, &word) <= 2) {
+        return format!("{word}: no such subcommand; did you mean {near}?");
     }
     format!("{word}: COMMAND comes after --, as in: neli-run --group .. -- {word}")
 }
 
-fn subcommand_is_not_first(arguments: &[OsString], word: &str) -> String {
-    stray(arguments, word)
+/// How many letters must be put in, left out or changed to make one word of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (above, letter) in one.chars().enumerate() {
+        let mut next = vec![above + 1];
+        for (pair, candidate) in row.windows(2).zip(&other) {
+            let left = next.last().copied().unwrap_or_default();
+            let changed = pair.first().copied().unwrap_or_default() + usize::from(letter != *candidate);
+            let above = pair.last().copied().unwrap_or_default();
+            next.push(changed.min(left + 1).min(above + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
 }
 
 /// The option alone, of what clap calls it: `--lease <DURATION>`.
@@ -62,18 +94,10 @@ fn option_of(argument: &str) -> &str {
     argument.split([' ', '=']).next().unwrap_or(argument)
 }
 
-fn invalid_argument(error: &clap::Error) -> String {
-    text(error, ContextKind::InvalidArg).unwrap_or_default()
-}
-
-fn subcommand(error: &clap::Error) -> String {
-    text(error, ContextKind::InvalidSubcommand).unwrap_or_default()
-}
-
-fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
-    let value = error.get(kind)?;
-    if let ContextValue::Strings(texts) = value {
-        return texts.first().cloned();
+fn text(error: &clap::Error, kind: ContextKind) -> String {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.first().cloned().unwrap_or_default(),
+        _ => String::new(),
     }
-    if let ContextValue::String(text) = value { Some(text.clone()) } else { None }
 }

@@ -13,7 +13,7 @@ use rdkafka::types::RDKafkaConfRes;
 
 use crate::cli::given::{Given, Source, Value, quoted};
 use crate::config::Properties;
-use crate::exit::Refusal;
+use crate::exit::{Refusal, reason};
 use crate::logic::candidate::Elector;
 
 /// What the protocol rests on, by every name that librdkafka has for it, and what to do instead.
@@ -107,21 +107,24 @@ pub(super) fn prove_group_timings(properties: &Properties, elector: Elector) -> 
     if elector == Elector::Log {
         return Ok(());
     }
-    let of = |key: &str, default: Duration| {
-        let ms = properties.find(key).and_then(|value| value.parse().ok());
-        ms.map_or(default, Duration::from_millis)
-    };
-    let session = of("session.timeout.ms", SESSION_TIMEOUT);
-    let heartbeat = of("heartbeat.interval.ms", HEARTBEAT_INTERVAL);
-    if heartbeat > session / 3 {
-        return Err(Refusal::new(format!(
-            "--property heartbeat.interval.ms={}: must be at most {}, a third of session.timeout.ms={}",
-            heartbeat.as_millis(),
-            (session / 3).as_millis(),
-            session.as_millis()
-        )));
+    let given = |key: &str| properties.find(key).and_then(|value| value.parse().ok()).map(Duration::from_millis);
+    let (session, heartbeat) = (given("session.timeout.ms"), given("heartbeat.interval.ms"));
+    let longest = session.unwrap_or(SESSION_TIMEOUT) / 3;
+    if heartbeat.unwrap_or(HEARTBEAT_INTERVAL) <= longest {
+        return Ok(());
     }
-    Ok(())
+    Err(Refusal::new(match heartbeat {
+        Some(heartbeat) => format!(
+            "property heartbeat.interval.ms {}: must be at most {}, a third of session.timeout.ms",
+            heartbeat.as_millis(),
+            longest.as_millis()
+        ),
+        None => format!(
+            "property session.timeout.ms {}: must be at least {}, three times heartbeat.interval.ms",
+            session.unwrap_or(SESSION_TIMEOUT).as_millis(),
+            (HEARTBEAT_INTERVAL * 3).as_millis()
+        ),
+    }))
 }
 
 fn from_values(values: &[Value]) -> Result<Vec<Property>, Refusal> {
@@ -145,8 +148,8 @@ fn from_values(values: &[Value]) -> Result<Vec<Property>, Refusal> {
 
 fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, Refusal> {
     let shown = quoted(&file.text);
-    let content = std::fs::read(&file.text)
-        .map_err(|error| file.refuse(format!("can't be read: {}", error.kind().to_string().to_lowercase())))?;
+    let content =
+        std::fs::read(&file.text).map_err(|error| file.refuse(format!("can't be read: {}", reason(&error))))?;
     let content = String::from_utf8(content).map_err(|_| file.refuse("must be UTF-8"))?;
     let mut properties = Vec::new();
     for (index, line) in content.lines().enumerate() {

@@ -21,7 +21,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::cli::given::quoted;
 use crate::config::{Log, LogFormat};
 use crate::driver::clock;
-use crate::exit::Refusal;
+use crate::exit::{Refusal, reason};
 
 mod event;
 
@@ -70,7 +70,8 @@ impl Logger {
         let queue = Arc::new(Queue::default());
         let writer = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("log".to_owned());
-        let refuse = |error| Refusal::new(format!("the log's thread can't be started: {error}"));
+        let refuse =
+            |error: std::io::Error| Refusal::new(format!("the log's thread can't be started: {}", reason(&error)));
         let last_words = form.clone();
         thread.spawn(move || write_lines(&writer, &descriptor, &last_words)).map_err(refuse)?;
         Ok(Self { form, queue })
@@ -220,7 +221,9 @@ fn descriptor(log: &Log) -> Result<OwnedFd, Refusal> {
     // A FIFO that nobody reads must not stall the start, nor a terminal become ours.
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let opened = OpenOptions::new().append(true).create(true).custom_flags(flags.bits()).open(path);
-    let refuse = |error| Refusal::new(format!("--log-file {}: can't be opened: {error}", quoted(path.as_os_str())));
+    let refuse = |error: std::io::Error| {
+        Refusal::new(format!("--log-file {}: can't be opened: {}", quoted(path.as_os_str()), reason(&error)))
+    };
     Ok(opened.map_err(refuse)?.into())
 }
 
