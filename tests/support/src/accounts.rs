@@ -103,8 +103,10 @@ pub(crate) fn jaas() -> String {
 
 /// Tells a broker every account's rights, over a listener where whoever comes is its superuser.
 pub(crate) fn grant(address: &str) {
-    let rights: Vec<_> =
-        Account::ALL.iter().flat_map(|account| account.rights().into_iter().map(|right| (account.name(), right))).collect();
+    let rights: Vec<_> = Account::ALL
+        .iter()
+        .flat_map(|account| account.rights().into_iter().map(|right| (account.name(), right)))
+        .collect();
 
     let mut request = Vec::new();
     put_i16(&mut request, 30); // CreateAcls

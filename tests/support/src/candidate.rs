@@ -309,7 +309,10 @@ impl Told {
     }
 
     fn await_until(&self, bound: Duration, condition: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
-        self.changed.wait_timeout_while(self.state(), bound, |state| !condition(state)).expect("no panic while it was locked").0
+        self.changed
+            .wait_timeout_while(self.state(), bound, |state| !condition(state))
+            .expect("no panic while it was locked")
+            .0
     }
 
     /// Takes lines until there are no more.

@@ -23,7 +23,10 @@ pub struct Distribution {
     pub formatted: PathBuf,
 }
 
-/// Kafka, fetched and prepared on first use; an error is one line that says what to install.
+/// Kafka, fetched and prepared on first use.
+///
+/// # Errors
+/// One line that says what to install, or what failed.
 pub fn kafka() -> Result<&'static Distribution, String> {
     static MADE: OnceLock<Result<Distribution, String>> = OnceLock::new();
     MADE.get_or_init(|| {
@@ -123,18 +126,17 @@ fn format(class_path: &str, into: &Path) -> Result<(), String> {
 /// Runs a tool to its end; a missing one is said as what to install, a failing one as what it said.
 fn run(tool: &mut Command, install: &str) -> Result<(), String> {
     let name = tool.get_program().to_string_lossy().into_owned();
-    let Output { status, stdout, stderr } = tool.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
-        ErrorKind::NotFound => format!("these tests need `{name}`, which is not here; install {install}"),
-        _ => format!("can't run `{name}`: {error}"),
+    let Output { status, stdout, stderr } = tool.stdin(Stdio::null()).output().map_err(|error| {
+        if error.kind() == ErrorKind::NotFound {
+            format!("these tests need `{name}`, which is not here; install {install}")
+        } else {
+            format!("can't run `{name}`: {error}")
+        }
     })?;
     if status.success() {
         return Ok(());
     }
-    Err(format!(
-        "`{name}` failed ({status}): {}{}",
-        String::from_utf8_lossy(&stdout),
-        String::from_utf8_lossy(&stderr)
-    ))
+    Err(format!("`{name}` failed ({status}): {}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr)))
 }
 
 /// Progress, for whoever waits: past libtest's capture, since it is no test's output. Nobody listening is no failure.

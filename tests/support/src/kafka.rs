@@ -14,7 +14,7 @@ use std::{env, fs, iter, thread};
 
 use nix::sys::signal::Signal;
 use rdkafka::ClientConfig;
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::producer::{BaseProducer, Producer};
 use tempfile::TempDir;
@@ -35,7 +35,7 @@ impl Kafka {
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Result<Kafka, String>> = OnceLock::new();
         let shared = SHARED.get_or_init(|| match env::var("KAFKA_BROKERS") {
-            Ok(address) if !address.is_empty() => Ok(Self { address, accounts_address: None }),
+            Ok(address) if !address.is_empty() => Ok(Self::at(&address)),
             _ => {
                 // A static is never dropped: the broker goes when its pipe does, with the process.
                 static BROKER: OnceLock<Broker> = OnceLock::new();
@@ -44,6 +44,12 @@ impl Kafka {
             }
         });
         shared.as_ref().unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// One that we know nothing of but where it is.
+    #[must_use]
+    pub fn at(address: &str) -> Self {
+        Self { address: address.to_owned(), accounts_address: None }
     }
 
     /// `HOST:PORT` as a bootstrap server; whoever comes may do everything.
@@ -69,10 +75,26 @@ impl Kafka {
     /// Makes a topic of one partition with settings of its own.
     pub fn create_topic(&self, name: &str, settings: &[(&str, &str)]) {
         let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
-        let topic = settings.iter().fold(NewTopic::new(name, 1, TopicReplication::Fixed(1)), |topic, (key, value)| topic.set(key, value));
+        let topic = settings
+            .iter()
+            .fold(NewTopic::new(name, 1, TopicReplication::Fixed(1)), |topic, (key, value)| topic.set(key, value));
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let made = runtime.block_on(admin.create_topics([&topic], &AdminOptions::new())).expect("the broker answers");
-        made.into_iter().for_each(|result| drop(result.expect("the topic is made")));
+        for result in made {
+            result.expect("the topic is made");
+        }
+    }
+
+    /// What a topic's configuration says.
+    #[must_use]
+    pub fn topic_setting(&self, name: &str, key: &str) -> String {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let asked = [ResourceSpecifier::Topic(name)];
+        let answer =
+            runtime.block_on(admin.describe_configs(&asked, &AdminOptions::new())).expect("the broker answers");
+        let settings = answer.into_iter().next().expect("one was asked for").expect("the topic is there");
+        settings.get(key).and_then(|entry| entry.value.clone()).expect("a setting that Kafka knows")
     }
 
     /// Whether a topic is there.
@@ -90,7 +112,8 @@ pub struct Broker {
     ports: Ports,
     directory: TempDir,
     running: Option<Running>,
-    _seat: Option<Seat>,
+    /// Given back when it is dropped.
+    seat: Option<Seat>,
 }
 
 /// The shell that minds a broker's Java, and Java.
@@ -129,14 +152,14 @@ impl Broker {
     pub fn own() -> Self {
         let seat = Seat::take();
         let mut broker = Self::start().unwrap_or_else(|why| panic!("{why}"));
-        broker._seat = Some(seat);
+        broker.seat = Some(seat);
         broker
     }
 
     /// A broker that takes requests; the error says what to install.
     fn start() -> Result<Self, String> {
         let distribution = install::kafka()?;
-        let mut broker = Self { ports: Ports::free(), directory: install::scratch(), running: None, _seat: None };
+        let mut broker = Self { ports: Ports::free(), directory: install::scratch(), running: None, seat: None };
         let data = broker.data();
         fs::create_dir(&data).expect("the directory is ours");
         for entry in fs::read_dir(&distribution.formatted).expect("formatted") {
@@ -167,7 +190,9 @@ impl Broker {
         let mut shell = minder.spawn().expect("every Linux has a shell");
 
         let mut pid = String::new();
-        BufReader::new(shell.stdout.as_mut().expect("piped")).read_line(&mut pid).expect("the shell says its child's pid");
+        BufReader::new(shell.stdout.as_mut().expect("piped"))
+            .read_line(&mut pid)
+            .expect("the shell says its child's pid");
         let pid = pid.trim().parse().expect("a pid");
         let Some(java) = Process::find(pid) else { self.give_up() };
         self.running = Some(Running { shell, java });
@@ -238,6 +263,7 @@ impl Drop for Broker {
     fn drop(&mut self) {
         self.stop("");
         self.ports.give_back();
+        drop(self.seat.take());
     }
 }
 
@@ -246,7 +272,8 @@ impl Ports {
     fn free() -> Self {
         let mut taken = taken().lock().expect("no panic while it was locked");
         let mut next = || {
-            let port = iter::repeat_with(candidate_port).find(|port| !taken.contains(port) && TcpListener::bind(("127.0.0.1", *port)).is_ok());
+            let port = iter::repeat_with(candidate_port)
+                .find(|port| !taken.contains(port) && TcpListener::bind(("127.0.0.1", *port)).is_ok());
             let port = port.expect("one of thousands");
             taken.insert(port);
             port
@@ -256,16 +283,17 @@ impl Ports {
 
     fn give_back(self) {
         let mut taken = taken().lock().expect("no panic while it was locked");
-        [self.plain, self.accounts, self.controller].iter().for_each(|port| {
-            taken.remove(port);
-        });
+        for port in [self.plain, self.accounts, self.controller] {
+            taken.remove(&port);
+        }
     }
 
     fn plain_address(self) -> String {
         format!("127.0.0.1:{}", self.plain)
     }
 
-    /// `server.properties`. Limits that users' brokers have by default are left as they are; what costs memory is kept small.
+    /// `server.properties`. Limits that users' brokers have by default are left as they are, but for the broker's own session, for
+    /// which one that was killed must wait before it may come back; what costs memory is kept small.
     fn settings(self, data: &Path) -> String {
         let Self { plain, accounts, controller } = self;
         format!(
@@ -281,6 +309,8 @@ impl Ports {
              listener.name.sasl_plaintext.plain.sasl.jaas.config={jaas}\n\
              authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n\
              super.users=User:ANONYMOUS\n\
+             broker.session.timeout.ms=3000\n\
+             broker.heartbeat.interval.ms=500\n\
              log.dirs={data}\n\
              offsets.topic.num.partitions=4\n\
              offsets.topic.replication.factor=1\n\

@@ -1,10 +1,14 @@
 //! Other processes, as `/proc` shows them.
 
 use std::fs;
+use std::path::Path;
 
 use nix::errno::Errno;
+use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+use crate::wait;
 
 /// A process, told from a later one of the same pid by its start time.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -29,6 +33,17 @@ impl Process {
     pub fn find(pid: i32) -> Option<Self> {
         let stat = Stat::read(pid)?;
         stat.lives().then_some(Self { pid, started: stat.started })
+    }
+
+    /// Every process with this in its environment.
+    #[must_use]
+    pub fn with_variable(name: &str, value: &Path) -> Vec<Self> {
+        let wanted = format!("{name}={}", value.display());
+        let has = |process: &Self| {
+            let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|pair| pair == wanted.as_bytes())
+        };
+        all().filter(has).collect()
     }
 
     /// Whether it still runs; a zombie does not.
@@ -98,8 +113,30 @@ impl Process {
         line.split_whitespace().nth(1)?.parse().ok()
     }
 
+    /// Holds it where it is, as a hang does: nobody but the thread that called this is told, and no SIGCONT helps.
+    /// It ends with what is returned.
+    #[must_use]
+    pub fn hold(self) -> Hold {
+        let pid = Pid::from_raw(self.pid);
+        ptrace::seize(pid, ptrace::Options::empty()).expect("a descendant may be traced");
+        ptrace::interrupt(pid).expect("it is traced");
+        wait::until_true("a process that is held", || self.stat().is_none_or(|stat| matches!(stat.state, 't' | 'T')));
+        Hold(pid)
+    }
+
     fn stat(self) -> Option<Stat> {
         Stat::read(self.pid).filter(|stat| stat.started == self.started)
+    }
+}
+
+/// A process that is held; let go when dropped, in the thread that holds it.
+#[derive(Debug)]
+pub struct Hold(Pid);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // Not there any more, or killed while it was held: nothing to let go.
+        let _ = ptrace::detach(self.0, None);
     }
 }
 

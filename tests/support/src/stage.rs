@@ -37,6 +37,12 @@ impl Stage {
         }
     }
 
+    /// An election on no Kafka that is known here.
+    #[must_use]
+    pub fn unreachable(program: &str) -> Self {
+        Self::new(program, &Kafka::at(""), Elector::Log)
+    }
+
     /// A candidate whose job is a plain witness. Its lease is long enough for a busy machine; where it is the subject,
     /// another is set.
     #[must_use]
@@ -105,7 +111,9 @@ impl Stage {
     /// Ends all of it: each goes when told to, no job is left, and no two ever ran at one time.
     pub fn close(&self, candidates: impl IntoIterator<Item = Running>) {
         let mut candidates: Vec<Running> = candidates.into_iter().collect();
-        candidates.iter().for_each(|candidate| candidate.signal(Signal::SIGTERM));
+        for candidate in &candidates {
+            candidate.signal(Signal::SIGTERM);
+        }
         for candidate in &mut candidates {
             candidate.status();
         }

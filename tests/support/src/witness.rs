@@ -88,11 +88,13 @@ impl Testimony {
         let text = fs::read_to_string(file).unwrap_or_default();
         // The last line may be half written.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        let lines = whole.lines().map(|line| Line::parse(line).unwrap_or_else(|| panic!("no line of a witness: {line:?}")));
+        let lines =
+            whole.lines().map(|line| Line::parse(line).unwrap_or_else(|| panic!("no line of a witness: {line:?}")));
         Self { lines: lines.collect() }
     }
 
     /// The lines of one term.
+    #[must_use]
     pub fn of(&self, epoch: u64) -> impl DoubleEndedIterator<Item = &Line> {
         self.lines.iter().filter(move |line| line.epoch == Some(epoch))
     }
@@ -132,15 +134,20 @@ impl Testimony {
         let lines = self.lines.iter().filter(|line| epoch.is_none() || line.epoch == epoch);
         let pids: BTreeSet<i32> = lines.map(|line| line.pid).collect();
         // A pid that went to somebody else since is no witness.
-        pids.into_iter().filter_map(Process::find).filter(|process| process.name().as_deref() == Some("witness")).collect()
+        pids.into_iter()
+            .filter_map(Process::find)
+            .filter(|process| process.name().as_deref() == Some("witness"))
+            .collect()
     }
 
     /// When the first instruction of each main process ran.
+    #[must_use]
     pub fn starts(&self) -> impl DoubleEndedIterator<Item = &Line> {
         self.lines.iter().filter(|line| matches!(line.event, Event::Start(_)))
     }
 
     /// Every signal that a witness caught.
+    #[must_use]
     pub fn signals(&self) -> impl Iterator<Item = &Line> {
         self.lines.iter().filter(|line| matches!(line.event, Event::Signal(_)))
     }
@@ -158,7 +165,8 @@ impl Line {
             "start" => Event::Start(detail),
             _ => return None,
         };
-        let (at, pid, epoch, deadline) = (at.parse().ok()?, pid.parse().ok()?, epoch.parse().ok(), deadline.parse().ok()?);
+        let (at, pid, epoch, deadline) =
+            (at.parse().ok()?, pid.parse().ok()?, epoch.parse().ok(), deadline.parse().ok()?);
         Some(Self { at, event, role: role.to_owned(), pid, epoch, deadline })
     }
 }
@@ -176,7 +184,9 @@ mod tests {
 
     #[test]
     fn an_overlap_is_caught() {
-        let together = testimony("1000 start main 7 3 0 1\n9000 beat main 7 3 0 0\n8000 start main 8 5 0 1\n12000 beat main 8 5 0 0\n");
+        let together = testimony(
+            "1000 start main 7 3 0 1\n9000 beat main 7 3 0 0\n8000 start main 8 5 0 1\n12000 beat main 8 5 0 0\n",
+        );
         assert_eq!(together.overlaps(), ["terms 3 and 5 ran together for 1 us"]);
     }
 
@@ -194,7 +204,9 @@ mod tests {
 
     #[test]
     fn one_after_the_other_is_well() {
-        let well = testimony("1000 beat main 7 3 0 0\n2000 beat main 7 3 0 0\n2001 start main 8 5 0 1\n3000 beat main 8 5 0 0\n99");
+        let well = testimony(
+            "1000 beat main 7 3 0 0\n2000 beat main 7 3 0 0\n2001 start main 8 5 0 1\n3000 beat main 8 5 0 0\n99",
+        );
         assert_eq!(well.overlaps(), [""; 0]);
         assert_eq!(well.lines.len(), 4, "a line that is half written is left out");
     }
