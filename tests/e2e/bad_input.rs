@@ -192,7 +192,7 @@ fn a_topic_that_will_do() {
         match warning {
             None => assert!(!warnings.iter().any(|text| text.contains(&stage.topic())), "{warnings:?}"),
             Some(word) => {
-                assert_eq!(warnings.iter().filter(|text| text.contains(word)).count(), 1, "{word}: {warnings:?}")
+                assert_eq!(warnings.iter().filter(|text| text.contains(word)).count(), 1, "{word}: {warnings:?}");
             }
         }
     }

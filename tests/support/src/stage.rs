@@ -62,6 +62,12 @@ impl Stage {
         Witness::new(&self.file())
     }
 
+    /// Who claims first in it.
+    #[must_use]
+    pub fn elector(&self) -> Elector {
+        self.elector
+    }
+
     /// The topic that candidates make when told of none.
     #[must_use]
     pub fn topic(&self) -> String {

@@ -147,7 +147,6 @@ impl Testimony {
     }
 
     /// Every signal that a witness caught.
-    #[must_use]
     pub fn signals(&self) -> impl Iterator<Item = &Line> {
         self.lines.iter().filter(|line| matches!(line.event, Event::Signal(_)))
     }
