@@ -16,10 +16,14 @@ pub mod logic {
     pub mod candidate;
     pub mod flaw;
     pub mod journal;
+    pub mod listener;
     pub mod precedence;
+    pub mod random;
     pub mod record;
+    pub mod reminder;
     pub mod supervisor;
     pub mod time;
+    pub mod topic;
 }
 
 /// Looks and does, and never decides.
@@ -30,9 +34,14 @@ pub mod driver {
     pub mod group;
     pub mod guard;
     pub mod journal;
+    mod listener;
     pub mod log;
+    pub mod meaning;
     pub mod process;
+    pub mod random;
+    pub mod reader;
     pub mod signals;
+    pub mod topic;
 }
 
 /// One file a subcommand.

@@ -1,3 +1,47 @@
 //! Parses, calls, and turns the outcome into an exit status.
 
-fn main() {}
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use neli_run::cli::given::Environment;
+use neli_run::cli::{self, Request};
+use neli_run::command;
+use neli_run::config::{Config, Watch};
+use neli_run::exit::{ExitStatus, Refusal};
+use neli_run::run;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Modes that no person calls (guard, release, embedded broker) are told apart here, before there is an option.
+    let status = perform(&arguments).unwrap_or_else(|refusal| {
+        say(&refusal.to_string());
+        refusal.status
+    });
+    status.into()
+}
+
+fn perform(arguments: &[OsString]) -> Result<ExitStatus, Refusal> {
+    let environment = Environment(std::env::vars_os().collect());
+    match cli::parse(arguments, environment)? {
+        Request::Broker(given) => command::broker::main(&given),
+        Request::Completions(given) => command::completions::main(&given),
+        Request::Help(text) => {
+            // Whoever reads no further has read enough.
+            let _ = text.print();
+            Ok(ExitStatus::Success)
+        }
+        Request::Man => command::man::main(),
+        Request::Run(given) => Ok(run::run(Config::prove(&given)?)),
+        Request::Watch(given) => {
+            let watch = Watch::prove(&given)?;
+            watch.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+            command::watch::main(&watch)
+        }
+    }
+}
+
+/// One line on stderr; where that is closed there is nobody to tell.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "neli-run: {line}");
+}

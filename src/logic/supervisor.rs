@@ -1,1 +1,586 @@
-//! To come.
+//! What to do to the job, and when: start it, ask it to stop, kill it; and with which status to end.
+//!
+//! It knows the guard's answers and the candidate's word. It does not know the journal: whether the job may run is the
+//! candidate's to say, and until when the guard's to enforce.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::candidate::{self, Departure, JobReport, Loss, Right};
+use super::record::{JobState, Offset, Why};
+use super::time::Time;
+
+/// Two stop signals nearer than this are one: GNU `timeout` sends two.
+const SAME_STOP: Duration = Duration::from_millis(500);
+
+// The numbers of Linux, on every machine that Rust's standard library knows but MIPS and SPARC.
+const SIGINT: i32 = 2;
+const SIGQUIT: i32 = 3;
+const SIGPIPE: i32 = 13;
+const SIGTERM: i32 = 15;
+const SIGCHLD: i32 = 17;
+const SIGCONT: i32 = 18;
+const SIGTSTP: i32 = 20;
+const SIGTTIN: i32 = 21;
+const SIGTTOU: i32 = 22;
+const SIGWINCH: i32 = 28;
+
+/// How the job is stopped.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct StopPolicy {
+    /// The number of the signal that asks the job to stop.
+    pub signal: i32,
+    /// From that signal to SIGKILL; zero is SIGKILL with no signal before it.
+    pub timeout: Duration,
+    /// The guard answers this long before a deadline, or is killed.
+    pub kill_margin: Duration,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum JobStatus {
+    /// It exited with this status, 0 to 255.
+    Exited(u8),
+    /// This signal killed it.
+    Signaled(i32),
+}
+
+impl JobStatus {
+    /// The status that a shell would show: 128 + n for signal n.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Exited(code) => code,
+            Self::Signaled(signal) => after_signal(signal),
+        }
+    }
+}
+
+/// The status of a process that signal n killed: 128 + n.
+#[must_use]
+pub fn after_signal(signal: i32) -> u8 {
+    u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX)
+}
+
+/// Things that happened.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Event {
+    /// The guard has answered the spawn, or a lease: its deadline is this.
+    Answered {
+        /// The deadline that it holds.
+        until: Time,
+    },
+    /// The candidate leaves.
+    Departed(Departure),
+    /// The candidate's right was extended.
+    Extended(Right),
+    /// The guard killed the tree at the deadline, or refused to start it so late; nothing is left.
+    Fenced,
+    /// Nothing of the tree is left.
+    Gone,
+    /// The guard is dead and has been waited for: the tree is ours now.
+    GuardDied,
+    /// The candidate's right is over at once.
+    Killed(Loss),
+    /// The tree's rest was killed at the stop timeout.
+    KilledAtTimeout,
+    /// The candidate leads.
+    Led(Right),
+    /// The lease is over, by the candidate's own clock.
+    LostLease,
+    /// The main process ended.
+    MainExited {
+        /// How.
+        status: JobStatus,
+        /// Whether it left children behind.
+        left: bool,
+    },
+    /// COMMAND could not be started.
+    NotStarted {
+        /// 126 or 127.
+        code: u8,
+        /// What the system said.
+        error: String,
+    },
+    /// A signal to `neli-run` that is passed on.
+    PassSignal {
+        /// Its number.
+        signal: i32,
+        /// To the whole group, else to the main process.
+        to_group: bool,
+    },
+    /// The job's main process runs.
+    Started {
+        /// Its process id.
+        pid: u32,
+    },
+    /// A signal told `neli-run` to stop.
+    StopSignal {
+        /// Its number.
+        signal: i32,
+    },
+    /// The candidate stands down: the barrier.
+    StoppedFor(Why),
+    /// These are still there one lease after SIGKILL.
+    Stuck {
+        /// Their process ids.
+        pids: Vec<u32>,
+    },
+}
+
+/// Things to do.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Action {
+    /// End with this status.
+    Exit(Ending),
+    /// Give up waiting for a claim or a delivery.
+    GiveUpWaiting,
+    /// Kill the guard: it does not answer.
+    KillGuard,
+    /// The guard is dead: kill what it left, and say [`Event::Gone`] when nothing is.
+    KillOrphans,
+    /// Say so.
+    Note(Note),
+    /// Tell the guard.
+    Order(Order),
+    /// Start a new guard.
+    StartGuard,
+    /// Tell the candidate.
+    Tell(candidate::Event),
+}
+
+/// What the guard is told.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Order {
+    /// The lease holds until then.
+    Extend(Right),
+    /// SIGKILL to the tree now.
+    Kill,
+    /// The term is over: nothing of it is started or extended any more (R6).
+    Over {
+        /// The term.
+        term: Offset,
+    },
+    /// A signal for the job.
+    Signal {
+        /// Its number.
+        signal: i32,
+        /// To the whole group, else to the main process.
+        to_group: bool,
+    },
+    /// Start the job.
+    Spawn {
+        /// The right to run it.
+        right: Right,
+        /// 1 for the first run in this term.
+        attempt: u32,
+    },
+    /// The barrier.
+    Stop {
+        /// The stop signal; none when there is no time for one.
+        signal: Option<i32>,
+        /// SIGKILL from then on.
+        kill_at: Time,
+    },
+}
+
+/// With what status to end, and whose it is.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Ending {
+    /// Nothing led to a status of the job's: the election was ended.
+    Ended,
+    /// The job's own.
+    Job(JobStatus),
+    /// Something could not be killed.
+    Stuck,
+    /// Stopped by this signal while no job was alive.
+    StoppedBy(i32),
+    /// Not leading within `--wait`.
+    WaitedEnough,
+}
+
+/// What a person is told.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Note {
+    /// The guard died, or was killed because it did not answer.
+    GuardLost,
+    /// The main process ended.
+    JobExited {
+        /// How.
+        status: JobStatus,
+        /// For how long it ran.
+        ran: Duration,
+    },
+    /// SIGKILL was needed.
+    JobKilled {
+        /// Why the job was being stopped.
+        why: Why,
+    },
+    /// The main process runs.
+    JobStarted {
+        /// Its process id.
+        pid: u32,
+        /// 1 for the first run in this term.
+        attempt: u32,
+    },
+    /// COMMAND could not be started.
+    NotStarted {
+        /// What the system said.
+        error: String,
+    },
+    /// The barrier began.
+    Stopping {
+        /// Why.
+        why: Why,
+    },
+    /// These can't be killed.
+    Stuck {
+        /// Their process ids.
+        pids: Vec<u32>,
+    },
+}
+
+/// The supervisor of one job.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Supervisor {
+    policy: StopPolicy,
+    job: Job,
+    /// The term of the job that is alive, or was last.
+    term: Offset,
+    watch: Option<Watch>,
+    /// The last run's end, in this process.
+    last_status: Option<JobStatus>,
+    /// The last run was killed, not asked, or not in time.
+    killed: bool,
+    /// What stopped `neli-run`.
+    stop: Option<Stop>,
+    actions: VecDeque<Action>,
+}
+
+/// What may be alive.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Job {
+    /// Nothing, and nothing may be started.
+    None,
+    /// It has been ordered; whether it is alive is not known yet.
+    Ordered,
+    /// Its main process is alive.
+    Running { pid: u32, since: Time },
+    /// It has been asked to stop, or only what it left behind is alive.
+    Stopping { why: Why, main: Option<(u32, Time)> },
+    /// The guard is dead, and what it left is being killed.
+    Orphaned,
+}
+
+/// The guard is to answer before this.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct Watch {
+    /// Orders that await an answer.
+    unanswered: u32,
+    /// The last deadline that it answered, or the spawn's.
+    answered_until: Time,
+}
+
+/// A signal that stopped `neli-run`.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct Stop {
+    signal: i32,
+    at: Time,
+    /// Whether a run was alive when it came.
+    run_alive: bool,
+}
+
+impl Supervisor {
+    /// One with no job yet.
+    #[must_use]
+    pub const fn new(policy: StopPolicy) -> Self {
+        Self {
+            policy,
+            job: Job::None,
+            term: -1,
+            watch: None,
+            last_status: None,
+            killed: false,
+            stop: None,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// What to do next.
+    #[must_use]
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let watch = self.watch.filter(|watch| watch.unanswered > 0)?;
+        Some(watch.answered_until - self.policy.kill_margin)
+    }
+
+    /// Does what is due by now. Early calls do nothing.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.poll_timeout().is_some_and(|due| now >= due) {
+            // Its death is reported, and what it leaves is then ours to kill.
+            self.watch = None;
+            self.actions.push_back(Action::KillGuard);
+        }
+    }
+
+    /// Takes in what happened.
+    pub fn handle(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Answered { until } => {
+                if let Some(watch) = &mut self.watch {
+                    watch.unanswered = watch.unanswered.saturating_sub(1);
+                    watch.answered_until = watch.answered_until.max(until);
+                }
+            }
+            Event::Departed(departure) => self.exit(departure),
+            Event::Extended(right) => self.extended(right),
+            Event::Fenced => {
+                self.killed = true;
+                self.tell(candidate::Event::Fenced { why: Why::Fenced });
+                self.nothing_left(Why::Fenced);
+            }
+            Event::Gone => self.gone(),
+            Event::GuardDied => self.guard_died(),
+            Event::Killed(_) | Event::LostLease => self.kill(Why::Fenced),
+            Event::KilledAtTimeout => {
+                self.killed = true;
+                if let Job::Stopping { why, .. } = self.job {
+                    self.note(Note::JobKilled { why });
+                }
+            }
+            Event::Led(right) => {
+                (self.job, self.term) = (Job::Ordered, right.term);
+                (self.last_status, self.killed) = (None, false);
+                self.watch = Some(Watch { unanswered: 1, answered_until: right.until });
+                self.order(Order::Spawn { right, attempt: 1 });
+            }
+            Event::MainExited { status, left } => self.main_exited(now, status, left),
+            Event::NotStarted { code, error } => {
+                self.note(Note::NotStarted { error });
+                self.last_status = Some(JobStatus::Exited(code));
+                self.nothing_left(Why::Exited);
+            }
+            Event::PassSignal { signal, to_group } => match self.job {
+                Job::Ordered | Job::Running { .. } | Job::Stopping { main: Some(_), .. } => {
+                    self.order(Order::Signal { signal, to_group });
+                }
+                Job::None | Job::Orphaned | Job::Stopping { main: None, .. } => {}
+            },
+            Event::Started { pid } => self.started(now, pid),
+            Event::StopSignal { signal } => self.stop_signal(now, signal),
+            Event::StoppedFor(why) => self.stop(now, why),
+            Event::Stuck { pids } => {
+                self.note(Note::Stuck { pids });
+                self.actions.push_back(Action::Exit(Ending::Stuck));
+            }
+        }
+    }
+
+    /// Takes in a signal to `neli-run` (interface.md, Signals).
+    pub fn handle_signal(&mut self, now: Time, signal: i32) {
+        let stops = signal == self.policy.signal || matches!(signal, SIGINT | SIGTERM);
+        match signal {
+            SIGCHLD | SIGPIPE | SIGTSTP | SIGTTIN | SIGTTOU => {}
+            _ if stops => self.handle(now, Event::StopSignal { signal }),
+            SIGQUIT if !self.main_is_alive() => self.handle(now, Event::StopSignal { signal }),
+            SIGCONT | SIGQUIT | SIGWINCH => self.handle(now, Event::PassSignal { signal, to_group: true }),
+            _ => self.handle(now, Event::PassSignal { signal, to_group: false }),
+        }
+    }
+
+    /// The term of the job that is alive, or was last.
+    #[must_use]
+    pub const fn term(&self) -> Offset {
+        self.term
+    }
+
+    /// Whether a process of the job may be alive.
+    #[must_use]
+    pub fn job_may_be_alive(&self) -> bool {
+        self.job != Job::None
+    }
+
+    /// Whether its main process is alive, as far as known.
+    #[must_use]
+    pub const fn main_is_alive(&self) -> bool {
+        match self.job {
+            Job::Running { .. } | Job::Stopping { main: Some(_), .. } => true,
+            Job::None | Job::Ordered | Job::Orphaned | Job::Stopping { main: None, .. } => false,
+        }
+    }
+
+    // ---- the guard's word -----------------------------------------------------------------------------------------
+
+    fn started(&mut self, now: Time, pid: u32) {
+        self.note(Note::JobStarted { pid, attempt: 1 });
+        match &mut self.job {
+            Job::Ordered => {
+                self.job = Job::Running { pid, since: now };
+                self.report(JobState::Running, Some(pid), now);
+            }
+            // A stop went behind the spawn: the barrier already runs.
+            Job::Stopping { main, .. } => *main = Some((pid, now)),
+            Job::None | Job::Orphaned | Job::Running { .. } => {}
+        }
+    }
+
+    fn main_exited(&mut self, now: Time, status: JobStatus, left: bool) {
+        let since = match self.job {
+            Job::Running { since, .. } | Job::Stopping { main: Some((_, since)), .. } => since,
+            Job::None | Job::Ordered | Job::Orphaned | Job::Stopping { main: None, .. } => now,
+        };
+        self.last_status = Some(status);
+        self.note(Note::JobExited { status, ran: now.since(since) });
+        match &mut self.job {
+            Job::Stopping { main, .. } => *main = None,
+            Job::None | Job::Orphaned => {}
+            Job::Ordered | Job::Running { .. } => {
+                self.job = Job::Stopping { why: Why::Exited, main: None };
+                if left {
+                    // A daemon that the job left behind counts as running work: it is asked, then killed.
+                    self.order_stop(now);
+                    self.report(JobState::Stopping, None, now);
+                }
+            }
+        }
+    }
+
+    fn gone(&mut self) {
+        match self.job {
+            Job::None => {}
+            Job::Stopping { why, .. } => self.nothing_left(why),
+            Job::Ordered | Job::Running { .. } => self.nothing_left(Why::Exited),
+            Job::Orphaned => {
+                self.nothing_left(Why::GuardDied);
+                self.actions.push_back(Action::StartGuard);
+            }
+        }
+    }
+
+    /// The net below the guard: what it left is killed, and only then is anything said to be over.
+    fn guard_died(&mut self) {
+        self.watch = None;
+        self.note(Note::GuardLost);
+        if self.job == Job::None {
+            self.actions.push_back(Action::StartGuard);
+        } else {
+            self.killed = true;
+            self.job = Job::Orphaned;
+            self.tell(candidate::Event::Fenced { why: Why::GuardDied });
+            self.actions.push_back(Action::KillOrphans);
+        }
+    }
+
+    fn nothing_left(&mut self, why: Why) {
+        if self.job == Job::None {
+            return;
+        }
+        self.job = Job::None;
+        self.watch = None;
+        self.order(Order::Over { term: self.term });
+        let exit = self.last_status.map(JobStatus::code);
+        let leaving = why == Why::Exited || self.stop.is_some();
+        self.tell(candidate::Event::NothingLeft { why, exit, leaving });
+    }
+
+    // ---- the candidate's word -------------------------------------------------------------------------------------
+
+    fn extended(&mut self, right: Right) {
+        if let Some(watch) = &mut self.watch {
+            watch.unanswered += 1;
+            self.order(Order::Extend(right));
+        }
+    }
+
+    fn stop(&mut self, now: Time, why: Why) {
+        match self.job {
+            Job::Ordered | Job::Running { .. } => {
+                let main = match self.job {
+                    Job::Running { pid, since } => Some((pid, since)),
+                    Job::None | Job::Ordered | Job::Orphaned | Job::Stopping { .. } => None,
+                };
+                self.note(Note::Stopping { why });
+                self.job = Job::Stopping { why, main };
+                self.order_stop(now);
+                self.report(JobState::Stopping, main.map(|(pid, _)| pid), now);
+            }
+            Job::None | Job::Orphaned | Job::Stopping { .. } => {}
+        }
+    }
+
+    fn kill(&mut self, why: Why) {
+        if self.job == Job::None {
+            return;
+        }
+        self.killed = true;
+        let main = match self.job {
+            Job::Running { pid, since } => Some((pid, since)),
+            Job::Stopping { main, .. } => main,
+            Job::None | Job::Ordered => None,
+            // It is being killed already.
+            Job::Orphaned => return,
+        };
+        self.job = Job::Stopping { why, main };
+        self.order(Order::Kill);
+    }
+
+    fn order_stop(&mut self, now: Time) {
+        let signal = (!self.policy.timeout.is_zero()).then_some(self.policy.signal);
+        self.order(Order::Stop { signal, kill_at: now + self.policy.timeout });
+    }
+
+    // ---- a person's word ------------------------------------------------------------------------------------------
+
+    fn stop_signal(&mut self, now: Time, signal: i32) {
+        let Some(stop) = self.stop else {
+            let run_alive = self.job_may_be_alive() && self.last_status.is_none();
+            self.stop = Some(Stop { signal, at: now, run_alive });
+            return self.tell(candidate::Event::StandDown { why: Why::Stopped, leaving: true });
+        };
+        if now.since(stop.at) < SAME_STOP {
+            return;
+        }
+        if self.job == Job::None {
+            self.actions.push_back(Action::GiveUpWaiting);
+        } else {
+            self.kill(Why::Stopped);
+        }
+    }
+
+    /// Several causes, the first that applies (interface.md, Exit status).
+    fn exit(&mut self, departure: Departure) {
+        const KILLED: JobStatus = JobStatus::Signaled(9);
+        let own = if self.killed { Some(KILLED) } else { self.last_status };
+        let ending = match (departure, self.stop) {
+            (Departure::Ended, _) => Ending::Ended,
+            (_, Some(Stop { run_alive: true, signal, .. })) => own.map_or(Ending::StoppedBy(signal), Ending::Job),
+            (_, Some(Stop { signal, .. })) => Ending::StoppedBy(signal),
+            (Departure::WaitedEnough, None) => Ending::WaitedEnough,
+            (Departure::Left, None) => self.last_status.map_or(Ending::Ended, Ending::Job),
+        };
+        self.actions.push_back(Action::Exit(ending));
+    }
+
+    // ---- speaking -------------------------------------------------------------------------------------------------
+
+    fn report(&mut self, state: JobState, pid: Option<u32>, since: Time) {
+        self.tell(candidate::Event::JobChanged(JobReport { state, pid, attempt: 1, since }));
+    }
+
+    fn tell(&mut self, event: candidate::Event) {
+        self.actions.push_back(Action::Tell(event));
+    }
+
+    fn order(&mut self, order: Order) {
+        self.actions.push_back(Action::Order(order));
+    }
+
+    fn note(&mut self, note: Note) {
+        self.actions.push_back(Action::Note(note));
+    }
+}

@@ -1,0 +1,349 @@
+//! What a candidate has heard, and since when: R1 (listen first), the silence of R2, and reading further back.
+//!
+//! The law (`journal.rs`) says what the records mean; this says when they were received, and from when on the lead may
+//! be claimed. It never claims.
+
+use std::time::Duration;
+
+use super::flaw::{Flaw, broken};
+use super::journal::{Journal, Origin, Verdict, View};
+use super::record::{Body, LEASE_MS, Offset, Record};
+use super::time::Time;
+
+/// R1: how far before the end a reading begins.
+const FIRST_SPAN: Offset = 10_000;
+
+/// What has been heard.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts that nothing ties to each other")]
+pub struct Listener {
+    journal: Journal,
+    stage: Stage,
+    /// When listening began: the arrival of the answer with the end offset.
+    began: Time,
+    /// The end offset of the process's very first listening: an `end` at or behind it binds this candidate (R7).
+    first_end: Option<Offset>,
+    /// Everything below was received before, or counts as received when listening began.
+    frontier: Offset,
+    /// Where the log started when it was last asked.
+    log_start: Offset,
+    /// Where this reading began.
+    reading_from: Offset,
+    /// How far before the end this reading began, at most.
+    span: Offset,
+    /// The end of the last answer; a lower one shows that the history was cut.
+    answered_end: Offset,
+    /// When the last record of this election was received, effective or not.
+    last_record: Time,
+    /// When the last effective one was.
+    last_effective: Time,
+    /// The longest lease received since listening began.
+    longest_lease: Duration,
+    /// Since when the view has been vacant, with everything read.
+    vacant_since: Option<Time>,
+    /// Another leader's record was received as effective since listening began.
+    heard_leader: bool,
+    /// R0: what may have been cut from the log's head is older than every lease in it.
+    cut_is_harmless: bool,
+    /// The history was cut or made anew: an empty log proves nothing.
+    history_cut: bool,
+    /// A batch can't be decoded: nothing behind it can be read.
+    undecodable: bool,
+}
+
+/// How far the reading is.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Stage {
+    /// R1: the end offset has been asked for.
+    Asking,
+    /// Asked again, to read further back.
+    AskingFurtherBack,
+    /// Records below this offset are still to come.
+    Reading(Offset),
+    /// Everything up to the end that was asked for has been read.
+    CaughtUp,
+}
+
+/// From when on a vacancy or a silence may be claimed, before any delay.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Opening {
+    /// The view is vacant or silent from then on.
+    pub since: Time,
+    /// The last term's release was written for a dead supervisor.
+    pub after_death: bool,
+}
+
+/// A record, received.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Received {
+    /// What the law says of it.
+    pub verdict: Verdict,
+    /// Read for the first time; else it is history.
+    pub fresh: bool,
+}
+
+impl Listener {
+    /// One that has asked for the end offset and has no answer yet.
+    #[must_use]
+    pub fn asking() -> Self {
+        Self {
+            journal: Journal::read_from(0, Origin::Middle),
+            stage: Stage::Asking,
+            began: Time::ZERO,
+            first_end: None,
+            frontier: 0,
+            log_start: 0,
+            reading_from: 0,
+            span: FIRST_SPAN,
+            answered_end: 0,
+            last_record: Time::ZERO,
+            last_effective: Time::ZERO,
+            longest_lease: Duration::ZERO,
+            vacant_since: None,
+            heard_leader: false,
+            cut_is_harmless: false,
+            history_cut: false,
+            undecodable: false,
+        }
+    }
+
+    /// R1 anew: the end offset is asked for again, and nothing counts until the answer.
+    pub fn ask_anew(&mut self) {
+        self.stage = Stage::Asking;
+        self.vacant_since = None;
+    }
+
+    /// The history was cut or made anew: from R1, and an empty log is no longer vacancy.
+    pub fn history_cut(&mut self) {
+        self.history_cut = true;
+        self.ask_anew();
+    }
+
+    /// R0 has been judged.
+    pub fn topic_judged(&mut self, now: Time, cut_is_harmless: bool) {
+        self.cut_is_harmless = cut_is_harmless || broken(Flaw::EmptinessUnderSizeRetention);
+        self.settle(now);
+    }
+
+    /// A batch can't be decoded.
+    pub fn undecodable(&mut self) {
+        self.undecodable = true;
+        self.vacant_since = None;
+    }
+
+    /// The answer to a question asked at `asked`: the log holds `start..end`. Gives the offset to read from, when one
+    /// is wanted. `trusted`: an empty log from offset 0 is a new one.
+    ///
+    /// # Errors
+    ///
+    /// The log ends before what was answered earlier: its history was cut.
+    pub fn answered(
+        &mut self,
+        now: Time,
+        asked: Time,
+        (start, end): (Offset, Offset),
+        trusted: bool,
+    ) -> Result<Option<Offset>, HistoryCut> {
+        let shrunk = end < self.answered_end;
+        self.answered_end = end;
+        match self.stage {
+            Stage::Asking => {
+                if shrunk || end < self.frontier {
+                    self.history_cut = true;
+                    self.first_end = self.first_end.map(|first| first.min(end));
+                }
+                self.began = now;
+                self.first_end.get_or_insert(end);
+                self.frontier = end;
+                self.last_record = now;
+                self.last_effective = now;
+                if broken(Flaw::SilenceFromBeforeListening) {
+                    (self.began, self.last_record, self.last_effective) = (Time::ZERO, Time::ZERO, Time::ZERO);
+                }
+                self.longest_lease = Duration::ZERO;
+                self.heard_leader = false;
+                self.span = FIRST_SPAN;
+            }
+            Stage::AskingFurtherBack => {
+                if shrunk {
+                    return Err(HistoryCut);
+                }
+                // What this reading will show to have been effective was received at the last record's receipt at the
+                // latest.
+                self.last_effective = self.last_record;
+                if broken(Flaw::RereadingForgetsLease) {
+                    self.longest_lease = Duration::ZERO;
+                }
+                self.span = self.span.saturating_mul(2);
+            }
+            Stage::CaughtUp | Stage::Reading(_) => {
+                if shrunk {
+                    return Err(HistoryCut);
+                }
+                self.journal.answered(now, asked, end);
+                return Ok(None);
+            }
+        }
+        let from = start.max(end - self.span);
+        let origin = match () {
+            () if self.history_cut || from > start => Origin::Middle,
+            () if start > 0 => Origin::CutHead,
+            () if trusted => Origin::Beginning,
+            () => Origin::Middle,
+        };
+        self.journal = self.journal.read_again_from(from, origin);
+        self.journal.answered(now, asked, end);
+        self.log_start = start;
+        self.reading_from = from;
+        self.undecodable = false;
+        self.vacant_since = None;
+        self.stage = Stage::Reading(end.max(self.frontier));
+        self.reached(now, from);
+        Ok(Some(from))
+    }
+
+    /// A record of another key stands at `offset`.
+    pub fn read_other(&mut self, now: Time, offset: Offset) {
+        self.journal.read_other(now, offset);
+        self.frontier = self.frontier.max(offset + 1);
+        self.reached(now, offset + 1);
+    }
+
+    /// A record of the election stands at `offset`; `own` when this candidate wrote it.
+    pub fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, own: bool) -> Received {
+        let fresh = offset >= self.frontier;
+        let verdict = self.journal.read(now, offset, record);
+        let body = record.filter(|_| verdict != Verdict::Nonsense).map(|record| &record.body);
+        if let Some(lease) = body.and_then(Body::lease) {
+            self.longest_lease = self.longest_lease.max(lease);
+        }
+        if fresh {
+            self.frontier = offset + 1;
+            self.last_record = now;
+            let of_leader = body.is_some_and(|body| match body {
+                Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } => true,
+                Body::Hello { .. } | Body::Request { .. } => false,
+            });
+            if verdict == Verdict::Effective && of_leader {
+                self.last_effective = now;
+                self.heard_leader |= !own;
+            }
+        }
+        self.reached(now, offset + 1);
+        Received { verdict, fresh }
+    }
+
+    /// Everything below `next` has been handed over: records, and markers that are never handed over.
+    pub fn reached(&mut self, now: Time, next: Offset) {
+        if let Stage::Reading(target) = self.stage
+            && next >= target
+        {
+            self.stage = Stage::CaughtUp;
+        }
+        self.settle(now);
+    }
+
+    /// Whether to ask again now and read further back: everything was read, nothing is decided, and there is more
+    /// (R2). The reading stops until the answer comes.
+    #[must_use]
+    pub fn reads_further_back(&mut self) -> bool {
+        let wanted = self.stage == Stage::CaughtUp
+            && matches!(self.journal.view(), View::Undecided(_))
+            && !self.is_vacant()
+            && self.reading_from > self.log_start
+            && !self.undecodable;
+        if wanted {
+            self.stage = Stage::AskingFurtherBack;
+        }
+        wanted
+    }
+
+    /// From when on the lead may be claimed (R2), before any delay; none while that isn't known.
+    #[must_use]
+    pub fn opening(&self, own_lease: Duration) -> Option<Opening> {
+        if self.stage != Stage::CaughtUp || self.undecodable {
+            return None;
+        }
+        if let Some(since) = self.vacant_since {
+            let after_death =
+                matches!(self.journal.view(), View::Released { why: Some(why), .. } if **why == *"supervisor-died");
+            return Some(Opening { since, after_death });
+        }
+        let since = match self.journal.view() {
+            View::Led(term) => {
+                let lease = if broken(Flaw::OwnLeaseOfSilence) { own_lease } else { term.lease };
+                self.last_effective + silence(lease)
+            }
+            View::NeverLed | View::Released { .. } | View::Undecided(_) => {
+                let longest_allowed = Duration::from_millis(*LEASE_MS.end());
+                (self.began + silence(longest_allowed)).max(self.last_record + silence(self.longest_lease))
+            }
+        };
+        Some(Opening { since, after_death: false })
+    }
+
+    /// What is known of the election.
+    #[must_use]
+    pub const fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// A claim's `after`, a beat's `seen`.
+    #[must_use]
+    pub fn last(&self) -> Offset {
+        if broken(Flaw::ClaimAheadOfReading) { self.answered_end.max(self.frontier) - 1 } else { self.journal.last() }
+    }
+
+    /// Whether everything up to the end that was asked for has been read.
+    #[must_use]
+    pub fn is_caught_up(&self) -> bool {
+        self.stage == Stage::CaughtUp
+    }
+
+    /// Whether the end offset has been answered since it was last asked for.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        match self.stage {
+            Stage::Asking => false,
+            Stage::AskingFurtherBack | Stage::CaughtUp | Stage::Reading(_) => true,
+        }
+    }
+
+    /// Whether another leader's record was received as effective since listening began.
+    #[must_use]
+    pub const fn heard_leader(&self) -> bool {
+        self.heard_leader
+    }
+
+    /// Whether an `end` at `offset` binds this candidate (R7).
+    #[must_use]
+    pub fn is_bound_by_end_at(&self, offset: Offset) -> bool {
+        self.first_end.is_some_and(|first| offset >= first)
+    }
+
+    fn is_vacant(&self) -> bool {
+        match self.journal.view() {
+            View::Led(_) => false,
+            View::NeverLed | View::Released { .. } => true,
+            View::Undecided(undecided) => undecided.empty_since_cut_head && self.cut_is_harmless,
+        }
+    }
+
+    /// Notes since when the view has been vacant.
+    fn settle(&mut self, now: Time) {
+        if self.is_caught_up() && !self.undecodable && self.is_vacant() {
+            self.vacant_since.get_or_insert(now);
+        } else {
+            self.vacant_since = None;
+        }
+    }
+}
+
+/// The log's history was cut or made anew.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct HistoryCut;
+
+/// For how long a leader with this lease must not have been heard: its own clock may run 1 % slower (R2, R8).
+fn silence(lease: Duration) -> Duration {
+    lease + lease / 100 + Duration::from_millis(10)
+}
