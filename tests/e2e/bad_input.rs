@@ -10,15 +10,18 @@ use nix::sys::signal::Signal;
 use crate::{PROGRAM, bare, stage, with_both_electors};
 
 /// The Kafka that asks who one is: the shared one, or, where that is not ours, a broker for this test.
-struct Guarded {
-    stage: Stage,
-    plain: Kafka,
-    address: String,
+pub(crate) struct Guarded {
+    /// An election on it.
+    pub(crate) stage: Stage,
+    /// Where whoever comes may do everything.
+    pub(crate) plain: Kafka,
+    /// Where one must log in.
+    pub(crate) address: String,
     _broker: Option<Broker>,
 }
 
 impl Guarded {
-    fn new(elector: Elector) -> Self {
+    pub(crate) fn new(elector: Elector) -> Self {
         let shared = Kafka::shared();
         if let Some(address) = shared.accounts_address() {
             let (address, stage) = (address.to_owned(), Stage::new(PROGRAM, shared, elector));
@@ -38,7 +41,7 @@ impl Guarded {
         properties.iter().fold(candidate, |candidate, (key, value)| candidate.property(key, value))
     }
 
-    fn create_topic(&self) {
+    pub(crate) fn create_topic(&self) {
         self.plain.create_topic(&self.stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
     }
 }

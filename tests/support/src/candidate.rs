@@ -362,3 +362,70 @@ impl Drop for Running {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::install;
+
+    /// A program of a few lines of shell in place of `neli-run`.
+    fn candidate(script: &str) -> (tempfile::TempDir, Candidate) {
+        let directory = install::scratch();
+        let program = directory.path().join("program");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("written");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
+        let candidate = Candidate::new(&program);
+        (directory, candidate)
+    }
+
+    #[test]
+    fn events_are_told_from_other_lines() {
+        let script =
+            r#"echo '{"event":"one","term":3}' >&2; echo noise >&2; echo '{"event":"one","term":4}' >&2; cat; exit 7"#;
+        let (_directory, candidate) = candidate(script);
+        let mut running = candidate.input(b"in and out").start();
+        assert_eq!(running.await_event("one").number("term"), 3);
+        assert_eq!(running.await_event("one").number("term"), 4);
+        assert!(running.await_event_within("one", wait::PATIENCE).is_none(), "it can't come any more");
+        assert_eq!(running.status(), 7);
+        assert_eq!(running.output(), b"in and out");
+        assert_eq!(running.strange_lines(), ["noise"]);
+    }
+
+    #[test]
+    fn a_signal_is_a_status() {
+        let (_directory, candidate) = candidate("kill -9 $$");
+        assert_eq!(candidate.start().status(), 137);
+    }
+
+    #[test]
+    fn what_is_dropped_is_gone_with_all_it_started() {
+        let (_directory, candidate) = candidate(r#"setsid sleep 1000 & echo '{"event":"up"}' >&2; sleep 1000"#);
+        let mut running = candidate.start();
+        running.await_event("up");
+        let family =
+            wait::until("two sleeps", || Some(running.process().descendants()).filter(|found| found.len() == 2));
+        drop(running);
+        wait::until_true("an end of them all", || !family.iter().any(|process| process.lives()));
+    }
+
+    #[test]
+    fn a_candidate_dies_with_the_thread_that_started_it() {
+        let (_directory, candidate) = candidate(r#"echo '{"event":"up"}' >&2; exec sleep 1000"#);
+        let process = thread::scope(|scope| {
+            let started = scope.spawn(|| {
+                let mut running = candidate.start();
+                running.await_event("up");
+                let process = running.process();
+                // Not dropped: as when the whole test process is killed.
+                std::mem::forget(running);
+                process
+            });
+            started.join().expect("no panic")
+        });
+        wait::until_true("a candidate that is gone", || !process.lives());
+    }
+}

@@ -46,6 +46,13 @@ impl Pen {
         self.producer.flush(wait::PATIENCE).expect("the broker takes it");
     }
 
+    /// Writes a record, if the broker lets us.
+    pub fn try_write(&self, key: &str, payload: &[u8]) {
+        self.put(BaseRecord::to(&self.topic).partition(0).key(key).payload(payload));
+        // Delivered or refused: either way there is nothing left to wait for.
+        self.producer.flush(wait::PATIENCE).expect("the broker answers");
+    }
+
     /// Writes a record without a payload.
     pub fn write_tombstone(&self, key: &str) {
         self.put(BaseRecord::<str, [u8]>::to(&self.topic).partition(0).key(key));
