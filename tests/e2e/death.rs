@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use harness::candidate::{Elector, Running};
+use harness::candidate::{Candidate, Elector, Running};
 use harness::process::Process;
+use harness::stage::Stage;
 use harness::wait;
 use harness::witness::Witness;
 use nix::sys::signal::Signal;
@@ -24,8 +25,21 @@ fn wild(witness: Witness) -> Witness {
         .fold(witness, Witness::with)
 }
 
+/// A candidate of a wild job, which is not asked for long.
+fn wild_candidate(stage: &Stage, lease: &str) -> Candidate {
+    stage.candidate().lease(lease).job(wild(stage.witness()).command()).option("--stop-timeout", "200ms")
+}
+
 /// The roles of [`wild`]'s processes.
 const WILD_ROLES: [&str; 6] = ["main", "child", "group", "session", "daemon", "runner"];
+
+/// Waits until each of them beats.
+fn await_wild(stage: &Stage, term: u64) {
+    wait::until_true("a wild tree", || {
+        let testimony = stage.testimony();
+        WILD_ROLES.iter().all(|role| testimony.of(term).any(|line| line.role == *role))
+    });
+}
 
 /// What a power cut does: supervisor, guard and job, at once.
 pub(crate) fn machine(candidate: &mut Running, job: &[Process]) {
@@ -45,12 +59,9 @@ with_both_electors! {
     /// The guard kills the whole tree at the end of file, and releases for the dead: another leads long before the lease's end.
     fn of_the_supervisor(elector) {
         let stage = stage(elector);
-        let mut first = stage.candidate().lease(LONG_LEASE).job(wild(stage.witness()).command()).start();
+        let mut first = wild_candidate(&stage, LONG_LEASE).start();
         let term = first.await_lead();
-        wait::until_true("a wild tree", || {
-            let testimony = stage.testimony();
-            WILD_ROLES.iter().all(|role| testimony.of(term).any(|line| line.role == *role))
-        });
+        await_wild(&stage, term);
         let mut second = stage.candidate().lease(LONG_LEASE).start();
         second.await_event("standby");
 
@@ -67,7 +78,7 @@ with_both_electors! {
     /// silent. When it goes on, it finds itself fenced, and stands by.
     fn of_a_supervisor_that_is_stopped(elector) {
         let stage = stage(elector);
-        let mut first = stage.candidate().lease("1s").job(wild(stage.witness()).command()).start();
+        let mut first = wild_candidate(&stage, "1s").start();
         let term = first.await_lead();
         stage.await_witness(term);
         let mut second = stage.candidate().lease("1s").start();
@@ -94,12 +105,9 @@ with_both_electors! {
     /// The supervisor kills what its guard leaves behind, releases, and stands again with a new guard.
     fn of_the_guard(elector) {
         let stage = stage(elector);
-        let mut first = stage.candidate().lease(LONG_LEASE).job(wild(stage.witness()).command()).start();
+        let mut first = wild_candidate(&stage, LONG_LEASE).start();
         let term = first.await_lead();
-        wait::until_true("a wild tree", || {
-            let testimony = stage.testimony();
-            WILD_ROLES.iter().all(|role| testimony.of(term).any(|line| line.role == *role))
-        });
+        await_wild(&stage, term);
         let mut second = stage.candidate().lease(LONG_LEASE).start();
         second.await_event("standby");
         let guard = first.guard();
@@ -207,7 +215,7 @@ fn of_a_guard_that_is_stopped() {
 #[test]
 fn of_a_guard_that_hangs() {
     let stage = stage(Elector::Log);
-    let mut first = stage.candidate().lease("1s").job(wild(stage.witness()).command()).start();
+    let mut first = wild_candidate(&stage, "1s").start();
     let term = first.await_lead();
     stage.await_witness(term);
     let mut second = stage.candidate().lease("1s").start();

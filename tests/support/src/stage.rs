@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::candidate::{Candidate, Elector, Running};
 use crate::kafka::Kafka;
-use crate::witness::{Testimony, Witness};
+use crate::witness::{Event, Testimony, Witness};
 use crate::{install, wait};
 
 /// One election, under a name that nobody had before, and the file where all its witnesses write.
@@ -92,9 +92,9 @@ impl Stage {
         Testimony::read(&self.file())
     }
 
-    /// Waits until a witness of this term runs.
+    /// Waits until a witness of this term beats: from then on it answers signals.
     pub fn await_witness(&self, epoch: u64) {
-        wait::until_true("a job that runs", || self.testimony().of(epoch).next().is_some());
+        wait::until_true("a job that runs", || self.testimony().of(epoch).any(|line| line.event == Event::Beat));
     }
 
     /// Waits until nothing of a term's job is left; what is left after all is an orphan.
