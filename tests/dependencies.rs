@@ -1,5 +1,7 @@
 //! Nobody else's terms, sources or second versions come in unnoticed: what `cargo deny check licenses sources bans` looks at.
 
+#![expect(clippy::expect_used, reason = "a test fails by a panic")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
