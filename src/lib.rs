@@ -26,13 +26,17 @@ pub mod logic {
 pub mod driver {
     pub mod broker;
     pub mod clock;
+    pub mod descriptors;
     pub mod embedded;
     pub mod group;
     pub mod guard;
+    pub mod image;
     pub mod journal;
+    pub mod lease;
     pub mod log;
     pub mod process;
     pub mod signals;
+    pub mod tree;
 }
 
 /// One file a subcommand.
