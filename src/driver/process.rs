@@ -52,7 +52,11 @@ pub(super) fn ignored_at_start() -> Set {
 /// Sets a signal back to its default.
 pub(super) fn set_default(signal: c_int) -> io::Result<()> {
     // SAFETY: SIG_DFL runs none of our code.
-    if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Takes over a descriptor that this process was handed by its number, and keeps it from its children.
@@ -197,8 +201,7 @@ impl SharedWords {
     pub(super) fn map(file: BorrowedFd<'_>) -> io::Result<Self> {
         let rights = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the kernel chooses the address, so that no other mapping is replaced.
-        let address =
-            unsafe { libc::mmap(ptr::null_mut(), Self::SIZE, rights, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        let address = unsafe { libc::mmap(ptr::null_mut(), Self::SIZE, rights, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         if address == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

@@ -213,9 +213,8 @@ mod tests {
         for (pid, parent, state, threads) in processes {
             let tasks = proc.path().join(format!("{pid}/task/{pid}"));
             fs::create_dir_all(&tasks).unwrap();
-            let stat = format!(
-                "{pid} (a ) b (c) {state} {parent} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 99 0 0 0\n"
-            );
+            let stat =
+                format!("{pid} (a ) b (c) {state} {parent} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 99 0 0 0\n");
             fs::write(proc.path().join(format!("{pid}/stat")), stat).unwrap();
             if lists_children {
                 let children: Vec<String> =
@@ -242,8 +241,15 @@ mod tests {
 
     #[test]
     fn members_are_found_at_any_depth_and_strangers_are_not() {
-        let processes =
-            [(1, 0, 'S', 1), (5, 1, 'S', 1), (6, 5, 'R', 1), (7, 6, 'T', 1), (8, 7, 'D', 3), (9, 1, 'S', 1), (10, 9, 'S', 1)];
+        let processes = [
+            (1, 0, 'S', 1),
+            (5, 1, 'S', 1),
+            (6, 5, 'R', 1),
+            (7, 6, 'T', 1),
+            (8, 7, 'D', 3),
+            (9, 1, 'S', 1),
+            (10, 9, 'S', 1),
+        ];
         assert_eq!(members_of(5, &[], &processes), [6, 7, 8]);
     }
 

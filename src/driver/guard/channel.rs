@@ -68,13 +68,15 @@ impl Channel {
             let mut parts = [IoSliceMut::new(&mut bytes)];
             let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
             let message = socket::recvmsg::<UnixAddr>(self.0.as_raw_fd(), &mut parts, Some(&mut control), flags)?;
-            let numbers = message.cmsgs()?.filter_map(|control| match control {
-                ControlMessageOwned::ScmRights(numbers) => Some(numbers),
-                _ => None,
-            });
+            let mut numbers = Vec::new();
+            for control in message.cmsgs()? {
+                if let ControlMessageOwned::ScmRights(some) = control {
+                    numbers.extend(some);
+                }
+            }
             // Each is taken over, so that none stays open, and the first is kept.
             let descriptors: Vec<OwnedFd> =
-                numbers.flatten().filter_map(|number| process::adopt(number).ok()).collect();
+                numbers.into_iter().filter_map(|number| process::adopt(number).ok()).collect();
             (message.bytes, descriptors.into_iter().next())
         };
         bytes.truncate(length);
