@@ -15,6 +15,8 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::libc;
 use nix::unistd::{self, Pid};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 use crate::driver::image::Image;
 use crate::driver::signals::{self, Set};
@@ -122,6 +124,17 @@ pub fn signal_group(leader: Pid, signal: c_int) -> io::Result<()> {
     }
     // SAFETY: takes two integers.
     Ok(Errno::result(unsafe { libc::kill(-leader.as_raw(), signal) }).map(drop)?)
+}
+
+/// A descriptor whose readiness tokio's reactor watches. To be called within a runtime.
+///
+/// # Errors
+///
+/// When the reactor can't watch it.
+pub fn await_descriptor(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an OwnedFd is open until it is dropped and always gives the same number, and the AsyncFd owns it.
+    let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
+    watched.map_err(io::Error::from)
 }
 
 /// What happened to a child.
