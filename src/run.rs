@@ -140,6 +140,8 @@ struct Run {
     policy: StopPolicy,
     guard: Guard,
     guard_ready: Ready,
+    /// The guard's socket is closed: nothing more comes from it but its end, by SIGCHLD.
+    guard_is_silent: bool,
     /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
     main: Option<OwnedFd>,
     /// The guard is dead, and what it left is not all gone yet.
@@ -232,6 +234,7 @@ impl Run {
             guard_ready: Ready::of(&guard)
                 .map_err(|error| Refusal::new(format!("the guard can't be awaited: {error}")))?,
             guard,
+            guard_is_silent: false,
             main: None,
             orphans: false,
             producer,
@@ -266,7 +269,7 @@ impl Run {
             timer.set(self.next_timeout());
             let input = tokio::select! {
                 biased;
-                () = self.guard_ready.wait() => Input::Guard,
+                () = self.guard_ready.wait(), if !self.guard_is_silent => Input::Guard,
                 () = signals_ready.wait() => Input::Signal,
                 seen = self.seen.recv() => Input::Kafka(seen),
                 grouped = self.grouped.recv() => Input::Group(grouped),
@@ -572,7 +575,7 @@ impl Run {
                     }
                 }
                 // Its end is told by SIGCHLD: end of file is reason to kill, never to release.
-                Ok(None) => return self.guard_is_silent(),
+                Ok(None) => return self.guard_fell_silent(),
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
                 Err(_) => return,
             }
@@ -580,7 +583,8 @@ impl Run {
     }
 
     /// The guard's socket is closed: whatever it is, it guards no more.
-    fn guard_is_silent(&mut self) {
+    fn guard_fell_silent(&mut self) {
+        self.guard_is_silent = true;
         // It is dead, or about to be.
         let _ = self.guard.kill();
         self.kill_main();
@@ -646,7 +650,7 @@ impl Run {
     fn start_guard(&mut self) {
         let started = Guard::start(Path::new(PROGRAM), &self.charge);
         match started.and_then(|guard| Ok((Ready::of(&guard)?, guard))) {
-            Ok((ready, guard)) => (self.guard_ready, self.guard) = (ready, guard),
+            Ok((ready, guard)) => (self.guard_ready, self.guard, self.guard_is_silent) = (ready, guard, false),
             Err(error) => {
                 self.refuse(format!("the guard can't be started again: {error}"));
             }
