@@ -8,13 +8,19 @@ use neli_run::cli::given::Environment;
 use neli_run::cli::{self, Request};
 use neli_run::command;
 use neli_run::config::{Config, Watch};
+use neli_run::driver::embedded;
 use neli_run::exit::{ExitStatus, Refusal};
 use neli_run::run;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // Modes that no person calls (guard, release, embedded broker) are told apart here, before there is an option.
-    let status = perform(&arguments).unwrap_or_else(|refusal| {
+    let done = match arguments.as_slice() {
+        [_, mode, descriptor] if mode == "release" => command::release::main(descriptor),
+        [_, mode, directory, linger_ms] if mode == embedded::MODE => command::broker::daemon(directory, linger_ms),
+        _ => perform(&arguments),
+    };
+    let status = done.unwrap_or_else(|refusal| {
         say(&refusal.to_string());
         refusal.status
     });
