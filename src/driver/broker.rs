@@ -40,6 +40,12 @@ impl Access {
         Self { bootstrap: bootstrap.to_owned(), properties: properties.clone(), embedded: None, chatter: None }
     }
 
+    /// The embedded broker that `connection` leads to, which lives for as long as this does.
+    #[must_use]
+    pub fn embedded(connection: &Arc<embedded::Connection>, properties: &Properties) -> Self {
+        Self { embedded: Some(Arc::clone(connection)), ..Self::at(connection.bootstrap(), properties) }
+    }
+
     /// What a reader of the journal is told. It is in no group: `group.id` is what `assign` asks for, and when the
     /// user may not see that group nothing is lost.
     #[must_use]
