@@ -4,7 +4,7 @@
 //! the protocol rests on. Aliases are resolved first, since librdkafka takes the last of two names of one property and
 //! rust-rdkafka hands them over in no order. No error and no log line of this file shows the value of a secret.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rdkafka::ClientContext;
@@ -15,7 +15,7 @@ use rdkafka::types::RDKafkaConfRes;
 
 use crate::config::{Brokers, Client, Election, Properties};
 use crate::driver::embedded;
-use crate::driver::meaning::Meaning;
+use crate::driver::meaning::{Meaning, plain};
 
 /// A Kafka that can be reached: an address, and what the user says about reaching it.
 #[derive(Clone)]
@@ -224,9 +224,10 @@ pub fn is_secret(key: &str) -> bool {
 }
 
 /// What a client hears from librdkafka. It remembers words, since rust-rdkafka hands on only an error's code.
+#[derive(Clone)]
 pub struct Ears {
     chatter: Option<Chatter>,
-    heard: Mutex<Heard>,
+    heard: Arc<Mutex<Heard>>,
 }
 
 #[derive(Default)]
@@ -239,20 +240,30 @@ impl Ears {
     /// The ears of a client of `access`.
     #[must_use]
     pub fn new(access: &Access) -> Self {
-        Self { chatter: access.chatter.clone(), heard: Mutex::default() }
+        Self { chatter: access.chatter.clone(), heard: Arc::default() }
     }
 
-    /// The words that came with the last error, if its code is `code`.
+    /// The words that came with the last error, if its code is `code`; else the code's own.
     #[must_use]
-    pub fn words(&self, code: RDKafkaErrorCode) -> Option<String> {
-        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.last.as_ref().filter(|(known, _)| *known == code).map(|(_, words)| words.clone())
+    pub fn words(&self, code: RDKafkaErrorCode) -> String {
+        let heard = self.heard();
+        let last = heard.last.as_ref().filter(|(known, _)| *known == code);
+        last.map_or_else(|| plain(code), |(_, words)| words.clone())
     }
 
     /// The last trouble with a connection, host and port first.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).trouble.clone()
+        self.heard().trouble.clone()
+    }
+
+    /// Forgets the last trouble: it is over.
+    pub fn relieve(&self) {
+        self.heard().trouble = None;
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -265,9 +276,10 @@ impl ClientContext for Ears {
 
     fn error(&self, error: KafkaError, reason: &str) {
         let Some(code) = error.rdkafka_error_code() else { return };
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heard = self.heard();
         if matches!(code.into(), Meaning::Connection | Meaning::Login) {
-            heard.trouble = Some(reason.to_owned());
+            // What follows is how long that took, and differs each time.
+            heard.trouble = Some(reason.split(" (after ").next().unwrap_or(reason).to_owned());
         }
         heard.last = Some((code, reason.to_owned()));
     }

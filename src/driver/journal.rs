@@ -17,6 +17,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::config::Election;
 use crate::driver::broker::{Access, Ears, explain};
+use crate::driver::meaning::plain;
 use crate::logic::time::Time;
 use crate::logic::topic::TopicFacts;
 
@@ -43,7 +44,7 @@ pub enum Seen {
         /// Where it is.
         offset: i64,
     },
-    /// No broker answers. Sent when that begins; [`Seen::Up`] ends it.
+    /// No broker answers. Sent when that begins and when the trouble is another one; [`Seen::Up`] ends it.
     Down {
         /// The last trouble, with host and port where they are known.
         error: String,
@@ -158,7 +159,7 @@ impl Producer {
     pub fn send(&self, seq: u64, key: &str, payload: &[u8]) -> Result<(), String> {
         let record =
             BaseRecord::with_opaque_to(&self.topic, Box::new(seq)).partition(self.partition).key(key).payload(payload);
-        self.inner.send(record).map_err(|(error, _)| error.to_string())
+        self.inner.send(record).map_err(|(error, _)| reason(&error))
     }
 }
 
@@ -202,7 +203,7 @@ impl ProducerContext for Deliveries {
 fn reason(error: &KafkaError) -> String {
     match error.rdkafka_error_code() {
         Some(RDKafkaErrorCode::MessageTimedOut) => "no acknowledgement in time".to_owned(),
-        Some(code) => code.to_string(),
+        Some(code) => plain(code),
         None => error.to_string(),
     }
 }

@@ -74,10 +74,12 @@ impl Listener {
             return false;
         }
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
-        let words = self.consumer.context().words(code).unwrap_or_else(|| code.to_string());
+        let words = self.shared.ears.words(code);
         match code.into() {
-            // One connection of several; a leader that moves; and rights on a group that the reader has no use for.
-            Meaning::Connection | Meaning::GroupForbidden | Meaning::Moving => {}
+            // One connection of several, perhaps; and a topic that may be gone.
+            Meaning::Connection | Meaning::UnknownTopic => self.shared.look(),
+            // A leader that moves; and rights on a group that the reader has no use for.
+            Meaning::GroupForbidden | Meaning::Moving => {}
             Meaning::Cut => {
                 self.shared.say(Seen::Cut { reading });
             }
@@ -85,7 +87,7 @@ impl Listener {
                 self.shared.refuse(format!("{words}; check sasl.mechanisms, sasl.username and sasl.password"));
             }
             Meaning::NoBroker => {
-                self.shared.down(self.consumer.context().trouble().unwrap_or(words));
+                self.shared.down(self.shared.no_answer(code));
                 self.shared.look();
             }
             Meaning::Other => {
@@ -99,16 +101,15 @@ impl Listener {
                 self.shared.say(Seen::Undecodable { reading, offset, error: words });
                 return true;
             }
-            Meaning::UnknownTopic => self.shared.look(),
         }
         false
     }
 
     fn caught_up(&self) {
-        let words = self.consumer.context().words(RDKafkaErrorCode::PartitionEOF);
+        let words = self.shared.ears.words(RDKafkaErrorCode::PartitionEOF);
         let handed_over = self.shared.next.load(Ordering::Relaxed);
         // rust-rdkafka leaves out the offset of the end; librdkafka's words have it. A marker has no record.
-        let next = words.as_deref().and_then(end_offset).map_or(handed_over, |end| end.max(handed_over));
+        let next = end_offset(&words).map_or(handed_over, |end| end.max(handed_over));
         self.shared.next.store(next, Ordering::Relaxed);
         self.shared.up();
         self.shared.say(Seen::CaughtUp { reading: self.shared.reading, next });

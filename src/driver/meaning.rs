@@ -61,3 +61,23 @@ impl From<RDKafkaErrorCode> for Meaning {
         }
     }
 }
+
+/// A code in librdkafka's words for it, without the name of the code and of who reported it.
+#[must_use]
+pub fn plain(code: RDKafkaErrorCode) -> String {
+    // `TopicAuthorizationFailed (Broker: Topic authorization failed)`
+    let full = code.to_string();
+    let words = full.split_once(" (").and_then(|(_, words)| words.strip_suffix(')')).unwrap_or(&full);
+    words.trim_start_matches("Broker: ").trim_start_matches("Local: ").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_said_in_words() {
+        assert_eq!(plain(RDKafkaErrorCode::TopicAuthorizationFailed), "Topic authorization failed");
+        assert_eq!(plain(RDKafkaErrorCode::AllBrokersDown), "All broker connections are down");
+    }
+}

@@ -20,7 +20,7 @@ use crate::driver::broker::{Access, Ears, explain};
 use crate::driver::clock;
 use crate::driver::journal::Seen;
 use crate::driver::listener::Listener;
-use crate::driver::meaning::Meaning;
+use crate::driver::meaning::{Meaning, plain};
 use crate::driver::topic::{self, Presence, Trouble};
 use crate::logic::time::Time;
 
@@ -64,6 +64,7 @@ impl Reader {
         let stopped = Arc::new(AtomicBool::new(false));
         let shared = Shared {
             reading,
+            ears: Ears::new(&source.access),
             source,
             seen,
             orders: orders.clone(),
@@ -71,6 +72,7 @@ impl Reader {
             next: AtomicI64::new(0),
             contact: Mutex::new(Contact::Unknown),
             refused: AtomicBool::new(false),
+            called: AtomicBool::new(false),
         };
         thread::Builder::new().name("neli-asker".to_owned()).spawn(move || Asker::run(Arc::new(shared), &received))?;
         Ok(Self { orders, stopped })
@@ -99,10 +101,10 @@ enum Order {
 }
 
 /// Whether a broker answers.
-#[derive(Clone, Copy, Eq, PartialEq)]
+#[derive(Eq, PartialEq)]
 enum Contact {
     Unknown,
-    Down,
+    Down(String),
     Up,
 }
 
@@ -111,12 +113,15 @@ pub(super) struct Shared {
     pub(super) reading: u32,
     pub(super) source: Source,
     seen: Sender<Seen>,
+    pub(super) ears: Ears,
     orders: mpsc::Sender<Order>,
     stopped: Arc<AtomicBool>,
     /// The offset after the last one handed over; 0 before reading.
     pub(super) next: AtomicI64,
     contact: Mutex<Contact>,
     refused: AtomicBool,
+    /// Whether a call for a look is on its way.
+    called: AtomicBool,
 }
 
 impl Shared {
@@ -131,13 +136,14 @@ impl Shared {
     }
 
     pub(super) fn up(&self) {
-        if self.turn(Contact::Up) == Some(Contact::Down) {
+        if let Some(Contact::Down(_)) = self.turn(Contact::Up) {
+            self.ears.relieve();
             self.say(Seen::Up);
         }
     }
 
     pub(super) fn down(&self, error: String) {
-        if self.turn(Contact::Down).is_some() {
+        if self.turn(Contact::Down(error.clone())).is_some() {
             self.say(Seen::Down { error });
         }
     }
@@ -145,8 +151,19 @@ impl Shared {
     /// What the contact was before, when it changes.
     fn turn(&self, to: Contact) -> Option<Contact> {
         let mut contact = self.contact.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *contact, to);
-        (before != to).then_some(before)
+        (*contact != to).then(|| std::mem::replace(&mut *contact, to))
+    }
+
+    /// Why nobody answers, in one line.
+    pub(super) fn no_answer(&self, code: RDKafkaErrorCode) -> String {
+        let bootstrap = &self.source.access.bootstrap;
+        self.ears.trouble().unwrap_or_else(|| {
+            if matches!(code.into(), Meaning::Connection | Meaning::NoBroker) {
+                format!("{bootstrap}: no answer")
+            } else {
+                format!("{bootstrap}: {}", plain(code))
+            }
+        })
     }
 
     /// Says so, once.
@@ -161,10 +178,11 @@ impl Shared {
         self.refuse(format!("topic \"{name}\": this user may not read it; allow DESCRIBE, READ and WRITE on it"));
     }
 
-    /// Has the asker ask now.
+    /// Has the asker ask now, unless it has been called already.
     pub(super) fn look(&self) {
-        // The asker lives as long as its orders' sender in here.
-        let _ = self.orders.send(Order::Look);
+        if !self.called.swap(true, Ordering::Relaxed) {
+            let _ = self.orders.send(Order::Look);
+        }
     }
 
     pub(super) fn assign(&self, consumer: &BaseConsumer<Ears>, offset: i64) {
@@ -194,7 +212,7 @@ impl Asker {
     fn run(shared: Arc<Shared>, orders: &mpsc::Receiver<Order>) {
         let source = &shared.source;
         let config = source.access.reader(&source.election);
-        let consumer = match BaseConsumer::from_config_and_context(&config, Ears::new(&source.access)) {
+        let consumer = match BaseConsumer::from_config_and_context(&config, shared.ears.clone()) {
             Ok(consumer) => Arc::new(consumer),
             Err(error) => {
                 shared.refuse(explain(&error));
@@ -212,21 +230,22 @@ impl Asker {
 
     /// Asks where the log ends, now and again, and passes the order to read on.
     fn ask_on(&mut self, orders: &mpsc::Receiver<Order>) {
-        let mut patience = Duration::ZERO;
-        loop {
-            match orders.recv_timeout(patience) {
+        let mut ask_at = clock::now();
+        while !self.shared.over() {
+            match orders.recv_timeout(ask_at.since(clock::now())) {
+                Ok(Order::Look) => ask_at = ask_at.min(clock::now() + RETRY),
                 Ok(Order::ReadFrom(offset)) => {
                     self.shared.next.store(offset, Ordering::Relaxed);
                     self.shared.assign(&self.consumer, offset);
-                    continue;
                 }
-                Ok(Order::Look) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    // Calls for a look that came while we were looking are answered by what comes of it.
+                    self.shared.called.store(false, Ordering::Relaxed);
+                    let patience = self.ask();
+                    ask_at = clock::now() + patience;
+                }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if self.shared.over() {
-                return;
-            }
-            patience = self.ask();
         }
     }
 
@@ -274,7 +293,7 @@ impl Asker {
             | Meaning::Login
             | Meaning::NoBroker
             | Meaning::Other
-            | Meaning::Undecodable => self.shared.down(self.no_answer(code)),
+            | Meaning::Undecodable => self.shared.down(self.shared.no_answer(code)),
         }
         RETRY
     }
@@ -303,7 +322,7 @@ impl Asker {
             };
             match trouble {
                 Trouble::Refused(error) => self.shared.refuse(error),
-                Trouble::Transient(code) => self.shared.down(self.no_answer(code)),
+                Trouble::Transient(code) => self.shared.down(self.shared.no_answer(code)),
             }
             pause(RETRY);
         }
@@ -331,18 +350,6 @@ impl Asker {
         if let Err(error) = asked {
             self.shared.say(Seen::Warning(format!("no thread to ask for the topic's settings in: {error}")));
         }
-    }
-
-    /// Why nobody answers, in one line.
-    fn no_answer(&self, code: RDKafkaErrorCode) -> String {
-        let bootstrap = &self.shared.source.access.bootstrap;
-        self.consumer.context().trouble().unwrap_or_else(|| {
-            if Meaning::from(code) == Meaning::Connection {
-                format!("{bootstrap}: no answer")
-            } else {
-                format!("{bootstrap}: {code}")
-            }
-        })
     }
 }
 

@@ -10,7 +10,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::config::Election;
 use crate::driver::broker::{Access, Ears, explain};
-use crate::driver::meaning::Meaning;
+use crate::driver::meaning::{Meaning, plain};
 use crate::logic::topic::{Layout, Settings, TopicFacts};
 
 /// What a look at the topic found.
@@ -128,8 +128,11 @@ pub fn facts(access: &Access, election: &Election, timeout: Duration) -> Result<
     };
     let results = answer.map_err(|error| trouble(&error, election))?;
     let settings = match results.into_iter().next() {
-        Some(Ok(resource)) => read(&resource.entries).ok_or_else(|| "Kafka leaves out a setting".to_owned()),
-        Some(Err(code)) => Err(code.to_string()),
+        // Forbidden, it comes without an error and without an entry.
+        Some(Ok(resource)) => {
+            read(&resource.entries).ok_or_else(|| "not shown to this user; allow DESCRIBE_CONFIGS on it".to_owned())
+        }
+        Some(Err(code)) => Err(plain(code)),
         None => Err("Kafka says nothing about the topic".to_owned()),
     };
     Ok(TopicFacts { layout, settings })
@@ -172,7 +175,8 @@ fn not_created(code: RDKafkaErrorCode, election: &Election) -> Trouble {
         ))
     } else if [InvalidConfig, PolicyViolation].contains(&code) {
         Trouble::Refused(format!(
-            "topic \"{name}\": it is missing, and the cluster refuses to create it ({code}); create it by hand"
+            "topic \"{name}\": it is missing, and the cluster refuses to create it ({}); create it by hand",
+            plain(code)
         ))
     } else {
         trouble(&KafkaError::AdminOp(code), election)
