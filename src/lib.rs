@@ -30,18 +30,24 @@ pub mod logic {
 pub mod driver {
     pub mod broker;
     pub mod clock;
+    pub mod descriptors;
     pub mod embedded;
     pub mod group;
     pub mod guard;
+    pub mod image;
     pub mod journal;
+    pub mod lease;
     mod listener;
     pub mod log;
     pub mod meaning;
     pub mod process;
     pub mod random;
     pub mod reader;
+    pub mod ready;
     pub mod signals;
+    pub mod timer;
     pub mod topic;
+    pub mod tree;
 }
 
 /// One file a subcommand.

@@ -8,20 +8,29 @@ use neli_run::cli::given::Environment;
 use neli_run::cli::{self, Request};
 use neli_run::command;
 use neli_run::config::{Config, Watch};
+use neli_run::driver::guard;
 use neli_run::exit::{ExitStatus, Refusal};
-use neli_run::run;
+use neli_run::run::{self, AtStart};
 
 fn main() -> ExitCode {
+    if let Some(call) = guard::called(std::env::args_os()) {
+        return guard::main(call);
+    }
+    let at_start = AtStart::now();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // Modes that no person calls (guard, release, embedded broker) are told apart here, before there is an option.
-    let status = perform(&arguments).unwrap_or_else(|refusal| {
+    let done = match arguments.as_slice() {
+        [_, mode, descriptor] if mode == "release" => command::release::main(descriptor),
+        _ => perform(&arguments, at_start),
+    };
+    let status = done.unwrap_or_else(|refusal| {
         say(&refusal.to_string());
         refusal.status
     });
     status.into()
 }
 
-fn perform(arguments: &[OsString]) -> Result<ExitStatus, Refusal> {
+fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Refusal> {
     let environment = Environment(std::env::vars_os().collect());
     match cli::parse(arguments, environment)? {
         Request::Broker(given) => command::broker::main(&given),
@@ -32,7 +41,7 @@ fn perform(arguments: &[OsString]) -> Result<ExitStatus, Refusal> {
             Ok(ExitStatus::Success)
         }
         Request::Man => command::man::main(),
-        Request::Run(given) => Ok(run::run(Config::prove(&given)?)),
+        Request::Run(given) => run::run(Config::prove(&given)?, at_start),
         Request::Watch(given) => {
             let watch = Watch::prove(&given)?;
             watch.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));

@@ -1,11 +1,733 @@
-//! To come.
+//! The loop: take an input, ask the logic, perform its actions. The only file that knows both `logic/` and `driver/`.
 
-use crate::config::Config;
-use crate::exit::ExitStatus;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::sync::Arc;
 
-/// To come.
-#[must_use]
-pub fn run(config: Config) -> ExitStatus {
-    drop(config);
-    ExitStatus::Success
+use nix::libc::{SIGCHLD, SIGKILL};
+use nix::sys::prctl;
+use nix::unistd::Pid;
+use rdkafka::config::RDKafkaLogLevel;
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use crate::command::release;
+use crate::config::{Brokers, Client, Config};
+use crate::driver::broker::Access;
+use crate::driver::clock;
+use crate::driver::descriptors;
+use crate::driver::group::{Grouped, Member};
+use crate::driver::guard::{self, Answer, Charge, Grant, Guard, Step, Target};
+use crate::driver::journal::{Key, Producer, Seen};
+use crate::driver::log::{Event as LogEvent, From, Logger};
+use crate::driver::process::{self, Fate};
+use crate::driver::random;
+use crate::driver::reader::{Reader, Source};
+use crate::driver::ready::Ready;
+use crate::driver::signals::{self, Signals};
+use crate::driver::timer::Timer;
+use crate::driver::tree::Tree;
+use crate::exit::{ExitStatus, Refusal};
+use crate::logic::candidate::{self, Candidate, Elector, Identity, Right};
+use crate::logic::precedence::Standing;
+use crate::logic::record::{Body, MemberId, Record, Why};
+use crate::logic::reminder::Reminder;
+use crate::logic::supervisor::{self, Ending, JobStatus, Order, StopPolicy, Supervisor};
+use crate::logic::time::Time;
+use crate::logic::topic;
+
+mod environment;
+mod notes;
+
+/// How many things seen of Kafka may wait for the loop; its threads wait beyond that.
+const SEEN_WAITING: usize = 1024;
+/// How many words of the group may.
+const GROUPED_WAITING: usize = 16;
+
+/// This program, even where its file has been replaced since.
+const PROGRAM: &str = "/proc/self/exe";
+
+/// What is known of the process at the very start of `main`.
+#[derive(Clone, Debug)]
+pub struct AtStart {
+    /// When it started.
+    pub time: Time,
+    /// The descriptors that it inherited.
+    pub inherited: Vec<RawFd>,
+}
+
+impl AtStart {
+    /// To be called first thing in `main`, before anything is opened.
+    #[must_use]
+    pub fn now() -> Self {
+        // Without /proc only the three that every process has are known.
+        Self { time: clock::now(), inherited: descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]) }
+    }
+}
+
+/// Stands for election, and runs the job while it leads.
+///
+/// # Errors
+///
+/// What keeps it from standing at all: one line, and the status to exit with.
+pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
+    let cannot = |what: &str| {
+        let what = what.to_owned();
+        move |error: io::Error| Refusal::new(format!("{what}: {error}"))
+    };
+    // Before any thread exists: threads inherit the mask.
+    let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
+    // When the guard dies, what it leaves becomes ours to kill.
+    prctl::set_child_subreaper(true).map_err(io::Error::from).map_err(cannot("can't become a subreaper"))?;
+    let bits = random::bytes().map_err(cannot("no randomness"))?;
+    let member = MemberId::from_random(u128::from_le_bytes(bits));
+    let access = match &config.client.brokers {
+        Brokers::At(brokers) => Access::at(brokers, &config.client.properties),
+        Brokers::Embedded => return Err(Refusal::new("--embedded: to come")),
+    };
+    let charge = charge(&config, &access, &member, at_start.inherited);
+    let guard = Guard::start(Path::new(PROGRAM), &charge).map_err(cannot("the guard can't be started"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .map_err(cannot("the main loop can't be started"))?;
+    let logger = Logger::start(&config.log, &config.election.group, config.election.role)?;
+    runtime.block_on(async move {
+        let mut run = Run::new(config, access, member, charge, guard, logger, at_start.time)?;
+        let status = run.turn(signals).await;
+        run.logger.event(&LogEvent::Exiting {
+            status: status.code(),
+            from: if status.is_jobs_own() { From::Job } else { From::NeliRun },
+        });
+        run.logger.finish();
+        Ok(status)
+    })
+}
+
+/// What the guard is told at its own start.
+fn charge(config: &Config, access: &Access, member: &MemberId, inherited: Vec<RawFd>) -> Charge {
+    let release = release::Means {
+        client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },
+        election: config.election.clone(),
+        name: config.name.clone(),
+        lease_ms: u64::try_from(config.timings.lease.as_millis()).unwrap_or(u64::MAX),
+    };
+    Charge {
+        command: config.command.clone(),
+        environment: environment::of_job(config, member, std::env::vars_os()),
+        ignored: signals::ignored_at_start(),
+        inherited,
+        lease: config.timings.lease,
+        member: member.to_string(),
+        releaser: PROGRAM.into(),
+        release: to_value(&release),
+    }
+}
+
+/// A struct of strings and numbers always has a JSON form.
+fn to_value(value: &impl Serialize) -> serde_json::Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// One candidate's hands.
+struct Run {
+    config: Config,
+    access: Access,
+    charge: Charge,
+    candidate: Candidate,
+    supervisor: Supervisor,
+    policy: StopPolicy,
+    guard: Guard,
+    guard_ready: Ready,
+    /// The guard's socket is closed: nothing more comes from it but its end, by SIGCHLD.
+    guard_is_silent: bool,
+    /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
+    main: Option<OwnedFd>,
+    /// The guard is dead, and what it left is not all gone yet.
+    orphans: bool,
+    producer: Producer,
+    reader: Option<Reader>,
+    reading: u32,
+    seen: mpsc::Receiver<Seen>,
+    seen_sender: mpsc::Sender<Seen>,
+    group: Option<Member>,
+    grouped: mpsc::Receiver<Grouped>,
+    grouped_sender: mpsc::Sender<Grouped>,
+    /// Members of ours that have not left yet.
+    leaving: u32,
+    logger: Logger,
+    outage: Reminder,
+    undecodable: Reminder,
+    /// Kafka has refused for good.
+    refused: bool,
+    /// How it is to end, once it is.
+    ending: Option<ExitStatus>,
+}
+
+/// What woke the loop.
+enum Input {
+    Guard,
+    Kafka(Option<Seen>),
+    Group(Option<Grouped>),
+    Signal,
+    Timeout,
+}
+
+impl Run {
+    fn new(
+        config: Config,
+        access: Access,
+        member: MemberId,
+        charge: Charge,
+        guard: Guard,
+        logger: Logger,
+        started: Time,
+    ) -> Result<Self, Refusal> {
+        let chatter = logger.clone();
+        let access = Access {
+            chatter: Some(Arc::new(move |_level: RDKafkaLogLevel, message: &str| {
+                chatter.event(&LogEvent::Librdkafka { facility: "client".to_owned(), message: message.to_owned() });
+            })),
+            ..access
+        };
+        let elect = match config.timings.elector {
+            Elector::Group(_) => "group",
+            Elector::Log => "log",
+        };
+        logger.event(&LogEvent::Started {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            name: config.name.clone(),
+            member: member.to_string(),
+            topic: config.election.topic.clone(),
+            elect: elect.to_owned(),
+            lease: config.timings.lease,
+        });
+        for warning in &config.warnings {
+            logger.event(&LogEvent::Warning { message: warning.clone(), dropped: None });
+        }
+        let (seen_sender, seen) = mpsc::channel(SEEN_WAITING);
+        let (grouped_sender, grouped) = mpsc::channel(GROUPED_WAITING);
+        let producer = Producer::start(&access, &config.election, config.timings.lease, seen_sender.clone())
+            .map_err(Refusal::new)?;
+        let policy = StopPolicy {
+            signal: config.stop_signal,
+            timeout: config.stop_timeout,
+            kill_margin: config.timings.kill_margin,
+        };
+        let hello = Body::Hello {
+            host: nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
+            pid: Some(std::process::id()),
+            version: Some(env!("CARGO_PKG_VERSION").into()),
+            elector: Some(elect.into()),
+        };
+        let identity = Identity { member, name: config.name.as_str().into(), hello };
+        let seed = random::bytes().map(u64::from_le_bytes).map_err(|error| Refusal::new(error.to_string()))?;
+        let waiting = (started, config.wait);
+        Ok(Self {
+            candidate: Candidate::new(clock::now(), identity, config.timings.clone(), seed, waiting),
+            supervisor: Supervisor::new(policy.clone()),
+            config,
+            access,
+            charge,
+            policy,
+            guard_ready: Ready::of(&guard)
+                .map_err(|error| Refusal::new(format!("the guard can't be awaited: {error}")))?,
+            guard,
+            guard_is_silent: false,
+            main: None,
+            orphans: false,
+            producer,
+            reader: None,
+            reading: 0,
+            seen,
+            seen_sender,
+            group: None,
+            grouped,
+            grouped_sender,
+            leaving: 0,
+            logger,
+            outage: Reminder::default(),
+            undecodable: Reminder::default(),
+            refused: false,
+            ending: None,
+        })
+    }
+
+    /// Turns until the end.
+    async fn turn(&mut self, signals: Signals) -> ExitStatus {
+        let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
+            (Ok(ready), Ok(timer)) => (ready, timer),
+            (Err(error), _) | (_, Err(error)) => return self.refuse(format!("the main loop can't wait: {error}")),
+        };
+        loop {
+            self.perform();
+            if let Some(status) = self.ending {
+                self.leave().await;
+                return status;
+            }
+            timer.set(self.next_timeout());
+            let input = tokio::select! {
+                biased;
+                () = self.guard_ready.wait(), if !self.guard_is_silent => Input::Guard,
+                () = signals_ready.wait() => Input::Signal,
+                seen = self.seen.recv() => Input::Kafka(seen),
+                grouped = self.grouped.recv() => Input::Group(grouped),
+                () = timer.due() => Input::Timeout,
+            };
+            match input {
+                Input::Guard => self.hear_guard(),
+                Input::Kafka(seen) => {
+                    if let Some(seen) = seen {
+                        self.see(seen);
+                    }
+                    // What came together is taken together, but signals and the guard are not kept waiting for long.
+                    for _ in 0..SEEN_WAITING {
+                        let Ok(seen) = self.seen.try_recv() else { break };
+                        self.perform();
+                        self.see(seen);
+                    }
+                }
+                Input::Group(event) => {
+                    if let Some(event) = event {
+                        self.hear_group(event);
+                    }
+                }
+                Input::Signal => self.take_signals(&signals),
+                Input::Timeout => {}
+            }
+            self.handle_timeouts();
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        let timeouts = [
+            self.candidate.poll_timeout(),
+            self.supervisor.poll_timeout(),
+            self.outage.poll_timeout(),
+            self.undecodable.poll_timeout(),
+        ];
+        timeouts.into_iter().flatten().min()
+    }
+
+    fn handle_timeouts(&mut self) {
+        let now = clock::now();
+        self.supervisor.handle_timeout(now);
+        self.candidate.handle_timeout(now);
+        if let Some(outage) = self.outage.poll(now) {
+            self.logger.event(&notes::of_outage(outage));
+        }
+        if let Some((message, _)) = self.undecodable.poll(now) {
+            self.logger.event(&LogEvent::Error { message });
+        }
+    }
+
+    // ---- what the logic wants -------------------------------------------------------------------------------------
+
+    /// Performs what the logic wants, until it wants nothing more.
+    fn perform(&mut self) {
+        loop {
+            if let Some(action) = self.supervisor.poll_action() {
+                self.perform_for_supervisor(action);
+            } else if let Some(action) = self.candidate.poll_action() {
+                self.perform_for_candidate(action);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn perform_for_candidate(&mut self, action: candidate::Action) {
+        use candidate::Action;
+        let now = clock::now();
+        match action {
+            Action::Ask => self.read_anew(),
+            Action::Depart(departure) => self.supervisor.handle(now, supervisor::Event::Departed(departure)),
+            Action::Extend(right) => self.supervisor.handle(now, supervisor::Event::Extended(right)),
+            Action::JoinGroup => self.join_group(),
+            Action::Kill(loss) => self.supervisor.handle(now, supervisor::Event::Killed(loss)),
+            Action::Lead(right) => self.supervisor.handle(now, supervisor::Event::Led(right)),
+            Action::LeaveGroup => self.leave_group(),
+            Action::Note(note) => self.note_candidate(now, note),
+            Action::ReadFrom(offset) => {
+                if let Some(reader) = &self.reader {
+                    reader.read_from(offset);
+                }
+            }
+            Action::Send { record } => self.send(now, &record),
+            Action::StopJob(why) => self.supervisor.handle(now, supervisor::Event::StoppedFor(why)),
+        }
+    }
+
+    fn note_candidate(&mut self, now: Time, note: candidate::Note) {
+        use candidate::Note;
+        match &note {
+            Note::Released { term, delivered: true, .. } | Note::Superseded { term, .. } => {
+                self.order(&guard::Order::Released { term: *term });
+            }
+            Note::Fenced { .. } => self.supervisor.handle(now, supervisor::Event::LostLease),
+            Note::Claiming { .. }
+            | Note::Ended { .. }
+            | Note::FenceWarning { .. }
+            | Note::Leading { .. }
+            | Note::Released { delivered: false, .. }
+            | Note::Resigned { .. }
+            | Note::Standby { .. } => {}
+        }
+        self.logger.event(&notes::of_candidate(note));
+    }
+
+    fn perform_for_supervisor(&mut self, action: supervisor::Action) {
+        use supervisor::Action;
+        match action {
+            Action::Exit(_) if self.refused => self.ending = Some(ExitStatus::Refused),
+            Action::Exit(ending) => self.ending = Some(status_of(ending)),
+            Action::GiveUpWaiting => self.candidate.give_up(clock::now()),
+            // It may be dead already, which SIGCHLD tells.
+            Action::KillGuard => drop(self.guard.kill()),
+            Action::KillOrphans => self.kill_orphans(),
+            Action::Note(note) => {
+                let guard = self.guard.pid().as_raw();
+                self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy, guard));
+            }
+            Action::Order(order) => self.order(&order_of(order)),
+            Action::StartGuard => self.start_guard(),
+            Action::Tell(event) => self.candidate.handle(clock::now(), event),
+        }
+    }
+
+    // ---- Kafka ----------------------------------------------------------------------------------------------------
+
+    /// R1: a reader of its own for each reading; what the one before still says is not heard.
+    fn read_anew(&mut self) {
+        self.reading += 1;
+        let source = Source {
+            access: self.access.clone(),
+            election: self.config.election.clone(),
+            create_topic: self.config.create_topic,
+        };
+        self.reader = None;
+        match Reader::start(source, self.reading, self.seen_sender.clone()) {
+            Ok(reader) => self.reader = Some(reader),
+            Err(error) => {
+                self.refuse(format!("the journal can't be read: {error}"));
+            }
+        }
+    }
+
+    fn send(&mut self, now: Time, record: &Record) {
+        let key = match record.body {
+            Body::Hello { .. } => format!("{}/hello", self.config.election.key()),
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
+                self.config.election.key()
+            }
+        };
+        let seq = record.seq.unwrap_or_default();
+        if self.producer.send(seq, &key, &record.to_bytes()).is_err() {
+            // A full queue: as good as not delivered.
+            self.candidate.handle(now, candidate::Event::Undelivered { seq });
+        }
+    }
+
+    fn see(&mut self, seen: Seen) {
+        use candidate::Event;
+        let now = clock::now();
+        let event = match seen {
+            Seen::CaughtUp { reading, next } if reading == self.reading => Event::ReachedEnd { next },
+            Seen::Cut { reading } if reading == self.reading => Event::HistoryCut,
+            Seen::Delivered { seq, .. } => Event::Delivered { seq },
+            Seen::Down { error } => return self.outage.begin(now, error),
+            Seen::Ends { reading, asked, start, end } if reading == self.reading => {
+                self.undecodable.end(now);
+                Event::Answered { asked, start, end, trusted: true }
+            }
+            Seen::NotDelivered { seq, .. } => Event::Undelivered { seq },
+            Seen::Record { reading, offset, key, value } if reading == self.reading => match key {
+                Key::Election => Event::Read { offset, record: value.and_then(|value| Record::parse(&value)) },
+                Key::Hello => {
+                    let hello = value.and_then(|value| Record::parse(&value));
+                    Event::ReadOther { offset, hello: hello.and_then(|record| record.member) }
+                }
+                Key::Other => Event::ReadOther { offset, hello: None },
+            },
+            Seen::Refused { error } => return self.kafka_refuses(now, error),
+            Seen::Topic(facts) => return self.judge_topic(now, &facts),
+            Seen::Undecodable { reading, offset, error } if reading == self.reading => {
+                let topic = &self.config.election.topic;
+                self.undecodable.begin(
+                    now,
+                    format!(
+                        "topic {topic:?}: the batch at offset {offset} can't be decoded ({error}): nothing behind it is \
+                         read, and this candidate leads no more until it is gone"
+                    ),
+                );
+                Event::Undecodable
+            }
+            Seen::Up => {
+                if let Some(down) = self.outage.end(now) {
+                    self.logger.event(&LogEvent::BrokerUp { down });
+                }
+                return;
+            }
+            Seen::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
+            // A reading that is over.
+            Seen::CaughtUp { .. }
+            | Seen::Cut { .. }
+            | Seen::Ends { .. }
+            | Seen::Record { .. }
+            | Seen::Undecodable { .. } => return,
+        };
+        self.candidate.handle(now, event);
+    }
+
+    /// Kafka refuses for good. A job that runs is stopped in order, as far as the lease reaches.
+    fn kafka_refuses(&mut self, now: Time, error: String) {
+        if self.refused {
+            return;
+        }
+        self.refused = true;
+        if self.supervisor.job_may_be_alive() {
+            self.logger.event(&LogEvent::Error { message: error });
+            self.candidate.handle(now, candidate::Event::StandDown { why: Why::Stopped, leaving: true });
+        } else {
+            self.refuse(error);
+        }
+    }
+
+    /// R0, once a reading: the warning once.
+    fn judge_topic(&mut self, now: Time, facts: &topic::TopicFacts) {
+        let name = &self.config.election.topic;
+        match topic::judge(facts) {
+            Ok(judgement) => {
+                if !judgement.risks.is_empty() && self.reading == 1 {
+                    let message = format!("topic {name:?}: {}", judgement.risks.join("; "));
+                    self.logger.event(&LogEvent::Warning { message, dropped: None });
+                }
+                let cut_is_harmless = judgement.cut_is_harmless;
+                self.candidate.handle(now, candidate::Event::TopicJudged { cut_is_harmless });
+            }
+            Err(refusal) => {
+                self.refuse(format!("topic {name:?}: {refusal}"));
+            }
+        }
+    }
+
+    // ---- the group ------------------------------------------------------------------------------------------------
+
+    fn join_group(&mut self) {
+        match Member::join(&self.access, &self.config.election, self.grouped_sender.clone()) {
+            Ok(member) => self.group = Some(member),
+            Err(error) => {
+                self.refuse(error);
+            }
+        }
+    }
+
+    fn leave_group(&mut self) {
+        if let Some(member) = self.group.take() {
+            self.leaving += 1;
+            member.leave();
+        }
+    }
+
+    fn hear_group(&mut self, grouped: Grouped) {
+        use candidate::Event;
+        let now = clock::now();
+        let event = match grouped {
+            Grouped::Left => {
+                self.leaving -= 1;
+                return;
+            }
+            Grouped::Refused { error } => return self.kafka_refuses(now, error),
+            Grouped::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
+            // The last words of a member that leaves.
+            Grouped::Assigned | Grouped::Elsewhere | Grouped::Revoked { .. } if self.group.is_none() => return,
+            Grouped::Assigned => {
+                self.logger.event(&LogEvent::Assigned { partition: self.config.election.partition });
+                Event::StandingChanged(Standing::Assigned)
+            }
+            Grouped::Elsewhere => Event::StandingChanged(Standing::Elsewhere),
+            Grouped::Revoked { lost } => {
+                self.logger.event(&LogEvent::Revoked { lost });
+                if lost { Event::StandingChanged(Standing::Unknown) } else { Event::Revoked }
+            }
+        };
+        self.candidate.handle(now, event);
+    }
+
+    // ---- the guard ------------------------------------------------------------------------------------------------
+
+    fn order(&mut self, order: &guard::Order) {
+        // A guard that takes no more orders gives no more answers: the supervisor's watch sees that.
+        let _ = self.guard.send(order);
+    }
+
+    fn hear_guard(&mut self) {
+        loop {
+            match self.guard.receive() {
+                Ok(Some((answer, descriptor))) => {
+                    if descriptor.is_some() {
+                        self.main = descriptor;
+                    }
+                    if let Some(event) = event_of(answer, self.supervisor.term(), &self.config) {
+                        self.supervisor.handle(clock::now(), event);
+                        self.perform();
+                    }
+                }
+                // Its end is told by SIGCHLD: end of file is reason to kill, never to release.
+                Ok(None) => return self.guard_fell_silent(),
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// The guard's socket is closed: whatever it is, it guards no more.
+    fn guard_fell_silent(&mut self) {
+        self.guard_is_silent = true;
+        // It is dead, or about to be.
+        let _ = self.guard.kill();
+        self.kill_main();
+    }
+
+    fn kill_main(&mut self) {
+        if let Some(main) = &self.main {
+            // It may have ended by itself.
+            let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
+        }
+    }
+
+    fn take_signals(&mut self, signals: &Signals) {
+        while let Ok(Some(received)) = signals.read() {
+            if received.signal == SIGCHLD {
+                self.reap();
+            } else {
+                self.supervisor.handle_signal(clock::now(), received.signal);
+                self.perform();
+            }
+        }
+    }
+
+    fn reap(&mut self) {
+        let reaped = process::reap();
+        let guard = self.guard.pid();
+        let mut guard_died = false;
+        for change in &reaped.changes {
+            if change.pid == guard {
+                match change.fate {
+                    Fate::Exited(_) | Fate::Killed(_) => guard_died = true,
+                    // Somebody stopped it: it must go on.
+                    Fate::Stopped(_) => {
+                        let _ = self.guard.cont();
+                    }
+                }
+            }
+        }
+        if guard_died {
+            // What it said before it died is still to be heard.
+            self.hear_guard();
+            self.supervisor.handle(clock::now(), supervisor::Event::GuardDied);
+            self.perform();
+        } else if self.orphans {
+            self.kill_orphans();
+        }
+    }
+
+    /// The guard is dead: what it left is ours, by the subreaper's right. Called again at each child's end.
+    fn kill_orphans(&mut self) {
+        self.kill_main();
+        let tree = Tree::below(Pid::this());
+        tree.kill();
+        // Whom it reaps here is nobody that is waited for.
+        let _ = process::reap();
+        self.orphans = !tree.members().is_empty();
+        if !self.orphans {
+            self.main = None;
+            self.supervisor.handle(clock::now(), supervisor::Event::Gone);
+        }
+    }
+
+    fn start_guard(&mut self) {
+        let started = Guard::start(Path::new(PROGRAM), &self.charge);
+        match started.and_then(|guard| Ok((Ready::of(&guard)?, guard))) {
+            Ok((ready, guard)) => (self.guard_ready, self.guard, self.guard_is_silent) = (ready, guard, false),
+            Err(error) => {
+                self.refuse(format!("the guard can't be started again: {error}"));
+            }
+        }
+    }
+
+    // ---- the end --------------------------------------------------------------------------------------------------
+
+    fn refuse(&mut self, message: String) -> ExitStatus {
+        self.logger.event(&LogEvent::Error { message });
+        *self.ending.get_or_insert(ExitStatus::Refused)
+    }
+
+    /// Leaves the group for real: a member that just goes would hold up the others for a session.
+    async fn leave(&mut self) {
+        self.reader = None;
+        self.leave_group();
+        while self.leaving > 0
+            && let Some(grouped) = self.grouped.recv().await
+        {
+            self.hear_group(grouped);
+        }
+    }
+}
+
+fn status_of(ending: Ending) -> ExitStatus {
+    match ending {
+        Ending::Ended => ExitStatus::Ended,
+        Ending::Job(status) => ExitStatus::Job(status.code()),
+        Ending::StoppedBy(signal) => ExitStatus::Stopped(u8::try_from(signal).unwrap_or(u8::MAX)),
+        Ending::Stuck => ExitStatus::Unkillable,
+        Ending::WaitedEnough => ExitStatus::NotElected,
+    }
+}
+
+fn order_of(order: Order) -> guard::Order {
+    let grant =
+        |right: Right| Grant { term: right.term, seen: right.seen, next_seq: right.next_seq, until: right.until };
+    match order {
+        Order::Extend(right) => guard::Order::Lease(grant(right)),
+        Order::Kill => guard::Order::Kill,
+        Order::Over { term } => guard::Order::Over { term },
+        Order::Signal { signal, to_group } => {
+            guard::Order::Signal { signal, to: if to_group { Target::Group } else { Target::Main } }
+        }
+        Order::Spawn { right, attempt } => guard::Order::Spawn { grant: grant(right), attempt: attempt.into() },
+        Order::Stop { signal, kill_at } => guard::Order::Stop { signal, kill_at },
+    }
+}
+
+/// The guard's word to the supervisor, about the job of `term`.
+fn event_of(answer: Answer, term: i64, config: &Config) -> Option<supervisor::Event> {
+    use supervisor::Event;
+    Some(match answer {
+        Answer::Accepted { until } | Answer::Extended { until } => Event::Answered { until },
+        Answer::Exited { code, signal, left } => {
+            let status = match (code, signal) {
+                (_, Some(signal)) => JobStatus::Signaled(signal),
+                (code, None) => JobStatus::Exited(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)),
+            };
+            Event::MainExited { status, left }
+        }
+        Answer::Fenced { term } => Event::Fenced { term },
+        Answer::NotStarted { at: Step::InTime, .. } => Event::Fenced { term },
+        Answer::Gone => Event::Gone,
+        Answer::Killed => Event::KilledAtTimeout,
+        Answer::NotStarted { errno, at } => {
+            let error = io::Error::from_raw_os_error(errno);
+            let command = config.command.first().map(|command| command.to_string_lossy()).unwrap_or_default();
+            let code = if at == Step::Exec && error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+            Event::NotStarted { code, error: format!("{command}: can't be started: {error}") }
+        }
+        Answer::Started { pid } => Event::Started { pid: u32::try_from(pid).unwrap_or_default() },
+        // The terminal's business.
+        Answer::Stopped { .. } => return None,
+        Answer::Stuck { pids } => {
+            Event::Stuck { pids: pids.into_iter().filter_map(|pid| u32::try_from(pid).ok()).collect() }
+        }
+    })
 }

@@ -287,6 +287,8 @@ pub enum Note {
     Superseded {
         /// The term that is over.
         term: Offset,
+        /// The other's term.
+        by_term: Option<Offset>,
         /// The other.
         by: Option<Box<str>>,
     },
@@ -400,10 +402,6 @@ impl Candidate {
         (started, wait): (Time, Option<Duration>),
     ) -> Self {
         let precedence = Precedence::new(timings.elector, timings.claim_delay);
-        let mut actions = VecDeque::from([Action::Ask]);
-        if matches!(timings.elector, Elector::Group(_)) {
-            actions.push_back(Action::JoinGroup);
-        }
         Self {
             identity,
             timings,
@@ -416,14 +414,14 @@ impl Candidate {
             highest_term: -1,
             leaving: None,
             cooling_off: None,
-            in_group: true,
+            in_group: false,
             wait_until: wait.map(|wait| started + wait),
             started,
             next_hello: None,
             draw: None,
             claim_unanswered: false,
             noted: None,
-            actions,
+            actions: VecDeque::from([Action::Ask]),
         }
     }
 
@@ -568,6 +566,8 @@ impl Candidate {
                 self.actions.push_back(Action::ReadFrom(from));
                 if self.next_hello.is_none() {
                     self.say_hello(now);
+                    // Not before: the group watches a topic that exists.
+                    self.join_group();
                 }
             }
             Ok(None) => {}
@@ -666,14 +666,14 @@ impl Candidate {
     /// R7: a decided view in which another term is current, or ours is released, ends ours at once.
     fn superseded_by_the_view(&mut self) {
         let Role::Leading(lead) = &self.role else { return };
-        let by = match self.listener.journal().view() {
-            View::Led(Term { offset, name, .. }) if *offset != lead.term => name.clone(),
-            View::NeverLed | View::Released { .. } => None,
+        let (by_term, by) = match self.listener.journal().view() {
+            View::Led(Term { offset, name, .. }) if *offset != lead.term => (Some(*offset), name.clone()),
+            View::NeverLed | View::Released { .. } => (None, None),
             View::Led(_) | View::Undecided(_) => return,
         };
         let term = lead.term;
         self.role = Role::Fenced { term, why: Why::Fenced };
-        self.actions.push_back(Action::Note(Note::Superseded { term, by }));
+        self.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
         self.actions.push_back(Action::Kill(Loss::Superseded));
     }
 
@@ -948,7 +948,7 @@ impl Candidate {
     }
 
     fn join_group(&mut self) {
-        if !self.in_group && matches!(self.timings.elector, Elector::Group(_)) {
+        if !self.in_group && self.leaving.is_none() && matches!(self.timings.elector, Elector::Group(_)) {
             self.in_group = true;
             self.actions.push_back(Action::JoinGroup);
         }

@@ -74,8 +74,11 @@ pub enum Event {
     Departed(Departure),
     /// The candidate's right was extended.
     Extended(Right),
-    /// The guard killed the tree at the deadline, or refused to start it so late; nothing is left.
-    Fenced,
+    /// The guard killed the tree at the deadline, or refused to start it so late; nothing of the term is left.
+    Fenced {
+        /// The term: a word about one that is over may come late.
+        term: Offset,
+    },
     /// Nothing of the tree is left.
     Gone,
     /// The guard is dead and has been waited for: the tree is ours now.
@@ -339,10 +342,12 @@ impl Supervisor {
             }
             Event::Departed(departure) => self.exit(departure),
             Event::Extended(right) => self.extended(right),
-            Event::Fenced => {
-                self.killed = true;
-                self.tell(candidate::Event::Fenced { why: Why::Fenced });
-                self.nothing_left(Why::Fenced);
+            Event::Fenced { term } => {
+                if term == self.term && self.job != Job::None {
+                    self.killed = true;
+                    self.tell(candidate::Event::Fenced { why: Why::Fenced });
+                    self.nothing_left(Why::Fenced);
+                }
             }
             Event::Gone => self.gone(),
             Event::GuardDied => self.guard_died(),
