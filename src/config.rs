@@ -400,3 +400,6 @@ fn shown(duration: Duration) -> String {
         format!("{}ms", duration.as_millis())
     }
 }
+
+#[cfg(test)]
+mod tests;

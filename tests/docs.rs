@@ -2,12 +2,14 @@
 //!
 //! `UPDATE=1 cargo test --test docs` writes them anew.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use clap_complete::Shell;
 use neli_run::cli::options::{Default, OPTIONS};
-use neli_run::command::{completions, man};
+use neli_run::command::completions::{self, Shell};
+use neli_run::command::man;
 use neli_run::exit::TABLE;
 
 const MEND: &str = "UPDATE=1 cargo test --test docs";

@@ -2,11 +2,20 @@
 
 use std::io::Write;
 
-use clap_complete::Shell;
-
 use crate::cli;
 use crate::cli::given::{Given, quoted};
 use crate::exit::{ExitStatus, Refusal};
+
+/// The shells that are spoken to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Shell {
+    /// GNU bash.
+    Bash,
+    /// fish.
+    Fish,
+    /// zsh.
+    Zsh,
+}
 
 /// Prints the completions of the shell that was asked for.
 ///
@@ -35,7 +44,6 @@ pub fn script(shell: Shell) -> String {
         // An option that still lacks its value is no reason to know nothing.
         Shell::Fish => script.replacen("    or return\n", "    or return 0\n", 1) + FISH,
         Shell::Zsh => script.replacen("_neli-run() {\n", &format!("_neli-run() {{\n{ZSH}"), 1),
-        _ => script,
     }
 }
 
@@ -46,8 +54,13 @@ fn generated(shell: Shell) -> String {
     definition = definition.mut_subcommands(|subcommand| {
         subcommand.mut_args(|arg| if arg.get_id() == "brokers" { arg.value_name("SERVERS") } else { arg })
     });
+    let generator = match shell {
+        Shell::Bash => clap_complete::Shell::Bash,
+        Shell::Fish => clap_complete::Shell::Fish,
+        Shell::Zsh => clap_complete::Shell::Zsh,
+    };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut definition, "neli-run", &mut script);
+    clap_complete::generate(generator, &mut definition, "neli-run", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
@@ -80,7 +93,7 @@ end
 complete -c neli-run -n "contains -- -- (commandline -opc)" -f -a "(__fish_neli_run_job)"
 "#;
 
-const ZSH: &str = r#"    # Behind -- the job's own completions take over.
+const ZSH: &str = r"    # Behind -- the job's own completions take over.
     local dashes=${words[(i)--]}
     if (( dashes < CURRENT )); then
         shift $dashes words
@@ -89,4 +102,4 @@ const ZSH: &str = r#"    # Behind -- the job's own completions take over.
         return
     fi
 
-"#;
+";

@@ -76,9 +76,7 @@ fn why_not(number: i32) -> Option<&'static str> {
         libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGSEGV | libc::SIGTRAP | libc::SIGSYS => {
             Some("is what a fault sends, and neli-run would take it for a stop")
         }
-        libc::SIGCHLD | libc::SIGPIPE => {
-            Some("is what the kernel sends in the ordinary course, and neli-run would take it for a stop")
-        }
+        libc::SIGCHLD | libc::SIGPIPE => Some("comes in the ordinary course, and neli-run would take it for a stop"),
         _ => None,
     }
 }

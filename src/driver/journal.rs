@@ -82,6 +82,9 @@ pub enum Seen {
         key: Key,
         /// Its value; none for a tombstone and for other keys, whose values are not copied.
         value: Option<Box<[u8]>>,
+        /// When it was appended (or written, on a topic that says `CreateTime`), in milliseconds since 1970. For display
+        /// only.
+        written_ms: Option<u64>,
     },
     /// Kafka, or librdkafka, refuses for good: one line that names the thing, the value, and what would be right.
     Refused {

@@ -63,7 +63,8 @@ impl Listener {
         let offset = message.offset();
         self.shared.next.store(offset + 1, Ordering::Relaxed);
         self.shared.up();
-        self.shared.say(Seen::Record { reading: self.shared.reading, offset, key, value });
+        let written_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
+        self.shared.say(Seen::Record { reading: self.shared.reading, offset, key, value, written_ms });
     }
 
     /// Says what the error is; true when it is that a batch can't be decoded.

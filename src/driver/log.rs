@@ -25,7 +25,7 @@ use crate::exit::{Refusal, reason};
 
 mod event;
 
-pub use event::{Event, From, Level};
+pub use event::{Event, From, Level, because, timestamp};
 
 /// How many lines are kept while none is taken.
 const KEPT: usize = 1_000;

@@ -315,7 +315,7 @@ impl Asker {
                     }
                 }
                 Ok(Presence::Missing { .. }) => Trouble::Refused(format!(
-                    "topic \"{}\": there is none; create it, or leave out --no-create-topic",
+                    "topic \"{}\": there is none, and it is not to be created from here",
                     election.topic
                 )),
                 Err(trouble) => trouble,

@@ -362,7 +362,8 @@ fn standby(leader: Option<&str>, term: Option<i64>, why: Option<&str>) -> String
 }
 
 /// The protocol's word, spelled out; anything else as it is.
-fn because(why: &str) -> &str {
+#[must_use]
+pub fn because(why: &str) -> &str {
     match why {
         "ended" => "the election was ended",
         "exited" => "the job has ended",
@@ -427,9 +428,16 @@ struct Json<'a> {
     fields: &'a Event,
 }
 
+/// Milliseconds since 1970 as UTC, RFC 3339; the last moment of the year 9999 for whatever a stranger calls later.
+#[must_use]
+pub fn timestamp(wall_ms: u64) -> String {
+    const LAST: u64 = 253_402_300_799_999;
+    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(wall_ms.min(LAST))).to_string()
+}
+
 /// The line, with its newline; `wall_ms` is milliseconds since 1970.
 pub(super) fn line(format: LogFormat, wall_ms: u64, group: &str, role: u32, event: &Event) -> String {
-    let ts = humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(wall_ms)).to_string();
+    let ts = timestamp(wall_ms);
     let level = match event.level() {
         Level::Debug => "debug",
         Level::Error => "error",
