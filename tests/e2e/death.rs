@@ -93,8 +93,10 @@ with_both_electors! {
         assert_eq!(late, 0, "beats after the deadline");
 
         first.signal(Signal::SIGCONT);
-        first.await_event("fenced");
-        wait::until_true("a stopped candidate that stands again", || first.events("standby").len() > 1);
+        let fenced = first.await_event("fenced").at;
+        wait::until_true("a fenced candidate that stands again", || {
+            first.events("standby").iter().any(|standby| standby.at >= fenced)
+        });
         assert_eq!(second.events("leading").len(), 1);
         second.signal(Signal::SIGTERM);
         assert_eq!(second.status(), 0);
