@@ -24,7 +24,7 @@ pub fn main(_: &Given) -> Result<ExitStatus, Refusal> {
     serve(broker, false)
 }
 
-/// `neli-run embedded-broker <directory> <linger in ms>`: what a candidate starts that finds no broker. Nobody reads what it
+/// `neli-run broker <directory> <linger in ms>`: what a candidate starts that finds no broker. Nobody reads what it
 /// returns.
 ///
 /// # Errors

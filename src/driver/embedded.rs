@@ -27,8 +27,8 @@ pub mod place;
 /// After the last candidate has gone the broker waits this long for another.
 pub const LINGER: Duration = Duration::from_secs(10);
 
-/// The hidden mode's name: `neli-run embedded-broker <directory> <linger in ms>`.
-pub const MODE: &str = "embedded-broker";
+/// The hidden form is told from the subcommand by its two arguments: `neli-run broker <directory> <linger in ms>`.
+pub const MODE: &str = "broker";
 
 /// Finding or starting may take this long.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -147,6 +147,8 @@ impl Seeker {
             .arg(self.place.directory())
             .arg(self.linger.as_millis().to_string())
             .env_clear()
+            // What tells one user's broker from another's in a list of processes.
+            .envs(std::env::var_os("XDG_RUNTIME_DIR").map(|directory| ("XDG_RUNTIME_DIR", directory)))
             .current_dir("/")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
