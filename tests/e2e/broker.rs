@@ -51,7 +51,7 @@ fn frozen() {
     let warning = candidate.await_event("fence_warning");
     assert!((1..=270).contains(&warning.number("left_ms")));
     candidate.await_event("fenced");
-    stage.assert_gone(term);
+    stage.await_gone(term);
     let testimony = stage.testimony();
     let told = testimony.signals().any(|line| line.event == harness::witness::Event::Signal(15));
     assert!(told, "the stop signal is the warning");

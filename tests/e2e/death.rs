@@ -222,10 +222,13 @@ fn of_a_guard_that_hangs() {
     stage.await_witness(term);
     let mut second = stage.candidate().lease("1s").start();
     second.await_event("standby");
-    let hold = first.guard().hold();
-    first.await_event("guard_lost");
-    stage.await_gone(term);
+    let guard = first.guard();
+    let hold = guard.hold();
+    wait::until_true("a guard that is killed", || !guard.lives());
     drop(hold);
+    first.await_event("guard_lost");
+    first.await_event("released");
+    stage.assert_gone(term);
     let next = wait::until("another term", || {
         let mut leading = first.events("leading").into_iter().chain(second.events("leading"));
         leading.find(|event| event.number("term") > term)
@@ -243,11 +246,13 @@ fn of_a_guard_that_hangs_before_its_first_answer() {
     stage.await_witness(term);
     let mut second = stage.candidate().lease("1s").start();
     second.await_event("standby");
-    let hold = second.guard().hold();
+    let guard = second.guard();
+    let hold = guard.hold();
     first.signal(Signal::SIGTERM);
     assert_eq!(first.status(), 0);
-    second.await_event("guard_lost");
+    wait::until_true("a guard that is killed", || !guard.lives());
     drop(hold);
+    second.await_event("guard_lost");
     let next = wait::until("a lead with a new guard, under which the job runs", || {
         stage.testimony().spans().keys().copied().find(|epoch| *epoch > term)
     });
