@@ -442,7 +442,7 @@ impl Run {
                 Event::Answered { asked, start, end, trusted: true }
             }
             Seen::NotDelivered { seq, .. } => Event::Undelivered { seq },
-            Seen::Record { reading, offset, key, value } if reading == self.reading => match key {
+            Seen::Record { reading, offset, key, value, .. } if reading == self.reading => match key {
                 Key::Election => Event::Read { offset, record: value.and_then(|value| Record::parse(&value)) },
                 Key::Hello => {
                     let hello = value.and_then(|value| Record::parse(&value));

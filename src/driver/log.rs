@@ -24,8 +24,10 @@ use crate::driver::clock;
 use crate::exit::{Refusal, reason};
 
 mod event;
+mod sentence;
 
-pub use event::{Event, From, Level, because, timestamp};
+pub use event::{Event, From, Level, timestamp};
+pub use sentence::because;
 
 /// How many lines are kept while none is taken.
 const KEPT: usize = 1_000;

@@ -1,7 +1,7 @@
 //! What `watch` tells of each record: every one with the law's verdict, as JSON; or what changed, as sentences.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::driver::log::{because, timestamp};
 use crate::exit::one_line;
@@ -34,7 +34,7 @@ struct Line {
     offset: Offset,
     verdict: &'static str,
     term: Option<Offset>,
-    record: Option<Value>,
+    record: Option<Box<RawValue>>,
 }
 
 impl Account {
@@ -191,16 +191,19 @@ const fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The record as it was read, whatever it means.
-fn as_read(value: &[u8]) -> Option<Value> {
+/// The record as it was read, byte for byte, whatever it means; in one line: JSON has line ends between its words alone.
+fn as_read(value: &[u8]) -> Option<Box<RawValue>> {
     if value.len() > MAX_BYTES {
         return None;
     }
-    serde_json::from_slice(value).ok()
+    let line = std::str::from_utf8(value).ok()?.replace(['\n', '\r'], " ");
+    serde_json::from_str(&line).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     const NOW: Time = Time::from_nanos(1_000_000_000_000);
@@ -229,7 +232,7 @@ mod tests {
         let mut account = account(true, 0);
         read(&mut account, 0, CLAIM);
         read(&mut account, 1, "not json");
-        read(&mut account, 2, r#"{"v":9,"new":true}"#);
+        read(&mut account, 2, "{\"v\":9,\n\"new\":true}");
         account.read(NOW, 3, None, None);
         account.read_other(NOW, 4);
         read(&mut account, 5, RELEASE);
@@ -238,7 +241,7 @@ mod tests {
         let first: Value = serde_json::from_str(&lines[0]).unwrap();
         assert_eq!(first, serde_json::json!({"offset": 0, "verdict": "effective", "term": 0, "record": claim}));
         assert_eq!(lines[1], r#"{"offset":1,"verdict":"nonsense","term":0,"record":null}"#);
-        assert_eq!(lines[2], r#"{"offset":2,"verdict":"nonsense","term":0,"record":{"new":true,"v":9}}"#);
+        assert_eq!(lines[2], r#"{"offset":2,"verdict":"nonsense","term":0,"record":{"v":9, "new":true}}"#);
         assert_eq!(lines[3], r#"{"offset":3,"verdict":"nonsense","term":0,"record":null}"#);
         assert!(lines[4].starts_with(r#"{"offset":5,"verdict":"effective","term":null,"record":{"#), "{}", lines[4]);
         assert_eq!(lines.len(), 5);
