@@ -16,7 +16,7 @@ use crate::logic::candidate::{Elector, Patience, Timings};
 
 mod brokers;
 mod executable;
-mod properties;
+pub(crate) mod properties;
 mod signal;
 
 pub use signal::signal_name;

@@ -8,7 +8,7 @@ use neli_run::cli::given::Environment;
 use neli_run::cli::{self, Request};
 use neli_run::command;
 use neli_run::config::{Config, Watch};
-use neli_run::driver::guard;
+use neli_run::driver::{embedded, guard};
 use neli_run::exit::{ExitStatus, Refusal};
 use neli_run::run::{self, AtStart};
 
@@ -21,6 +21,7 @@ fn main() -> ExitCode {
     // Modes that no person calls (guard, release, embedded broker) are told apart here, before there is an option.
     let done = match arguments.as_slice() {
         [_, mode, descriptor] if mode == "release" => command::release::main(descriptor),
+        [_, mode, directory, linger_ms] if mode == embedded::MODE => command::broker::daemon(directory, linger_ms),
         _ => perform(&arguments, at_start),
     };
     let status = done.unwrap_or_else(|refusal| {

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::process::Child;
 use std::sync::Arc;
 
 use nix::libc::{SIGCHLD, SIGKILL};
@@ -17,6 +18,7 @@ use crate::config::{Brokers, Client, Config};
 use crate::driver::broker::Access;
 use crate::driver::clock;
 use crate::driver::descriptors;
+use crate::driver::embedded::{self, Found};
 use crate::driver::group::{Grouped, Member};
 use crate::driver::guard::{self, Answer, Charge, Grant, Guard, Step, Target};
 use crate::driver::journal::{Key, Producer, Seen};
@@ -82,9 +84,16 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
     prctl::set_child_subreaper(true).map_err(io::Error::from).map_err(cannot("can't become a subreaper"))?;
     let bits = random::bytes().map_err(cannot("no randomness"))?;
     let member = MemberId::from_random(u128::from_le_bytes(bits));
+    let mut brokers_started = Vec::new();
     let access = match &config.client.brokers {
         Brokers::At(brokers) => Access::at(brokers, &config.client.properties),
-        Brokers::Embedded => return Err(Refusal::new("--embedded: to come")),
+        Brokers::Embedded => {
+            let found = embedded::Seeker::of_user().and_then(|seeker| seeker.find_or_start());
+            let found = found.map_err(cannot("--embedded"))?;
+            let access = Access::embedded(&found.connection, &config.client.properties);
+            brokers_started = found.started;
+            access
+        }
     };
     let charge = charge(&config, &access, &member, at_start.inherited);
     let guard = Guard::start(Path::new(PROGRAM), &charge).map_err(cannot("the guard can't be started"))?;
@@ -95,6 +104,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
     let logger = Logger::start(&config.log, &config.election.group, config.election.role)?;
     runtime.block_on(async move {
         let mut run = Run::new(config, access, member, charge, guard, logger, at_start.time)?;
+        run.own_children.extend(brokers_started.iter().map(pid_of));
         let status = run.turn(signals).await;
         run.logger.event(&LogEvent::Exiting {
             status: status.code(),
@@ -144,6 +154,8 @@ struct Run {
     guard_is_silent: bool,
     /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
     main: Option<OwnedFd>,
+    /// The children that are no part of a job: embedded brokers.
+    own_children: Vec<Pid>,
     /// The guard is dead, and what it left is not all gone yet.
     orphans: bool,
     producer: Producer,
@@ -184,6 +196,8 @@ impl Run {
         logger: Logger,
         started: Time,
     ) -> Result<Self, Refusal> {
+        let (seen_sender, seen) = mpsc::channel(SEEN_WAITING);
+        let (grouped_sender, grouped) = mpsc::channel(GROUPED_WAITING);
         let chatter = logger.clone();
         let access = Access {
             chatter: Some(Arc::new(move |_level: RDKafkaLogLevel, message: &str| {
@@ -203,11 +217,19 @@ impl Run {
             elect: elect.to_owned(),
             lease: config.timings.lease,
         });
+        if let Some(broker) = &access.embedded {
+            let message = format!(
+                "--embedded is for a trial on this one machine: its broker, at {}, keeps nothing",
+                broker.bootstrap()
+            );
+            logger.event(&LogEvent::Warning { message, dropped: None });
+            let follow =
+                embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen_sender.clone()));
+            follow.map_err(|error| Refusal::new(format!("--embedded: {error}")))?;
+        }
         for warning in &config.warnings {
             logger.event(&LogEvent::Warning { message: warning.clone(), dropped: None });
         }
-        let (seen_sender, seen) = mpsc::channel(SEEN_WAITING);
-        let (grouped_sender, grouped) = mpsc::channel(GROUPED_WAITING);
         let producer = Producer::start(&access, &config.election, config.timings.lease, seen_sender.clone())
             .map_err(Refusal::new)?;
         let policy = StopPolicy {
@@ -222,10 +244,15 @@ impl Run {
             elector: Some(elect.into()),
         };
         let identity = Identity { member, name: config.name.as_str().into(), hello };
-        let seed = random::bytes().map(u64::from_le_bytes).map_err(|error| Refusal::new(error.to_string()))?;
+        let random_seed = random::bytes().map(u64::from_le_bytes).map_err(|error| Refusal::new(error.to_string()))?;
         let waiting = (started, config.wait);
+        let mut candidate = Candidate::new(clock::now(), identity, config.timings.clone(), random_seed, waiting);
+        if access.embedded.is_some() {
+            // The mock broker has no settings to judge, and its log's head is cut by size.
+            candidate.handle(clock::now(), candidate::Event::TopicJudged { cut_is_harmless: false });
+        }
         Ok(Self {
-            candidate: Candidate::new(clock::now(), identity, config.timings.clone(), seed, waiting),
+            candidate,
             supervisor: Supervisor::new(policy.clone()),
             config,
             access,
@@ -236,6 +263,7 @@ impl Run {
             guard,
             guard_is_silent: false,
             main: None,
+            own_children: Vec::new(),
             orphans: false,
             producer,
             reader: None,
@@ -439,8 +467,14 @@ impl Run {
             Seen::Down { error } => return self.outage.begin(now, error),
             Seen::Ends { reading, asked, start, end } if reading == self.reading => {
                 self.undecodable.end(now);
-                Event::Answered { asked, start, end, trusted: true }
+                Event::Answered {
+                    asked,
+                    start,
+                    end,
+                    trusted: self.access.embedded.as_ref().is_none_or(|broker| broker.is_orderly()),
+                }
             }
+            Seen::Moved(found) => return self.move_to(now, &found),
             Seen::NotDelivered { seq, .. } => Event::Undelivered { seq },
             Seen::Record { reading, offset, key, value, .. } if reading == self.reading => match key {
                 Key::Election => Event::Read { offset, record: value.and_then(|value| Record::parse(&value)) },
@@ -492,6 +526,25 @@ impl Run {
         } else {
             self.refuse(error);
         }
+    }
+
+    /// The embedded broker died, and another is there: its history is made anew.
+    fn move_to(&mut self, now: Time, found: &Found) {
+        self.own_children.extend(found.started.iter().map(pid_of));
+        let chatter = self.access.chatter.clone();
+        self.access = Access { chatter, ..Access::embedded(&found.connection, &self.config.client.properties) };
+        match Producer::start(&self.access, &self.config.election, self.config.timings.lease, self.seen_sender.clone())
+        {
+            Ok(producer) => self.producer = producer,
+            Err(error) => {
+                self.refuse(error);
+            }
+        }
+        if self.group.is_some() {
+            self.leave_group();
+            self.join_group();
+        }
+        self.candidate.handle(now, candidate::Event::HistoryCut);
     }
 
     /// R0, once a reading: the warning once.
@@ -636,7 +689,7 @@ impl Run {
     /// The guard is dead: what it left is ours, by the subreaper's right. Called again at each child's end.
     fn kill_orphans(&mut self) {
         self.kill_main();
-        let tree = Tree::below(Pid::this());
+        let tree = Tree::below(Pid::this()).sparing(self.own_children.clone());
         tree.kill();
         // Whom it reaps here is nobody that is waited for.
         let _ = process::reap();
@@ -674,6 +727,10 @@ impl Run {
             self.hear_group(grouped);
         }
     }
+}
+
+fn pid_of(child: &Child) -> Pid {
+    Pid::from_raw(child.id().cast_signed())
 }
 
 fn status_of(ending: Ending) -> ExitStatus {

@@ -123,7 +123,8 @@ impl Show<'_> {
             }
             Seen::Up => say("Kafka answers again"),
             Seen::Warning(warning) => say(&warning),
-            Seen::Delivered { .. } | Seen::NotDelivered { .. } | Seen::Topic(_) => {}
+            // The embedded broker's move is for whoever follows it; here its end shows as silence.
+            Seen::Delivered { .. } | Seen::Moved(_) | Seen::NotDelivered { .. } | Seen::Topic(_) => {}
         }
         Ok(Step::On)
     }

@@ -238,6 +238,6 @@ fn canonical(key: &str) -> &str {
 
 /// Whether its value is one that nobody else should see (those that librdkafka calls sensitive, less names of users and
 /// files).
-fn is_secret(key: &str) -> bool {
+pub(crate) fn is_secret(key: &str) -> bool {
     ["password", "passphrase", "secret", "key.pem", "oauthbearer.config"].iter().any(|part| key.contains(part))
 }

@@ -1,8 +1,9 @@
 //! How Kafka is reached: what each of our librdkafka clients is told, and what a client's own voice is turned into.
 //!
 //! Three layers of properties, the later one winning: what we prefer, what the user says (`-X`, `--properties`), and what
-//! the protocol rests on. Aliases are resolved first, since librdkafka takes the last of two names of one property and
-//! rust-rdkafka hands them over in no order. No error and no log line of this file shows the value of a secret.
+//! the protocol rests on. Each goes by its first name, never by an alias: rust-rdkafka hands them over in no order, and of
+//! two names of one property librdkafka takes the last. `config` has seen to that for the user's, and that librdkafka
+//! knows them. No error of this file shows the value of a secret.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaConfRes;
 
+use crate::config::properties::is_secret;
 use crate::config::{Brokers, Client, Election, Properties};
 use crate::driver::embedded;
 use crate::driver::meaning::{Meaning, plain};
@@ -38,6 +40,12 @@ impl Access {
     #[must_use]
     pub fn at(bootstrap: &str, properties: &Properties) -> Self {
         Self { bootstrap: bootstrap.to_owned(), properties: properties.clone(), embedded: None, chatter: None }
+    }
+
+    /// The embedded broker that `connection` leads to, which lives for as long as this does.
+    #[must_use]
+    pub fn embedded(connection: &Arc<embedded::Connection>, properties: &Properties) -> Self {
+        Self { embedded: Some(Arc::clone(connection)), ..Self::at(connection.bootstrap(), properties) }
     }
 
     /// What a reader of the journal is told. It is in no group: `group.id` is what `assign` asks for, and when the
@@ -122,7 +130,7 @@ impl Access {
         let user = self.properties.0.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let layers = COMMON.iter().chain(preferred).copied().chain(user).chain(bound.iter().copied());
         for (key, value) in layers.chain(ALWAYS.iter().copied()) {
-            config.set(canonical(key), value);
+            config.set(key, value);
         }
         config.set("metadata.broker.list", &self.bootstrap);
         config.set_log_level(if self.chatter.is_some() { RDKafkaLogLevel::Debug } else { RDKafkaLogLevel::Emerg });
@@ -155,47 +163,6 @@ const ALWAYS: &[(&str, &str)] = &[
 /// A day: the longest that librdkafka knows. Our threads always poll.
 const LONGEST_POLL_INTERVAL: &str = "86400000";
 
-/// librdkafka's second names of properties, and the first ones.
-const ALIASES: &[(&str, &str)] = &[
-    ("acks", "request.required.acks"),
-    ("bootstrap.servers", "metadata.broker.list"),
-    ("compression.type", "compression.codec"),
-    ("delivery.timeout.ms", "message.timeout.ms"),
-    ("linger.ms", "queue.buffering.max.ms"),
-    ("max.in.flight", "max.in.flight.requests.per.connection"),
-    ("max.partition.fetch.bytes", "fetch.message.max.bytes"),
-    ("retries", "message.send.max.retries"),
-    ("sasl.mechanism", "sasl.mechanisms"),
-    ("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id"),
-    ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
-];
-
-fn canonical(key: &str) -> &str {
-    ALIASES.iter().find(|(alias, _)| *alias == key).map_or(key, |(_, name)| name)
-}
-
-/// A property that librdkafka does not take. Its text names the property, and the value only when that is no secret.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{0}")]
-pub struct RefusedProperty(String);
-
-/// Whether librdkafka takes every property of the user's: before anything is joined, and without touching the network.
-///
-/// What only a client's creation can tell (a certificate that can't be read, a missing password) is said by
-/// [`Seen::Refused`](crate::driver::journal::Seen::Refused) later.
-///
-/// # Errors
-///
-/// The first property that librdkafka does not know or does not take, and why.
-pub fn check(properties: &Properties) -> Result<(), RefusedProperty> {
-    for (key, value) in &properties.0 {
-        let mut alone = ClientConfig::new();
-        alone.set(key, value);
-        alone.create_native_config().map_err(|error| RefusedProperty(explain(&error)))?;
-    }
-    Ok(())
-}
-
 /// One line about an error, fit to be shown: librdkafka's own words, but for those that show a secret.
 #[must_use]
 pub fn explain(error: &KafkaError) -> String {
@@ -211,16 +178,6 @@ pub fn explain(error: &KafkaError) -> String {
     } else {
         format!("property \"{key}\": {reason}")
     }
-}
-
-/// Whether a property's value may be a secret, by its name: rather one too many.
-#[must_use]
-pub fn is_secret(key: &str) -> bool {
-    const MARKS: [&str; 8] =
-        ["assertion", "credential", "jaas", "oauthbearer.config", "passphrase", "password", "secret", "token"];
-    let key = key.to_ascii_lowercase();
-    let is_key = key.contains("key") && !key.ends_with(".location");
-    is_key || MARKS.iter().any(|mark| key.contains(mark)) || key.rsplit('.').next() == Some("pem")
 }
 
 /// What a client hears from librdkafka. It remembers words, since rust-rdkafka hands on only an error's code.
@@ -302,3 +259,57 @@ impl TryFrom<&Client> for Access {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("the embedded broker has to be found or started first")]
 pub struct NoAddress;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(properties: &[(&str, &str)]) -> Access {
+        let properties = properties.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        Access::at("localhost:9092", &Properties(properties))
+    }
+
+    fn election() -> Election {
+        Election { group: "g".to_owned(), topic: "t".to_owned(), partition: 0, role: 0 }
+    }
+
+    #[test]
+    fn the_user_overrides_what_we_prefer_and_not_what_the_protocol_rests_on() {
+        let access = access(&[
+            ("socket.timeout.ms", "1000"),
+            ("socket.timeout.ms", "3000"),
+            ("isolation.level", "read_committed"),
+            ("allow.auto.create.topics", "true"),
+            ("metadata.broker.list", "elsewhere:9092"),
+        ]);
+        let reader = access.reader(&election());
+        assert_eq!(reader.get("socket.timeout.ms"), Some("3000"));
+        assert_eq!(reader.get("isolation.level"), Some("read_uncommitted"));
+        assert_eq!(reader.get("allow.auto.create.topics"), Some("false"));
+        assert_eq!(reader.get("metadata.broker.list"), Some("localhost:9092"));
+    }
+
+    #[test]
+    fn librdkafka_takes_what_each_client_is_told() {
+        let access = access(&[("session.timeout.ms", "10000"), ("queue.buffering.max.ms", "1")]);
+        let lease = Duration::from_secs(5);
+        for config in [access.reader(&election()), access.producer(lease), access.member(&election()), access.admin()] {
+            let native = config.create_native_config().unwrap();
+            assert_eq!(native.get("session.timeout.ms").unwrap(), "10000");
+        }
+        assert_eq!(access.producer(lease).create_native_config().unwrap().get("message.timeout.ms").unwrap(), "5000");
+    }
+
+    #[test]
+    fn an_error_names_the_property_and_never_shows_a_secret() {
+        let explained = |key: &str, value: &str| {
+            let config = access(&[(key, value)]).admin();
+            explain(&config.create_native_config().err().unwrap())
+        };
+        let line = "property \"nonsense\": librdkafka knows no such property";
+        assert_eq!(explained("nonsense", "hunter2"), line);
+        assert!(explained("socket.timeout.ms", "soon").contains("socket.timeout.ms"));
+        assert!(!explained("ssl.key.password", "hunter2").contains("hunter2"));
+        assert!(!explained("sasl.oauthbearer.client.secret", "hunter2").contains("hunter2"));
+    }
+}

@@ -149,11 +149,12 @@ impl Desk {
     fn judge(&self, error: &KafkaError) {
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
         let words = self.ears.words(code);
-        match refusal(code, &self.election.group) {
-            Some(error) if !self.refused.swap(true, Ordering::Relaxed) => self.say(Grouped::Refused { error }),
-            Some(_) => {}
-            None if Meaning::from(code) == Meaning::Other => self.say(Grouped::Warning(words)),
-            None => {}
+        if let Some(error) = refusal(code, &self.election.group) {
+            if !self.refused.swap(true, Ordering::Relaxed) {
+                self.say(Grouped::Refused { error });
+            }
+        } else if Meaning::from(code) == Meaning::Other {
+            self.say(Grouped::Warning(words));
         }
     }
 }

@@ -17,6 +17,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::config::Election;
 use crate::driver::broker::{Access, Ears, explain};
+use crate::driver::embedded::Found;
 use crate::driver::meaning::plain;
 use crate::logic::time::Time;
 use crate::logic::topic::TopicFacts;
@@ -61,6 +62,9 @@ pub enum Seen {
         /// The offset of the next record.
         end: i64,
     },
+    /// The embedded broker had died, and another is there: the history is made anew, at another address. Whoever reads,
+    /// writes or stands in a group starts again there.
+    Moved(Found),
     /// A record that was sent was not acknowledged in time, or never will be. It may be in the log all the same.
     NotDelivered {
         /// As given to [`Producer::send`].

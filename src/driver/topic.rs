@@ -167,7 +167,9 @@ fn wait<T>(answer: impl Future<Output = Result<T, KafkaError>>) -> Result<T, Kaf
 }
 
 fn not_created(code: RDKafkaErrorCode, election: &Election) -> Trouble {
-    use RDKafkaErrorCode::{ClusterAuthorizationFailed, InvalidConfig, PolicyViolation, TopicAuthorizationFailed};
+    use RDKafkaErrorCode::{
+        ClusterAuthorizationFailed, InvalidConfig, PolicyViolation, TopicAuthorizationFailed, UnsupportedFeature,
+    };
     let name = &election.topic;
     if [ClusterAuthorizationFailed, TopicAuthorizationFailed].contains(&code) {
         Trouble::Refused(format!(
@@ -177,6 +179,10 @@ fn not_created(code: RDKafkaErrorCode, election: &Election) -> Trouble {
         Trouble::Refused(format!(
             "topic \"{name}\": it is missing, and the cluster refuses to create it ({}); create it by hand",
             plain(code)
+        ))
+    } else if code == UnsupportedFeature {
+        Trouble::Refused(format!(
+            "topic \"{name}\": it is missing, and this broker creates none; if it is neli-run's own, say --embedded"
         ))
     } else {
         trouble(&KafkaError::AdminOp(code), election)

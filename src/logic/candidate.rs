@@ -15,7 +15,7 @@ use super::record::{Body, JobState, MemberId, Offset, Record, What, Why};
 use super::time::Time;
 
 /// `--wait 0` waits this long for Kafka's first answer.
-const LEAST_WAIT_FOR_KAFKA: Duration = Duration::from_secs(5);
+const WAIT_FOR_KAFKA: Duration = Duration::from_secs(5);
 
 /// Every duration of the protocol (protocol.md, Timing).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -344,12 +344,13 @@ pub struct Candidate {
 /// What a candidate is in the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Role {
-    /// A claim is under way.
-    Claiming { seq: u64, sent: Time },
+    /// A claim is under way. Whoever is told to stand down meanwhile releases it when it comes back effective (R7).
+    Claiming { seq: u64, sent: Time, stood_down: Option<Why> },
     /// Gone.
     Departed,
-    /// The lease is over; of the job something may be left. Nothing is written.
-    Fenced { term: Offset, why: Why },
+    /// The lease is over; of the job something may be left. Nothing is written. What the term was standing down for holds
+    /// beyond the fence.
+    Fenced { term: Offset, why: Why, stood_down: Option<Why> },
     /// It leads.
     Leading(Lead),
     /// Nothing of the job is left, nothing will be started, the release is on its way (R6).
@@ -368,8 +369,10 @@ struct Lead {
     next_beat: Time,
     /// Beats sent and not read back: `seq` and the send time.
     under_way: VecDeque<(u64, Time)>,
-    /// Whether the lease was extended since the last beat.
+    /// Whether the guard was told something since the last beat.
     extended: bool,
+    /// What the guard was told last.
+    right: Right,
     /// The job has been asked to stop.
     stopping: Option<Why>,
     job: JobReport,
@@ -406,7 +409,7 @@ impl Candidate {
             identity,
             timings,
             random: Random::from_seed(seed),
-            listener: Listener::asking(),
+            listener: Listener::asking(now),
             precedence,
             role: Role::Standby { not_before: now },
             seq: 0,
@@ -443,13 +446,19 @@ impl Candidate {
                 [Some(self.deadline(lead)), Some(lead.next_beat), warning].into_iter().flatten().min()
             }
             Role::Releasing(releasing) => Some(releasing.give_up),
-            Role::Standby { .. } => [self.claim_due(), self.wait_due(), self.cooling_off].into_iter().flatten().min(),
+            Role::Standby { .. } => {
+                let due = [self.claim_due(), self.wait_due(), self.cooling_off, self.blind_due()];
+                due.into_iter().flatten().min()
+            }
         };
         [role, self.next_hello].into_iter().flatten().min()
     }
 
     /// Does what is due by now. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
+        if self.role == Role::Departed {
+            return;
+        }
         self.end_lease_if_due(now);
         if self.next_hello.is_some_and(|due| now >= due) {
             self.say_hello(now);
@@ -482,6 +491,9 @@ impl Candidate {
 
     /// Takes in what happened.
     pub fn handle(&mut self, now: Time, event: Event) {
+        if self.role == Role::Departed {
+            return;
+        }
         // A lease that is over stays over, whatever the event says.
         self.end_lease_if_due(now);
         match event {
@@ -498,7 +510,7 @@ impl Candidate {
                     self.lose_lease(why);
                 }
             }
-            Event::HistoryCut => self.history_cut(),
+            Event::HistoryCut => self.history_cut(now),
             Event::JobChanged(job) => {
                 if let Role::Leading(lead) = &mut self.role {
                     let changed = lead.job.state != job.state || lead.job.attempt != job.attempt;
@@ -514,26 +526,29 @@ impl Candidate {
             Event::Read { offset, record } => self.read(now, offset, record.as_ref()),
             Event::ReadOther { offset, hello } => {
                 if offset < self.listener.journal().next() {
-                    self.history_cut();
+                    self.history_cut(now);
                 } else {
                     self.listener.read_other(now, offset);
+                    self.claim_unanswered = false;
                     if let Some(member) = hello.filter(|member| *member != self.identity.member) {
                         self.precedence.heard(now, member);
                     }
                     self.superseded_by_the_view();
                 }
             }
-            Event::Revoked => {
-                self.precedence.stand(Standing::Elsewhere);
-                self.stop_job(Why::Revoked);
-            }
+            Event::Revoked => self.revoked(),
             Event::StandDown { why, leaving } => self.stand_down(now, why, leaving),
-            Event::StandingChanged(standing) => self.precedence.stand(standing),
+            Event::StandingChanged(standing) => {
+                // What the group said before it was left is said to nobody.
+                if self.in_group {
+                    self.precedence.stand(standing);
+                }
+            }
             Event::TopicJudged { cut_is_harmless } => {
                 self.topic_judged = true;
                 self.listener.topic_judged(now, cut_is_harmless);
             }
-            Event::Undecodable => self.listener.undecodable(),
+            Event::Undecodable => self.listener.undecodable(now),
             Event::Undelivered { seq } => self.undelivered(now, seq),
         }
         self.handle_timeout(now);
@@ -571,24 +586,27 @@ impl Candidate {
                 }
             }
             Ok(None) => {}
-            Err(super::listener::HistoryCut) => self.history_cut(),
+            Err(super::listener::HistoryCut) => self.history_cut(now),
         }
     }
 
-    fn history_cut(&mut self) {
-        if let Role::Leading(lead) = &self.role {
-            let term = lead.term;
-            self.role = Role::Fenced { term, why: Why::Fenced };
-            self.actions.push_back(Action::Note(Note::Fenced { term, why: Why::Fenced }));
-            self.actions.push_back(Action::Kill(Loss::HistoryCut));
+    /// The leader fences, a claim under way spoke of what is gone, and everybody starts again at R1.
+    fn history_cut(&mut self, now: Time) {
+        match &self.role {
+            Role::Claiming { .. } => self.role = Role::Standby { not_before: now },
+            Role::Leading(_) => {
+                self.lose_lease(Why::Fenced);
+                self.actions.push_back(Action::Kill(Loss::HistoryCut));
+            }
+            Role::Departed | Role::Fenced { .. } | Role::Releasing(_) | Role::Standby { .. } => {}
         }
-        self.listener.history_cut();
+        self.listener.history_cut(now);
         self.actions.push_back(Action::Ask);
     }
 
     fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>) {
         if offset < self.listener.journal().next() {
-            return self.history_cut();
+            return self.history_cut(now);
         }
         let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.identity.member));
         let received = self.listener.read(now, offset, record, own);
@@ -619,11 +637,15 @@ impl Candidate {
     fn came_back(&mut self, now: Time, offset: Offset, record: &Record, verdict: Verdict) {
         let effective = verdict == Verdict::Effective;
         match (&record.body, &mut self.role) {
-            (Body::Claim { .. }, Role::Claiming { seq, sent })
+            (Body::Claim { .. }, Role::Claiming { seq, sent, stood_down })
                 if record.seq == Some(*seq) || broken(Flaw::EchoByKind) =>
             {
-                let sent = *sent;
-                if effective { self.claim_took_effect(now, offset, sent) } else { self.claim_was_void(now) }
+                let (sent, stood_down) = (*sent, *stood_down);
+                if effective {
+                    self.claim_took_effect(now, offset, sent, stood_down);
+                } else {
+                    self.claim_was_void(now);
+                }
             }
             // A claim that was given up took effect all the same: its lease is over (R5).
             (Body::Claim { .. }, Role::Claiming { .. } | Role::Standby { .. }) if effective => {
@@ -672,7 +694,8 @@ impl Candidate {
             View::Led(_) | View::Undecided(_) => return,
         };
         let term = lead.term;
-        self.role = Role::Fenced { term, why: Why::Fenced };
+        // Another leads: whatever this term stood down for has come about.
+        self.role = Role::Fenced { term, why: Why::Fenced, stood_down: None };
         self.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
         self.actions.push_back(Action::Kill(Loss::Superseded));
     }
@@ -686,9 +709,10 @@ impl Candidate {
             let departure = if why == Why::Ended { Departure::Ended } else { Departure::Left };
             return self.depart(departure);
         }
-        if self.listener.reads_further_back() {
+        if self.listener.reads_further_back(now) {
             self.actions.push_back(Action::Ask);
         }
+        self.keep_membership(now);
         self.draw_delay(now);
         if self.wait_due().is_some_and(|due| now >= due) {
             return self.depart(Departure::WaitedEnough);
@@ -730,7 +754,7 @@ impl Candidate {
         let seq = self.next_seq();
         let lease_ms = self.lease_ms();
         self.send(seq, Body::Claim { after, lease_ms });
-        self.role = Role::Claiming { seq, sent: now };
+        self.role = Role::Claiming { seq, sent: now, stood_down: None };
         self.noted = None;
         self.actions.push_back(Action::Note(Note::Claiming { after }));
     }
@@ -738,15 +762,23 @@ impl Candidate {
     /// R2: after a void claim a fresh random delay, so that two that retry in step do not void each other for ever.
     fn claim_was_void(&mut self, now: Time) {
         let not_before = now + self.random.up_to(SPREAD);
+        if let Role::Claiming { stood_down: Some(why), .. } = self.role
+            && lets_another_lead(why)
+        {
+            self.cool_off(now);
+        }
         self.draw = None;
         self.role = Role::Standby { not_before };
     }
 
     /// R3: the lease runs from the claim's sending; R5: a claim that comes back with its lease over is released.
-    fn claim_took_effect(&mut self, now: Time, term: Offset, sent: Time) {
+    fn claim_took_effect(&mut self, now: Time, term: Offset, sent: Time, stood_down: Option<Why>) {
         self.wait_until = None;
         let lease_end = sent + self.timings.lease;
-        if let Some(why) = self.leaving {
+        if stood_down.is_some_and(lets_another_lead) {
+            self.cool_off(now);
+        }
+        if let Some(why) = self.leaving.or(stood_down) {
             return self.release(now, term, (why, None), (lease_end, false), NothingLeft);
         }
         if (now + self.timings.kill_margin >= lease_end && !broken(Flaw::LateClaimTaken)) || term <= self.highest_term {
@@ -759,18 +791,21 @@ impl Candidate {
 
     fn lead(&mut self, now: Time, term: Offset, sent: Time) {
         self.highest_term = self.highest_term.max(term);
+        let lease_end = sent + self.timings.lease;
+        let right = self.right(term, lease_end);
         let lead = Lead {
             term,
-            lease_end: sent + self.timings.lease,
+            lease_end,
             last_effective_sent: sent,
             next_beat: sent + self.timings.heartbeat_interval,
             under_way: VecDeque::new(),
             extended: true,
+            right,
             stopping: None,
             job: JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now },
         };
-        self.actions.push_back(Action::Lead(self.right(&lead)));
-        self.actions.push_back(Action::Note(Note::Leading { term, until: lead.lease_end }));
+        self.actions.push_back(Action::Lead(right));
+        self.actions.push_back(Action::Note(Note::Leading { term, until: lease_end }));
         self.role = Role::Leading(lead);
     }
 
@@ -778,19 +813,20 @@ impl Candidate {
         lead.lease_end - self.timings.kill_margin
     }
 
-    fn right(&self, lead: &Lead) -> Right {
-        Right { term: lead.term, seen: self.listener.last(), next_seq: self.seq + 1, until: self.deadline(lead) }
+    fn right(&self, term: Offset, lease_end: Time) -> Right {
+        let until = lease_end - self.timings.kill_margin;
+        Right { term, seen: self.listener.last(), next_seq: self.seq + 1, until }
     }
 
     fn extend(&mut self) {
-        let Role::Leading(lead) = &mut self.role else { return };
-        lead.extended = true;
         let Role::Leading(lead) = &self.role else { return };
-        // R6: `term` and `seen` go to the guard together, and only while the view says that the term is current.
-        if self.listener.journal().term() == Some(lead.term) {
-            let right = self.right(lead);
-            self.actions.push_back(Action::Extend(right));
-        }
+        // R6: `term` and `seen` go to the guard together, and only while the view says that the term is current. In a
+        // view that says nothing the guard is told again what it knows: its answer shows that it is alive.
+        let is_current = self.listener.journal().term() == Some(lead.term);
+        let right = if is_current { self.right(lead.term, lead.lease_end) } else { lead.right };
+        let Role::Leading(lead) = &mut self.role else { return };
+        (lead.extended, lead.right) = (true, right);
+        self.actions.push_back(Action::Extend(right));
     }
 
     /// Sends a beat when one is due, if the term is current in our own view (R6).
@@ -854,8 +890,8 @@ impl Candidate {
     /// R5: a lease that ended is not taken up again.
     fn lose_lease(&mut self, why: Why) {
         let Role::Leading(lead) = &self.role else { return };
-        let term = lead.term;
-        self.role = Role::Fenced { term, why };
+        let (term, stood_down) = (lead.term, lead.stopping);
+        self.role = Role::Fenced { term, why, stood_down };
         self.actions.push_back(Action::Note(Note::Fenced { term, why }));
     }
 
@@ -877,38 +913,56 @@ impl Candidate {
                 }
             }
             What::Resign => {
-                if let Role::Leading(lead) = &self.role
-                    && term == Some(lead.term)
-                    && lead.stopping.is_none()
-                {
-                    self.actions.push_back(Action::Note(Note::Resigned { term: lead.term, by, reason }));
+                if let Some(term) = term.filter(|term| self.may_resign(*term)) {
+                    self.actions.push_back(Action::Note(Note::Resigned { term, by, reason }));
                     self.stand_down(now, Why::Resigned, false);
                 }
             }
         }
     }
 
+    /// Whether `term` is held here, or still to be released, and not yet standing down for good or for somebody else.
+    fn may_resign(&self, term: Offset) -> bool {
+        let (held, stood_down) = match &self.role {
+            Role::Fenced { term, stood_down, .. } => (*term, *stood_down),
+            Role::Leading(lead) => (lead.term, lead.stopping),
+            Role::Releasing(releasing) => (releasing.term, self.cooling_off.map(|_| Why::Resigned)),
+            Role::Claiming { .. } | Role::Departed | Role::Standby { .. } => return false,
+        };
+        held == term && stood_down.is_none_or(|why| rank(why) < rank(Why::Resigned))
+    }
+
     fn stand_down(&mut self, now: Time, why: Why, leaving: bool) {
         if leaving && (self.leaving.is_none() || why == Why::Ended) {
             self.leaving = Some(why);
         }
-        match &self.role {
+        if leaving {
+            self.leave_group();
+        }
+        match &mut self.role {
             Role::Leading(_) => {
                 // Before the barrier: the heir is to be known by the time of the release.
                 self.leave_group();
                 self.stop_job(why);
             }
-            Role::Claiming { .. }
-            | Role::Departed
-            | Role::Fenced { .. }
-            | Role::Releasing(_)
-            | Role::Standby { .. } => {
-                if leaving {
-                    self.leave_group();
-                } else {
-                    self.cooling_off = Some(now + self.timings.lease * 2);
+            // The claim, or the rest of the job, is awaited; then the cool-off begins.
+            Role::Claiming { stood_down, .. } | Role::Fenced { stood_down, .. } => *stood_down = Some(why),
+            Role::Departed | Role::Releasing(_) | Role::Standby { .. } => {
+                if !leaving {
+                    self.cool_off(now);
                 }
             }
+        }
+    }
+
+    /// The partition is another's now. A leader to which it was never assigned leads on: it was not taken from it.
+    fn revoked(&mut self) {
+        let was_assigned = self.precedence.standing() == Standing::Assigned;
+        if self.in_group {
+            self.precedence.stand(Standing::Elsewhere);
+        }
+        if was_assigned {
+            self.stop_job(Why::Revoked);
         }
     }
 
@@ -930,12 +984,14 @@ impl Candidate {
     /// The barrier begins, unless it has.
     fn stop_job(&mut self, why: Why) {
         let Role::Leading(lead) = &mut self.role else { return };
-        if lead.stopping.is_none() {
-            lead.stopping = Some(why);
-            self.actions.push_back(Action::StopJob(why));
-        } else if matches!(why, Why::Ended | Why::Stopped) {
+        match lead.stopping {
+            None => {
+                lead.stopping = Some(why);
+                self.actions.push_back(Action::StopJob(why));
+            }
             // The barrier that runs serves; what it is for has changed.
-            lead.stopping = Some(why);
+            Some(before) if rank(why) > rank(before) => lead.stopping = Some(why),
+            Some(_) => {}
         }
     }
 
@@ -954,50 +1010,69 @@ impl Candidate {
         }
     }
 
-    fn cool_off_is_over(&mut self) {
-        self.cooling_off = None;
-        if self.leaving.is_none() {
+    /// Whoever claims nothing anyway is in the group, unless it is leaving, cooling off, or could do nothing with what
+    /// the group might assign to it.
+    fn keep_membership(&mut self, now: Time) {
+        if self.leaving.is_some() || self.cooling_off.is_some() {
+            return;
+        }
+        if self.claim_unanswered && self.claims_only_when_assigned() || self.blind_due().is_some_and(|due| now >= due) {
+            self.leave_group();
+        } else if !self.claims_only_when_assigned() || self.listener.behind_since().is_none() {
             self.join_group();
         }
+    }
+
+    /// With `--patience never` the assigned member alone claims: one whose reader has not reached the end for a lease
+    /// would hold the assignment and lead nobody.
+    fn blind_due(&self) -> Option<Time> {
+        let may_leave = self.in_group && self.cooling_off.is_none() && self.claims_only_when_assigned();
+        self.listener.behind_since().filter(|_| may_leave).map(|since| since + self.timings.lease)
+    }
+
+    fn claims_only_when_assigned(&self) -> bool {
+        match self.timings.elector {
+            Elector::Group(Patience::Never) => true,
+            Elector::Group(Patience::For(_)) | Elector::Log => false,
+        }
+    }
+
+    /// R7: nothing is claimed until another leads, or for two leases; a member joins again after it.
+    fn cool_off(&mut self, now: Time) {
+        self.cooling_off = Some(now + self.timings.lease * 2);
+    }
+
+    fn cool_off_is_over(&mut self) {
+        self.cooling_off = None;
     }
 
     // ---- releasing ------------------------------------------------------------------------------------------------
 
     fn nothing_left(&mut self, now: Time, why: Why, exit: Option<u8>, leaving: bool) {
-        let (term, give_up, why, anew) = match &self.role {
+        let (term, give_up, why, stood_down) = match &self.role {
             Role::Leading(lead) => {
                 let why = lead.stopping.unwrap_or(why);
                 // R7: until one lease after the last effective record that was sent.
-                (lead.term, lead.last_effective_sent + self.timings.lease, why, why == Why::Fenced)
+                (lead.term, lead.last_effective_sent + self.timings.lease, why, None)
             }
             // A lease that was lost is not waited for: silence does what the release might.
-            Role::Fenced { term, why } => (*term, now + self.timings.lease, *why, true),
+            Role::Fenced { term, why, stood_down } => (*term, now + self.timings.lease, *why, *stood_down),
             Role::Claiming { .. } | Role::Departed | Role::Releasing(_) | Role::Standby { .. } => return,
         };
         if leaving {
             self.leaving.get_or_insert(why);
             self.leave_group();
         }
-        match why {
-            Why::Resigned | Why::Unhealthy | Why::RestartLimit => {
-                self.cooling_off = Some(now + self.timings.lease * 2);
-            }
-            Why::Ended
-            | Why::Exited
-            | Why::Fenced
-            | Why::GuardDied
-            | Why::Revoked
-            | Why::Stillborn
-            | Why::Stopped
-            | Why::SupervisorDied
-            | Why::Suspended => {}
+        if lets_another_lead(why) || stood_down.is_some_and(lets_another_lead) {
+            self.cool_off(now);
         }
+        let anew = matches!(why, Why::Fenced | Why::GuardDied);
         // R6: a release is written only while the term is current in our own view.
         if self.listener.journal().term() == Some(term) {
             self.release(now, term, (why, exit), (give_up, anew), NothingLeft);
         } else {
             self.role = Role::Standby { not_before: now };
-            self.ask_anew();
+            self.ask_anew(now);
         }
     }
 
@@ -1051,15 +1126,15 @@ impl Candidate {
         self.actions.push_back(Action::Note(Note::Released { term, why, delivered }));
         self.role = Role::Standby { not_before: now };
         self.noted = None;
-        if anew && self.leaving.is_none() {
-            self.ask_anew();
+        if anew {
+            self.ask_anew(now);
         }
     }
 
     /// R5: after a fence it stands again like any other, from R1.
-    fn ask_anew(&mut self) {
+    fn ask_anew(&mut self, now: Time) {
         if self.leaving.is_none() {
-            self.listener.ask_anew();
+            self.listener.ask_anew(now);
             self.actions.push_back(Action::Ask);
         }
     }
@@ -1074,7 +1149,8 @@ impl Candidate {
         } else if self.listener.is_answered() {
             None
         } else {
-            Some(until.max(self.started + LEAST_WAIT_FOR_KAFKA))
+            let at_once = until == self.started;
+            Some(if at_once { self.started + WAIT_FOR_KAFKA } else { until })
         }
     }
 
@@ -1122,5 +1198,31 @@ impl Candidate {
             self.noted = Some(note.clone());
             self.actions.push_back(Action::Note(note));
         }
+    }
+}
+
+/// Of two reasons to stop, the one of the higher rank says what happens afterwards.
+const fn rank(why: Why) -> u8 {
+    match why {
+        Why::Ended => 3,
+        Why::Exited | Why::Stopped => 2,
+        Why::Resigned | Why::RestartLimit | Why::Suspended | Why::Unhealthy => 1,
+        Why::Fenced | Why::GuardDied | Why::Revoked | Why::Stillborn | Why::SupervisorDied => 0,
+    }
+}
+
+/// Whether another is to lead first (R7).
+const fn lets_another_lead(why: Why) -> bool {
+    match why {
+        Why::Resigned | Why::RestartLimit | Why::Unhealthy => true,
+        Why::Ended
+        | Why::Exited
+        | Why::Fenced
+        | Why::GuardDied
+        | Why::Revoked
+        | Why::Stillborn
+        | Why::Stopped
+        | Why::SupervisorDied
+        | Why::Suspended => false,
     }
 }

@@ -11,7 +11,10 @@ use super::record::{Body, LEASE_MS, Offset, Record};
 use super::time::Time;
 
 /// R1: how far before the end a reading begins.
-const FIRST_SPAN: Offset = 10_000;
+#[cfg(not(test))]
+const fn first_span() -> Offset {
+    10_000
+}
 
 /// What has been heard.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -31,8 +34,15 @@ pub struct Listener {
     reading_from: Offset,
     /// How far before the end this reading began, at most.
     span: Offset,
-    /// The end of the last answer; a lower one shows that the history was cut.
-    answered_end: Offset,
+    /// Everything below has been handed over by this reading.
+    position: Offset,
+    /// When the question that is awaited was asked, at the earliest: an answer to an older one is none to it.
+    asking_since: Time,
+    /// What the log was known to hold, and when that was known: a question asked later and answered with less shows that
+    /// the history was cut.
+    known_end: (Time, Offset),
+    /// Since when the reading has been behind the end, as far as it is known.
+    behind_since: Option<Time>,
     /// When the last record of this election was received, effective or not.
     last_record: Time,
     /// When the last effective one was.
@@ -83,9 +93,9 @@ pub struct Received {
 }
 
 impl Listener {
-    /// One that has asked for the end offset and has no answer yet.
+    /// One that asks for the end offset at `now`.
     #[must_use]
-    pub fn asking() -> Self {
+    pub fn asking(now: Time) -> Self {
         Self {
             journal: Journal::read_from(0, Origin::Middle),
             stage: Stage::Asking,
@@ -94,8 +104,11 @@ impl Listener {
             frontier: 0,
             log_start: 0,
             reading_from: 0,
-            span: FIRST_SPAN,
-            answered_end: 0,
+            span: first_span(),
+            position: 0,
+            asking_since: now,
+            known_end: (now, 0),
+            behind_since: Some(now),
             last_record: Time::ZERO,
             last_effective: Time::ZERO,
             longest_lease: Duration::ZERO,
@@ -108,15 +121,19 @@ impl Listener {
     }
 
     /// R1 anew: the end offset is asked for again, and nothing counts until the answer.
-    pub fn ask_anew(&mut self) {
+    pub fn ask_anew(&mut self, now: Time) {
         self.stage = Stage::Asking;
-        self.vacant_since = None;
+        self.asking_since = now;
+        self.settle(now);
     }
 
-    /// The history was cut or made anew: from R1, and an empty log is no longer vacancy.
-    pub fn history_cut(&mut self) {
+    /// The history was cut or made anew: from R1. What was read is no word about what is there now, and an empty log is
+    /// no longer vacancy.
+    pub fn history_cut(&mut self, now: Time) {
         self.history_cut = true;
-        self.ask_anew();
+        self.journal = Journal::read_from(0, Origin::Middle);
+        self.known_end = (now, 0);
+        self.ask_anew(now);
     }
 
     /// R0 has been judged.
@@ -126,9 +143,9 @@ impl Listener {
     }
 
     /// A batch can't be decoded.
-    pub fn undecodable(&mut self) {
+    pub fn undecodable(&mut self, now: Time) {
         self.undecodable = true;
-        self.vacant_since = None;
+        self.settle(now);
     }
 
     /// The answer to a question asked at `asked`: the log holds `start..end`. Gives the offset to read from, when one
@@ -144,11 +161,13 @@ impl Listener {
         (start, end): (Offset, Offset),
         trusted: bool,
     ) -> Result<Option<Offset>, HistoryCut> {
-        let shrunk = end < self.answered_end;
-        self.answered_end = end;
+        if matches!(self.stage, Stage::Asking | Stage::AskingFurtherBack) && asked < self.asking_since {
+            return Ok(None);
+        }
+        let shrunk = self.learn_end(now, asked, end);
         match self.stage {
             Stage::Asking => {
-                if shrunk || end < self.frontier {
+                if shrunk {
                     self.history_cut = true;
                     self.first_end = self.first_end.map(|first| first.min(end));
                 }
@@ -162,7 +181,7 @@ impl Listener {
                 }
                 self.longest_lease = Duration::ZERO;
                 self.heard_leader = false;
-                self.span = FIRST_SPAN;
+                self.span = first_span();
             }
             Stage::AskingFurtherBack => {
                 if shrunk {
@@ -181,6 +200,7 @@ impl Listener {
                     return Err(HistoryCut);
                 }
                 self.journal.answered(now, asked, end);
+                self.settle(now);
                 return Ok(None);
             }
         }
@@ -195,6 +215,7 @@ impl Listener {
         self.journal.answered(now, asked, end);
         self.log_start = start;
         self.reading_from = from;
+        self.position = from;
         self.undecodable = false;
         self.vacant_since = None;
         self.stage = Stage::Reading(end.max(self.frontier));
@@ -202,10 +223,31 @@ impl Listener {
         Ok(Some(from))
     }
 
+    /// Takes in that the log ends at `end`, as of a moment not before `asked`; whether it ends before what was known
+    /// to be there when the question was asked. Two questions that were under way at once tell no order.
+    fn learn_end(&mut self, now: Time, asked: Time, end: Offset) -> bool {
+        let (known_at, known) = self.known_end;
+        if asked < known_at {
+            self.known_end = if end > known { (now, end) } else { self.known_end };
+            return false;
+        }
+        self.known_end = (now, end);
+        end < known
+    }
+
     /// A record of another key stands at `offset`.
     pub fn read_other(&mut self, now: Time, offset: Offset) {
         self.journal.read_other(now, offset);
         self.frontier = self.frontier.max(offset + 1);
+        self.passed(now, offset);
+    }
+
+    /// A record was handed over: what could not be decoded before it is behind us, and counts as missing (L4).
+    fn passed(&mut self, now: Time, offset: Offset) {
+        self.undecodable = false;
+        if offset >= self.known_end.1 {
+            self.known_end = (now, offset + 1);
+        }
         self.reached(now, offset + 1);
     }
 
@@ -229,14 +271,15 @@ impl Listener {
                 self.heard_leader |= !own;
             }
         }
-        self.reached(now, offset + 1);
+        self.passed(now, offset);
         Received { verdict, fresh }
     }
 
     /// Everything below `next` has been handed over: records, and markers that are never handed over.
     pub fn reached(&mut self, now: Time, next: Offset) {
+        self.position = self.position.max(next);
         if let Stage::Reading(target) = self.stage
-            && next >= target
+            && self.position >= target
         {
             self.stage = Stage::CaughtUp;
         }
@@ -246,7 +289,7 @@ impl Listener {
     /// Whether to ask again now and read further back: everything was read, nothing is decided, and there is more
     /// (R2). The reading stops until the answer comes.
     #[must_use]
-    pub fn reads_further_back(&mut self) -> bool {
+    pub fn reads_further_back(&mut self, now: Time) -> bool {
         let wanted = self.stage == Stage::CaughtUp
             && matches!(self.journal.view(), View::Undecided(_))
             && !self.is_vacant()
@@ -254,6 +297,8 @@ impl Listener {
             && !self.undecodable;
         if wanted {
             self.stage = Stage::AskingFurtherBack;
+            self.asking_since = now;
+            self.settle(now);
         }
         wanted
     }
@@ -291,7 +336,7 @@ impl Listener {
     /// A claim's `after`, a beat's `seen`.
     #[must_use]
     pub fn last(&self) -> Offset {
-        if broken(Flaw::ClaimAheadOfReading) { self.answered_end.max(self.frontier) - 1 } else { self.journal.last() }
+        if broken(Flaw::ClaimAheadOfReading) { self.known_end.1 - 1 } else { self.journal.last() }
     }
 
     /// Whether everything up to the end that was asked for has been read.
@@ -307,6 +352,12 @@ impl Listener {
             Stage::Asking => false,
             Stage::AskingFurtherBack | Stage::CaughtUp | Stage::Reading(_) => true,
         }
+    }
+
+    /// Since when the reading has been behind the log's end, as far as that is known.
+    #[must_use]
+    pub const fn behind_since(&self) -> Option<Time> {
+        self.behind_since
     }
 
     /// Whether another leader's record was received as effective since listening began.
@@ -329,14 +380,38 @@ impl Listener {
         }
     }
 
-    /// Notes since when the view has been vacant.
+    /// Notes since when the view has been vacant, and since when the reading is behind.
     fn settle(&mut self, now: Time) {
-        if self.is_caught_up() && !self.undecodable && self.is_vacant() {
+        let can_tell = self.is_caught_up() && !self.undecodable;
+        if can_tell && self.position >= self.known_end.1 {
+            self.behind_since = None;
+        } else {
+            self.behind_since.get_or_insert(now);
+        }
+        if can_tell && self.is_vacant() {
             self.vacant_since.get_or_insert(now);
         } else {
             self.vacant_since = None;
         }
     }
+}
+
+/// The span, which a test with a short log makes short.
+#[cfg(test)]
+std::thread_local! {
+    static FIRST_SPAN: std::cell::Cell<Offset> = const { std::cell::Cell::new(10_000) };
+}
+
+/// R1: how far before the end a reading begins.
+#[cfg(test)]
+fn first_span() -> Offset {
+    FIRST_SPAN.get()
+}
+
+/// Readings begin at most this far before the end from here on, on this thread of a test.
+#[cfg(test)]
+pub fn begin_readings_before_end(span: Offset) {
+    FIRST_SPAN.set(span);
 }
 
 /// The log's history was cut or made anew.

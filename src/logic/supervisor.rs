@@ -280,8 +280,19 @@ enum Job {
 struct Watch {
     /// Orders that await an answer.
     unanswered: u32,
+    /// Since when one of them does.
+    since: Time,
     /// The last deadline that it answered, or the spawn's.
     answered_until: Time,
+}
+
+impl Watch {
+    fn ask(&mut self, now: Time) {
+        if self.unanswered == 0 {
+            self.since = now;
+        }
+        self.unanswered += 1;
+    }
 }
 
 /// A signal that stopped `neli-run`.
@@ -319,7 +330,10 @@ impl Supervisor {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let watch = self.watch.filter(|watch| watch.unanswered > 0)?;
-        Some(watch.answered_until - self.policy.kill_margin)
+        // A question that comes so late has half the kill margin for its answer: the tree is dead before the lease's end
+        // all the same, which is a whole one after the deadline.
+        let margin = self.policy.kill_margin;
+        Some((watch.answered_until - margin).max(watch.since + margin / 2))
     }
 
     /// Does what is due by now. Early calls do nothing.
@@ -341,7 +355,7 @@ impl Supervisor {
                 }
             }
             Event::Departed(departure) => self.exit(departure),
-            Event::Extended(right) => self.extended(right),
+            Event::Extended(right) => self.extended(now, right),
             Event::Fenced { term } => {
                 if term == self.term && self.job != Job::None {
                     self.killed = true;
@@ -351,7 +365,13 @@ impl Supervisor {
             }
             Event::Gone => self.gone(),
             Event::GuardDied => self.guard_died(),
-            Event::Killed(_) | Event::LostLease => self.kill(Why::Fenced),
+            Event::Killed(_) | Event::LostLease => {
+                self.kill(Why::Fenced);
+                // No beat asks the guard for a sign of life any more; that nothing is left is its answer to this.
+                if let Some(watch) = &mut self.watch {
+                    watch.ask(now);
+                }
+            }
             Event::KilledAtTimeout => {
                 self.killed = true;
                 if let Job::Stopping { why, .. } = self.job {
@@ -361,7 +381,7 @@ impl Supervisor {
             Event::Led(right) => {
                 (self.job, self.term) = (Job::Ordered, right.term);
                 (self.last_status, self.killed) = (None, false);
-                self.watch = Some(Watch { unanswered: 1, answered_until: right.until });
+                self.watch = Some(Watch { unanswered: 1, since: now, answered_until: right.until });
                 self.order(Order::Spawn { right, attempt: 1 });
             }
             Event::MainExited { status, left } => self.main_exited(now, status, left),
@@ -495,9 +515,9 @@ impl Supervisor {
 
     // ---- the candidate's word -------------------------------------------------------------------------------------
 
-    fn extended(&mut self, right: Right) {
+    fn extended(&mut self, now: Time, right: Right) {
         if let Some(watch) = &mut self.watch {
-            watch.unanswered += 1;
+            watch.ask(now);
             self.order(Order::Extend(right));
         }
     }
@@ -560,7 +580,9 @@ impl Supervisor {
     /// Several causes, the first that applies (interface.md, Exit status).
     fn exit(&mut self, departure: Departure) {
         const KILLED: JobStatus = JobStatus::Signaled(9);
-        let own = if self.killed { Some(KILLED) } else { self.last_status };
+        // What the main process itself ended with comes first: only what it left may have been killed. A guard that
+        // died tells no status.
+        let own = self.last_status.or(self.killed.then_some(KILLED));
         let ending = match (departure, self.stop) {
             (Departure::Ended, _) => Ending::Ended,
             (_, Some(Stop { run_alive: true, signal, .. })) => own.map_or(Ending::StoppedBy(signal), Ending::Job),
