@@ -78,9 +78,7 @@ fn one_file_is_unsafe_and_one_reads_the_clock() {
             line.code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == "unsafe");
         assert!(!unsafe_code || line.path == "driver/process.rs", "{line}: driver/process.rs has what is unsafe");
         let reads_clock = line.code.contains("clock_gettime");
-        // Between fork and exec nothing else may be called.
-        let may_read = ["driver/clock.rs", "driver/process.rs"].contains(&line.path.as_str());
-        assert!(!reads_clock || may_read, "{line}: driver/clock.rs reads the clock");
+        assert!(!reads_clock || line.path == "driver/clock.rs", "{line}: driver/clock.rs reads the clock");
     }
 }
 

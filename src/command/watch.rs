@@ -13,8 +13,9 @@ use crate::driver::broker::Access;
 use crate::driver::clock;
 use crate::driver::journal::{Key, Seen};
 use crate::driver::reader::{Reader, Source};
-use crate::exit::{ExitStatus, Refusal, one_line, reason};
+use crate::exit::{ExitStatus, Refusal};
 use crate::logic::record::Offset;
+use crate::text::{one_line, reason};
 
 mod account;
 

@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::driver::log::{because, timestamp};
-use crate::exit::one_line;
 use crate::logic::journal::{Journal, Origin, Verdict, View};
 use crate::logic::record::{Body, JobState, MAX_BYTES, Offset, Record, What};
 use crate::logic::time::Time;
+use crate::text::one_line;
 
 /// The election as it was read, and the lines that are still to be shown of it.
 pub(super) struct Account {

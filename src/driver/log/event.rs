@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::{Serialize, Serializer};
 
 use crate::config::LogFormat;
-use crate::exit::one_line;
+use crate::text::one_line;
 
 /// How much it matters.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
