@@ -87,6 +87,15 @@ impl Seeker {
         Ok(Self { place: Place::of_user()?, program: PathBuf::from("/proc/self/exe"), linger: LINGER })
     }
 
+    /// Finds the broker, and starts none.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or it does not answer.
+    pub fn find(&self) -> io::Result<Arc<Connection>> {
+        Connection::open(&self.place).map(Arc::new)
+    }
+
     /// Finds the broker, or starts it. Blocks: some milliseconds when it is there, some tens when it is started, five
     /// seconds at most.
     ///

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::driver::log::{because, timestamp};
-use crate::logic::journal::{Journal, Origin, Verdict, View};
+use crate::logic::journal::{Journal, Verdict, View};
 use crate::logic::record::{Body, JobState, MAX_BYTES, Offset, Record, What};
 use crate::logic::time::Time;
 use crate::text::one_line;
@@ -38,15 +38,8 @@ struct Line {
 }
 
 impl Account {
-    /// Of a reading that begins at `from` in a log that holds `start..end`, as `now` says, and is shown from `first` on.
-    pub(super) fn new(json: bool, from: Offset, start: Offset, first: Offset, end: Offset, now: Time) -> Self {
-        let origin = match () {
-            () if from > start => Origin::Middle,
-            () if from > 0 => Origin::CutHead,
-            () => Origin::Beginning,
-        };
-        let mut journal = Journal::read_from(from, origin);
-        journal.answered(now, now, end);
+    /// Of a reading that has just begun, shown from `first` on.
+    pub(super) fn new(json: bool, first: Offset, journal: Journal) -> Self {
         Self { json, first, journal, job: None, lines: Vec::new() }
     }
 
@@ -95,7 +88,10 @@ impl Account {
             return;
         }
         let sentence = match self.journal.view() {
-            View::Led(term) => format!("{} leads, term {}", self.leader(), term.offset),
+            View::Led(term) => {
+                let job = self.job.map_or_else(String::new, |job| format!(": {}", job.sentence()));
+                format!("{} leads, term {}{job}", self.leader(), term.offset)
+            }
             View::NeverLed => "nobody has led yet".to_owned(),
             View::Released { term, why } => {
                 format!(
@@ -205,11 +201,12 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::logic::journal::Origin;
 
     const NOW: Time = Time::from_nanos(1_000_000_000_000);
 
     fn account(json: bool, first: Offset) -> Account {
-        Account::new(json, 0, 0, first, 0, NOW)
+        Account::new(json, first, Journal::read_from(0, Origin::Beginning))
     }
 
     fn read(account: &mut Account, offset: Offset, record: &str) {
@@ -276,7 +273,10 @@ mod tests {
         read(&mut account, 2, &beat("running", 7));
         assert_eq!(account.take_lines(), [""; 0]);
         account.caught_up(0);
-        assert_eq!(account.take_lines(), ["1970-01-01T00:00:00.000Z as of now: web leads, term 0"]);
+        assert_eq!(
+            account.take_lines(),
+            ["1970-01-01T00:00:00.000Z as of now: web leads, term 0: the job runs, pid 7"]
+        );
     }
 
     #[test]
