@@ -244,9 +244,9 @@ impl Run {
             elector: Some(elect.into()),
         };
         let identity = Identity { member, name: config.name.as_str().into(), hello };
-        let seed = random::bytes().map(u64::from_le_bytes).map_err(|error| Refusal::new(error.to_string()))?;
+        let random_seed = random::bytes().map(u64::from_le_bytes).map_err(|error| Refusal::new(error.to_string()))?;
         let waiting = (started, config.wait);
-        let mut candidate = Candidate::new(clock::now(), identity, config.timings.clone(), seed, waiting);
+        let mut candidate = Candidate::new(clock::now(), identity, config.timings.clone(), random_seed, waiting);
         if access.embedded.is_some() {
             // The mock broker has no settings to judge, and its log's head is cut by size.
             candidate.handle(clock::now(), candidate::Event::TopicJudged { cut_is_harmless: false });
