@@ -10,6 +10,7 @@ pub mod cli;
 pub mod config;
 pub mod exit;
 pub mod run;
+pub mod text;
 
 /// Decides and never looks: no clock, no I/O, no thread.
 pub mod logic {

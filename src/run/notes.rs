@@ -26,9 +26,7 @@ pub(super) fn of_candidate(note: candidate::Note) -> Event {
             });
             Event::Standby { leader: leader.map(Into::into), term, why: why.map(str::to_owned) }
         }
-        Note::Superseded { term, by_term, by } => {
-            Event::Superseded { term, by_term: by_term.unwrap_or(-1), leader: somebody(by) }
-        }
+        Note::Superseded { term, by_term, by } => Event::Superseded { term, by_term, leader: somebody(by) },
     }
 }
 
@@ -45,7 +43,7 @@ pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopP
             Event::JobExited { term, status: status.code(), signal, ran }
         }
         Note::JobKilled { why } => Event::JobKilled { term, why: why.to_string() },
-        Note::JobStarted { pid, attempt } => Event::JobStarted { term, pid: i32::try_from(pid).unwrap_or(-1), attempt },
+        Note::JobStarted { pid, attempt } => Event::JobStarted { term, pid, attempt },
         Note::NotStarted { error } => Event::Error { message: error },
         Note::Stopping { why } => {
             Event::Stopping { term, why: why.to_string(), signal: policy.signal, timeout: policy.timeout }
