@@ -23,13 +23,13 @@ use crate::driver::group::{Grouped, Member};
 use crate::driver::guard::{self, Answer, Charge, Grant, Guard, Step, Target};
 use crate::driver::journal::{Key, Producer, Seen};
 use crate::driver::log::{Event as LogEvent, From, Logger};
+use crate::driver::orphans::{Left, Orphans};
 use crate::driver::process::{self, Fate};
 use crate::driver::random;
 use crate::driver::reader::{Reader, Source};
 use crate::driver::ready::Ready;
 use crate::driver::signals::{self, Signals};
 use crate::driver::timer::Timer;
-use crate::driver::tree::Tree;
 use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity, Right};
 use crate::logic::precedence::Standing;
@@ -156,8 +156,8 @@ struct Run {
     main: Option<OwnedFd>,
     /// The children that are no part of a job: embedded brokers.
     own_children: Vec<Pid>,
-    /// The guard is dead, and what it left is not all gone yet.
-    orphans: bool,
+    /// What a dead guard left, while it is not all gone.
+    orphans: Option<Orphans>,
     producer: Producer,
     reader: Option<Reader>,
     reading: u32,
@@ -264,7 +264,7 @@ impl Run {
             guard_is_silent: false,
             main: None,
             own_children: Vec::new(),
-            orphans: false,
+            orphans: None,
             producer,
             reader: None,
             reading: 0,
@@ -334,6 +334,7 @@ impl Run {
             self.supervisor.poll_timeout(),
             self.outage.poll_timeout(),
             self.undecodable.poll_timeout(),
+            self.orphans.as_ref().map(Orphans::again_at),
         ];
         timeouts.into_iter().flatten().min()
     }
@@ -342,6 +343,9 @@ impl Run {
         let now = clock::now();
         self.supervisor.handle_timeout(now);
         self.candidate.handle_timeout(now);
+        if self.orphans.as_ref().is_some_and(|orphans| now >= orphans.again_at()) {
+            self.kill_orphans();
+        }
         if let Some(outage) = self.outage.poll(now) {
             self.logger.event(&notes::of_outage(outage));
         }
@@ -413,7 +417,7 @@ impl Run {
             Action::GiveUpWaiting => self.candidate.give_up(clock::now()),
             // It may be dead already, which SIGCHLD tells.
             Action::KillGuard => drop(self.guard.kill()),
-            Action::KillOrphans => self.kill_orphans(),
+            Action::KillOrphans => self.inherit_orphans(),
             Action::Note(note) => {
                 let guard = self.guard.pid().as_raw();
                 self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy, guard));
@@ -681,23 +685,31 @@ impl Run {
             self.hear_guard();
             self.supervisor.handle(clock::now(), supervisor::Event::GuardDied);
             self.perform();
-        } else if self.orphans {
+        } else {
             self.kill_orphans();
         }
     }
 
-    /// The guard is dead: what it left is ours, by the subreaper's right. Called again at each child's end.
+    /// The guard is dead: what it left is ours, by the subreaper's right.
+    fn inherit_orphans(&mut self) {
+        let spared = self.own_children.clone();
+        self.orphans = Some(Orphans::new(clock::now(), spared, self.main.take(), self.config.timings.lease));
+        self.kill_orphans();
+    }
+
+    /// Called again at each child's end, and when it is time.
     fn kill_orphans(&mut self) {
-        self.kill_main();
-        let tree = Tree::below(Pid::this()).sparing(self.own_children.clone());
-        tree.kill();
-        // Whom it reaps here is nobody that is waited for.
-        let _ = process::reap();
-        self.orphans = !tree.members().is_empty();
-        if !self.orphans {
-            self.main = None;
-            self.supervisor.handle(clock::now(), supervisor::Event::Gone);
+        let Some(orphans) = &mut self.orphans else { return };
+        let now = clock::now();
+        let event = match orphans.kill(now) {
+            Left::Nothing => supervisor::Event::Gone,
+            Left::Something => return,
+            Left::Stuck(pids) => supervisor::Event::Stuck { pids: pids.into_iter().filter_map(number_of).collect() },
+        };
+        if event == supervisor::Event::Gone {
+            self.orphans = None;
         }
+        self.supervisor.handle(now, event);
     }
 
     fn start_guard(&mut self) {
@@ -727,6 +739,10 @@ impl Run {
             self.hear_group(grouped);
         }
     }
+}
+
+fn number_of(pid: Pid) -> Option<u32> {
+    u32::try_from(pid.as_raw()).ok()
 }
 
 fn pid_of(child: &Child) -> Pid {
