@@ -504,6 +504,11 @@ impl Candidate {
                 {
                     self.release_is_over(now, true);
                 }
+                if let Role::Claiming { sent, stood_down, .. } = self.role
+                    && broken(Flaw::AcknowledgedClaimTaken)
+                {
+                    self.claim_took_effect(now, self.listener.last() + 1, sent, stood_down);
+                }
             }
             Event::Fenced { why } => {
                 if matches!(self.role, Role::Leading(_)) {
@@ -617,7 +622,7 @@ impl Candidate {
                     self.requested(now, offset, *what, (*term, by, reason));
                 }
                 Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } if own => {
-                    if received.fresh || broken(Flaw::EchoOfHistory) {
+                    if received.fresh {
                         self.came_back(now, offset, record, received.verdict);
                     }
                 }
@@ -652,22 +657,14 @@ impl Candidate {
                 self.release(now, offset, (Why::Stillborn, None), (now, false), NothingLeft);
             }
             (Body::Beat { .. }, Role::Leading(lead)) if effective => {
-                let echo = lead.under_way.iter().position(|(seq, _)| record.seq == Some(*seq));
-                let echo = if broken(Flaw::EchoByKind) { lead.under_way.len().checked_sub(1) } else { echo };
-                let Some((_, sent)) = echo.and_then(|index| lead.under_way.remove(index)) else { return };
-                let sent = if broken(Flaw::LeaseFromReceipt) { now } else { sent };
-                if sent > lead.last_effective_sent {
-                    lead.last_effective_sent = sent;
-                    lead.lease_end = lead.lease_end.max(sent + self.timings.lease);
-                    self.extend();
+                let last = lead.under_way.back().map(|(seq, _)| *seq);
+                let seq = if broken(Flaw::EchoByKind) { last } else { record.seq };
+                if let Some(seq) = seq {
+                    self.extend_by(now, seq);
                 }
             }
             (Body::Release { .. }, Role::Releasing(releasing)) if record.seq == Some(releasing.seq) => {
                 self.release_is_over(now, true);
-            }
-            (Body::Beat { .. }, Role::Fenced { term, .. }) if effective && broken(Flaw::EchoAfterTheEnd) => {
-                let term = *term;
-                self.lead(now, term, now);
             }
             (
                 Body::Beat { .. }
@@ -694,6 +691,11 @@ impl Candidate {
             View::Led(_) | View::Undecided(_) => return,
         };
         let term = lead.term;
+        if broken(Flaw::BeatOfAnEndedTerm) {
+            let (seen, lease_ms, seq) = (self.listener.last(), self.lease_ms(), self.next_seq());
+            let (state, pid, attempt, since_ms) = (None, None, None, None);
+            self.send(seq, Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms });
+        }
         // Another leads: whatever this term stood down for has come about.
         self.role = Role::Fenced { term, why: Why::Fenced, stood_down: None };
         self.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
@@ -781,7 +783,11 @@ impl Candidate {
         if let Some(why) = self.leaving.or(stood_down) {
             return self.release(now, term, (why, None), (lease_end, false), NothingLeft);
         }
-        if (now + self.timings.kill_margin >= lease_end && !broken(Flaw::LateClaimTaken)) || term <= self.highest_term {
+        let is_late = now + self.timings.kill_margin >= lease_end;
+        if is_late && broken(Flaw::LateClaimTaken) {
+            return self.lead(now, term, now);
+        }
+        if is_late || term <= self.highest_term {
             return self.release(now, term, (Why::Stillborn, None), (lease_end, false), NothingLeft);
         }
         self.lead(now, term, if broken(Flaw::LeaseFromReceipt) { now } else { sent });
@@ -816,6 +822,19 @@ impl Candidate {
     fn right(&self, term: Offset, lease_end: Time) -> Right {
         let until = lease_end - self.timings.kill_margin;
         Right { term, seen: self.listener.last(), next_seq: self.seq + 1, until }
+    }
+
+    /// R3: the beat `seq` came back effective. The lease runs from its sending.
+    fn extend_by(&mut self, now: Time, seq: u64) {
+        let Role::Leading(lead) = &mut self.role else { return };
+        let echo = lead.under_way.iter().position(|(sent, _)| *sent == seq);
+        let Some((_, sent)) = echo.and_then(|index| lead.under_way.remove(index)) else { return };
+        let sent = if broken(Flaw::LeaseFromReceipt) { now } else { sent };
+        if sent > lead.last_effective_sent {
+            lead.last_effective_sent = sent;
+            lead.lease_end = lead.lease_end.max(sent + self.timings.lease);
+            self.extend();
+        }
     }
 
     fn extend(&mut self) {
