@@ -17,8 +17,8 @@ use tokio::sync::mpsc::Sender;
 
 use crate::config::Election;
 use crate::driver::broker::{Access, Ears, explain};
-use crate::driver::meaning::Meaning;
 use crate::driver::embedded::Found;
+use crate::driver::meaning::Meaning;
 use crate::driver::meaning::plain;
 use crate::logic::time::Time;
 use crate::logic::topic::TopicFacts;

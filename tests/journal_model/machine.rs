@@ -60,8 +60,7 @@ impl Machine {
         let name = crate::setup::NAMES[index];
         let identity = Identity { member: MemberId::from(name), name: name.into(), hello };
         let timings = candidate.timings();
-        let policy =
-            StopPolicy { signal: 15, timeout: candidate.stop_timeout, kill_margin: timings.kill_margin };
+        let policy = StopPolicy { signal: 15, timeout: candidate.stop_timeout, kill_margin: timings.kill_margin };
         let seed = 20 + 30 * index as u64;
         let mut machine = Self {
             candidate: Candidate::new(now, identity, timings, seed, (now, None)),

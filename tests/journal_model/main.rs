@@ -70,7 +70,9 @@ fn all() {
     let only = std::env::var("ONLY").unwrap_or_default();
     let mut bad = vec![];
     for case in CASES.iter().filter(|case| (case.setup)().name.contains(&only)) {
-        if std::panic::catch_unwind(|| look_into(case)).is_err() { bad.push((case.setup)().name); }
+        if std::panic::catch_unwind(|| look_into(case)).is_err() {
+            bad.push((case.setup)().name);
+        }
     }
     assert!(bad.is_empty(), "{bad:?}");
 }

@@ -135,7 +135,11 @@ impl Faults {
 impl CandidateSetup {
     /// A lease of so many milliseconds.
     pub(crate) const fn lease(millis: u64) -> Self {
-        Self { lease: Duration::from_millis(millis), stop_timeout: Duration::from_millis(150), claim_delay: Duration::ZERO }
+        Self {
+            lease: Duration::from_millis(millis),
+            stop_timeout: Duration::from_millis(150),
+            claim_delay: Duration::ZERO,
+        }
     }
 
     /// Claims a vacancy only after so many milliseconds.

@@ -337,7 +337,8 @@ impl World {
                     steps.push(Step::GuardActs(who));
                 }
                 // What the supervisor does by hand it does when it is awake.
-                if !guard.orders.is_empty() && (machine.life == Life::Awake || !is_flawed(WorldFlaw::SupervisorSpawns)) {
+                if !guard.orders.is_empty() && (machine.life == Life::Awake || !is_flawed(WorldFlaw::SupervisorSpawns))
+                {
                     steps.push(Step::GuardReads(who));
                 }
                 if self.faults.guard_pauses > 0 && supervisor_works {
@@ -567,8 +568,7 @@ impl World {
         if !matches!(record.body, Body::Release { .. }) && !broken(Flaw::AcknowledgedClaimTaken) {
             return;
         }
-        let event =
-            if delivered { candidate::Event::Delivered { seq } } else { candidate::Event::Undelivered { seq } };
+        let event = if delivered { candidate::Event::Delivered { seq } } else { candidate::Event::Undelivered { seq } };
         if self.machine(who).is_some_and(|machine| machine.life != Life::Dead) {
             self.at(who, |machine, _, _| machine.receipts.push_back(event));
         }
@@ -655,13 +655,17 @@ impl World {
             }
             Step::Append(index) => format!("[{end}] {}", flight(index)),
             Step::AppendLate(index) => format!("[{end}] late: {}", flight(index)),
-            Step::Ask(who) => format!("{} asks where the log ends; the answer {:?} is under way", NAMES[who], self.bounds()),
+            Step::Ask(who) => {
+                format!("{} asks where the log ends; the answer {:?} is under way", NAMES[who], self.bounds())
+            }
             Step::Begin(who) => format!("{} begins", NAMES[who]),
             Step::Capture(who) => format!("the answer {:?} to {} is under way", self.bounds(), NAMES[who]),
             Step::ChildEnds(who) => format!("what {}'s job left ends", NAMES[who]),
             Step::Compact(offset) => format!("[{offset}] is deleted"),
             Step::Crash(who) => format!("{}'s supervisor is SIGKILLed", NAMES[who]),
-            Step::Cut => format!("the log's head is cut: {:?}", self.log.part.start_after_cut(self.now, self.cuts_young())),
+            Step::Cut => {
+                format!("the log's head is cut: {:?}", self.log.part.start_after_cut(self.now, self.cuts_young()))
+            }
             Step::Delay(index) => format!("delayed: {}", flight(index)),
             Step::Die(who) => format!("{}'s machine dies", NAMES[who]),
             Step::Double(index) => format!("[{end}] and not for the last time: {}", flight(index)),
@@ -683,7 +687,9 @@ impl World {
             Step::Read(who) | Step::ReadLate(who) => {
                 let reading = self.machine(who).and_then(|machine| machine.to_read(&self.log.part));
                 match reading {
-                    Some(Reading::Record(offset, Slot::Record(record))) => format!("{} reads [{offset}] {record}", NAMES[who]),
+                    Some(Reading::Record(offset, Slot::Record(record))) => {
+                        format!("{} reads [{offset}] {record}", NAMES[who])
+                    }
                     Some(Reading::Record(offset, _)) => format!("{} reads [{offset}]", NAMES[who]),
                     Some(Reading::End(next)) => format!("{} reads to the end, {next}", NAMES[who]),
                     Some(Reading::OutOfRange) => format!("{} finds its place cut away", NAMES[who]),

@@ -18,12 +18,12 @@ pub(crate) struct Case {
 
 pub(crate) const CASES: &[Case] = &[
     Case { setup: a_start_beside_a_leader, caught: &[logic(Flaw::SilenceFromBeforeListening)] },
-    Case { setup: two_starts_at_once, caught: &[logic(Flaw::EveryClaimEffective), logic(Flaw::AcknowledgedClaimTaken)] },
-    Case { setup: a_leader_with_a_longer_lease, caught: &[logic(Flaw::OwnLeaseOfSilence)] },
     Case {
-        setup: a_beat_that_is_lost,
-        caught: &[logic(Flaw::LeaseFromReceipt), logic(Flaw::EchoByKind)],
+        setup: two_starts_at_once,
+        caught: &[logic(Flaw::EveryClaimEffective), logic(Flaw::AcknowledgedClaimTaken)],
     },
+    Case { setup: a_leader_with_a_longer_lease, caught: &[logic(Flaw::OwnLeaseOfSilence)] },
+    Case { setup: a_beat_that_is_lost, caught: &[logic(Flaw::LeaseFromReceipt), logic(Flaw::EchoByKind)] },
     Case { setup: a_claim_that_comes_back_late, caught: &[logic(Flaw::LateClaimTaken)] },
     Case { setup: a_reader_that_lags, caught: &[logic(Flaw::ClaimAheadOfReading), logic(Flaw::BeatsDoNotVoid)] },
     Case {
@@ -49,13 +49,7 @@ pub(crate) const CASES: &[Case] = &[
         ],
     },
     Case { setup: a_stop_behind_the_spawn, caught: &[logic(Flaw::StopBehindSpawnTakenForDone)] },
-    Case {
-        setup: sleepers,
-        caught: &[
-            world(WorldFlaw::BothAsleep),
-            world(WorldFlaw::GuardUnwatched),
-        ],
-    },
+    Case { setup: sleepers, caught: &[world(WorldFlaw::BothAsleep), world(WorldFlaw::GuardUnwatched)] },
     Case { setup: a_start_that_is_held_up, caught: &[world(WorldFlaw::SupervisorSpawns)] },
     Case { setup: a_guard_that_is_late, caught: &[world(WorldFlaw::FenceTakenForDone)] },
     Case { setup: a_release_for_a_superseded_leader, caught: &[world(WorldFlaw::GuardSeesTooMuch)] },
@@ -422,4 +416,3 @@ fn a_young_record_deleted() -> Setup {
         ..Setup::named("a young record deleted")
     }
 }
-
