@@ -1,1 +1,173 @@
-//! To come.
+//! What was asked for: the command line, and the environment that fills its gaps.
+//!
+//! The parser (clap) knows which options there are, and nothing of what their values must be: that is `config.rs`'s,
+//! so that an option and its variable are refused in the same words. Whatever is wrong is one line ([`Refusal`]).
+
+use std::ffi::{OsStr, OsString};
+
+use clap::builder::{TypedValueParser, ValueHint};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Command};
+
+use crate::cli::given::{Environment, Given};
+use crate::cli::options::{ELECTION, OPTIONS, Opt, wrapped};
+use crate::exit::Refusal;
+
+pub mod given;
+pub mod options;
+mod voice;
+
+/// What was asked for.
+#[derive(Debug)]
+pub enum Request {
+    /// `broker`.
+    Broker(Given),
+    /// `completions`.
+    Completions(Given),
+    /// `--help` or `--version`: print it, exit 0.
+    Help(Box<clap::Error>),
+    /// `man`.
+    Man,
+    /// Stand for election and run COMMAND.
+    Run(Given),
+    /// `watch`.
+    Watch(Given),
+}
+
+/// Reads the command line (`arguments` begins with the program's name).
+///
+/// # Errors
+///
+/// When clap can't make sense of it: an option that there is none of, a value that is missing, a word before `--`.
+pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request, Refusal> {
+    let mut matches = match definition().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            return Ok(Request::Help(Box::new(error)));
+        }
+        Err(error) => return Err(voice::refusal(&error, arguments)),
+    };
+    let bare = arguments.len() <= 1;
+    match matches.remove_subcommand() {
+        None => Ok(Request::Run(Given::new(matches, environment, bare))),
+        Some((name, matches)) => {
+            let given = Given::new(matches, environment, false);
+            match name.as_str() {
+                "broker" => Ok(Request::Broker(given)),
+                "completions" => Ok(Request::Completions(given)),
+                "man" => Ok(Request::Man),
+                "watch" => Ok(Request::Watch(given)),
+                _ => Err(Refusal::new(format!("{name}: no such subcommand"))),
+            }
+        }
+    }
+}
+
+/// The command line, as clap knows it.
+#[must_use]
+pub fn definition() -> Command {
+    without_command().arg(command())
+}
+
+/// The same without COMMAND.
+pub(crate) fn without_command() -> Command {
+    Command::new("neli-run")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Run a command on exactly one machine of many, with nothing but Kafka")
+        .long_about(wrapped(
+            "Runs COMMAND on at most one machine at a time of all those that run the same line: while this process \
+             leads the election. When the job ends by itself, the next candidate leads and runs it.",
+        ))
+        .override_usage(
+            "neli-run [OPTIONS] --group <NAME> -- <COMMAND> [ARG]...\n       neli-run <SUBCOMMAND> [OPTIONS]",
+        )
+        .after_help(AFTER_HELP)
+        .args_conflicts_with_subcommands(true)
+        .subcommand_negates_reqs(true)
+        .args_override_self(true)
+        .disable_help_subcommand(true)
+        .subcommand_value_name("SUBCOMMAND")
+        .subcommand_help_heading("Subcommands")
+        .args(OPTIONS.iter().map(Opt::arg))
+        .subcommands([watch(), broker(), completions(), man()])
+}
+
+const AFTER_HELP: &str = "\
+Durations are written 500ms, 5s or 2m. Each long option is also a variable, as
+NELI_RUN_STOP_TIMEOUT is --stop-timeout; the command line wins. The manual:
+neli-run man | man -l -";
+
+fn command() -> Arg {
+    Arg::new("COMMAND")
+        .help("The job and its arguments, after --")
+        .last(true)
+        .num_args(1..)
+        .action(ArgAction::Append)
+        .value_hint(ValueHint::CommandName)
+        .value_parser(clap::value_parser!(OsString))
+}
+
+fn watch() -> Command {
+    Command::new("watch")
+        .about("Print one line per change of an election, as it happens")
+        .args_override_self(true)
+        .args(election())
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .action(ArgAction::SetTrue)
+                .help("Print every record of the election with the law's verdict, one JSON object a line"),
+        )
+        .arg(
+            Arg::new("from")
+                .long("from")
+                .value_name("start|end|OFFSET")
+                .value_parser(Words(&["start", "end"]))
+                .hide_possible_values(true)
+                .help("Where to begin [default: end]"),
+        )
+        .arg(
+            Arg::new("until-end")
+                .long("until-end")
+                .action(ArgAction::SetTrue)
+                .help("Exit at what was the end when watch began"),
+        )
+}
+
+fn broker() -> Command {
+    Command::new("broker").about("Run the small broker of --embedded in the foreground, and print its address")
+}
+
+fn completions() -> Command {
+    Command::new("completions").about("Print a shell's completions").arg(
+        Arg::new("SHELL")
+            .required(true)
+            .value_parser(Words(&["bash", "fish", "zsh"]))
+            .hide_possible_values(true)
+            .help("bash, fish or zsh"),
+    )
+}
+
+fn man() -> Command {
+    Command::new("man").about("Print the manual page: neli-run man | man -l -")
+}
+
+fn election() -> impl Iterator<Item = Arg> {
+    ELECTION.iter().filter_map(|long| Opt::find(long)).map(Opt::arg)
+}
+
+/// Any value; the words are for the completions and the help alone.
+#[derive(Clone)]
+pub(crate) struct Words(pub(crate) &'static [&'static str]);
+
+impl TypedValueParser for Words {
+    type Value = OsString;
+
+    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<OsString, clap::Error> {
+        Ok(value.to_owned())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = clap::builder::PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(clap::builder::PossibleValue::new)))
+    }
+}

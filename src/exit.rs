@@ -1,1 +1,137 @@
-//! To come.
+//! Every exit status, with its meaning: the manual's and the README's tables are drawn from [`TABLE`].
+
+use std::fmt;
+use std::process::ExitCode;
+
+use crate::text::one_line;
+
+/// How `neli-run` ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ExitStatus {
+    /// COMMAND is there and can't be run.
+    CannotRun,
+    /// The election was ended.
+    Ended,
+    /// The lease ran out, the guard died, or another's claim took effect, and the job was killed for it.
+    Fenced,
+    /// The job's own status; 128 + n if signal n killed it.
+    Job(u8),
+    /// The lead was lost, and the job had to be killed at the stop timeout.
+    LostKilled,
+    /// The lead was lost, and the job stopped by itself in time, or none ran.
+    LostStopped,
+    /// Not leading within `--wait`.
+    NotElected,
+    /// COMMAND is nowhere to be found.
+    NotFound,
+    /// `assert`: not the leader.
+    NotLeader,
+    /// Wrong use or configuration, or Kafka refuses for good.
+    Refused,
+    /// The job failed too often.
+    RestartLimit,
+    /// Stopped by this signal while no job was there whose status could be handed on.
+    Stopped(u8),
+    /// A subcommand did what it was asked to.
+    Success,
+    /// Something of the job's tree could not be killed.
+    Unkillable,
+}
+
+impl ExitStatus {
+    /// The number that the parent process sees.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Ended | Self::Success => 0,
+            Self::Job(status) => status,
+            Self::NotElected => 75,
+            Self::LostStopped => 80,
+            Self::LostKilled => 81,
+            Self::Fenced => 82,
+            Self::NotLeader => 83,
+            Self::RestartLimit => 84,
+            Self::Unkillable => 85,
+            Self::Refused => 125,
+            Self::CannotRun => 126,
+            Self::NotFound => 127,
+            Self::Stopped(signal) => 128_u8.saturating_add(signal),
+        }
+    }
+
+    /// Whether the status is the job's and not `neli-run`'s: the log's `exiting` says it.
+    #[must_use]
+    pub const fn is_jobs_own(self) -> bool {
+        matches!(self, Self::Job(_))
+    }
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> Self {
+        Self::from(status.code())
+    }
+}
+
+/// The statuses as people read them: the number, and when. Those of options that are yet to come (80 to 84: `--on-loss`,
+/// `assert`, `--restart`) come with them.
+pub const TABLE: &[(&str, &str)] = &[
+    ("the job's own", "The job ended by itself, or after TERM or INT to neli-run; 128 + n if signal n killed it."),
+    ("0", "Besides the job's own 0: the election was ended; a subcommand did what it was asked to."),
+    ("75", "Not leading within --wait."),
+    ("85", "Something of the job's tree could not be killed, one lease after SIGKILL. Nothing was released."),
+    (
+        "125",
+        "Wrong use or configuration; Kafka refuses for good (authentication, authorization, unknown topic with \
+         --no-create-topic). One line on stderr says what.",
+    ),
+    ("126", "COMMAND can't be run. Checked before joining the election, and by the exec itself."),
+    ("127", "COMMAND can't be found. Checked as for 126."),
+    ("128 + n", "Stopped by signal n while standing by: TERM 143, INT 130, QUIT 131, HUP 129."),
+];
+
+/// Why a command line, a configuration or a broker's answer ends the run before it has begun: one line and a status.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refusal {
+    /// What to exit with.
+    pub status: ExitStatus,
+    line: String,
+}
+
+impl Refusal {
+    /// Wrong use or configuration: exit status 125. The line names the option, the value and the bound.
+    #[must_use]
+    pub fn new(line: impl Into<String>) -> Self {
+        Self::with(ExitStatus::Refused, line)
+    }
+
+    /// The same with a status of its own.
+    #[must_use]
+    pub fn with(status: ExitStatus, line: impl Into<String>) -> Self {
+        Self { status, line: one_line(&line.into()) }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_s_status_is_a_shell_s() {
+        assert_eq!(ExitStatus::Stopped(15).code(), 143);
+        assert_eq!(ExitStatus::Stopped(64).code(), 192);
+    }
+
+    #[test]
+    fn a_refusal_is_one_line_whatever_was_typed() {
+        let refusal = Refusal::new("--group a\nb\u{1b}[2J: must be something else");
+        assert_eq!(refusal.to_string(), "--group a\\nb\\u{1b}[2J: must be something else");
+    }
+}

@@ -10,6 +10,7 @@ pub mod cli;
 pub mod config;
 pub mod exit;
 pub mod run;
+pub mod text;
 
 /// Decides and never looks: no clock, no I/O, no thread.
 pub mod logic {
@@ -20,6 +21,7 @@ pub mod logic {
     pub mod precedence;
     pub mod random;
     pub mod record;
+    pub mod reminder;
     pub mod supervisor;
     pub mod time;
     pub mod topic;
@@ -29,13 +31,25 @@ pub mod logic {
 pub mod driver {
     pub mod broker;
     pub mod clock;
+    pub mod descriptors;
     pub mod embedded;
     pub mod group;
     pub mod guard;
+    pub mod image;
     pub mod journal;
+    pub mod lease;
+    mod listener;
     pub mod log;
+    pub mod meaning;
+    pub mod orphans;
     pub mod process;
+    pub mod random;
+    pub mod reader;
+    pub mod ready;
     pub mod signals;
+    pub mod timer;
+    pub mod topic;
+    pub mod tree;
 }
 
 /// One file a subcommand.

@@ -1,3 +1,58 @@
 //! Parses, calls, and turns the outcome into an exit status.
 
-fn main() {}
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use neli_run::cli::given::Environment;
+use neli_run::cli::{self, Request};
+use neli_run::command;
+use neli_run::config::{Config, Watch};
+use neli_run::driver::{embedded, guard};
+use neli_run::exit::{ExitStatus, Refusal};
+use neli_run::run::{self, AtStart};
+use neli_run::text::one_line;
+
+fn main() -> ExitCode {
+    if let Some(call) = guard::called(std::env::args_os()) {
+        return guard::main(call);
+    }
+    let at_start = AtStart::now();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Modes that no person calls (guard, release, embedded broker) are told apart here, before there is an option.
+    let done = match arguments.as_slice() {
+        [_, mode, descriptor] if mode == "release" => command::release::main(descriptor),
+        [_, mode, directory, linger_ms] if mode == embedded::MODE => command::broker::daemon(directory, linger_ms),
+        _ => perform(&arguments, at_start),
+    };
+    let status = done.unwrap_or_else(|refusal| {
+        say(&refusal.to_string());
+        refusal.status
+    });
+    status.into()
+}
+
+fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Refusal> {
+    let environment = Environment(std::env::vars_os().collect());
+    match cli::parse(arguments, environment)? {
+        Request::Broker(given) => command::broker::main(&given),
+        Request::Completions(given) => command::completions::main(&given),
+        Request::Help(text) => {
+            // Whoever reads no further has read enough.
+            let _ = text.print();
+            Ok(ExitStatus::Success)
+        }
+        Request::Man => command::man::main(),
+        Request::Run(given) => run::run(Config::prove(&given)?, at_start),
+        Request::Watch(given) => {
+            let watch = Watch::prove(&given)?;
+            watch.warnings.iter().for_each(|warning| say(&format!("warning: {}", one_line(warning))));
+            command::watch::main(&watch)
+        }
+    }
+}
+
+/// One line on stderr; where that is closed there is nobody to tell.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "neli-run: {line}");
+}

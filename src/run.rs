@@ -1,1 +1,451 @@
-//! To come.
+//! The loop: take an input, ask the logic, perform its actions. The only file that knows both `logic/` and `driver/`.
+
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use nix::sys::prctl;
+use nix::unistd::Pid;
+use rdkafka::config::RDKafkaLogLevel;
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use crate::command::release;
+use crate::config::{Brokers, Client, Config};
+use crate::driver::broker::Access;
+use crate::driver::clock;
+use crate::driver::descriptors;
+use crate::driver::embedded;
+use crate::driver::group::{Grouped, Member};
+use crate::driver::guard::{Charge, Guard, Order};
+use crate::driver::journal::{Producer, Seen};
+use crate::driver::log::{Event as LogEvent, From, Logger};
+use crate::driver::orphans::Orphans;
+use crate::driver::random;
+use crate::driver::reader::Reader;
+use crate::driver::ready::Ready;
+use crate::driver::signals::{self, Signals};
+use crate::driver::timer::Timer;
+use crate::exit::{ExitStatus, Refusal};
+use crate::logic::candidate::{self, Candidate, Elector, Identity};
+use crate::logic::record::{Body, MemberId};
+use crate::logic::reminder::Reminder;
+use crate::logic::supervisor::{self, StopPolicy, Supervisor};
+use crate::logic::time::Time;
+
+mod environment;
+mod guard;
+mod kafka;
+mod notes;
+mod translate;
+
+/// How many things seen of Kafka may wait for the loop; its threads wait beyond that.
+const SEEN_WAITING: usize = 1024;
+/// How many words of the group may.
+const GROUPED_WAITING: usize = 16;
+
+/// This program, even where its file has been replaced since.
+const PROGRAM: &str = "/proc/self/exe";
+
+/// What is known of the process at the very start of `main`.
+#[derive(Clone, Debug)]
+pub struct AtStart {
+    /// When it started.
+    pub time: Time,
+    /// The descriptors that it inherited.
+    pub inherited: Vec<RawFd>,
+}
+
+impl AtStart {
+    /// To be called first thing in `main`, before anything is opened.
+    #[must_use]
+    pub fn now() -> Self {
+        // Without /proc only the three that every process has are known.
+        Self { time: clock::now(), inherited: descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]) }
+    }
+}
+
+/// Stands for election, and runs the job while it leads.
+///
+/// # Errors
+///
+/// What keeps it from standing at all: one line, and the status to exit with.
+pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
+    let cannot = |what: &str| {
+        let what = what.to_owned();
+        move |error: io::Error| Refusal::new(format!("{what}: {error}"))
+    };
+    // Before any thread exists: threads inherit the mask.
+    let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
+    // When the guard dies, what it leaves becomes ours to kill.
+    prctl::set_child_subreaper(true).map_err(io::Error::from).map_err(cannot("can't become a subreaper"))?;
+    let bits = random::bytes().map_err(cannot("no randomness"))?;
+    let member = MemberId::from_random(u128::from_le_bytes(bits));
+    let mut brokers_started = Vec::new();
+    let access = match &config.client.brokers {
+        Brokers::At(brokers) => Access::at(brokers, &config.client.properties),
+        Brokers::Embedded => {
+            let found = embedded::Seeker::of_user().and_then(|seeker| seeker.find_or_start());
+            let found = found.map_err(cannot("--embedded"))?;
+            let access = Access::embedded(&found.connection, &config.client.properties);
+            brokers_started = found.started;
+            access
+        }
+    };
+    let charge = charge(&config, &access, &member, at_start.inherited);
+    let guard = Guard::start(Path::new(PROGRAM), &charge).map_err(cannot("the guard can't be started"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .map_err(cannot("the main loop can't be started"))?;
+    let logger = Logger::start(&config.log, &config.election.group, config.election.role)?;
+    runtime.block_on(async move {
+        let mut run = Run::new(config, access, member, charge, guard, logger, at_start.time)?;
+        run.own_children.extend(brokers_started.iter().map(translate::pid_of));
+        let status = run.turn(signals).await;
+        run.logger.event(&LogEvent::Exiting {
+            status: status.code(),
+            from: if status.is_jobs_own() { From::Job } else { From::NeliRun },
+        });
+        run.logger.finish();
+        Ok(status)
+    })
+}
+
+/// What the guard is told at its own start.
+fn charge(config: &Config, access: &Access, member: &MemberId, inherited: Vec<RawFd>) -> Charge {
+    let release = release::Means {
+        client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },
+        election: config.election.clone(),
+        name: config.name.clone(),
+        lease_ms: u64::try_from(config.timings.lease.as_millis()).unwrap_or(u64::MAX),
+    };
+    Charge {
+        command: config.command.clone(),
+        environment: environment::of_job(config, member, std::env::vars_os()),
+        ignored: signals::ignored_at_start(),
+        inherited,
+        lease: config.timings.lease,
+        member: member.to_string(),
+        releaser: PROGRAM.into(),
+        release: to_value(&release),
+    }
+}
+
+/// A struct of strings and numbers always has a JSON form.
+fn to_value(value: &impl Serialize) -> serde_json::Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// One candidate's hands.
+struct Run {
+    config: Config,
+    access: Access,
+    charge: Charge,
+    candidate: Candidate,
+    supervisor: Supervisor,
+    policy: StopPolicy,
+    guard: Guard,
+    guard_ready: Ready,
+    /// The guard's socket is closed: nothing more comes from it but its end, by SIGCHLD.
+    guard_is_silent: bool,
+    /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
+    main: Option<OwnedFd>,
+    /// The children that are no part of a job: embedded brokers.
+    own_children: Vec<Pid>,
+    /// What a dead guard left, while it is not all gone.
+    orphans: Option<Orphans>,
+    producer: Producer,
+    reader: Option<Reader>,
+    reading: u32,
+    seen: mpsc::Receiver<Seen>,
+    seen_sender: mpsc::Sender<Seen>,
+    group: Option<Member>,
+    grouped: mpsc::Receiver<Grouped>,
+    grouped_sender: mpsc::Sender<Grouped>,
+    /// Members of ours that have not left yet.
+    leaving: u32,
+    logger: Logger,
+    outage: Reminder,
+    undecodable: Reminder,
+    /// Kafka has refused for good.
+    refused: bool,
+    /// How it is to end, once it is.
+    ending: Option<ExitStatus>,
+}
+
+/// What woke the loop.
+enum Input {
+    Guard,
+    Kafka(Option<Seen>),
+    Group(Option<Grouped>),
+    Signal,
+    Timeout,
+}
+
+impl Run {
+    fn new(
+        config: Config,
+        access: Access,
+        member: MemberId,
+        charge: Charge,
+        guard: Guard,
+        logger: Logger,
+        started: Time,
+    ) -> Result<Self, Refusal> {
+        let (seen_sender, seen) = mpsc::channel(SEEN_WAITING);
+        let (grouped_sender, grouped) = mpsc::channel(GROUPED_WAITING);
+        let chatter = logger.clone();
+        let access = Access {
+            chatter: Some(Arc::new(move |_level: RDKafkaLogLevel, message: &str| {
+                chatter.event(&LogEvent::Librdkafka { facility: "client".to_owned(), message: message.to_owned() });
+            })),
+            ..access
+        };
+        let elect = match config.timings.elector {
+            Elector::Group(_) => "group",
+            Elector::Log => "log",
+        };
+        logger.event(&LogEvent::Started {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            name: config.name.clone(),
+            member: member.to_string(),
+            topic: config.election.topic.clone(),
+            elect: elect.to_owned(),
+            lease: config.timings.lease,
+        });
+        if let Some(broker) = &access.embedded {
+            let message = format!(
+                "--embedded is for a trial on this one machine: its broker, at {}, keeps nothing",
+                broker.bootstrap()
+            );
+            logger.event(&LogEvent::Warning { message, dropped: None });
+            let follow =
+                embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen_sender.clone()));
+            follow.map_err(|error| Refusal::new(format!("--embedded: {error}")))?;
+        }
+        if !nix::unistd::geteuid().is_root() {
+            let message =
+                "without root a setuid program that the job runs can't be killed, and would outlive its right";
+            logger.event(&LogEvent::Warning { message: message.to_owned(), dropped: None });
+        }
+        for warning in &config.warnings {
+            logger.event(&LogEvent::Warning { message: warning.clone(), dropped: None });
+        }
+        let producer = Producer::start(&access, &config.election, config.timings.lease, seen_sender.clone())
+            .map_err(Refusal::new)?;
+        let policy = StopPolicy {
+            signal: config.stop_signal,
+            timeout: config.stop_timeout,
+            kill_margin: config.timings.kill_margin,
+        };
+        let hello = Body::Hello {
+            host: nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
+            pid: Some(std::process::id()),
+            version: Some(env!("CARGO_PKG_VERSION").into()),
+            elector: Some(elect.into()),
+        };
+        let identity = Identity { member, name: config.name.as_str().into(), hello };
+        let random_seed = random::bytes().map(u64::from_le_bytes).map_err(|error| Refusal::new(error.to_string()))?;
+        let waiting = (started, config.wait);
+        let mut candidate = Candidate::new(clock::now(), identity, config.timings.clone(), random_seed, waiting);
+        if access.embedded.is_some() {
+            // The mock broker has no settings to judge, and its log's head is cut by size.
+            candidate.handle(clock::now(), candidate::Event::TopicJudged { cut_is_harmless: false });
+        }
+        Ok(Self {
+            candidate,
+            supervisor: Supervisor::new(policy.clone()),
+            config,
+            access,
+            charge,
+            policy,
+            guard_ready: Ready::of(&guard)
+                .map_err(|error| Refusal::new(format!("the guard can't be awaited: {error}")))?,
+            guard,
+            guard_is_silent: false,
+            main: None,
+            own_children: Vec::new(),
+            orphans: None,
+            producer,
+            reader: None,
+            reading: 0,
+            seen,
+            seen_sender,
+            group: None,
+            grouped,
+            grouped_sender,
+            leaving: 0,
+            logger,
+            outage: Reminder::default(),
+            undecodable: Reminder::default(),
+            refused: false,
+            ending: None,
+        })
+    }
+
+    /// Turns until the end.
+    async fn turn(&mut self, signals: Signals) -> ExitStatus {
+        let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
+            (Ok(ready), Ok(timer)) => (ready, timer),
+            (Err(error), _) | (_, Err(error)) => return self.refuse(format!("the main loop can't wait: {error}")),
+        };
+        loop {
+            self.perform();
+            if let Some(status) = self.ending {
+                self.leave().await;
+                return status;
+            }
+            timer.set(self.next_timeout());
+            let input = tokio::select! {
+                biased;
+                () = self.guard_ready.wait(), if !self.guard_is_silent => Input::Guard,
+                () = signals_ready.wait() => Input::Signal,
+                seen = self.seen.recv() => Input::Kafka(seen),
+                grouped = self.grouped.recv() => Input::Group(grouped),
+                () = timer.due() => Input::Timeout,
+            };
+            match input {
+                Input::Guard => self.hear_guard(),
+                Input::Kafka(seen) => {
+                    if let Some(seen) = seen {
+                        self.see(seen);
+                    }
+                    // What came together is taken together, but signals and the guard are not kept waiting for long.
+                    for _ in 0..SEEN_WAITING {
+                        let Ok(seen) = self.seen.try_recv() else { break };
+                        self.perform();
+                        self.see(seen);
+                    }
+                }
+                Input::Group(event) => {
+                    if let Some(event) = event {
+                        self.hear_group(event);
+                    }
+                }
+                Input::Signal => self.take_signals(&signals),
+                Input::Timeout => {}
+            }
+            self.handle_timeouts();
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        let timeouts = [
+            self.candidate.poll_timeout(),
+            self.supervisor.poll_timeout(),
+            self.outage.poll_timeout(),
+            self.undecodable.poll_timeout(),
+            self.orphans.as_ref().map(Orphans::again_at),
+        ];
+        timeouts.into_iter().flatten().min()
+    }
+
+    fn handle_timeouts(&mut self) {
+        let now = clock::now();
+        self.supervisor.handle_timeout(now);
+        self.candidate.handle_timeout(now);
+        if self.orphans.as_ref().is_some_and(|orphans| now >= orphans.again_at()) {
+            self.kill_orphans();
+        }
+        if let Some(outage) = self.outage.poll(now) {
+            self.logger.event(&notes::of_outage(outage));
+        }
+        if let Some((message, _)) = self.undecodable.poll(now) {
+            self.logger.event(&LogEvent::Error { message });
+        }
+    }
+
+    // ---- what the logic wants -------------------------------------------------------------------------------------
+
+    /// Performs what the logic wants, until it wants nothing more.
+    fn perform(&mut self) {
+        loop {
+            if let Some(action) = self.supervisor.poll_action() {
+                self.perform_for_supervisor(action);
+            } else if let Some(action) = self.candidate.poll_action() {
+                self.perform_for_candidate(action);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn perform_for_candidate(&mut self, action: candidate::Action) {
+        use candidate::Action;
+        let now = clock::now();
+        match action {
+            Action::Ask => self.read_anew(),
+            Action::Depart(departure) => self.supervisor.handle(now, supervisor::Event::Departed(departure)),
+            Action::Extend(right) => self.supervisor.handle(now, supervisor::Event::Extended(right)),
+            Action::JoinGroup => self.join_group(),
+            Action::Kill(loss) => self.supervisor.handle(now, supervisor::Event::Killed(loss)),
+            Action::Lead(right) => self.supervisor.handle(now, supervisor::Event::Led(right)),
+            Action::LeaveGroup => self.leave_group(),
+            Action::Note(note) => self.note_candidate(now, note),
+            Action::ReadFrom(offset) => {
+                if let Some(reader) = &self.reader {
+                    reader.read_from(offset);
+                }
+            }
+            Action::Send { record } => self.send(now, &record),
+            Action::StopJob(why) => self.supervisor.handle(now, supervisor::Event::StoppedFor(why)),
+        }
+    }
+
+    fn note_candidate(&mut self, now: Time, note: candidate::Note) {
+        use candidate::Note;
+        match &note {
+            Note::Released { term, delivered: true, .. } | Note::Superseded { term, .. } => {
+                self.order(&Order::Released { term: *term });
+            }
+            Note::Fenced { .. } => self.supervisor.handle(now, supervisor::Event::LostLease),
+            Note::Claiming { .. }
+            | Note::Ended { .. }
+            | Note::FenceWarning { .. }
+            | Note::Leading { .. }
+            | Note::Released { delivered: false, .. }
+            | Note::Resigned { .. }
+            | Note::Standby { .. } => {}
+        }
+        self.logger.event(&notes::of_candidate(note));
+    }
+
+    fn perform_for_supervisor(&mut self, action: supervisor::Action) {
+        use supervisor::Action;
+        match action {
+            Action::Exit(_) if self.refused => self.ending = Some(ExitStatus::Refused),
+            Action::Exit(ending) => self.ending = Some(translate::status(ending)),
+            Action::GiveUpWaiting => self.candidate.give_up(clock::now()),
+            // It may be dead already, which SIGCHLD tells.
+            Action::KillGuard => drop(self.guard.kill()),
+            Action::KillOrphans => self.inherit_orphans(),
+            Action::Note(note) => {
+                let guard = self.guard.pid().as_raw();
+                self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy, guard));
+            }
+            Action::Order(order) => self.order(&translate::order(order)),
+            Action::StartGuard => self.start_guard(),
+            Action::Tell(event) => self.candidate.handle(clock::now(), event),
+        }
+    }
+
+    // ---- the end --------------------------------------------------------------------------------------------------
+
+    fn refuse(&mut self, message: String) -> ExitStatus {
+        self.logger.event(&LogEvent::Error { message });
+        *self.ending.get_or_insert(ExitStatus::Refused)
+    }
+
+    /// Leaves the group for real: a member that just goes would hold up the others for a session.
+    async fn leave(&mut self) {
+        self.reader = None;
+        self.leave_group();
+        while self.leaving > 0
+            && let Some(grouped) = self.grouped.recv().await
+        {
+            self.hear_group(grouped);
+        }
+    }
+}

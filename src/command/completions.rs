@@ -1,1 +1,106 @@
-//! To come.
+//! `completions`: what a shell is to know of the command line, drawn from its definition.
+
+use std::io::Write;
+
+use crate::cli;
+use crate::cli::given::Given;
+use crate::exit::{ExitStatus, Refusal};
+use crate::text::quoted;
+
+/// The shells that are spoken to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Shell {
+    /// GNU bash.
+    Bash,
+    /// fish.
+    Fish,
+    /// zsh.
+    Zsh,
+}
+
+/// Prints the completions of the shell that was asked for.
+///
+/// # Errors
+///
+/// When it is none of bash, fish and zsh.
+pub fn main(given: &Given) -> Result<ExitStatus, Refusal> {
+    let word = given.words("SHELL").pop().unwrap_or_default();
+    let shell = match word.to_str() {
+        Some("bash") => Shell::Bash,
+        Some("fish") => Shell::Fish,
+        Some("zsh") => Shell::Zsh,
+        _ => return Err(Refusal::new(format!("{}: must be bash, fish or zsh", quoted(&word)))),
+    };
+    // Whoever reads no further has read enough.
+    let _ = std::io::stdout().write_all(script(shell).as_bytes());
+    Ok(ExitStatus::Success)
+}
+
+/// A shell's completions: clap's, and what clap can't say, that behind `--` the job's own completions take over.
+#[must_use]
+pub fn script(shell: Shell) -> String {
+    let script = generated(shell);
+    match shell {
+        Shell::Bash => script.replace("complete -F _neli__run ", "complete -F _neli_run_or_job ") + BASH,
+        // An option that still lacks its value is no reason to know nothing.
+        Shell::Fish => script.replacen("    or return\n", "    or return 0\n", 1) + FISH,
+        Shell::Zsh => script.replacen("_neli-run() {\n", &format!("_neli-run() {{\n{ZSH}"), 1),
+    }
+}
+
+fn generated(shell: Shell) -> String {
+    // Without COMMAND, which zsh would take for the subcommand's place; and zsh ends a value's name at a colon.
+    let mut definition = cli::without_command();
+    definition = definition.mut_args(|arg| if arg.get_id() == "brokers" { arg.value_name("SERVERS") } else { arg });
+    definition = definition.mut_subcommands(|subcommand| {
+        subcommand.mut_args(|arg| if arg.get_id() == "brokers" { arg.value_name("SERVERS") } else { arg })
+    });
+    let generator = match shell {
+        Shell::Bash => clap_complete::Shell::Bash,
+        Shell::Fish => clap_complete::Shell::Fish,
+        Shell::Zsh => clap_complete::Shell::Zsh,
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(generator, &mut definition, "neli-run", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+const BASH: &str = r#"
+# Behind -- the job's own completions take over.
+_neli_run_or_job() {
+    local i
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        if [[ "${COMP_WORDS[i]}" == -- ]]; then
+            if declare -F _command_offset > /dev/null; then
+                _command_offset "$((i + 1))"
+            elif ((COMP_CWORD == i + 1)); then
+                mapfile -t COMPREPLY < <(compgen -c -- "$2")
+            fi
+            return
+        fi
+    done
+    _neli__run "$@"
+}
+"#;
+
+const FISH: &str = r#"complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -f -a "bash fish zsh"
+
+# Behind -- the job's own completions take over.
+function __fish_neli_run_job
+    set -l words (commandline -opc)
+    set -l at (contains -i -- -- $words)
+    complete -C (string join -- ' ' (string escape -- $words[(math $at + 1)..-1]) (commandline -ct))
+end
+complete -c neli-run -n "contains -- -- (commandline -opc)" -f -a "(__fish_neli_run_job)"
+"#;
+
+const ZSH: &str = r"    # Behind -- the job's own completions take over.
+    local dashes=${words[(i)--]}
+    if (( dashes < CURRENT )); then
+        shift $dashes words
+        (( CURRENT -= dashes ))
+        _normal
+        return
+    fi
+
+";

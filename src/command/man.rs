@@ -1,1 +1,85 @@
-//! To come.
+//! `man`: the manual page. What people say stands in `man/neli-run.1.in`; what the program knows (options, subcommands,
+//! exit statuses) is put in where it says `@OPTIONS@` and the like, so that it can't drift.
+
+use std::io::Write;
+
+use clap::Command;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+use crate::cli;
+use crate::cli::options::ELECTION;
+use crate::exit::{ExitStatus, Refusal, TABLE};
+use crate::text::reason;
+
+const TEMPLATE: &str = include_str!("../../man/neli-run.1.in");
+
+/// Prints the manual page.
+///
+/// # Errors
+///
+/// When it can't be drawn: never, as the tests say.
+pub fn main() -> Result<ExitStatus, Refusal> {
+    let page = page().map_err(|error| Refusal::new(format!("the manual can't be drawn: {}", reason(&error))))?;
+    // Whoever reads no further has read enough.
+    let _ = std::io::stdout().write_all(page.as_bytes());
+    Ok(ExitStatus::Success)
+}
+
+/// The page, as roff.
+///
+/// # Errors
+///
+/// None but what writing to memory may give.
+pub fn page() -> std::io::Result<String> {
+    let mut definition = cli::definition();
+    definition.build();
+    Ok(TEMPLATE
+        .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
+        .replace("@OPTIONS@", options(definition.clone())?.trim_end())
+        .replace("@SUBCOMMANDS@", subcommands(&definition)?.trim_end())
+        .replace("@EXIT_STATUS@", exit_statuses().trim_end()))
+}
+
+fn options(command: Command) -> std::io::Result<String> {
+    let mut options = Vec::new();
+    Man::new(command).render_options_section(&mut options)?;
+    Ok(String::from_utf8_lossy(&options).into_owned())
+}
+
+/// Each with the options that are its own; those of the election are said once, above.
+fn subcommands(definition: &Command) -> std::io::Result<String> {
+    let mut sections = String::new();
+    for subcommand in definition.get_subcommands() {
+        let own = subcommand.get_arguments().filter(|argument| !is_known(argument.get_id().as_str()));
+        let own = Command::new("neli-run").disable_help_flag(true).args(own.cloned().map(|arg| arg.help_heading(None)));
+        let name = subcommand.get_name();
+        let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
+        let looks_at_election = subcommand.get_arguments().any(|argument| argument.get_id() == "group");
+        let election =
+            if looks_at_election { format!(" Takes --{}, too.", ELECTION.join(", --")) } else { String::new() };
+        let mut roff = Roff::new();
+        roff.control("SS", [format!("neli-run {name}").as_str()]);
+        roff.text([roman(format!("{about}.{election}"))]);
+        sections += &roff.to_roff();
+        if own.get_arguments().next().is_some() {
+            let options = options(own)?;
+            sections += options.split_once(".SH OPTIONS\n").map_or("", |(_, options)| options);
+        }
+    }
+    Ok(sections)
+}
+
+fn is_known(argument: &str) -> bool {
+    ELECTION.contains(&argument) || argument == "help"
+}
+
+fn exit_statuses() -> String {
+    let mut roff = Roff::new();
+    for (status, meaning) in TABLE {
+        roff.control("TP", []);
+        roff.text([bold(*status)]);
+        roff.text([roman(*meaning)]);
+    }
+    roff.to_roff()
+}

@@ -1,1 +1,104 @@
-//! To come.
+//! The hidden mode `neli-run release <descriptor>`: what a guard becomes when its supervisor has died and the job's tree is
+//! gone. It writes the term's release for the dead, tries for one lease at most, and ends.
+//!
+//! Whoever stands by waits for this record, so nothing stands between the start and the producer: no option is parsed,
+//! no topic is looked for, nothing is read. It judges nothing: what the guard knew when it was told is what it says.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+use crate::config::{Client, Election};
+use crate::driver::broker::Access;
+use crate::driver::journal::{Producer, Seen};
+use crate::exit::{ExitStatus, Refusal};
+use crate::logic::record::{Body, MemberId, Offset, Record, Why};
+
+/// What the guard hands over, as JSON in a file in memory.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ReleaseOrder {
+    /// The member that held the term.
+    pub member: MemberId,
+    /// The term.
+    pub term: Offset,
+    /// The offset as of which it was current.
+    pub seen: Offset,
+    /// The release's sequence number.
+    pub seq: u64,
+    /// What the guard was given for this at its own start.
+    pub release: Means,
+}
+
+/// What writing a release takes besides the term. The guard hands it on, and does not look into it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Means {
+    /// How Kafka is reached: [`Brokers::At`](crate::config::Brokers::At), the embedded broker's address too.
+    pub client: Client,
+    /// The election.
+    pub election: Election,
+    /// How the candidate was called.
+    pub name: String,
+    /// For how long to try, in milliseconds.
+    pub lease_ms: u64,
+}
+
+/// Does what the order in this descriptor says. What it returns nobody reads but a test.
+///
+/// # Errors
+///
+/// The descriptor holds no order, or the release was not delivered within the lease.
+pub fn main(descriptor: &OsStr) -> Result<ExitStatus, Refusal> {
+    // Opened anew by its name, so that it is read from its beginning.
+    let text = fs::read(Path::new("/proc/self/fd").join(descriptor))
+        .map_err(|error| Refusal::new(format!("no release order in descriptor {}: {error}", descriptor.display())))?;
+    let order: ReleaseOrder = serde_json::from_slice(&text)
+        .map_err(|error| Refusal::new(format!("no release order in descriptor {}: {error}", descriptor.display())))?;
+    deliver(&order).map_err(Refusal::new)
+}
+
+fn deliver(order: &ReleaseOrder) -> Result<ExitStatus, String> {
+    let Means { client, election, lease_ms, .. } = &order.release;
+    let access = Access::try_from(client).map_err(|error| error.to_string())?;
+    let (seen, mut delivered) = mpsc::channel(4);
+    let producer = Producer::start(&access, election, Duration::from_millis(*lease_ms), seen)?;
+    producer.send(order.seq, &election.key(), &record(order).to_bytes())?;
+    match delivered.blocking_recv() {
+        Some(Seen::NotDelivered { error, .. }) => Err(error),
+        // Nothing but deliveries comes from a producer.
+        Some(_) => Ok(ExitStatus::Success),
+        None => Err("the producer is gone".to_owned()),
+    }
+}
+
+fn record(order: &ReleaseOrder) -> Record {
+    Record {
+        member: Some(order.member.clone()),
+        name: Some(order.release.name.as_str().into()),
+        seq: Some(order.seq),
+        body: Body::Release {
+            term: order.term,
+            seen: order.seen,
+            why: Some(Why::SupervisorDied.as_str().into()),
+            exit: None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_guard_writes_is_read_and_becomes_a_release() {
+        let order = r#"{"member":"m","term":42,"seen":57,"seq":9,"release":{
+            "client":{"brokers":{"At":"localhost:9092"},"properties":[["linger.ms","1"]]},
+            "election":{"group":"g","topic":"t","partition":0,"role":0},"name":"n","lease_ms":5000}}"#;
+        let order: ReleaseOrder = serde_json::from_str(order).unwrap();
+        let line = r#"{"v":1,"member":"m","name":"n","seq":9,"kind":"release","term":42,"seen":57,"why":"supervisor-died","exit":null}"#;
+        assert_eq!(String::from_utf8(record(&order).to_bytes()).unwrap(), line);
+    }
+}

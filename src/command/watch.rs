@@ -1,1 +1,214 @@
-//! To come.
+//! `watch`: how the law is looked at from outside, by people and by tests.
+//!
+//! It reads as every other reader does, and writes nothing. To know the law's word on the first record that it shows, it
+//! begins up to 10,000 records further back.
+
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::sync::Arc;
+
+use tokio::sync::mpsc::{Receiver, channel, error::TryRecvError};
+
+use crate::command::watch::account::Account;
+use crate::config::{Brokers, Client, Watch, WatchFrom};
+use crate::driver::broker::Access;
+use crate::driver::journal::{Key, Seen};
+use crate::driver::reader::{Reader, Source};
+use crate::driver::{clock, embedded};
+use crate::exit::{ExitStatus, Refusal};
+use crate::logic::journal::{Journal, Origin};
+use crate::logic::record::Offset;
+use crate::logic::time::Time;
+use crate::text::{one_line, reason};
+
+mod account;
+
+/// What waits to be shown, at most.
+const WAITING: usize = 1_000;
+/// How far before the first record that is shown the reading begins.
+const RUN_UP: Offset = 10_000;
+
+/// Shows the election until the end that was asked for, or until stdout is closed.
+///
+/// # Errors
+///
+/// Kafka refuses for good, `--from` lies behind the end, the history is cut or can't be decoded, or stdout takes no more.
+pub fn main(watch: &Watch) -> Result<ExitStatus, Refusal> {
+    match show(watch) {
+        Ok(()) => Ok(ExitStatus::Success),
+        // Whoever reads no further has seen enough; a full disk is another matter.
+        Err(Obstacle::Stdout(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitStatus::Success),
+        Err(Obstacle::Stdout(error)) => Err(Refusal::new(format!("stdout: {}", reason(&error)))),
+        Err(Obstacle::Refused(refusal)) => Err(refusal),
+    }
+}
+
+/// What ends a show before its end.
+enum Obstacle {
+    Refused(Refusal),
+    Stdout(io::Error),
+}
+
+impl From<io::Error> for Obstacle {
+    fn from(error: io::Error) -> Self {
+        Self::Stdout(error)
+    }
+}
+
+impl From<Refusal> for Obstacle {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+fn show(watch: &Watch) -> Result<(), Obstacle> {
+    let access = access(&watch.client)?;
+    let embedded = access.embedded.clone();
+    let (sender, mut seen) = channel(WAITING);
+    let source = Source { access, election: watch.election.clone(), create_topic: false };
+    let reader = Reader::start(source, 0, sender)
+        .map_err(|error| Refusal::new(format!("no thread for the reader: {}", reason(&error))))?;
+    let mut show = Show { watch, embedded, reader, account: None, end: 0, caught_up: false };
+    // What is in it when a refusal ends the show is written at its drop.
+    let mut screen = BufWriter::new(io::stdout());
+    loop {
+        let Some(event) = next(&mut seen, &mut screen)? else {
+            return Err(Refusal::new("the reader's threads are gone").into());
+        };
+        let step = show.see(event);
+        for line in show.account.as_mut().map(Account::take_lines).unwrap_or_default() {
+            writeln!(screen, "{line}")?;
+        }
+        if let Step::Done = step? {
+            return Ok(screen.flush()?);
+        }
+    }
+}
+
+/// The next event; what was shown is written out before anything is waited for.
+fn next(seen: &mut Receiver<Seen>, screen: &mut impl Write) -> io::Result<Option<Seen>> {
+    match seen.try_recv() {
+        Ok(event) => Ok(Some(event)),
+        Err(TryRecvError::Disconnected) => Ok(None),
+        Err(TryRecvError::Empty) => {
+            screen.flush()?;
+            Ok(seen.blocking_recv())
+        }
+    }
+}
+
+fn access(client: &Client) -> Result<Access, Refusal> {
+    match &client.brokers {
+        Brokers::At(bootstrap) => Ok(Access::at(bootstrap, &client.properties)),
+        Brokers::Embedded => {
+            let found = embedded::Seeker::of_user().and_then(|seeker| seeker.find());
+            let connection =
+                found.map_err(|error| Refusal::new(format!("--embedded: {NO_BROKER} ({})", reason(&error))))?;
+            Ok(Access::embedded(&connection, &client.properties))
+        }
+    }
+}
+
+const NO_BROKER: &str = "no broker runs for this user; a candidate with --embedded starts one";
+
+/// Whether to go on.
+enum Step {
+    Done,
+    On,
+}
+
+struct Show<'a> {
+    watch: &'a Watch,
+    /// The embedded broker, which lives for as long as this is held.
+    embedded: Option<Arc<embedded::Connection>>,
+    reader: Reader,
+    /// Begun when the log's ends are known.
+    account: Option<Account>,
+    /// What was the end then.
+    end: Offset,
+    caught_up: bool,
+}
+
+impl Show<'_> {
+    fn see(&mut self, event: Seen) -> Result<Step, Refusal> {
+        let now = clock::now();
+        match event {
+            Seen::CaughtUp { next, .. } => return Ok(self.read_up_to(next)),
+            Seen::Cut { .. } => {
+                let topic = &self.watch.election.topic;
+                return Err(Refusal::new(format!("topic {topic}: its history was cut or made anew meanwhile")));
+            }
+            Seen::Down { .. } if self.embedded.is_some() => {
+                return Err(Refusal::new("the embedded broker is gone, and its journal with it"));
+            }
+            Seen::Down { error } => say(&format!("Kafka does not answer: {error}; waiting")),
+            Seen::Ends { asked, start, end, .. } => match &mut self.account {
+                Some(account) => account.answered(now, asked, end),
+                None => return self.begin(now, asked, (start, end)),
+            },
+            Seen::Record { offset, key, value, written_ms, .. } => {
+                if let Some(account) = &mut self.account {
+                    match key {
+                        Key::Election => account.read(now, offset, value.as_deref(), written_ms),
+                        Key::Hello | Key::Other => account.read_other(now, offset),
+                    }
+                }
+                return Ok(self.read_up_to(offset + 1));
+            }
+            Seen::Refused { error } => return Err(Refusal::new(error)),
+            Seen::Undecodable { offset, error, .. } => {
+                return Err(Refusal::new(format!("the records from offset {offset} on can't be decoded: {error}")));
+            }
+            Seen::Up => say("Kafka answers again"),
+            Seen::Warning(warning) => say(&warning),
+            // The embedded broker's move is for whoever follows it; here its end shows as silence.
+            Seen::Delivered { .. } | Seen::Moved(_) | Seen::NotDelivered { .. } | Seen::Topic(_) => {}
+        }
+        Ok(Step::On)
+    }
+
+    /// The log held `start..end` when that was `asked`.
+    fn begin(&mut self, now: Time, asked: Time, (start, end): (Offset, Offset)) -> Result<Step, Refusal> {
+        let first = match self.watch.from {
+            WatchFrom::End => end,
+            WatchFrom::Offset(offset) if offset > end => {
+                return Err(Refusal::new(format!("--from {offset}: must be at most {end}, the log's end")));
+            }
+            WatchFrom::Offset(offset) => offset.max(start),
+            WatchFrom::Start => start,
+        };
+        let from = start.max(first - RUN_UP);
+        self.end = end;
+        let origin = match () {
+            () if from > start => Origin::Middle,
+            () if from > 0 => Origin::CutHead,
+            // A broker whose forerunner died may have lost what was there.
+            () if self.embedded.as_ref().is_some_and(|broker| !broker.is_orderly()) => Origin::Middle,
+            () => Origin::Beginning,
+        };
+        let mut journal = Journal::read_from(from, origin);
+        journal.answered(now, asked, end);
+        self.account = Some(Account::new(self.watch.json, first, journal));
+        self.reader.read_from(from);
+        Ok(self.read_up_to(from))
+    }
+
+    fn read_up_to(&mut self, next: Offset) -> Step {
+        if next < self.end {
+            return Step::On;
+        }
+        if self.watch.until_end {
+            return Step::Done;
+        }
+        if !std::mem::replace(&mut self.caught_up, true)
+            && let Some(account) = &mut self.account
+        {
+            account.caught_up(clock::wall_ms());
+        }
+        Step::On
+    }
+}
+
+/// One line on stderr; where that is closed there is nobody to tell.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "neli-run: warning: {}", one_line(line));
+}

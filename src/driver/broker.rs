@@ -1,1 +1,317 @@
-//! To come.
+//! How Kafka is reached: what each of our librdkafka clients is told, and what a client's own voice is turned into.
+//!
+//! Three layers of properties, the later one winning: what we prefer, what the user says (`-X`, `--properties`), and what
+//! the protocol rests on. Each goes by its first name, never by an alias: rust-rdkafka hands them over in no order, and of
+//! two names of one property librdkafka takes the last. `config` has seen to that for the user's, and that librdkafka
+//! knows them. No error of this file shows the value of a secret.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rdkafka::ClientContext;
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
+use rdkafka::consumer::ConsumerContext;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::types::RDKafkaConfRes;
+
+use crate::config::properties::is_secret;
+use crate::config::{Brokers, Client, Election, Properties};
+use crate::driver::embedded;
+use crate::driver::meaning::{Meaning, plain};
+
+/// A Kafka that can be reached: an address, and what the user says about reaching it.
+#[derive(Clone)]
+pub struct Access {
+    /// Bootstrap servers, as librdkafka takes them.
+    pub bootstrap: String,
+    /// librdkafka properties of the user's, in the order given (a later one wins).
+    pub properties: Properties,
+    /// The embedded broker's other door, when that is what `bootstrap` leads to.
+    pub embedded: Option<Arc<embedded::Connection>>,
+    /// Who hears what librdkafka itself logs; nobody without it.
+    pub chatter: Option<Chatter>,
+}
+
+/// Hears one line that librdkafka logs: its level (0 is worst, 7 is debug) and its text. Called on any thread.
+pub type Chatter = Arc<dyn Fn(RDKafkaLogLevel, &str) + Send + Sync>;
+
+impl Access {
+    /// The Kafka at `bootstrap`, a real one.
+    #[must_use]
+    pub fn at(bootstrap: &str, properties: &Properties) -> Self {
+        Self { bootstrap: bootstrap.to_owned(), properties: properties.clone(), embedded: None, chatter: None }
+    }
+
+    /// The embedded broker that `connection` leads to, which lives for as long as this does.
+    #[must_use]
+    pub fn embedded(connection: &Arc<embedded::Connection>, properties: &Properties) -> Self {
+        Self { embedded: Some(Arc::clone(connection)), ..Self::at(connection.bootstrap(), properties) }
+    }
+
+    /// What a reader of the journal is told. It is in no group: `group.id` is what `assign` asks for, and when the
+    /// user may not see that group nothing is lost.
+    #[must_use]
+    pub fn reader(&self, election: &Election) -> ClientConfig {
+        let mut defaults = vec![
+            // Corruption is a batch that can't be decoded, never a record that says something else.
+            ("check.crcs", "true"),
+            ("fetch.error.backoff.ms", "100"),
+            ("fetch.message.max.bytes", "262144"),
+            // The default of a second delays every fetch by it once the small queue below is full.
+            ("fetch.queue.backoff.ms", "0"),
+            ("queued.max.messages.kbytes", "1024"),
+            ("queued.min.messages", "1000"),
+        ];
+        if self.embedded.is_some() {
+            // The mock broker doesn't wake a waiting fetch: this is the echo time.
+            defaults.push(("fetch.wait.max.ms", "10"));
+        }
+        self.client(
+            &defaults,
+            &[
+                ("auto.offset.reset", "error"),
+                ("enable.auto.commit", "false"),
+                ("enable.auto.offset.store", "false"),
+                ("enable.partition.eof", "true"),
+                ("group.id", &election.group),
+                // The law must see the same records in every reader; and a stranger's open transaction hides none.
+                ("isolation.level", "read_uncommitted"),
+                ("max.poll.interval.ms", LONGEST_POLL_INTERVAL),
+            ],
+        )
+    }
+
+    /// What the producer is told; a record is given up `timeout` after it was handed over, in whole milliseconds.
+    #[must_use]
+    pub fn producer(&self, timeout: Duration) -> ClientConfig {
+        self.client(
+            &[
+                ("queue.buffering.max.kbytes", "1024"),
+                ("queue.buffering.max.messages", "1000"),
+                ("queue.buffering.max.ms", "0"),
+                ("retry.backoff.max.ms", "200"),
+                ("retry.backoff.ms", "20"),
+            ],
+            &[("message.timeout.ms", &timeout.as_millis().to_string()), ("request.required.acks", "all")],
+        )
+    }
+
+    /// What the member of the consumer group is told.
+    #[must_use]
+    pub fn member(&self, election: &Election) -> ClientConfig {
+        self.client(
+            &[
+                // Between the assignment and the pause there may be one fetch.
+                ("fetch.message.max.bytes", "1024"),
+                // Half of it is what a handover by the group waits: a member hears of a rebalance in a heartbeat's answer.
+                ("heartbeat.interval.ms", "100"),
+                ("queued.max.messages.kbytes", "64"),
+                ("session.timeout.ms", "6000"),
+            ],
+            &[
+                // A topic that isn't there yet is waited for, and an offset is never asked for.
+                ("auto.offset.reset", "latest"),
+                ("enable.auto.commit", "false"),
+                ("enable.auto.offset.store", "false"),
+                ("group.id", &election.group),
+                ("max.poll.interval.ms", LONGEST_POLL_INTERVAL),
+                // A standby that joins or leaves never moves the partition.
+                ("partition.assignment.strategy", "cooperative-sticky"),
+            ],
+        )
+    }
+
+    /// What a client that only asks questions and makes topics is told.
+    #[must_use]
+    pub fn admin(&self) -> ClientConfig {
+        self.client(&[], &[])
+    }
+
+    fn client(&self, preferred: &[(&str, &str)], bound: &[(&str, &str)]) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        let user = self.properties.0.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let layers = COMMON.iter().chain(preferred).copied().chain(user).chain(bound.iter().copied());
+        for (key, value) in layers.chain(ALWAYS.iter().copied()) {
+            config.set(key, value);
+        }
+        config.set("metadata.broker.list", &self.bootstrap);
+        config.set_log_level(if self.chatter.is_some() { RDKafkaLogLevel::Debug } else { RDKafkaLogLevel::Emerg });
+        config
+    }
+}
+
+/// Every client's, unless the user says otherwise.
+const COMMON: &[(&str, &str)] = &[
+    ("api.version.request.timeout.ms", "5000"),
+    ("client.id", "neli-run"),
+    // A question to the broker after each connect, about metrics that nobody asked for.
+    ("enable.metrics.push", "false"),
+    // A broker that comes back is found within this; the default of 10 s is longer than most leases.
+    ("reconnect.backoff.max.ms", "250"),
+    // Half of it is also how long librdkafka waits at a start before it connects to a second broker.
+    ("reconnect.backoff.ms", "20"),
+    ("socket.connection.setup.timeout.ms", "5000"),
+    ("socket.keepalive.enable", "true"),
+    // A machine that died without a reset is noticed within this, not within a minute.
+    ("socket.timeout.ms", "2000"),
+];
+
+/// Every client's, whatever the user says.
+const ALWAYS: &[(&str, &str)] = &[
+    // A producer's default is to have a missing topic made, and a deleted one remade, with the broker's settings.
+    ("allow.auto.create.topics", "false"),
+];
+
+/// A day: the longest that librdkafka knows. Our threads always poll.
+const LONGEST_POLL_INTERVAL: &str = "86400000";
+
+/// One line about an error, fit to be shown: librdkafka's own words, but for those that show a secret.
+#[must_use]
+pub fn explain(error: &KafkaError) -> String {
+    if let KafkaError::ClientCreation(reason) = error {
+        return reason.clone();
+    }
+    let KafkaError::ClientConfig(kind, reason, key, _) = error else { return error.to_string() };
+    if *kind == RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN {
+        format!("property \"{key}\": librdkafka knows no such property")
+    } else if is_secret(key) && !reason.contains("not supported in this build") {
+        // librdkafka's words may quote the value, whole or cut.
+        format!("property \"{key}\": librdkafka does not take its value (not shown here)")
+    } else {
+        format!("property \"{key}\": {reason}")
+    }
+}
+
+/// What a client hears from librdkafka. It remembers words, since rust-rdkafka hands on only an error's code.
+#[derive(Clone)]
+pub struct Ears {
+    chatter: Option<Chatter>,
+    heard: Arc<Mutex<Heard>>,
+}
+
+#[derive(Default)]
+struct Heard {
+    last: Option<(RDKafkaErrorCode, String)>,
+    trouble: Option<String>,
+}
+
+impl Ears {
+    /// The ears of a client of `access`.
+    #[must_use]
+    pub fn new(access: &Access) -> Self {
+        Self { chatter: access.chatter.clone(), heard: Arc::default() }
+    }
+
+    /// The words that came with the last error, if its code is `code`; else the code's own.
+    #[must_use]
+    pub fn words(&self, code: RDKafkaErrorCode) -> String {
+        let heard = self.heard();
+        let last = heard.last.as_ref().filter(|(known, _)| *known == code);
+        last.map_or_else(|| plain(code), |(_, words)| words.clone())
+    }
+
+    /// The last trouble with a connection, host and port first.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.heard().trouble.clone()
+    }
+
+    /// Forgets the last trouble: it is over.
+    pub fn relieve(&self) {
+        self.heard().trouble = None;
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientContext for Ears {
+    fn log(&self, level: RDKafkaLogLevel, _facility: &str, line: &str) {
+        if let Some(chatter) = &self.chatter {
+            chatter(level, line);
+        }
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        let Some(code) = error.rdkafka_error_code() else { return };
+        let mut heard = self.heard();
+        if matches!(code.into(), Meaning::Connection | Meaning::Login) {
+            // What follows is how long that took, and differs each time.
+            heard.trouble = Some(reason.split(" (after ").next().unwrap_or(reason).to_owned());
+        }
+        heard.last = Some((code, reason.to_owned()));
+    }
+}
+
+impl ConsumerContext for Ears {}
+
+impl TryFrom<&Client> for Access {
+    type Error = NoAddress;
+
+    fn try_from(client: &Client) -> Result<Self, NoAddress> {
+        match &client.brokers {
+            Brokers::At(bootstrap) => Ok(Self::at(bootstrap, &client.properties)),
+            Brokers::Embedded => Err(NoAddress),
+        }
+    }
+}
+
+/// An embedded broker has no address until it is found or started.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("the embedded broker has to be found or started first")]
+pub struct NoAddress;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(properties: &[(&str, &str)]) -> Access {
+        let properties = properties.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        Access::at("localhost:9092", &Properties(properties))
+    }
+
+    fn election() -> Election {
+        Election { group: "g".to_owned(), topic: "t".to_owned(), partition: 0, role: 0 }
+    }
+
+    #[test]
+    fn the_user_overrides_what_we_prefer_and_not_what_the_protocol_rests_on() {
+        let access = access(&[
+            ("socket.timeout.ms", "1000"),
+            ("socket.timeout.ms", "3000"),
+            ("isolation.level", "read_committed"),
+            ("allow.auto.create.topics", "true"),
+            ("metadata.broker.list", "elsewhere:9092"),
+        ]);
+        let reader = access.reader(&election());
+        assert_eq!(reader.get("socket.timeout.ms"), Some("3000"));
+        assert_eq!(reader.get("isolation.level"), Some("read_uncommitted"));
+        assert_eq!(reader.get("allow.auto.create.topics"), Some("false"));
+        assert_eq!(reader.get("metadata.broker.list"), Some("localhost:9092"));
+    }
+
+    #[test]
+    fn librdkafka_takes_what_each_client_is_told() {
+        let access = access(&[("session.timeout.ms", "10000"), ("queue.buffering.max.ms", "1")]);
+        let lease = Duration::from_secs(5);
+        for config in [access.reader(&election()), access.producer(lease), access.member(&election()), access.admin()] {
+            let native = config.create_native_config().unwrap();
+            assert_eq!(native.get("session.timeout.ms").unwrap(), "10000");
+        }
+        assert_eq!(access.producer(lease).create_native_config().unwrap().get("message.timeout.ms").unwrap(), "5000");
+    }
+
+    #[test]
+    fn an_error_names_the_property_and_never_shows_a_secret() {
+        let explained = |key: &str, value: &str| {
+            let config = access(&[(key, value)]).admin();
+            explain(&config.create_native_config().err().unwrap())
+        };
+        let line = "property \"nonsense\": librdkafka knows no such property";
+        assert_eq!(explained("nonsense", "hunter2"), line);
+        assert!(explained("socket.timeout.ms", "soon").contains("socket.timeout.ms"));
+        assert!(!explained("ssl.key.password", "hunter2").contains("hunter2"));
+        assert!(!explained("sasl.oauthbearer.client.secret", "hunter2").contains("hunter2"));
+    }
+}

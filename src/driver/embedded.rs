@@ -1,1 +1,239 @@
-//! To come.
+//! The embedded broker, seen by a candidate: librdkafka's own mock of Kafka, in a process that candidates of one user
+//! on one machine share. For trials: it keeps nothing, and anybody on this machine can reach its loopback port.
+//!
+//! Candidates meet it in one directory ([`Place`]). The first that finds nobody starts it; each holds a connection for
+//! as long as it lives, and ten seconds after the last has gone it ends. The process itself is [`host`].
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::Sender;
+
+use crate::driver::clock;
+use crate::driver::embedded::place::Place;
+use crate::driver::journal::Seen;
+
+pub mod host;
+pub mod place;
+
+/// After the last candidate has gone the broker waits this long for another.
+pub const LINGER: Duration = Duration::from_secs(10);
+
+/// The hidden form is told from the subcommand by its two arguments: `neli-run broker <directory> <linger in ms>`.
+pub const MODE: &str = "broker";
+
+/// Finding or starting may take this long.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two knocks.
+const KNOCK_INTERVAL: Duration = Duration::from_millis(5);
+/// A broker that was started and can't be reached after this is started again: it may have given way to one that ended.
+const START_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How the embedded broker is found, or started.
+#[derive(Clone, Debug)]
+pub struct Seeker {
+    /// Where.
+    pub place: Place,
+    /// What is executed to start it; `/proc/self/exe`.
+    pub program: PathBuf,
+    /// How long it waits for another candidate after the last has gone; [`LINGER`].
+    pub linger: Duration,
+}
+
+/// A broker that was found, or started.
+#[derive(Debug)]
+pub struct Found {
+    /// The way in; to be held for as long as it is used.
+    pub connection: Arc<Connection>,
+    /// The processes that were started for it, to be reaped: one that another's was faster than ends at once.
+    pub started: Vec<Child>,
+}
+
+/// What the broker says to whoever it lets in.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Greeting {
+    bootstrap: String,
+    orderly: bool,
+}
+
+/// What a candidate may ask of it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Request {
+    create_topic: String,
+    partitions: i32,
+}
+
+/// And what it answers.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Reply {
+    error: Option<String>,
+}
+
+impl Seeker {
+    /// The user's broker, started from this very program.
+    ///
+    /// # Errors
+    ///
+    /// The user has no directory for it.
+    pub fn of_user() -> io::Result<Self> {
+        Ok(Self { place: Place::of_user()?, program: PathBuf::from("/proc/self/exe"), linger: LINGER })
+    }
+
+    /// Finds the broker, and starts none.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or it does not answer.
+    pub fn find(&self) -> io::Result<Arc<Connection>> {
+        Connection::open(&self.place).map(Arc::new)
+    }
+
+    /// Finds the broker, or starts it. Blocks: some milliseconds when it is there, some tens when it is started, five
+    /// seconds at most.
+    ///
+    /// # Errors
+    ///
+    /// It can't be started, or does not answer.
+    pub fn find_or_start(&self) -> io::Result<Found> {
+        let begun = clock::now();
+        let mut started = Vec::new();
+        let mut start_at = begun;
+        loop {
+            let error = match Connection::open(&self.place) {
+                Ok(connection) => return Ok(Found { connection: Arc::new(connection), started }),
+                Err(error) => error,
+            };
+            let now = clock::now();
+            if now.since(begun) > PATIENCE {
+                return Err(io::Error::new(error.kind(), format!("the embedded broker does not answer: {error}")));
+            }
+            if now >= start_at {
+                started.push(self.start()?);
+                start_at = now + START_INTERVAL;
+            }
+            thread::park_timeout(KNOCK_INTERVAL);
+        }
+    }
+
+    /// Holds `connection` in a thread of its own, and when the broker is gone finds or starts another and says so to `seen`
+    /// ([`Seen::Moved`]), again and again.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no thread to spare.
+    pub fn follow(self, mut connection: Arc<Connection>, seen: Sender<Seen>) -> io::Result<()> {
+        let following = move || {
+            while !seen.is_closed() {
+                connection.wait_for_end();
+                let said = match self.find_or_start() {
+                    Ok(found) => {
+                        connection = Arc::clone(&found.connection);
+                        Seen::Moved(found)
+                    }
+                    Err(error) => {
+                        thread::park_timeout(START_INTERVAL);
+                        Seen::Down { error: error.to_string() }
+                    }
+                };
+                if seen.blocking_send(said).is_err() {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("neli-embedded".to_owned()).spawn(following).map(drop)
+    }
+
+    /// The new process takes nothing along: what it could not be kept from inheriting it closes itself.
+    fn start(&self) -> io::Result<Child> {
+        Command::new(&self.program)
+            .arg0("neli-run")
+            .arg(MODE)
+            .arg(self.place.directory())
+            .arg(self.linger.as_millis().to_string())
+            .env_clear()
+            // What tells one user's broker from another's in a list of processes.
+            .envs(std::env::var_os("XDG_RUNTIME_DIR").map(|directory| ("XDG_RUNTIME_DIR", directory)))
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+    }
+}
+
+/// A candidate's way into the broker. The broker lives for as long as one of these does.
+#[derive(Debug)]
+pub struct Connection {
+    bootstrap: String,
+    orderly: bool,
+    place: Place,
+    stream: UnixStream,
+}
+
+impl Connection {
+    fn open(place: &Place) -> io::Result<Self> {
+        let (stream, greeting) = knock(place)?;
+        stream.set_read_timeout(None)?;
+        Ok(Self { bootstrap: greeting.bootstrap, orderly: greeting.orderly, place: place.clone(), stream })
+    }
+
+    /// Where it is: a loopback address and a port, as librdkafka takes them.
+    #[must_use]
+    pub fn bootstrap(&self) -> &str {
+        &self.bootstrap
+    }
+
+    /// Whether the broker before it ended in order, if there was one. If not, an empty journal is not vacancy: a job of
+    /// that one's leader may still run (protocol.md, vacant).
+    #[must_use]
+    pub const fn is_orderly(&self) -> bool {
+        self.orderly
+    }
+
+    /// Has the topic made; that it is there already is as good.
+    ///
+    /// # Errors
+    ///
+    /// The broker is gone, or refuses.
+    pub fn create_topic(&self, topic: &str, partitions: i32) -> io::Result<()> {
+        let (mut stream, _) = knock(&self.place)?;
+        let mut line = serde_json::to_vec(&Request { create_topic: topic.to_owned(), partitions })?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        let reply: Reply = serde_json::from_str(&read_line(&stream)?)?;
+        reply.error.map_or(Ok(()), |error| Err(io::Error::other(error)))
+    }
+
+    /// Blocks until the broker is gone.
+    fn wait_for_end(&self) {
+        loop {
+            match (&self.stream).read(&mut [0]) {
+                Ok(0) => return,
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return,
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+}
+
+/// Connects, and is let in.
+fn knock(place: &Place) -> io::Result<(UnixStream, Greeting)> {
+    let stream = UnixStream::connect(place.socket())?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let greeting = serde_json::from_str(&read_line(&stream)?)?;
+    Ok((stream, greeting))
+}
+
+fn read_line(stream: &UnixStream) -> io::Result<String> {
+    let mut line = String::new();
+    // Nothing follows an answer unasked, so a buffer loses nothing.
+    BufReader::new(stream).read_line(&mut line)?;
+    if line.ends_with('\n') { Ok(line) } else { Err(io::ErrorKind::ConnectionReset.into()) }
+}

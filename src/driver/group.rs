@@ -1,1 +1,232 @@
-//! To come.
+//! The member of the consumer group: what the group says of the election's partition.
+//!
+//! It never fetches: what is assigned is paused, and no offset is asked for or committed. A revoke is acknowledged
+//! before anything else, so that a slow job never stalls the group's rebalance. Nothing here decides who leads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rdkafka::ClientContext;
+use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use rdkafka::types::RDKafkaRespErr;
+use tokio::sync::mpsc::Sender;
+
+use crate::config::Election;
+use crate::driver::broker::{Access, Ears, explain};
+use crate::driver::clock;
+use crate::driver::meaning::Meaning;
+
+/// Leaving may take this long; then we are gone whatever the coordinator says.
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
+/// How soon the polling thread notices that it is over. Nobody waits for that.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// What the group did. Sent by threads that wait while the channel is full, never by the caller's.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Grouped {
+    /// The partition is assigned to this member.
+    Assigned,
+    /// The group has settled, and the partition is another's.
+    Elsewhere,
+    /// After [`Member::leave`]: the coordinator has let this member go, or half a second is over. The last of a member.
+    Left,
+    /// The coordinator refuses for good: one line that names the thing, the value, and what would be right.
+    Refused {
+        /// That line.
+        error: String,
+    },
+    /// The partition was this member's and is not any more; that has been acknowledged.
+    Revoked {
+        /// Not handed on in order: the session has expired, or the coordinator is out of reach.
+        lost: bool,
+    },
+    /// Something odd that stops nothing.
+    Warning(String),
+}
+
+/// A member of the group. Dropping it leaves the group; a process that ends before [`Grouped::Left`] may not have left, and
+/// its session then holds the partition until it expires.
+pub struct Member {
+    consumer: Arc<BaseConsumer<Desk>>,
+}
+
+impl Member {
+    /// Joins the group on the election's topic, which must exist: librdkafka looks for a missing one every five minutes.
+    ///
+    /// What the group says goes to `grouped`.
+    ///
+    /// # Errors
+    ///
+    /// librdkafka's words about a property, or about a certificate or login that it can't use; never a secret's value.
+    pub fn join(access: &Access, election: &Election, grouped: Sender<Grouped>) -> Result<Self, String> {
+        let desk = Desk {
+            ears: Ears::new(access),
+            election: election.clone(),
+            grouped,
+            held: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
+        };
+        let consumer = BaseConsumer::from_config_and_context(&access.member(election), desk);
+        let consumer: Arc<BaseConsumer<Desk>> = Arc::new(consumer.map_err(|error| explain(&error))?);
+        consumer.subscribe(&[&election.topic]).map_err(|error| explain(&error))?;
+        let polled = Arc::clone(&consumer);
+        thread::Builder::new()
+            .name("neli-group".to_owned())
+            .spawn(move || poll(&polled))
+            .map_err(|error| format!("no thread for the group: {error}"))?;
+        Ok(Self { consumer })
+    }
+
+    /// Leaves the group, so that the heir is known at once. Returns at once; [`Grouped::Left`] follows within 500 ms.
+    pub fn leave(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let desk = Arc::clone(self.consumer.context());
+        desk.leaving.store(true, Ordering::Relaxed);
+        let consumer = Arc::clone(&self.consumer);
+        let leaving = thread::Builder::new().name("neli-leave".to_owned()).spawn(move || leave(&consumer));
+        if leaving.is_err() {
+            // Not from here: the caller may be the one that makes room in the channel.
+            let _ = desk.grouped.try_send(Grouped::Left);
+        }
+    }
+}
+
+fn poll(consumer: &BaseConsumer<Desk>) {
+    let desk = consumer.context();
+    while !desk.leaving.load(Ordering::Relaxed) && !desk.grouped.is_closed() {
+        if let Some(Err(error)) = consumer.poll(LINGER) {
+            desk.judge(&error);
+        }
+    }
+}
+
+/// Closing alone is not enough: librdkafka sends no `LeaveGroup` for a member with nothing assigned once it is
+/// closing, and the dead member then holds the next rebalance for a session timeout. So it unsubscribes first, which sends
+/// one; and closing waits for its answer.
+fn leave(consumer: &BaseConsumer<Desk>) {
+    let until = clock::now() + LEAVE_TIMEOUT;
+    consumer.unsubscribe();
+    let closing = consumer.close_queue();
+    while closing.is_ok() && !consumer.closed() && clock::now() < until {
+        // This also acknowledges the revoke of what was held.
+        let _ = consumer.poll(Duration::from_millis(5));
+    }
+    consumer.context().say(Grouped::Left);
+}
+
+/// The member's context: where the group's word arrives.
+struct Desk {
+    ears: Ears,
+    election: Election,
+    grouped: Sender<Grouped>,
+    held: AtomicBool,
+    leaving: AtomicBool,
+    refused: AtomicBool,
+}
+
+impl Desk {
+    fn say(&self, grouped: Grouped) {
+        // Nobody listens any more: we are about to end.
+        let _ = self.grouped.blocking_send(grouped);
+    }
+
+    fn names_ours(&self, partitions: &TopicPartitionList) -> bool {
+        partitions.find_partition(&self.election.topic, self.election.partition).is_some()
+    }
+
+    /// Says what an error means, where it means anything: the reader meets the same brokers, and says so.
+    fn judge(&self, error: &KafkaError) {
+        let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+        let words = self.ears.words(code);
+        if let Some(error) = refusal(code, &self.election.group) {
+            if !self.refused.swap(true, Ordering::Relaxed) {
+                self.say(Grouped::Refused { error });
+            }
+        } else if Meaning::from(code) == Meaning::Other {
+            self.say(Grouped::Warning(words));
+        }
+    }
+}
+
+/// Why the coordinator refuses for good, if it does.
+fn refusal(code: RDKafkaErrorCode, group: &str) -> Option<String> {
+    let reason = if Meaning::from(code) == Meaning::GroupForbidden {
+        "this user may not join it; allow READ on it, or use --elect log".to_owned()
+    } else if code == RDKafkaErrorCode::InconsistentGroupProtocol {
+        "it has members that are no neli-run; choose another --group".to_owned()
+    } else if code == RDKafkaErrorCode::InvalidSessionTimeout {
+        "the broker does not take this session.timeout.ms; \
+         keep it between its group.min.session.timeout.ms and group.max.session.timeout.ms"
+            .to_owned()
+    } else if code == RDKafkaErrorCode::InvalidGroupId {
+        "the broker does not take this name; choose another --group".to_owned()
+    } else {
+        return None;
+    };
+    Some(format!("group \"{group}\": {reason}"))
+}
+
+impl ClientContext for Desk {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
+        self.ears.log(level, facility, line);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.ears.error(error, reason);
+    }
+}
+
+impl ConsumerContext for Desk {
+    /// Acknowledges first, and then says what changed.
+    fn rebalance(&self, consumer: &BaseConsumer<Self>, what: RDKafkaRespErr, partitions: &mut TopicPartitionList) {
+        let assign = what == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
+        // Acknowledging forgets it.
+        let lost = consumer.assignment_lost();
+        let acknowledged = if assign {
+            // An offset spares the coordinator the question for a committed one; nothing is read from it.
+            partitions.set_all_offsets(Offset::Offset(0)).and_then(|()| consumer.incremental_assign(partitions))
+        } else {
+            consumer.incremental_unassign(partitions)
+        };
+        if let Err(error) = acknowledged {
+            self.say(Grouped::Warning(format!("group \"{}\": {}", self.election.group, explain(&error))));
+        }
+        if assign {
+            self.assigned(consumer, partitions);
+        } else if self.names_ours(partitions) && self.held.swap(false, Ordering::Relaxed) {
+            self.unless_leaving(Grouped::Revoked { lost });
+        }
+    }
+}
+
+impl Desk {
+    fn assigned(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
+        if partitions.count() > 0 {
+            // A failure costs a fetch that nobody reads.
+            let _ = consumer.pause(partitions);
+        }
+        if self.names_ours(partitions) {
+            self.held.store(true, Ordering::Relaxed);
+            self.unless_leaving(Grouped::Assigned);
+        } else if !self.held.load(Ordering::Relaxed) {
+            self.unless_leaving(Grouped::Elsewhere);
+        }
+    }
+
+    fn unless_leaving(&self, grouped: Grouped) {
+        if !self.leaving.load(Ordering::Relaxed) {
+            self.say(grouped);
+        }
+    }
+}

@@ -1,1 +1,210 @@
-//! To come.
+//! The guard: a process between the supervisor and the job that holds the deadline (R4).
+//!
+//! A fence that shares the supervisor's fate is no fence: a thread does not run in a process that is stopped, swapped
+//! out or dead. So the job is the guard's child, not the supervisor's. The guard is this program, executed anew before
+//! there is any thread, so that it is small and becoming leader costs one fork.
+//!
+//! - At the deadline it kills the whole tree of the job, whatever the supervisor does.
+//! - When the supervisor's end of the socket closes, or the supervisor dies, it kills the tree at once.
+//! - When the supervisor is dead, the tree gone and the term not released, it releases for the dead (R6).
+//! - It hears its socket alone, and writes to its socket and the lease descriptor alone.
+//!
+//! It does not decide: when to start, extend and stop is the supervisor's. What changed its uid or gid may be out of its
+//! reach; that is said ([`Answer::Stuck`]), never taken for gone.
+//!
+//! This file is the supervisor's end.
+
+mod alarm;
+mod channel;
+mod message;
+mod outbox;
+mod paper;
+mod release;
+mod run;
+mod tenure;
+mod watch;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::panic;
+use std::path::Path;
+use std::process::ExitCode;
+
+use nix::libc::{SIGCONT, SIGKILL};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::{self, Pid};
+
+use crate::driver::guard::channel::Channel;
+use crate::driver::guard::watch::Watch;
+use crate::driver::image::Image;
+use crate::driver::process::{self, Birth, Kind, Progress};
+use crate::driver::signals::Set;
+
+pub use crate::driver::guard::message::{Answer, Charge, Grant, Order, Step, Target, Testament};
+
+/// The first argument of a process that is to be the guard.
+const GUARD: &str = "guard";
+
+/// Stands where the kernel has no pidfd.
+const NO_PIDFD: &str = "-";
+
+/// A guard, as its supervisor sees it.
+///
+/// Its descriptor is readable when an answer has come. Dropping it closes the socket: the guard then kills the tree.
+#[derive(Debug)]
+pub struct Guard {
+    pid: Pid,
+    process: Option<OwnedFd>,
+    channel: Channel,
+}
+
+impl Guard {
+    /// Starts a guard: `program` is this program, `/proc/self/exe`.
+    ///
+    /// The caller should be a subreaper ([`nix::sys::prctl::set_child_subreaper`]): when the guard dies, what it guarded
+    /// becomes the caller's. It is safe with threads, though the first guard is best started before there are any.
+    ///
+    /// # Errors
+    ///
+    /// When there are no descriptors, no memory or no process to spare, or `program` can't be executed.
+    pub fn start(program: &Path, charge: &Charge) -> io::Result<Self> {
+        let (channel, theirs) = Channel::pair()?;
+        let paper = paper::write(charge)?;
+        let supervisor = process::open_pidfd(unistd::getpid()).ok();
+        let descriptors: Vec<RawFd> = [Some(theirs.as_fd()), Some(paper.as_fd()), supervisor.as_ref().map(AsFd::as_fd)]
+            .into_iter()
+            .flatten()
+            .map(|descriptor| descriptor.as_raw_fd())
+            .collect();
+        let mut arguments: Vec<String> = vec!["neli-run".into(), GUARD.into(), unistd::getpid().to_string()];
+        arguments.extend(descriptors.iter().map(RawFd::to_string));
+        if supervisor.is_none() {
+            arguments.push(NO_PIDFD.into());
+        }
+        let newborn = process::spawn(&Birth {
+            image: &Image::at(program, arguments.into_iter().map(OsString::from).collect())?,
+            environment: &[],
+            descriptors: &descriptors,
+            ignored: Set::EMPTY,
+            kind: Kind::Guard,
+        })?;
+        let guard = Self { pid: newborn.pid, process: process::open_pidfd(newborn.pid).ok(), channel };
+        loop {
+            match newborn.progress() {
+                Progress::Pending => {
+                    poll(&mut [PollFd::new(newborn.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE)?;
+                }
+                Progress::Executed | Progress::Late => return Ok(guard),
+                Progress::Failed(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Its pid; the guard leads a process group of the same number.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Sends an order.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` when the guard has not read for long; `BrokenPipe` when it is gone.
+    pub fn send(&self, order: &Order) -> io::Result<()> {
+        self.channel.send(&serde_json::to_vec(order)?, None)
+    }
+
+    /// The next answer, with the pidfd that comes with [`Answer::Started`]; `None` at the end: the guard is dead, or
+    /// about to be, and nothing that it has said is left to be read.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` when no answer has come; `InvalidData` when it makes no sense.
+    pub fn receive(&self) -> io::Result<Option<(Answer, Option<OwnedFd>)>> {
+        let Some(packet) = self.channel.receive()? else { return Ok(None) };
+        let answer = serde_json::from_slice(&packet.bytes)?;
+        Ok(Some((answer, packet.descriptor)))
+    }
+
+    /// SIGKILL to the guard, and to nothing else. Not after it was waited for, where the kernel has no pidfd.
+    ///
+    /// # Errors
+    ///
+    /// `ESRCH` when it is gone.
+    pub fn kill(&self) -> io::Result<()> {
+        self.signal(SIGKILL)
+    }
+
+    /// SIGCONT to a guard that somebody has stopped.
+    ///
+    /// # Errors
+    ///
+    /// `ESRCH` when it is gone.
+    pub fn cont(&self) -> io::Result<()> {
+        self.signal(SIGCONT)
+    }
+
+    fn signal(&self, signal: i32) -> io::Result<()> {
+        match &self.process {
+            Some(process) => process::signal_pidfd(process.as_fd(), signal),
+            None => process::signal(self.pid, signal),
+        }
+    }
+}
+
+impl AsFd for Guard {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+impl AsRawFd for Guard {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+/// What the arguments of a guard say.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Call {
+    supervisor: i32,
+    socket: RawFd,
+    charge: RawFd,
+    supervisor_pidfd: Option<RawFd>,
+}
+
+/// Whether these arguments of `main`, the zeroth included, make the process a guard. To be asked before anything else.
+#[must_use]
+pub fn called(arguments: impl IntoIterator<Item = OsString>) -> Option<Call> {
+    let arguments: Vec<OsString> = arguments.into_iter().take(7).collect();
+    let words: Option<Vec<&str>> = arguments.iter().map(|argument| argument.to_str()).collect();
+    let [_, GUARD, supervisor, socket, charge, pidfd] = *words? else { return None };
+    Some(Call {
+        supervisor: supervisor.parse().ok()?,
+        socket: socket.parse().ok()?,
+        charge: charge.parse().ok()?,
+        supervisor_pidfd: if pidfd == NO_PIDFD { None } else { Some(pidfd.parse().ok()?) },
+    })
+}
+
+/// Is the guard, to its end.
+#[must_use]
+pub fn main(call: Call) -> ExitCode {
+    // A stderr that takes nothing would hold up the fence.
+    panic::set_hook(Box::new(|_| {}));
+    match Watch::new(&call).and_then(Watch::keep) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// What the guard has left for the program that it has become: `neli-run release <number>`.
+///
+/// # Errors
+///
+/// When there is no such descriptor, or it is not the guard's.
+pub fn testament(number: RawFd) -> io::Result<Testament> {
+    paper::read(number)
+}

@@ -1,1 +1,237 @@
-//! To come.
+//! The journal's two ends: what is [`Seen`] in it, and the [`Producer`] that writes to it. The other half of the
+//! hands, the [`Reader`](crate::driver::reader::Reader), has a file of its own.
+//!
+//! Nothing here decides: records are bytes, and what they mean is `logic`'s.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
+use rdkafka::error::KafkaError;
+use rdkafka::message::{DeliveryResult, Message};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext};
+use rdkafka::{ClientContext, error::RDKafkaErrorCode};
+use tokio::sync::mpsc::Sender;
+
+use crate::config::Election;
+use crate::driver::broker::{Access, Ears, explain};
+use crate::driver::embedded::Found;
+use crate::driver::meaning::Meaning;
+use crate::driver::meaning::plain;
+use crate::logic::time::Time;
+use crate::logic::topic::TopicFacts;
+
+/// How long the question that warms the producer's connection may take.
+const WARMING: Duration = Duration::from_secs(1);
+
+/// What was seen of Kafka. Sent by threads that wait while the channel is full, never by the caller's.
+#[derive(Debug)]
+pub enum Seen {
+    /// A reading's reader has handed over everything below `next`, trailing transaction markers included.
+    CaughtUp {
+        /// Which reading.
+        reading: u32,
+        /// The next offset that a record can have.
+        next: i64,
+    },
+    /// The history is cut or made anew: the offset to be read is out of range, the end lies below what was read, or the
+    /// topic is gone. This reading reads no more.
+    Cut {
+        /// Which reading.
+        reading: u32,
+    },
+    /// A record that was sent is in the log.
+    Delivered {
+        /// As given to [`Producer::send`].
+        seq: u64,
+        /// Where it is.
+        offset: i64,
+    },
+    /// No broker answers. Sent when that begins and when the trouble is another one; [`Seen::Up`] ends it.
+    Down {
+        /// The last trouble, with host and port where they are known.
+        error: String,
+    },
+    /// The answer to "where does the log begin and end?". The first of a reading comes before any of its records, and
+    /// starts listening (R1); later ones, every 20 s, date markers (L4).
+    Ends {
+        /// Which reading.
+        reading: u32,
+        /// Noted just before asking.
+        asked: Time,
+        /// The first offset that is kept.
+        start: i64,
+        /// The offset of the next record.
+        end: i64,
+    },
+    /// The embedded broker had died, and another is there: the history is made anew, at another address. Whoever reads,
+    /// writes or stands in a group starts again there.
+    Moved(Found),
+    /// A record that was sent was not acknowledged in time, or never will be. It may be in the log all the same.
+    NotDelivered {
+        /// As given to [`Producer::send`].
+        seq: u64,
+        /// Why.
+        error: String,
+    },
+    /// A record, whatever its key, in the order of the log.
+    Record {
+        /// Which reading.
+        reading: u32,
+        /// Where it is.
+        offset: i64,
+        /// Whose it is.
+        key: Key,
+        /// Its value; none for a tombstone and for other keys, whose values are not copied.
+        value: Option<Box<[u8]>>,
+        /// When it was appended (or written, on a topic that says `CreateTime`), in milliseconds since 1970. For display
+        /// only.
+        written_ms: Option<u64>,
+    },
+    /// Kafka, or librdkafka, refuses for good: one line that names the thing, the value, and what would be right.
+    Refused {
+        /// That line.
+        error: String,
+    },
+    /// What R0 judges.
+    Topic(TopicFacts),
+    /// A batch at or after `offset` can't be decoded (codec, checksum, size). It is not skipped: nothing after it is
+    /// handed over, and it is tried again, with one of these each time, about twice a second.
+    Undecodable {
+        /// Which reading.
+        reading: u32,
+        /// The next offset that was to be handed over.
+        offset: i64,
+        /// librdkafka's words.
+        error: String,
+    },
+    /// A broker answers again.
+    Up,
+    /// Something odd that stops nothing.
+    Warning(String),
+}
+
+/// Whose a record is, by its Kafka key.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Key {
+    /// This election's: it counts in the law.
+    Election,
+    /// A hello of one of this election's candidates.
+    Hello,
+    /// Anything else.
+    Other,
+}
+
+/// Writes records to the election's partition, and says what became of each.
+///
+/// Dropping it gives up what is still in flight, in a thread of its own.
+pub struct Producer {
+    inner: Arc<BaseProducer<Deliveries>>,
+    stopped: Arc<AtomicBool>,
+    topic: String,
+    partition: i32,
+}
+
+impl Producer {
+    /// A producer that gives a record up `timeout` after it was sent. It connects in the background, to the partition's
+    /// leader too: the first record is to find a warm connection.
+    ///
+    /// What becomes of each record goes to `seen`.
+    ///
+    /// # Errors
+    ///
+    /// librdkafka's words about a property, or about a certificate or login that it can't use; never a secret's value.
+    pub fn start(access: &Access, election: &Election, timeout: Duration, seen: Sender<Seen>) -> Result<Self, String> {
+        let context = Deliveries { topic: election.topic.clone(), ears: Ears::new(access), seen };
+        let config: ClientConfig = access.producer(timeout);
+        let producer = BaseProducer::from_config_and_context(&config, context).map_err(|error| explain(&error))?;
+        let inner = Arc::new(producer);
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (polled, ended) = (Arc::clone(&inner), Arc::clone(&stopped));
+        thread::Builder::new()
+            .name("neli-producer".to_owned())
+            .spawn(move || {
+                // Each delivery is handled the moment it is there; the second is only how soon a drop is noticed.
+                while !ended.load(Ordering::Relaxed) {
+                    polled.poll(Duration::from_secs(1));
+                }
+            })
+            .map_err(|error| format!("no thread for the producer: {error}"))?;
+        warm(&inner, election);
+        Ok(Self { inner, stopped, topic: election.topic.clone(), partition: election.partition })
+    }
+
+    /// Hands a record over, and returns at once: what becomes of it is told under `seq`.
+    ///
+    /// # Errors
+    ///
+    /// The queue is full (1,000 records) or the record too large; nothing more is told of `seq` then.
+    pub fn send(&self, seq: u64, key: &str, payload: &[u8]) -> Result<(), String> {
+        let record =
+            BaseRecord::with_opaque_to(&self.topic, Box::new(seq)).partition(self.partition).key(key).payload(payload);
+        self.inner.send(record).map_err(|(error, _)| reason(&error))
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        // The polling thread drops the last reference: librdkafka's farewell takes up to half a second.
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Connects to the partition's leader, which librdkafka does with the first question that only the leader can answer.
+/// What the answer says is of no interest, nor whether it comes.
+fn warm(producer: &Arc<BaseProducer<Deliveries>>, election: &Election) {
+    let (producer, topic, partition) = (Arc::clone(producer), election.topic.clone(), election.partition);
+    let ask = move || drop(producer.client().fetch_watermarks(&topic, partition, WARMING));
+    // Without a thread to spare the first record is a little later.
+    let _ = thread::Builder::new().name("neli-warm".to_owned()).spawn(ask);
+}
+
+/// The producer's context: deliveries in, [`Seen`] out.
+struct Deliveries {
+    topic: String,
+    ears: Ears,
+    seen: Sender<Seen>,
+}
+
+impl ClientContext for Deliveries {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
+        self.ears.log(level, facility, line);
+    }
+
+    fn error(&self, _error: KafkaError, _reason: &str) {
+        // The reader meets the same brokers and says so.
+    }
+}
+
+impl ProducerContext for Deliveries {
+    type DeliveryOpaque = Box<u64>;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, seq: Box<u64>) {
+        let seq = *seq;
+        let seen = match result {
+            Ok(message) => Seen::Delivered { seq, offset: message.offset() },
+            Err((error, _)) => {
+                if error.rdkafka_error_code().map(Meaning::from) == Some(Meaning::TopicForbidden) {
+                    let error = format!("topic \"{}\": this user may not write to it; allow WRITE on it", self.topic);
+                    let _ = self.seen.blocking_send(Seen::Refused { error });
+                }
+                Seen::NotDelivered { seq, error: reason(error) }
+            }
+        };
+        // Nobody listens any more: we are about to be dropped.
+        let _ = self.seen.blocking_send(seen);
+    }
+}
+
+fn reason(error: &KafkaError) -> String {
+    match error.rdkafka_error_code() {
+        Some(RDKafkaErrorCode::MessageTimedOut) => "no acknowledgement in time".to_owned(),
+        Some(code) => plain(code),
+        None => error.to_string(),
+    }
+}

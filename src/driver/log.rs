@@ -1,1 +1,232 @@
-//! To come.
+//! The log: one line an event, one `write` a line, and nobody ever waits for it.
+//!
+//! Lines go through a bounded queue to a thread of their own. While the descriptor takes nothing (a full pipe, Ctrl-S,
+//! a full disk, a closed pipe) 1,000 lines are kept, later ones dropped and counted. `O_NONBLOCK` is never set on 0, 1
+//! or 2: the job shares them.
+//!
+//! What it does not do: decide, block a signal (whoever starts it has blocked them all: the thread inherits that), or
+//! speak for the guard, which writes no log at all.
+
+use std::collections::VecDeque;
+use std::fs::OpenOptions;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::config::{Log, LogFormat};
+use crate::driver::clock;
+use crate::exit::Refusal;
+use crate::text::reason;
+
+mod event;
+mod sentence;
+
+pub use event::{Event, From, Level, timestamp};
+pub use sentence::because;
+
+/// How many lines are kept while none is taken.
+const KEPT: usize = 1_000;
+/// How long the last lines have at exit.
+const DRAIN: Duration = Duration::from_millis(100);
+/// Between two attempts at a descriptor that refuses.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The log. A clone is the same log.
+#[derive(Clone, Debug)]
+pub struct Logger {
+    form: Form,
+    queue: Arc<Queue>,
+}
+
+/// How a line looks, and which are written.
+#[derive(Clone, Debug)]
+struct Form {
+    format: LogFormat,
+    least: Level,
+    group: String,
+    role: u32,
+}
+
+impl Logger {
+    /// Starts the thread that writes. Call it with every signal blocked.
+    ///
+    /// # Errors
+    ///
+    /// When the file can't be opened for appending, or no thread can be had.
+    pub fn start(log: &Log, group: &str, role: u32) -> Result<Self, Refusal> {
+        let least = match log.verbosity {
+            ..0 => Level::Warning,
+            0 => Level::Info,
+            1.. => Level::Debug,
+        };
+        let form = Form { format: log.format, least, group: group.to_owned(), role };
+        Self::start_on(descriptor(log)?, form)
+    }
+
+    fn start_on(descriptor: OwnedFd, form: Form) -> Result<Self, Refusal> {
+        let queue = Arc::new(Queue::default());
+        let writer = Arc::clone(&queue);
+        let thread = std::thread::Builder::new().name("log".to_owned());
+        let refuse =
+            |error: std::io::Error| Refusal::new(format!("the log's thread can't be started: {}", reason(&error)));
+        let last_words = form.clone();
+        thread.spawn(move || write_lines(&writer, &descriptor, &last_words)).map_err(refuse)?;
+        Ok(Self { form, queue })
+    }
+
+    /// Logs an event, and returns at once.
+    pub fn event(&self, event: &Event) {
+        if event.level() >= self.form.least {
+            self.queue.push(self.form.line(event), &self.form);
+        }
+    }
+
+    /// Waits for the last lines: until they are written, 100 ms at most.
+    pub fn finish(&self) {
+        self.queue.finish();
+    }
+}
+
+impl Form {
+    fn line(&self, event: &Event) -> String {
+        event::line(self.format, clock::wall_ms(), &self.group, self.role, event)
+    }
+
+    fn dropped(&self, count: u64) -> String {
+        let message = format!("{count} lines of this log were lost here: nobody took them");
+        self.line(&Event::Warning { message, dropped: Some(count) })
+    }
+}
+
+/// What is yet to be written.
+#[derive(Debug, Default)]
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lines: VecDeque<String>,
+    /// Lines that came while the queue was full, after all that it holds.
+    dropped: u64,
+    /// The writer has a line in its hands.
+    writing: bool,
+    /// No more will come.
+    finished: bool,
+    /// The writer has given up: what is left will not be written.
+    abandoned: bool,
+}
+
+impl Queue {
+    fn push(&self, line: String, form: &Form) {
+        let mut state = self.state();
+        if state.lines.len() >= KEPT {
+            state.dropped += 1;
+            return;
+        }
+        // Where the lines are missing, and not where the writer happens to be.
+        if state.dropped > 0 {
+            let dropped = std::mem::take(&mut state.dropped);
+            state.lines.push_back(form.dropped(dropped));
+        }
+        state.lines.push_back(line);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The next line; `None` when there will be none.
+    fn next(&self, form: &Form) -> Option<String> {
+        let mut state = self.state();
+        state.writing = false;
+        loop {
+            if let Some(line) = state.lines.pop_front() {
+                state.writing = true;
+                return Some(line);
+            }
+            if state.dropped > 0 {
+                state.writing = true;
+                return Some(form.dropped(std::mem::take(&mut state.dropped)));
+            }
+            self.changed.notify_all();
+            if state.finished {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits before the next attempt at a descriptor that refuses; false when there is to be none.
+    fn pause(&self) -> bool {
+        let waited = self.changed.wait_timeout_while(self.state(), RETRY, |state| !state.finished);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.abandoned = state.finished;
+        self.changed.notify_all();
+        !state.finished
+    }
+
+    fn finish(&self) {
+        let mut state = self.state();
+        state.finished = true;
+        self.changed.notify_all();
+        let left =
+            |state: &mut State| !state.abandoned && (state.writing || !state.lines.is_empty() || state.dropped > 0);
+        drop(self.changed.wait_timeout_while(state, DRAIN, left));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The writer's whole life.
+fn write_lines(queue: &Queue, descriptor: &OwnedFd, form: &Form) {
+    while let Some(line) = queue.next(form) {
+        if !write_line(queue, descriptor, line.as_bytes()) {
+            return;
+        }
+    }
+}
+
+/// Writes a line, whole, however long that takes; false when the log was finished before.
+fn write_line(queue: &Queue, descriptor: &OwnedFd, mut rest: &[u8]) -> bool {
+    while !rest.is_empty() {
+        match nix::unistd::write(descriptor, rest) {
+            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+            Err(Errno::EINTR) => {}
+            // Somebody else, the job perhaps, has made it so. An error here is the next write's, too.
+            Err(Errno::EAGAIN) => {
+                let wait = PollTimeout::try_from(RETRY).unwrap_or(PollTimeout::MAX);
+                let _ = poll(&mut [PollFd::new(descriptor.as_fd(), PollFlags::POLLOUT)], wait);
+            }
+            Err(_) => {
+                if !queue.pause() {
+                    return false;
+                }
+            }
+        }
+    }
+    true
+}
+
+fn descriptor(log: &Log) -> Result<OwnedFd, Refusal> {
+    let Some(path) = &log.file else {
+        // A descriptor of our own, so that a panic's message needs no lock that a stalled write holds.
+        let stderr = std::io::stderr();
+        return stderr.as_fd().try_clone_to_owned().map_err(|error| Refusal::new(format!("stderr: {error}")));
+    };
+    // A FIFO that nobody reads must not stall the start, nor a terminal become ours.
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let opened = OpenOptions::new().append(true).create(true).custom_flags(flags.bits()).open(path);
+    let refuse =
+        |error: std::io::Error| Refusal::new(format!("{}: can't be opened: {}", log.file_shown, reason(&error)));
+    Ok(opened.map_err(refuse)?.into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,443 @@
-//! To come.
+//! Spawn, signal, reap: what takes raw system calls, behind functions that are safe to call.
+//!
+//! All unsafe code of the crate is here, and nothing else is.
+#![expect(unsafe_code, reason = "the one file that makes raw system calls")]
+
+use std::ffi::{CString, c_char, c_int};
+use std::io;
+use std::mem;
+use std::ops::Deref;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::libc;
+use nix::unistd::{self, Pid};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::driver::clock;
+use crate::driver::image::Image;
+use crate::driver::signals::{self, Set};
+
+/// The signals that were ignored when this process started, as the bits of a [`Set`].
+static IGNORED_AT_START: AtomicU64 = AtomicU64::new(0);
+
+/// Runs before Rust's runtime, which ignores SIGPIPE before `main`.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_THE_RUNTIME: extern "C" fn() = note_ignored_signals;
+
+extern "C" fn note_ignored_signals() {
+    let mut ignored = 0;
+    for signal in 1..=signals::HIGHEST {
+        // SAFETY: a zeroed sigaction is a valid one, and with a null action sigaction(2) only writes to `present`.
+        // A number that it refuses leaves the zeroes, which are SIG_DFL.
+        let handler = unsafe {
+            let mut present: libc::sigaction = mem::zeroed();
+            libc::sigaction(signal, ptr::null(), &raw mut present);
+            present.sa_sigaction
+        };
+        if handler == libc::SIG_IGN {
+            ignored |= signals::bit(signal);
+        }
+    }
+    IGNORED_AT_START.store(ignored, Ordering::Relaxed);
+}
+
+/// See [`signals::ignored_at_start`].
+pub(super) fn ignored_at_start() -> Set {
+    Set::from_bits(IGNORED_AT_START.load(Ordering::Relaxed))
+}
+
+/// Sets a signal back to its default.
+pub(super) fn set_default(signal: c_int) -> io::Result<()> {
+    // SAFETY: SIG_DFL runs none of our code.
+    if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// Throws away every signal that waits, and sets all of them back to their default.
+pub(super) fn forget_signals() {
+    for signal in 1..=signals::HIGHEST {
+        // SAFETY: neither SIG_IGN, which throws away what waits, nor SIG_DFL runs any of our code.
+        unsafe {
+            libc::signal(signal, libc::SIG_IGN);
+            libc::signal(signal, libc::SIG_DFL);
+        }
+    }
+}
+
+/// Takes over a descriptor that this process was handed by its number, and keeps it from its children.
+///
+/// # Errors
+///
+/// When no such descriptor is open.
+pub(super) fn adopt(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: fcntl(2) with a number that is not open says so, and does nothing.
+    Errno::result(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
+    // SAFETY: it is open, and the number came from outside (an argument, a message), so nothing else here owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// A descriptor of the process `pid`. It means that process for ever, whoever gets the number later.
+///
+/// # Errors
+///
+/// `ESRCH` when there is no such process; `ENOSYS` before Linux 5.3, `EPERM` where a sandbox hides the call.
+pub fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
+    // SAFETY: takes two integers; the descriptor that it gives is new, so nothing else owns it.
+    unsafe {
+        let number = Errno::result(libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0))?;
+        Ok(OwnedFd::from_raw_fd(RawFd::try_from(number).map_err(io::Error::other)?))
+    }
+}
+
+/// Sends a signal to the process of a pidfd.
+///
+/// # Errors
+///
+/// `ESRCH` when it is gone; `EPERM` when it is a stranger's.
+pub fn signal_pidfd(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
+    // SAFETY: with a null siginfo the kernel makes up that of kill(2), and reads no memory of ours.
+    let answer = unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, ptr::null::<libc::siginfo_t>(), 0)
+    };
+    Ok(Errno::result(answer).map(drop)?)
+}
+
+/// Sends a signal to one process. Only for a child that was not waited for, or where the kernel has no pidfd: the
+/// number may be another's by then.
+///
+/// # Errors
+///
+/// `ESRCH` when it is gone; `EPERM` when it is a stranger's; `EINVAL` for what is no process (0, -1, init).
+pub fn signal(pid: Pid, signal: c_int) -> io::Result<()> {
+    if pid.as_raw() <= 1 {
+        return Err(Errno::EINVAL.into());
+    }
+    // SAFETY: takes two integers.
+    Ok(Errno::result(unsafe { libc::kill(pid.as_raw(), signal) }).map(drop)?)
+}
+
+/// Sends a signal to a process group. Only while its leader was not waited for.
+///
+/// # Errors
+///
+/// `ESRCH` when there is no such group; `EPERM` when all of it is strangers'; `EINVAL` for what is no group (0, 1).
+pub fn signal_group(leader: Pid, signal: c_int) -> io::Result<()> {
+    if leader.as_raw() <= 1 {
+        return Err(Errno::EINVAL.into());
+    }
+    // SAFETY: takes two integers.
+    Ok(Errno::result(unsafe { libc::kill(-leader.as_raw(), signal) }).map(drop)?)
+}
+
+/// A descriptor whose readiness tokio's reactor watches. To be called within a runtime.
+///
+/// # Errors
+///
+/// When the reactor can't watch it.
+pub fn await_descriptor(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an OwnedFd is open until it is dropped and always gives the same number, and the AsyncFd owns it.
+    let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
+    watched.map_err(io::Error::from)
+}
+
+/// What happened to a child.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Change {
+    /// The child. When it has ended its number is free for another.
+    pub pid: Pid,
+    /// What happened.
+    pub fate: Fate,
+}
+
+/// What may happen to a child.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Fate {
+    /// It ended with this status.
+    Exited(i32),
+    /// This signal killed it.
+    Killed(i32),
+    /// This signal stopped it.
+    Stopped(i32),
+}
+
+/// What [`reap`] found.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Reaped {
+    /// In the order in which the kernel gave it.
+    pub changes: Vec<Change>,
+    /// Whether there are children that have not ended. To a subreaper, none means that nothing is left that descends
+    /// from it: whatever lives has a living parent, and loses it to the subreaper.
+    pub children_left: bool,
+}
+
+/// Waits for every child that has ended or stopped, and for none that has not.
+///
+/// (nix's `waitpid` throws away a child that a real-time signal killed.)
+#[must_use]
+pub fn reap() -> Reaped {
+    let mut reaped = Reaped::default();
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is ours to write to. __WALL: children that end without SIGCHLD count too.
+        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG | libc::WUNTRACED | libc::__WALL) };
+        match pid {
+            0 => reaped.children_left = true,
+            -1 => {}
+            pid => {
+                let pid = Pid::from_raw(pid);
+                reaped.changes.extend(fate(status).map(|fate| Change { pid, fate }));
+                continue;
+            }
+        }
+        return reaped;
+    }
+}
+
+fn fate(status: c_int) -> Option<Fate> {
+    if libc::WIFEXITED(status) {
+        Some(Fate::Exited(libc::WEXITSTATUS(status)))
+    } else if libc::WIFSIGNALED(status) {
+        Some(Fate::Killed(libc::WTERMSIG(status)))
+    } else if libc::WIFSTOPPED(status) {
+        Some(Fate::Stopped(libc::WSTOPSIG(status)))
+    } else {
+        None
+    }
+}
+
+/// Two words of memory that other processes see.
+#[derive(Debug)]
+pub struct SharedWords(NonNull<[AtomicU64; 2]>);
+
+impl SharedWords {
+    /// How long the file must be.
+    pub(super) const SIZE: usize = size_of::<[AtomicU64; 2]>();
+
+    /// Maps the first words of `file`.
+    pub(super) fn map(file: BorrowedFd<'_>) -> io::Result<Self> {
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the kernel chooses the address, so that no other mapping is replaced.
+        let address = unsafe { libc::mmap(ptr::null_mut(), Self::SIZE, rights, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        NonNull::new(address.cast()).map(Self).ok_or(io::Error::from(io::ErrorKind::InvalidData))
+    }
+}
+
+impl Deref for SharedWords {
+    type Target = [AtomicU64; 2];
+
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the mapping is page-aligned, lasts as long as `self`, and is only ever read and written atomically.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for SharedWords {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and whoever borrowed from it is gone.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), Self::SIZE) };
+    }
+}
+
+/// How a child comes into the world.
+#[derive(Debug)]
+pub(super) struct Birth<'a> {
+    /// What it executes.
+    pub(super) image: &'a Image,
+    /// Environment variables besides the image's: `NAME=value`.
+    pub(super) environment: &'a [CString],
+    /// Descriptors that it gets under the same number, though they close at an exec; all others that do are closed.
+    pub(super) descriptors: &'a [RawFd],
+    /// The signals that it ignores; all others are at their default.
+    pub(super) ignored: Set,
+    /// The rest of its nature.
+    pub(super) kind: Kind<'a>,
+}
+
+/// The two kinds of children.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind<'a> {
+    /// Blocks every signal, and outlives its parent.
+    Guard,
+    /// Leads a process group of its own, blocks no signal, dies with its parent, and executes only before the deadline:
+    /// nanoseconds of `CLOCK_BOOTTIME`, little-endian.
+    Job(&'a AtomicU64),
+}
+
+/// A child that may not have executed yet.
+#[derive(Debug)]
+pub(super) struct Newborn {
+    /// Its number.
+    pub(super) pid: Pid,
+    report: OwnedFd,
+}
+
+/// How far a newborn has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Progress {
+    /// It has not executed yet.
+    Pending,
+    /// It has executed, or was killed before it could.
+    Executed,
+    /// It could not execute, and ends.
+    Failed(Errno),
+    /// The deadline had come, and it ends.
+    Late,
+}
+
+/// In a report, what is no errno: the deadline had come.
+const LATE: c_int = 0;
+
+impl Newborn {
+    /// How far it has come; asked again after `Executed`, it says so again.
+    pub(super) fn progress(&self) -> Progress {
+        let mut report = [0; size_of::<c_int>()];
+        match unistd::read(&self.report, &mut report) {
+            Ok(0) => Progress::Executed,
+            Ok(_) if c_int::from_ne_bytes(report) == LATE => Progress::Late,
+            Ok(_) => Progress::Failed(Errno::from_raw(c_int::from_ne_bytes(report))),
+            Err(_) => Progress::Pending,
+        }
+    }
+}
+
+impl AsFd for Newborn {
+    /// Readable when it is no longer pending.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.report.as_fd()
+    }
+}
+
+/// Forks, and has the child execute. It never waits for the exec: a program on a dead file server must not hold up
+/// the guard, so this is no vfork.
+pub(super) fn spawn(birth: &Birth<'_>) -> io::Result<Newborn> {
+    let (report, reporter) = unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+    let mut child = Child::prepare(birth, &reporter);
+    // SAFETY: the child only calls `run`, which keeps to what is allowed in the child of a process with threads.
+    match Errno::result(unsafe { libc::fork() })? {
+        // SAFETY: this is the child, and everything that `child` points to is borrowed by `birth` or owned by `child`.
+        0 => unsafe { child.run() },
+        pid => {
+            let pid = Pid::from_raw(pid);
+            if matches!(birth.kind, Kind::Job(_)) {
+                // Here too, so that the group exists whoever is scheduled first. It fails when the child has executed.
+                let _ = unistd::setpgid(pid, pid);
+            }
+            Ok(Newborn { pid, report })
+        }
+    }
+}
+
+/// What the child needs between fork and exec, made before the fork.
+struct Child<'a> {
+    paths: Vec<*const c_char>,
+    arguments: Vec<*const c_char>,
+    /// The arguments of a shell that runs the program as a script; the second is the script.
+    shell: Vec<*const c_char>,
+    environment: Vec<*const c_char>,
+    descriptors: &'a [RawFd],
+    reporter: RawFd,
+    parent: Pid,
+    ignored: Set,
+    kind: Kind<'a>,
+}
+
+impl<'a> Child<'a> {
+    fn prepare(birth: &Birth<'a>, reporter: &OwnedFd) -> Self {
+        let image = birth.image;
+        let script = [c"/bin/sh".as_ptr(), ptr::null()].into_iter();
+        Self {
+            paths: image.paths.iter().map(|path| path.as_ptr()).collect(),
+            arguments: null_terminated(image.arguments.iter()),
+            shell: script.chain(null_terminated(image.arguments.iter().skip(1))).collect(),
+            environment: null_terminated(image.environment.iter().chain(birth.environment)),
+            descriptors: birth.descriptors,
+            reporter: reporter.as_raw_fd(),
+            parent: unistd::getpid(),
+            ignored: birth.ignored,
+            kind: birth.kind,
+        }
+    }
+
+    /// The child's whole life until it executes: async-signal-safe calls alone, no memory taken, nothing that panics.
+    ///
+    /// # Safety
+    ///
+    /// To be called once, in the child of a fork, with every pointer of `self` still good.
+    unsafe fn run(&mut self) -> ! {
+        // SAFETY: plain system calls; the pointers are good by the contract, and each list of them ends with a null.
+        unsafe {
+            if let Kind::Job(_) = self.kind {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                if libc::getppid() != self.parent.as_raw() {
+                    // It died before it could take us with it.
+                    libc::_exit(0);
+                }
+                libc::setpgid(0, 0);
+            }
+            for signal in 1..=signals::HIGHEST {
+                libc::signal(signal, if self.ignored.contains(signal) { libc::SIG_IGN } else { libc::SIG_DFL });
+            }
+            for number in self.descriptors {
+                libc::fcntl(*number, libc::F_SETFD, 0);
+            }
+            let mut mask: libc::sigset_t = mem::zeroed();
+            if let Kind::Guard = self.kind {
+                libc::sigfillset(&raw mut mask);
+            }
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const mask, ptr::null_mut());
+            let report = if self.is_late() { LATE } else { self.execute() };
+            libc::write(self.reporter, (&raw const report).cast(), size_of::<c_int>());
+            libc::_exit(127)
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        let Kind::Job(deadline) = self.kind else { return false };
+        // clock_gettime(2) is async-signal-safe.
+        clock::now().as_nanos() >= u64::from_le(deadline.load(Ordering::Acquire))
+    }
+
+    /// As `execvp`: returns the error when nothing could be executed.
+    ///
+    /// # Safety
+    ///
+    /// As for `run`.
+    unsafe fn execute(&mut self) -> c_int {
+        let mut denied = false;
+        let mut error = libc::ENOENT;
+        for path in &self.paths {
+            // SAFETY: the pointers are good by the contract. `shell` has two elements before the arguments.
+            unsafe {
+                libc::execve(*path, self.arguments.as_ptr(), self.environment.as_ptr());
+                error = *libc::__errno_location();
+                if error == libc::ENOEXEC {
+                    *self.shell.as_mut_ptr().add(1) = *path;
+                    libc::execve(c"/bin/sh".as_ptr(), self.shell.as_ptr(), self.environment.as_ptr());
+                    error = *libc::__errno_location();
+                }
+            }
+            match error {
+                libc::EACCES => denied = true,
+                libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
+                _ => return error,
+            }
+        }
+        if denied { libc::EACCES } else { error }
+    }
+}
+
+fn null_terminated<'a>(texts: impl Iterator<Item = &'a CString>) -> Vec<*const c_char> {
+    texts.map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+}

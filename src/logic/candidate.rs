@@ -303,6 +303,8 @@ pub enum Waiting {
     Led,
     /// It stood down, and lets another lead first.
     CoolingOff,
+    /// Nobody leads, and others may claim before it: its claim delay runs.
+    Precedence,
 }
 
 /// One candidate of one election.
@@ -552,6 +554,7 @@ impl Candidate {
             Event::TopicJudged { cut_is_harmless } => {
                 self.topic_judged = true;
                 self.listener.topic_judged(now, cut_is_harmless);
+                self.introduce(now);
             }
             Event::Undecodable => self.listener.undecodable(now),
             Event::Undelivered { seq } => self.undelivered(now, seq),
@@ -584,11 +587,7 @@ impl Candidate {
         match self.listener.answered(now, asked, (start, end), trusted) {
             Ok(Some(from)) => {
                 self.actions.push_back(Action::ReadFrom(from));
-                if self.next_hello.is_none() {
-                    self.say_hello(now);
-                    // Not before: the group watches a topic that exists.
-                    self.join_group();
-                }
+                self.introduce(now);
             }
             Ok(None) => {}
             Err(super::listener::HistoryCut) => self.history_cut(now),
@@ -717,7 +716,7 @@ impl Candidate {
         if now >= not_before && self.claim_due().is_some_and(|due| now >= due) {
             return self.claim(now);
         }
-        self.note_standby();
+        self.note_standby(now);
     }
 
     /// Throws the dice once for each vacancy or silence, and anew after a void claim.
@@ -1027,12 +1026,15 @@ impl Candidate {
     /// Whoever claims nothing anyway is in the group, unless it is leaving, cooling off, or could do nothing with what
     /// the group might assign to it.
     fn keep_membership(&mut self, now: Time) {
-        if self.leaving.is_some() || self.cooling_off.is_some() {
+        let is_introduced = self.next_hello.is_some();
+        if !is_introduced || self.leaving.is_some() || self.cooling_off.is_some() {
             return;
         }
-        if self.claim_unanswered && self.claims_only_when_assigned() || self.blind_due().is_some_and(|due| now >= due) {
+        let lease = self.timings.lease;
+        let is_behind = self.listener.behind_since().is_some_and(|since| now >= since + lease);
+        if self.claims_only_when_assigned() && (is_behind || self.claim_unanswered) {
             self.leave_group();
-        } else if !self.claims_only_when_assigned() || self.listener.behind_since().is_none() {
+        } else {
             self.join_group();
         }
     }
@@ -1191,21 +1193,32 @@ impl Candidate {
         self.actions.push_back(Action::Send { record: Record { member, name, seq: Some(seq), body } });
     }
 
+    /// Says hello and joins the group, once the topic is known to be there and to be fit for an election: nothing is
+    /// written into one that R0 refuses.
+    fn introduce(&mut self, now: Time) {
+        if self.next_hello.is_none() && self.topic_judged && self.listener.is_answered() && self.leaving.is_none() {
+            self.say_hello(now);
+            self.keep_membership(now);
+        }
+    }
+
     fn say_hello(&mut self, now: Time) {
         self.next_hello = Some(now + HELLO_INTERVAL);
         let seq = self.next_seq();
         self.send(seq, self.identity.hello.clone());
     }
 
-    fn note_standby(&mut self) {
-        if !self.listener.is_caught_up() {
+    fn note_standby(&mut self, now: Time) {
+        if !self.listener.is_caught_up() || !self.topic_judged {
             return;
         }
         let (leader, term, why) = match self.listener.journal().view() {
             View::Led(term) => (term.name.clone(), Some(term.offset), Some(Waiting::Led)),
             _ if self.cooling_off.is_some() => (None, None, Some(Waiting::CoolingOff)),
             View::Undecided(_) => (None, None, Some(Waiting::Undecided)),
-            View::NeverLed | View::Released { .. } => return,
+            // A claim that is all but due is not worth a word.
+            View::NeverLed | View::Released { .. } if self.claim_due().is_some_and(|due| due < now + SPREAD) => return,
+            View::NeverLed | View::Released { .. } => (None, None, Some(Waiting::Precedence)),
         };
         let note = Note::Standby { leader, term, why };
         if self.noted.as_ref() != Some(&note) {

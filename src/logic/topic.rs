@@ -8,29 +8,36 @@ const LEAST_RETENTION: Duration = Duration::from_secs(600);
 /// What was found out about the topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TopicFacts {
-    /// How many brokers the cluster has.
-    pub brokers: usize,
-    /// How many replicas the partition has.
-    pub replicas: usize,
-    /// The configuration; or why it can't be read.
-    pub settings: Result<TopicSettings, String>,
+    /// Where the election's partition lies.
+    pub layout: Layout,
+    /// The topic's configuration; or why it could not be read.
+    pub settings: Result<Settings, String>,
 }
 
-/// The topic's settings that matter, as Kafka shows them.
+/// Where the election's partition lies.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Layout {
+    /// Replicas of the partition.
+    pub replicas: usize,
+    /// Brokers of the cluster.
+    pub brokers: usize,
+}
+
+/// The settings of a topic that R0 judges, as Kafka says them: its own, or its broker's defaults.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct TopicSettings {
-    /// `cleanup.policy`.
+pub struct Settings {
+    /// `cleanup.policy`: `delete`, `compact` or `compact,delete`.
     pub cleanup_policy: String,
     /// `retention.ms`; -1 is for ever.
     pub retention_ms: i64,
-    /// `retention.bytes`; -1 is unbounded.
+    /// `retention.bytes`; -1 is no limit.
     pub retention_bytes: i64,
-    /// `message.timestamp.type`.
+    /// `message.timestamp.type`: `CreateTime` or `LogAppendTime`.
     pub timestamp_type: String,
     /// `unclean.leader.election.enable`.
-    pub unclean_election: bool,
+    pub unclean_leader_election: bool,
     /// `min.insync.replicas`.
-    pub min_insync_replicas: i64,
+    pub min_insync_replicas: u32,
 }
 
 /// What R0 says of a topic.
@@ -54,7 +61,7 @@ pub fn judge(facts: &TopicFacts) -> Result<Judgement, String> {
             let risk = format!(
                 "its configuration can't be read ({reason}): whether it keeps its records is unknown; allow DescribeConfigs on the topic"
             );
-            let risks = std::iter::once(risk).chain(replication_risk(facts, None)).collect();
+            let risks = std::iter::once(risk).chain(replication_risk(facts.layout, None)).collect();
             return Ok(Judgement { cut_is_harmless: false, risks });
         }
     };
@@ -80,22 +87,22 @@ pub fn judge(facts: &TopicFacts) -> Result<Judgement, String> {
             settings.retention_bytes
         ));
     }
-    if settings.unclean_election {
+    if settings.unclean_leader_election {
         risks.push(
             "unclean.leader.election.enable=true: records that were read may be lost again, and two jobs run; false is right"
                 .to_owned(),
         );
     }
-    risks.extend(replication_risk(facts, Some(settings.min_insync_replicas)));
+    risks.extend(replication_risk(facts.layout, Some(settings.min_insync_replicas)));
     Ok(Judgement { cut_is_harmless: broker_clock && settings.retention_bytes == -1, risks })
 }
 
 /// One broker can't do better; several can.
-fn replication_risk(facts: &TopicFacts, min_insync: Option<i64>) -> Option<String> {
-    if facts.brokers < 2 {
+fn replication_risk(layout: Layout, min_insync: Option<u32>) -> Option<String> {
+    if layout.brokers < 2 {
         return None;
     }
-    if facts.replicas < 2 {
+    if layout.replicas < 2 {
         return Some("it has one replica: when that broker is lost, so is the election; 3 are right".to_owned());
     }
     let min_insync = min_insync.filter(|least| *least < 2)?;
@@ -106,21 +113,21 @@ fn replication_risk(facts: &TopicFacts, min_insync: Option<i64>) -> Option<Strin
 mod tests {
     use super::*;
 
-    fn settings() -> TopicSettings {
-        TopicSettings {
+    fn settings() -> Settings {
+        Settings {
             cleanup_policy: "delete".into(),
             retention_ms: 86_400_000,
             retention_bytes: -1,
             timestamp_type: "LogAppendTime".into(),
-            unclean_election: false,
+            unclean_leader_election: false,
             min_insync_replicas: 2,
         }
     }
 
-    fn judged(brokers: usize, replicas: usize, change: impl FnOnce(&mut TopicSettings)) -> Result<Judgement, String> {
+    fn judged(brokers: usize, replicas: usize, change: impl FnOnce(&mut Settings)) -> Result<Judgement, String> {
         let mut settings = settings();
         change(&mut settings);
-        judge(&TopicFacts { brokers, replicas, settings: Ok(settings) })
+        judge(&TopicFacts { layout: Layout { replicas, brokers }, settings: Ok(settings) })
     }
 
     #[test]
@@ -132,7 +139,7 @@ mod tests {
     #[test]
     fn a_log_that_does_not_keep_is_refused() {
         for (change, said) in [
-            ((|s: &mut TopicSettings| s.cleanup_policy = "compact".into()) as fn(&mut TopicSettings), "cleanup.policy"),
+            ((|s: &mut Settings| s.cleanup_policy = "compact".into()) as fn(&mut Settings), "cleanup.policy"),
             (|s| s.cleanup_policy = "compact,delete".into(), "cleanup.policy=compact,delete"),
             (|s| s.retention_ms = 599_999, "retention.ms=599999: must be -1 or at least 600000"),
         ] {
@@ -146,9 +153,9 @@ mod tests {
     #[test]
     fn each_risk_is_named_and_what_it_risks() {
         for (change, said) in [
-            ((|s: &mut TopicSettings| s.timestamp_type = "CreateTime".into()) as fn(&mut TopicSettings), "CreateTime"),
+            ((|s: &mut Settings| s.timestamp_type = "CreateTime".into()) as fn(&mut Settings), "CreateTime"),
             (|s| s.retention_bytes = 1_000_000, "retention.bytes=1000000"),
-            (|s| s.unclean_election = true, "unclean"),
+            (|s| s.unclean_leader_election = true, "unclean"),
             (|s| s.min_insync_replicas = 1, "min.insync.replicas=1"),
         ] {
             let risks = judged(3, 3, change).unwrap().risks;
@@ -162,7 +169,7 @@ mod tests {
     fn an_empty_log_is_believed_only_where_no_leader_can_have_been_cut() {
         assert!(!judged(1, 1, |s| s.timestamp_type = "CreateTime".into()).unwrap().cut_is_harmless);
         assert!(!judged(1, 1, |s| s.retention_bytes = 1).unwrap().cut_is_harmless);
-        let unreadable = TopicFacts { brokers: 1, replicas: 1, settings: Err("denied".into()) };
+        let unreadable = TopicFacts { layout: Layout { replicas: 1, brokers: 1 }, settings: Err("denied".into()) };
         let judgement = judge(&unreadable).unwrap();
         assert!(!judgement.cut_is_harmless);
         assert_eq!(judgement.risks.len(), 1);

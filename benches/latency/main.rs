@@ -1,0 +1,111 @@
+//! How long each way to a lead takes, on a real Kafka on this machine, and what standing by costs.
+//!
+//! `cargo bench --bench latency` prints a table; with `-- --json`, one JSON object a row. It measures from outside: a witness
+//! (a static C program) writes the time of its first instruction and of its last, all on `CLOCK_BOOTTIME`.
+//! Every row is a distribution of `n` runs; nothing is left out, the first run neither.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::expect_used,
+    reason = "a program that prints, and gives up when it can't measure"
+)]
+
+mod measure;
+mod report;
+
+use clap::{Parser, ValueEnum};
+use harness::candidate::Elector;
+use harness::kafka::Kafka;
+use harness::stage::Stage;
+
+use report::Row;
+
+/// The program that is measured.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
+
+/// Measures `neli-run` on a Kafka of its own (or on that of `KAFKA_BROKERS`).
+#[derive(Parser)]
+struct Arguments {
+    /// What to measure; all of it by default.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Part>,
+    /// The elector; both by default.
+    #[arg(long, value_enum)]
+    elect: Option<ElectorName>,
+    /// How many runs, in place of each part's own number.
+    #[arg(short)]
+    n: Option<usize>,
+    /// One JSON object a row, as it is measured.
+    #[arg(long)]
+    json: bool,
+    /// What cargo says to every bench.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// A part of the bench.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum Part {
+    /// From the process's start to the job's first instruction.
+    Cold,
+    /// After TERM: from the old job's end to the new job's first instruction.
+    Handover,
+    /// After SIGKILL of the supervisor: from the signal to the new job's first instruction.
+    Kill,
+    /// After SIGKILL of supervisor, guard and job: from the signal to the new job's first instruction.
+    Machine,
+    /// A stopped supervisor on a busy machine: from the guard's deadline to a tree that is gone.
+    Fence,
+    /// Standbys that join and leave: what the leader's job notices of it.
+    Standbys,
+    /// Memory, and the time of an idle leader.
+    Idle,
+}
+
+/// An elector by its name.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ElectorName {
+    /// The consumer group.
+    Group,
+    /// The journal alone.
+    Log,
+}
+
+fn main() {
+    let arguments = Arguments::parse();
+    let parts = if arguments.only.is_empty() { Part::value_variants() } else { &arguments.only[..] };
+    let electors: &[Elector] = match arguments.elect {
+        None => &[Elector::Log, Elector::Group],
+        Some(ElectorName::Group) => &[Elector::Group],
+        Some(ElectorName::Log) => &[Elector::Log],
+    };
+    let mut rows = Vec::new();
+    for part in parts {
+        for elector in electors {
+            let stage = || Stage::new(PROGRAM, Kafka::shared(), *elector);
+            for mut row in measured(*part, &stage, arguments.n) {
+                row.elector = elector.name();
+                if arguments.json {
+                    println!("{}", row.json());
+                }
+                rows.push(row);
+            }
+        }
+    }
+    if !arguments.json {
+        print!("{}", report::table(&rows));
+    }
+}
+
+/// The rows of a part; `n` in place of its own number of runs.
+fn measured(part: Part, stage: &dyn Fn() -> Stage, n: Option<usize>) -> Vec<Row> {
+    match part {
+        Part::Cold => measure::cold(stage, n.unwrap_or(20)),
+        Part::Fence => measure::fence(stage, n.unwrap_or(50)),
+        Part::Handover => measure::handover(stage, n.unwrap_or(20)),
+        Part::Idle => measure::idle(stage),
+        Part::Kill => measure::kill(stage, n.unwrap_or(10)),
+        Part::Machine => measure::machine(stage, n.unwrap_or(10)),
+        Part::Standbys => measure::standbys(stage, n.unwrap_or(100)),
+    }
+}

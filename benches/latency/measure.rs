@@ -1,0 +1,273 @@
+//! The measurements. Each is a story with two moments in it.
+
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use harness::candidate::Running;
+use harness::process::Process;
+use harness::stage::Stage;
+use harness::wait;
+use harness::witness::Event;
+use nix::sys::signal::Signal;
+use nix::unistd::gettid;
+
+use crate::report::Row;
+
+/// How long a candidate is left alone before it counts as settled: it has joined its group, and the group is at rest.
+const SETTLED: Duration = Duration::from_millis(1500);
+
+/// From the process's start to the job's first instruction: on a topic that must be made, and on one that is there.
+pub(crate) fn cold(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
+    let mut fresh = Vec::new();
+    let mut existing = Vec::new();
+    for _ in 0..n {
+        let stage = stage();
+        for samples in [&mut fresh, &mut existing] {
+            let mut candidate = stage.candidate().job(stage.witness().set("--end-ms", 0).command()).start();
+            assert_eq!(candidate.status(), 0, "{candidate:?}");
+            let started = stage.testimony().starts().next_back().expect("the job ran").at;
+            samples.push((candidate.started_at, started));
+        }
+    }
+    vec![Row::between("cold start, new topic", fresh), Row::between("cold start, existing topic", existing)]
+}
+
+/// After TERM: from the old job's last act to the new job's first.
+pub(crate) fn handover(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
+    let stage = stage();
+    let mut leader = settled_leader(&stage, "5s");
+    let mut term = leader.await_lead();
+    let mut samples = Vec::new();
+    for _ in 0..n {
+        let mut heir = settled_standby(&stage, "5s");
+        leader.signal(Signal::SIGTERM);
+        let next = heir.await_lead();
+        stage.await_witness(next);
+        let testimony = stage.testimony();
+        let ended =
+            testimony.of(term).rfind(|line| matches!(line.event, Event::End(_))).expect("it ended by itself").at;
+        samples.push((ended, first(&stage, next)));
+        assert_eq!(leader.status(), 0);
+        (leader, term) = (heir, next);
+    }
+    stage.close([leader]);
+    vec![Row::between("handover after TERM, old job's end to new job's start", samples)]
+}
+
+/// After SIGKILL of the supervisor, with a lease that is much longer than what is measured.
+pub(crate) fn kill(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
+    let mut samples = Vec::new();
+    for _ in 0..n {
+        let stage = stage();
+        let leader = settled_leader(&stage, "5s");
+        let mut heir = settled_standby(&stage, "5s");
+        let killed = wait::now();
+        leader.signal(Signal::SIGKILL);
+        let next = heir.await_lead();
+        stage.await_witness(next);
+        samples.push((killed, first(&stage, next)));
+        stage.close([heir]);
+    }
+    vec![Row::between("supervisor SIGKILLed, to the next job's start", samples)]
+}
+
+/// After SIGKILL of supervisor, guard and job, as when a machine's power is cut.
+pub(crate) fn machine(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for lease in ["1s", "5s"] {
+        let mut samples = Vec::new();
+        for _ in 0..n {
+            let stage = stage();
+            let mut leader = settled_leader(&stage, lease);
+            let mut heir = settled_standby(&stage, lease);
+            let victims = [leader.process(), leader.guard(), leader.await_job()];
+            for victim in victims {
+                victim.signal(Signal::SIGSTOP);
+            }
+            let killed = wait::now();
+            for victim in victims {
+                victim.signal(Signal::SIGKILL);
+            }
+            let next = heir.await_lead();
+            stage.await_witness(next);
+            samples.push((killed, first(&stage, next)));
+            stage.close([heir]);
+        }
+        rows.push(Row::between(format!("machine death, lease {lease}, to the next job's start"), samples));
+    }
+    rows
+}
+
+/// A stopped supervisor while every core is busy twice over: when is the tree gone?
+pub(crate) fn fence(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
+    const MARGIN: u64 = 20_000_000;
+    let _load = Load::start();
+    let urgency = Urgency::new();
+    let mut from_deadline = Vec::new();
+    let mut from_end = Vec::new();
+    for _ in 0..n {
+        let stage = stage();
+        let job = stage.witness().with("--ignore-stop").with("--session").with("--daemon");
+        let mut candidate = stage.candidate().lease("1s").job(job.command()).start();
+        let term = candidate.await_lead();
+        wait::until_true("a tree", || {
+            let testimony = stage.testimony();
+            ["main", "session", "daemon"].iter().all(|role| testimony.of(term).any(|line| line.role == *role))
+        });
+        let tree = stage.testimony().alive(Some(term));
+        candidate.signal(Signal::SIGSTOP);
+        let gone = await_gone(&tree);
+        let deadline = stage.testimony().of(term).map(|line| line.deadline).max().expect("beats");
+        from_deadline.push((deadline, gone));
+        from_end.push((deadline + MARGIN, gone));
+    }
+    let seen = if urgency.granted { "" } else { " (seen by a thread that may be late itself)" };
+    vec![
+        Row::between(format!("fence, every core busy: deadline to tree gone{seen}"), from_deadline),
+        Row::between(format!("fence, every core busy: lease's end to tree gone{seen}"), from_end),
+    ]
+}
+
+/// What a leader's job notices of standbys that join and leave.
+pub(crate) fn standbys(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
+    let stage = stage();
+    let mut leader = settled_leader(&stage, "5s");
+    for _ in 0..n {
+        let mut standby = stage.candidate().start();
+        standby.await_event("standby");
+        // Long enough to be in the group, and for the group to have come to rest.
+        wait::pause(Duration::from_millis(300));
+        standby.signal(Signal::SIGTERM);
+        assert_eq!(standby.status(), 143, "{standby:?}");
+    }
+    let testimony = stage.testimony();
+    #[expect(clippy::cast_precision_loss, reason = "a count")]
+    let noticed = (testimony.signals().count() + testimony.starts().count() - 1) as f64;
+    leader.signal(Signal::SIGTERM);
+    leader.status();
+    vec![Row::new(format!("signals or restarts at the job in {n} joins and leaves"), "", vec![noticed])]
+}
+
+/// Memory, and the time of an idle leader.
+pub(crate) fn idle(stage: &dyn Fn() -> Stage) -> Vec<Row> {
+    const WATCHED: Duration = Duration::from_secs(30);
+    /// The kernel counts time in hundredths of a second.
+    const TICK: f64 = 0.01;
+
+    let stage = stage();
+    // A job that costs nothing.
+    let mut leader = stage.candidate().job(["sleep", "1000"]).start();
+    leader.await_lead();
+    let standby = settled_standby(&stage, "5s");
+    let processes = [leader.process(), leader.guard()];
+    let ticks = || processes.iter().map(|process| process.ticks().expect("it runs")).sum::<u64>();
+    let before = ticks();
+    wait::pause(WATCHED);
+    #[expect(clippy::cast_precision_loss, reason = "less than 2^53")]
+    let busy = (ticks() - before) as f64 * TICK / WATCHED.as_secs_f64() * 100.0;
+
+    let [supervisor, guard] = processes;
+    vec![
+        Row::new("resident memory, standby", "MB", vec![megabytes(standby.process(), "status", &["VmRSS:"])]),
+        Row::new("resident memory, leader", "MB", vec![megabytes(supervisor, "status", &["VmRSS:"])]),
+        Row::new(
+            "private memory, guard",
+            "MB",
+            vec![megabytes(guard, "smaps_rollup", &["Private_Clean:", "Private_Dirty:"])],
+        ),
+        Row::new("processor, idle leader and guard, of one core", "%", vec![busy]),
+    ]
+}
+
+/// A leader that has led for a while; with the group elector, one that the group has chosen.
+fn settled_leader(stage: &Stage, lease: &str) -> Running {
+    let mut leader = stage.candidate().lease(lease).start();
+    let term = wait::until("a lead", || leader.events("leading").first().map(|event| event.number("term")));
+    stage.await_witness(term);
+    if stage.elector().name() == "group" {
+        leader.await_event("assigned");
+    }
+    leader
+}
+
+fn settled_standby(stage: &Stage, lease: &str) -> Running {
+    let mut standby = stage.candidate().lease(lease).start();
+    standby.await_event("standby");
+    wait::pause(SETTLED);
+    standby
+}
+
+/// The first instruction of a term's job.
+fn first(stage: &Stage, term: u64) -> u64 {
+    let testimony = stage.testimony();
+    testimony.of(term).find(|line| matches!(line.event, Event::Start(_))).expect("it started").at
+}
+
+/// When the last of them was seen to be gone; looked at five times in a millisecond.
+fn await_gone(tree: &[Process]) -> u64 {
+    let end = wait::after(wait::PATIENCE);
+    while tree.iter().any(|process| process.lives()) {
+        assert!(wait::now() < end, "a tree that is not fenced");
+        wait::pause(Duration::from_micros(200));
+    }
+    wait::now()
+}
+
+/// This thread before all ordinary ones, so that what it sees late was late. What it starts is ordinary.
+struct Urgency {
+    /// Whether it was allowed.
+    granted: bool,
+}
+
+impl Urgency {
+    fn new() -> Self {
+        Self { granted: schedule(&["--reset-on-fork", "--fifo", "--pid", "10"]) }
+    }
+}
+
+impl Drop for Urgency {
+    fn drop(&mut self) {
+        schedule(&["--other", "--pid", "0"]);
+    }
+}
+
+/// Schedules this thread; whether that was allowed.
+fn schedule(how: &[&str]) -> bool {
+    let mut chrt = Command::new("chrt");
+    chrt.args(how).arg(gettid().to_string()).stderr(Stdio::null());
+    chrt.status().is_ok_and(|status| status.success())
+}
+
+/// The sum of some fields.
+fn megabytes(process: Process, file: &str, fields: &[&str]) -> f64 {
+    let kib: u64 = fields.iter().map(|field| process.kib(file, field).expect("Linux says so")).sum();
+    #[expect(clippy::cast_precision_loss, reason = "less than 2^53")]
+    let kib = kib as f64;
+    kib * 1024.0 / 1e6
+}
+
+/// Two processes a core that do nothing but work.
+struct Load(Vec<Child>);
+
+impl Load {
+    fn start() -> Self {
+        let cores = thread::available_parallelism().map_or(2, usize::from);
+        let busy = || {
+            let mut worker = Command::new("setpriv");
+            worker.args(["--pdeathsig", "KILL", "--", "sh", "-c", "while :; do :; done"]);
+            worker.spawn().expect("setpriv is part of util-linux")
+        };
+        Self((0..cores * 2).map(|_| busy()).collect())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for worker in &mut self.0 {
+            // One that is gone already is what is wanted.
+            let _ = worker.kill();
+            let _ = worker.wait();
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Rows of figures, as a table for people and as JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+/// One figure: what was measured, how often, and how it came out.
+pub(crate) struct Row {
+    /// What was measured.
+    pub(crate) what: String,
+    /// The elector.
+    pub(crate) elector: &'static str,
+    /// The unit of the samples.
+    pub(crate) unit: &'static str,
+    /// In rising order.
+    samples: Vec<f64>,
+}
+
+impl Row {
+    pub(crate) fn new(what: impl Into<String>, unit: &'static str, mut samples: Vec<f64>) -> Self {
+        assert!(!samples.is_empty(), "a figure has samples");
+        samples.sort_by(f64::total_cmp);
+        Self { what: what.into(), elector: "", unit, samples }
+    }
+
+    /// Milliseconds from pairs of nanoseconds.
+    pub(crate) fn between(what: impl Into<String>, pairs: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "a difference of less than an hour")]
+        let ms = |(from, to): (u64, u64)| (i128::from(to) - i128::from(from)) as f64 / 1e6;
+        Self::new(what, "ms", pairs.into_iter().map(ms).collect())
+    }
+
+    fn median(&self) -> f64 {
+        let middle = self.samples.len() / 2;
+        if self.samples.len() % 2 == 1 {
+            self.samples[middle]
+        } else {
+            f64::midpoint(self.samples[middle - 1], self.samples[middle])
+        }
+    }
+
+    fn best(&self) -> f64 {
+        self.samples[0]
+    }
+
+    fn worst(&self) -> f64 {
+        self.samples[self.samples.len() - 1]
+    }
+
+    /// A line of JSON, with every sample.
+    pub(crate) fn json(&self) -> String {
+        let (best, median, worst) = (self.best(), self.median(), self.worst());
+        json!({
+            "what": self.what, "elector": self.elector, "unit": self.unit, "n": self.samples.len(),
+            "best": best, "median": median, "worst": worst, "samples": self.samples,
+        })
+        .to_string()
+    }
+}
+
+/// The rows as a table in Markdown.
+pub(crate) fn table(rows: &[Row]) -> String {
+    let mut table = format!(
+        "| {:<58} | {:<5} | {:>3} | {:>9} | {:>9} | {:>9} |      |\n",
+        "", "elect", "n", "best", "median", "worst"
+    );
+    table.push_str("|---|---|--:|--:|--:|--:|---|\n");
+    for row in rows {
+        let (what, elector, n, unit) = (&row.what, row.elector, row.samples.len(), row.unit);
+        let (best, median, worst) = (row.best(), row.median(), row.worst());
+        let _ = writeln!(
+            table,
+            "| {what:<58} | {elector:<5} | {n:>3} | {best:>9.2} | {median:>9.2} | {worst:>9.2} | {unit:<4} |"
+        );
+    }
+    table
+}

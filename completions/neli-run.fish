@@ -1,0 +1,78 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_neli_run_global_optspecs
+    string join \n g/group= name= elect= patience= claim-delay= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= stop-signal= stop-timeout= log-format= log-file= v/verbose q/quiet h/help V/version
+end
+
+function __fish_neli_run_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_neli_run_global_optspecs) -- $cmd 2>/dev/null
+    or return 0
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_neli_run_using_subcommand
+    set -l cmd (__fish_neli_run_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c neli-run -n "__fish_neli_run_needs_command" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l name -d 'What this candidate is called [default: <host>:<pid>]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l elect -d 'Who claims a vacancy first: the group\'s choice, or anybody [default: group]' -r -f -a "group\t''
+log\t''"
+complete -c neli-run -n "__fish_neli_run_needs_command" -l patience -d 'How long the others leave a vacancy to the group\'s choice [default: 500ms]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l claim-delay -d 'Wait before claiming a vacancy: for a machine of last resort [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l wait -d 'Exit with 75 when not leading after this long [default: for ever]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -s X -l property -d 'A librdkafka property; repeatable' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_needs_command" -l lease -d 'How long a leader may act on its last heartbeat [default: 5s]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l heartbeat-interval -d 'Between two heartbeats [default: a fifth of --lease]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l fence-warning -d 'The stop signal comes this long before the kill [default: a quarter of --lease]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-signal -d 'What asks the job to stop, by name or number [default: TERM]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-timeout -d 'From the stop signal to SIGKILL [default: 8s]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l log-format -d 'One sentence a line, or one JSON object [default: text]' -r -f -a "text\t''
+json\t''"
+complete -c neli-run -n "__fish_neli_run_needs_command" -l log-file -d 'Append the log here, and leave stderr to the job [default: stderr]' -r -F
+complete -c neli-run -n "__fish_neli_run_needs_command" -l embedded -d 'A trial without Kafka, on this machine alone'
+complete -c neli-run -n "__fish_neli_run_needs_command" -l no-create-topic -d 'Refuse to run when the topic is missing'
+complete -c neli-run -n "__fish_neli_run_needs_command" -s v -l verbose -d 'Log what librdkafka says, too'
+complete -c neli-run -n "__fish_neli_run_needs_command" -s q -l quiet -d 'Log warnings and errors alone'
+complete -c neli-run -n "__fish_neli_run_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c neli-run -n "__fish_neli_run_needs_command" -s V -l version -d 'Print version'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "watch" -d 'Print one line per change of an election, as it happens'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "broker" -d 'Run the small broker of --embedded in the foreground, and print its address'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "completions" -d 'Print a shell\'s completions'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "man" -d 'Print the manual page: neli-run man | man -l -'
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s X -l property -d 'A librdkafka property; repeatable' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l from -d 'Where to begin [default: end]' -r -f -a "start\t''
+end\t''"
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l embedded -d 'A trial without Kafka, on this machine alone'
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l json -d 'Print every record of the election with the law\'s verdict, one JSON object a line'
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l until-end -d 'Exit at what was the end when watch began'
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c neli-run -n "__fish_neli_run_using_subcommand broker" -s h -l help -d 'Print help'
+complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c neli-run -n "__fish_neli_run_using_subcommand man" -s h -l help -d 'Print help'
+complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -f -a "bash fish zsh"
+
+# Behind -- the job's own completions take over.
+function __fish_neli_run_job
+    set -l words (commandline -opc)
+    set -l at (contains -i -- -- $words)
+    complete -C (string join -- ' ' (string escape -- $words[(math $at + 1)..-1]) (commandline -ct))
+end
+complete -c neli-run -n "contains -- -- (commandline -opc)" -f -a "(__fish_neli_run_job)"

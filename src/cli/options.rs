@@ -1,0 +1,385 @@
+//! Every option, in one table: the parser, the variables, the help, the manual, the completions and the README are
+//! drawn from it.
+//!
+//! A new option is one row here, and one line in `config.rs` that reads it.
+
+use clap::builder::ValueHint;
+use clap::{Arg, ArgAction};
+
+use crate::cli::Words;
+
+/// One option.
+pub struct Opt {
+    /// Its long name, without the dashes; `NELI_RUN_<LONG>` is its variable.
+    pub long: &'static str,
+    /// Its short name.
+    pub short: Option<char>,
+    /// What it takes, as the help names it.
+    pub takes: Takes,
+    /// What holds when it is not given.
+    pub default: Default,
+    /// The section of the help.
+    pub section: Section,
+    /// One sentence: `-h`, the completions, the README.
+    pub help: &'static str,
+    /// The sentences that `--help` and the manual add.
+    pub more: &'static str,
+}
+
+/// What an option takes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Takes {
+    /// A value of this name; given twice, each counts.
+    Each(&'static str),
+    /// Nothing.
+    Flag,
+    /// One of these words.
+    OneOf(&'static str, &'static [&'static str]),
+    /// The path of a file.
+    Path(&'static str),
+    /// A value of this name; given twice, the last counts.
+    Value(&'static str),
+}
+
+/// What holds when an option is not given.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Default {
+    /// This, worked out from something else, said in words.
+    Computed(&'static str),
+    /// Nothing.
+    None,
+    /// This, as if it had been given.
+    Value(&'static str),
+}
+
+/// A section of the help.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Section {
+    /// Which election, and who claims it.
+    Election,
+    /// The job.
+    Job,
+    /// How Kafka is reached.
+    Kafka,
+    /// What is said, and where.
+    Log,
+    /// The durations of the protocol.
+    Timing,
+}
+
+impl Section {
+    /// The heading.
+    #[must_use]
+    pub const fn heading(self) -> &'static str {
+        match self {
+            Self::Election => "Election options",
+            Self::Job => "Job options",
+            Self::Kafka => "Kafka options",
+            Self::Log => "Log options",
+            Self::Timing => "Timing options",
+        }
+    }
+}
+
+/// The options that say which election: every subcommand that looks at one takes them too.
+pub const ELECTION: [&str; 6] = ["group", "brokers", "embedded", "topic", "property", "properties"];
+
+/// Two options for one setting: either on the command line puts the other's variable out of force, and both at once
+/// are refused.
+pub const RIVALS: [(&str, &str); 2] = [("brokers", "embedded"), ("quiet", "verbose")];
+
+/// Every option.
+pub const OPTIONS: &[Opt] = &[
+    Opt {
+        long: "group",
+        short: Some('g'),
+        takes: Takes::Value("NAME"),
+        default: Default::None,
+        section: Section::Election,
+        help: "The election, and the consumer group's id (required)",
+        more: "Every machine that runs the same line with the same group is a candidate. At most 249 bytes.",
+    },
+    Opt {
+        long: "name",
+        short: None,
+        takes: Takes::Value("NAME"),
+        default: Default::Computed("<host>:<pid>"),
+        section: Section::Election,
+        help: "What this candidate is called",
+        more: "In the log, in watch, and by the other candidates. At most 255 bytes.",
+    },
+    Opt {
+        long: "elect",
+        short: None,
+        takes: Takes::OneOf("group|log", &["group", "log"]),
+        default: Default::Value("group"),
+        section: Section::Election,
+        help: "Who claims a vacancy first: the group's choice, or anybody",
+        more: "With group: the member of the consumer group to which Kafka assigns the partition. It decides \
+               precedence alone: with either, the journal says who leads, and no two jobs run at once. With log the first claim wins: handovers are faster, and no group is joined.",
+    },
+    Opt {
+        long: "patience",
+        short: None,
+        takes: Takes::Value("DURATION|never"),
+        default: Default::Value("500ms"),
+        section: Section::Election,
+        help: "How long the others leave a vacancy to the group's choice",
+        more: "With never, nobody but the group's choice ever claims; not with --claim-delay. Not with --elect \
+               log.",
+    },
+    Opt {
+        long: "claim-delay",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("0"),
+        section: Section::Election,
+        help: "Wait before claiming a vacancy: for a machine of last resort",
+        more: "",
+    },
+    Opt {
+        long: "wait",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Computed("for ever"),
+        section: Section::Election,
+        help: "Exit with 75 when not leading after this long",
+        more: "Counted from the start of the process, to the first lead only. A living leader means 75; one \
+               that has died without a word is waited out, however long that takes. With 0: lead a vacant \
+               election, else 75. While Kafka gives no answer: 75 after this long (with 0: after 5s). Must be \
+               more than --claim-delay.",
+    },
+    Opt {
+        long: "brokers",
+        short: Some('b'),
+        takes: Takes::Value("HOST:PORT,.."),
+        default: Default::None,
+        section: Section::Kafka,
+        help: "Kafka's bootstrap servers",
+        more: "An IPv6 address stands in brackets: [::1]:9092. Either this or --embedded is required.",
+    },
+    Opt {
+        long: "embedded",
+        short: None,
+        takes: Takes::Flag,
+        default: Default::None,
+        section: Section::Kafka,
+        help: "A trial without Kafka, on this machine alone",
+        more: "The first candidate starts a small broker on loopback, the others find it, and it ends after the \
+               last. Its journal is kept in memory, and no other machine can see it.",
+    },
+    Opt {
+        long: "topic",
+        short: Some('t'),
+        takes: Takes::Value("NAME"),
+        default: Default::Computed("<group>.neli"),
+        section: Section::Kafka,
+        help: "The journal's topic; made if missing",
+        more: "Several elections may share one. 1 to 249 of a-z A-Z 0-9 . _ - and neither . nor ..",
+    },
+    Opt {
+        long: "no-create-topic",
+        short: None,
+        takes: Takes::Flag,
+        default: Default::None,
+        section: Section::Kafka,
+        help: "Refuse to run when the topic is missing",
+        more: "",
+    },
+    Opt {
+        long: "property",
+        short: Some('X'),
+        takes: Takes::Each("KEY=VALUE"),
+        default: Default::None,
+        section: Section::Kafka,
+        help: "A librdkafka property; repeatable",
+        more: "The last of one key counts. Refused are those that the protocol rests on, and those that another \
+               option sets. Every user of the machine can read a command line: a password belongs into a \
+               --properties file. NELI_RUN_PROPERTY holds one KEY=VALUE a line.",
+    },
+    Opt {
+        long: "properties",
+        short: None,
+        takes: Takes::Path("FILE"),
+        default: Default::None,
+        section: Section::Kafka,
+        help: "A file of KEY=VALUE lines: the place for passwords",
+        more: "Blank lines, and lines that begin with #, are skipped. --property overrides it.",
+    },
+    Opt {
+        long: "lease",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("5s"),
+        section: Section::Timing,
+        help: "How long a leader may act on its last heartbeat",
+        more: "Counted from the moment before it was sent. After a machine's death another leads about this \
+               much later. 300ms to 60s, in whole milliseconds. The guard kills the job a fiftieth of it, at \
+               least 20ms, before its end.",
+    },
+    Opt {
+        long: "heartbeat-interval",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Computed("a fifth of --lease"),
+        section: Section::Timing,
+        help: "Between two heartbeats",
+        more: "10ms to a third of --lease.",
+    },
+    Opt {
+        long: "fence-warning",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Computed("a quarter of --lease"),
+        section: Section::Timing,
+        help: "The stop signal comes this long before the kill",
+        more: "When heartbeats don't come back, the guard kills the job just before the lease's end; this long before that, the job is asked to stop. 0 (it is not) to half of --lease.",
+    },
+    Opt {
+        long: "stop-signal",
+        short: None,
+        takes: Takes::Value("SIGNAL"),
+        default: Default::Value("TERM"),
+        section: Section::Job,
+        help: "What asks the job to stop, by name or number",
+        more: "neli-run itself takes this signal as it takes TERM.",
+    },
+    Opt {
+        long: "stop-timeout",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("8s"),
+        section: Section::Job,
+        help: "From the stop signal to SIGKILL",
+        more: "The end of the lease may cut it short. Keep it below what stops neli-run itself: 10s with Docker \
+               and Podman, TimeoutStopSec with systemd, terminationGracePeriodSeconds with Kubernetes. With 0: \
+               SIGKILL at once, with no stop signal before it.",
+    },
+    Opt {
+        long: "log-format",
+        short: None,
+        takes: Takes::OneOf("text|json", &["text", "json"]),
+        default: Default::Value("text"),
+        section: Section::Log,
+        help: "One sentence a line, or one JSON object",
+        more: "",
+    },
+    Opt {
+        long: "log-file",
+        short: None,
+        takes: Takes::Path("FILE"),
+        default: Default::Computed("stderr"),
+        section: Section::Log,
+        help: "Append the log here, and leave stderr to the job",
+        more: "",
+    },
+    Opt {
+        long: "verbose",
+        short: Some('v'),
+        takes: Takes::Flag,
+        default: Default::None,
+        section: Section::Log,
+        help: "Log what librdkafka says, too",
+        more: "",
+    },
+    Opt {
+        long: "quiet",
+        short: Some('q'),
+        takes: Takes::Flag,
+        default: Default::None,
+        section: Section::Log,
+        help: "Log warnings and errors alone",
+        more: "",
+    },
+];
+
+impl Opt {
+    /// The option of that long name.
+    #[must_use]
+    pub fn find(long: &str) -> Option<&'static Self> {
+        OPTIONS.iter().find(|option| option.long == long)
+    }
+
+    /// Its variable: `--stop-timeout` is `NELI_RUN_STOP_TIMEOUT`.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        variable(self.long)
+    }
+
+    /// What it takes, as the help names it; `None` for a flag.
+    #[must_use]
+    pub const fn value_name(&self) -> Option<&'static str> {
+        match self.takes {
+            Takes::Flag => None,
+            Takes::Each(name) | Takes::OneOf(name, _) | Takes::Path(name) | Takes::Value(name) => Some(name),
+        }
+    }
+
+    /// The default, as people read it.
+    #[must_use]
+    pub const fn default_text(&self) -> Option<&'static str> {
+        match self.default {
+            Default::Computed(text) | Default::Value(text) => Some(text),
+            Default::None => None,
+        }
+    }
+
+    /// All its sentences.
+    #[must_use]
+    pub fn meaning(&self) -> String {
+        let more = if self.more.is_empty() { String::new() } else { format!(" {}", self.more) };
+        format!("{}.{more}", self.help)
+    }
+
+    /// What the parser knows of it. It takes any value: what a value must be is said by `config.rs`, in one voice for
+    /// the command line and the environment.
+    #[must_use]
+    pub fn arg(&self) -> Arg {
+        let default = self.default_text().map_or_else(String::new, |text| format!(" [default: {text}]"));
+        let short = format!("{}{default}", self.help);
+        let long = wrapped(&format!("{}{default}", self.meaning()));
+        let arg = Arg::new(self.long).long(self.long).help(short).long_help(long).help_heading(self.section.heading());
+        let arg = match self.short {
+            Some(short) => arg.short(short),
+            None => arg,
+        };
+        match self.takes {
+            Takes::Each(name) => value(arg, name).action(ArgAction::Append),
+            Takes::Flag => arg.action(ArgAction::SetTrue),
+            Takes::OneOf(name, words) => value(arg, name).value_parser(Words(words)).hide_possible_values(true),
+            Takes::Value(name) => value(arg, name),
+            Takes::Path(name) => value(arg, name).value_hint(ValueHint::FilePath),
+        }
+    }
+}
+
+/// The variable of a long option.
+#[must_use]
+pub fn variable(long: &str) -> String {
+    format!("NELI_RUN_{}", long.replace('-', "_").to_uppercase())
+}
+
+/// The text in lines of at most 80 columns: beside clap's indent of ten it fits the terminals that people have.
+#[must_use]
+pub fn wrapped(text: &str) -> String {
+    const WIDTH: usize = 80;
+    let mut lines = String::new();
+    let mut width = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if width > 0 && width + 1 + length > WIDTH {
+            lines.push('\n');
+            width = 0;
+        } else if width > 0 {
+            lines.push(' ');
+            width += 1;
+        }
+        lines.push_str(word);
+        width += length;
+    }
+    lines
+}
+
+fn value(arg: Arg, name: &'static str) -> Arg {
+    arg.action(ArgAction::Set).value_name(name).value_parser(clap::value_parser!(std::ffi::OsString))
+}

@@ -1,0 +1,150 @@
+//! COMMAND, looked for as `execvp` would: before anything is joined, so that no machine wins an election for a job that
+//! it can't run.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, eaccess};
+
+use crate::exit::{ExitStatus, Refusal};
+use crate::text::{quoted, reason};
+
+/// Where glibc looks when there is no `PATH`.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// Finds the file, or says what the exec would say: 127 when there is none, 126 when there is one and it can't be run.
+pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Refusal> {
+    let shown = quoted(program);
+    if program.is_empty() {
+        return Err(not_found(format!("{shown}: not found")));
+    }
+    if program.as_bytes().contains(&b'/') {
+        let file = PathBuf::from(program);
+        return match examine(&file) {
+            None => Ok(file),
+            Some(obstacle) => Err(obstacle.refusal(&shown)),
+        };
+    }
+    let mut nearest = Obstacle::Missing;
+    for directory in path.unwrap_or(OsStr::new(DEFAULT_PATH)).as_bytes().split(|byte| *byte == b':') {
+        // An empty entry is the working directory.
+        let directory = if directory.is_empty() { b"." } else { directory };
+        let file = Path::new(OsStr::from_bytes(directory)).join(program);
+        // execvp goes on after a file that can't be run, and says so only when it finds no other.
+        match examine(&file) {
+            None => return Ok(file),
+            Some(obstacle) => nearest = nearest.max(obstacle),
+        }
+    }
+    match nearest {
+        Obstacle::Missing => Err(not_found(format!("{shown}: not found in PATH"))),
+        Obstacle::Interpreter(_) | Obstacle::Refused(_) => Err(nearest.refusal(&shown)),
+    }
+}
+
+/// Why a file can't be run; the greater, the more there is to say.
+#[derive(Eq, Ord, PartialEq, PartialOrd)]
+enum Obstacle {
+    /// There is no such file.
+    Missing,
+    /// `#!` names a file that is not there.
+    Interpreter(PathBuf),
+    /// There is, but.
+    Refused(String),
+}
+
+impl Obstacle {
+    fn refusal(self, program: &str) -> Refusal {
+        match self {
+            Self::Missing => not_found(format!("{program}: not found")),
+            Self::Interpreter(interpreter) => {
+                not_found(format!("{program}: its interpreter, {}, is not found", quoted(interpreter.as_os_str())))
+            }
+            Self::Refused(why) => Refusal::with(ExitStatus::CannotRun, format!("{program}: can't be run: {why}")),
+        }
+    }
+}
+
+fn not_found(line: String) -> Refusal {
+    Refusal::with(ExitStatus::NotFound, line)
+}
+
+/// What keeps the file from being run, if anything does.
+fn examine(file: &Path) -> Option<Obstacle> {
+    match std::fs::metadata(file) {
+        Ok(metadata) if metadata.is_dir() => return Some(Obstacle::Refused("it is a directory".to_owned())),
+        Ok(metadata) if !metadata.is_file() => return Some(Obstacle::Refused("it is no regular file".to_owned())),
+        Ok(_) => {}
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Some(Obstacle::Missing);
+        }
+        Err(error) => return Some(Obstacle::Refused(reason(&error))),
+    }
+    // The exec goes by the effective ids, and refuses on a file system mounted noexec.
+    if let Err(errno) = eaccess(file, AccessFlags::X_OK) {
+        return Some(Obstacle::Refused(errno.desc().to_lowercase()));
+    }
+    interpreter(file).filter(|interpreter| !interpreter.exists()).map(Obstacle::Interpreter)
+}
+
+/// What a script's first line names. A file that may be run and not read is taken as it is.
+fn interpreter(file: &Path) -> Option<PathBuf> {
+    // The kernel reads no further.
+    let mut head = [0; 256];
+    let length = File::open(file).ok()?.read(&mut head).ok()?;
+    let line = head.get(..length)?.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let name = line.trim_ascii_start().split(|byte| byte.is_ascii_whitespace() || *byte == 0).next()?;
+    Some(PathBuf::from(OsStr::from_bytes(name))).filter(|name| !name.as_os_str().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn file(directory: &Path, name: &str, mode: u32, content: &str) -> PathBuf {
+        let path = directory.join(name);
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    fn refusal(program: impl AsRef<OsStr>, path: &Path) -> (u8, String) {
+        let refusal = find(program.as_ref(), Some(path.as_os_str())).unwrap_err();
+        (refusal.status.code(), refusal.to_string())
+    }
+
+    #[test]
+    fn the_first_that_can_be_run_is_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| directory.path().join(name));
+        std::fs::create_dir_all(&one).unwrap();
+        std::fs::create_dir_all(&other).unwrap();
+        file(&one, "job", 0o644, "");
+        let path = format!("{}:{}", one.display(), other.display());
+        assert_eq!(
+            find("job".as_ref(), Some(path.as_ref())).unwrap_err().to_string(),
+            "job: can't be run: permission denied"
+        );
+        let job = file(&other, "job", 0o755, "no format that the kernel knows: /bin/sh runs it");
+        assert_eq!(find("job".as_ref(), Some(path.as_ref())), Ok(job));
+    }
+
+    #[test]
+    fn what_the_exec_would_refuse_is_refused_in_its_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        file(path, "broken", 0o755, "#! /no/such/shell -e\n");
+        std::fs::create_dir(path.join("folder")).unwrap();
+        assert_eq!(refusal("absent", path), (127, "absent: not found in PATH".to_owned()));
+        assert_eq!(refusal("./absent/", path), (127, "./absent/: not found".to_owned()));
+        assert_eq!(refusal("", path), (127, "'': not found".to_owned()));
+        assert_eq!(refusal("broken", path), (127, "broken: its interpreter, /no/such/shell, is not found".to_owned()));
+        assert_eq!(refusal("folder", path), (126, "folder: can't be run: it is a directory".to_owned()));
+        assert_eq!(refusal("/dev/null", path), (126, "/dev/null: can't be run: it is no regular file".to_owned()));
+    }
+}

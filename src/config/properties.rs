@@ -1,0 +1,245 @@
+//! `-X` and `--properties`: librdkafka's, but for those that the protocol rests on.
+//!
+//! Any of them may be a secret: no message of this file shows a value.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+use rdkafka::error::KafkaError;
+use rdkafka::types::RDKafkaConfRes;
+
+use crate::cli::given::{Given, Source, Value};
+use crate::config::Properties;
+use crate::exit::Refusal;
+use crate::logic::candidate::Elector;
+use crate::text::{quoted, reason};
+
+/// What the protocol rests on, by every name that librdkafka has for it, and what to do instead.
+const REFUSED: &[(&str, &str)] = &[
+    ("acks", "the journal needs every replica's word"),
+    ("allow.auto.create.topics", "neli-run makes the topic itself; see --no-create-topic"),
+    ("auto.commit.enable", "the journal is read by offset, and no offset is committed"),
+    ("auto.offset.reset", "a silent skip would break the law of the journal"),
+    ("bootstrap.servers", "say --brokers"),
+    ("client.rack", "the journal is read from the partition's leader"),
+    ("delivery.timeout.ms", "it follows from --lease"),
+    ("enable.auto.commit", "the journal is read by offset, and no offset is committed"),
+    ("enable.auto.offset.store", "the journal is read by offset, and no offset is stored"),
+    ("enable.partition.eof", "the reader needs it as it is"),
+    ("group.id", "say --group"),
+    ("group.instance.id", "a standby that leaves must leave the group"),
+    ("group.protocol", "precedence rests on the classic protocol; see --elect"),
+    ("group.remote.assignor", "precedence rests on the classic protocol; see --elect"),
+    ("isolation.level", "all readers must see the same records"),
+    ("max.poll.interval.ms", "the group must not take a busy leader for a dead one"),
+    ("message.timeout.ms", "it follows from --lease"),
+    ("metadata.broker.list", "say --brokers"),
+    ("partition.assignment.strategy", "a standby that joins must not move the partition"),
+    ("plugin.library.paths", "no stranger's code runs beside the lease"),
+    ("request.required.acks", "the journal needs every replica's word"),
+    ("transactional.id", "the journal needs no transactions"),
+];
+
+/// Names that stand for another.
+const ALIASES: &[(&str, &str)] = &[
+    ("compression.type", "compression.codec"),
+    ("linger.ms", "queue.buffering.max.ms"),
+    ("max.in.flight", "max.in.flight.requests.per.connection"),
+    ("max.partition.fetch.bytes", "fetch.message.max.bytes"),
+    ("retries", "message.send.max.retries"),
+    ("sasl.mechanism", "sasl.mechanisms"),
+    ("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id"),
+    ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
+];
+
+/// What the driver sets where the user doesn't (facts.md, The group).
+const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
+
+impl Properties {
+    /// The value that counts.
+    #[must_use]
+    pub fn find(&self, key: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(candidate, _)| candidate == key).map(|(_, value)| value.as_str())
+    }
+}
+
+/// One property, and where to mend it.
+struct Property {
+    key: String,
+    value: String,
+    place: String,
+    on_command_line: bool,
+}
+
+/// Reads and proves the properties: the file's, then the others'; and whatever the command line gives after whatever the
+/// environment gives. Each key is there once, under one name.
+pub(super) fn read(given: &Given, warnings: &mut Vec<String>) -> Result<Properties, Refusal> {
+    let file = given.value("properties");
+    let file_is_variable = file.as_ref().is_some_and(|file| matches!(file.source, Source::Variable(_)));
+    let from_file = file.map_or(Ok(Vec::new()), |file| from_file(&file, warnings))?;
+    let (from_option, mut all): (Vec<_>, Vec<_>) =
+        from_values(&given.each("property"))?.into_iter().partition(|property| property.on_command_line);
+    all.splice(if file_is_variable { 0..0 } else { all.len()..all.len() }, from_file);
+    all.extend(from_option);
+    warnings.extend(all.iter().filter(|property| property.on_command_line && is_secret(&property.key)).map(
+        |property| {
+            format!("{}: every user of this machine can read it; put it into a --properties file", property.place)
+        },
+    ));
+    let mut seen = BTreeSet::new();
+    let mut properties = Vec::new();
+    for property in all {
+        prove(&property)?;
+        properties.push((canonical(&property.key).to_owned(), property.value));
+    }
+    // The last of one name counts, and stays where it is.
+    properties.reverse();
+    properties.retain(|(key, _)| seen.insert(key.clone()));
+    properties.reverse();
+    Ok(Properties(properties))
+}
+
+/// The two durations of the group's protocol hold together (protocol.md, Timing).
+pub(super) fn prove_group_timings(properties: &Properties, elector: Elector) -> Result<(), Refusal> {
+    if elector == Elector::Log {
+        return Ok(());
+    }
+    let given = |key: &str| properties.find(key).and_then(|value| value.parse().ok()).map(Duration::from_millis);
+    let (session, heartbeat) = (given("session.timeout.ms"), given("heartbeat.interval.ms"));
+    let longest = session.unwrap_or(SESSION_TIMEOUT) / 3;
+    if heartbeat.unwrap_or(HEARTBEAT_INTERVAL) <= longest {
+        return Ok(());
+    }
+    Err(Refusal::new(match heartbeat {
+        Some(heartbeat) => format!(
+            "property heartbeat.interval.ms {}: must be at most {}, a third of session.timeout.ms",
+            heartbeat.as_millis(),
+            longest.as_millis()
+        ),
+        None => format!(
+            "property session.timeout.ms {}: must be at least {}, three times heartbeat.interval.ms",
+            session.unwrap_or(SESSION_TIMEOUT).as_millis(),
+            (HEARTBEAT_INTERVAL * 3).as_millis()
+        ),
+    }))
+}
+
+fn from_values(values: &[Value]) -> Result<Vec<Property>, Refusal> {
+    let mut properties = Vec::new();
+    for (index, value) in values.iter().enumerate() {
+        let number = 1 + values.iter().take(index).filter(|other| other.source == value.source).count();
+        let source = value.source.shown();
+        let line = value.text.to_str().ok_or_else(|| Refusal::new(format!("{source}: must be UTF-8")))?;
+        let Some((key, text)) = split(line) else {
+            // What was typed may be the secret itself.
+            return Err(Refusal::new(format!("{source}: must be KEY=VALUE, and number {number} is not")));
+        };
+        properties.push(Property {
+            key: key.to_owned(),
+            value: text.to_owned(),
+            place: format!("{source} {}", quoted(OsStr::new(key))),
+            on_command_line: matches!(value.source, Source::Option(_)),
+        });
+    }
+    Ok(properties)
+}
+
+fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, Refusal> {
+    let shown = quoted(&file.text);
+    let content =
+        std::fs::read(&file.text).map_err(|error| file.refuse(format!("can't be read: {}", reason(&error))))?;
+    let content = String::from_utf8(content).map_err(|_| file.refuse("must be UTF-8"))?;
+    let mut properties = Vec::new();
+    for (index, line) in content.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let place = format!("{shown} line {}", index + 1);
+        let Some((key, value)) = split(line) else {
+            return Err(Refusal::new(format!("{place}: must be KEY=VALUE")));
+        };
+        properties.push(Property {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            place: format!("{place}: {}", quoted(OsStr::new(key))),
+            on_command_line: false,
+        });
+    }
+    let open = std::fs::metadata(&file.text)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o004 != 0);
+    if open && properties.iter().any(|property| is_secret(&property.key)) {
+        warnings
+            .push(format!("{}: holds a secret, and every user of this machine can read it; chmod o-r", file.shown()));
+    }
+    Ok(properties)
+}
+
+fn split(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once('=')?;
+    let (key, value) = (key.trim(), value.trim());
+    (!key.is_empty()).then_some((key, value))
+}
+
+fn prove(property: &Property) -> Result<(), Refusal> {
+    let refuse = |why: &str| Err(Refusal::new(format!("{}: {why}", property.place)));
+    // librdkafka takes a topic's property with this prefix, too.
+    let key = property.key.strip_prefix("topic.").unwrap_or(&property.key);
+    if let Some((_, hint)) = REFUSED.iter().find(|(refused, _)| *refused == key) {
+        return refuse(&format!("is not yours to set: {hint}"));
+    }
+    if key.starts_with("test.mock.") || key.starts_with("ut_") {
+        return refuse("is not yours to set: it is for librdkafka's own tests; for a trial say --embedded");
+    }
+    let mut config = ClientConfig::new();
+    config.set(&property.key, &property.value);
+    match config.create_native_config() {
+        Ok(_) => Ok(()),
+        Err(KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, ..)) => {
+            refuse("librdkafka has no such property")
+        }
+        Err(KafkaError::ClientConfig(_, why, ..)) => refuse(&without_value(&why)),
+        Err(_) => refuse("librdkafka refuses its value"),
+    }
+}
+
+/// What librdkafka says of a value, as far as it does not say the value.
+fn without_value(why: &str) -> String {
+    if let Some((_, range)) = why.split_once("outside allowed range ") {
+        return format!("must be {}", range.trim().replace("..", " to "));
+    }
+    if let Some((_, reason)) = why.split_once("not supported in this build: ") {
+        return format!("is not supported by this build: {}", reason.trim());
+    }
+    if why.starts_with("Unsupported value") {
+        let reason = why.rsplit_once("\": ").map_or("", |(_, reason)| reason.trim());
+        return format!("its value is not supported by this build: {reason}");
+    }
+    if why.starts_with("Expected bool") {
+        return "must be true or false".to_owned();
+    }
+    if why.starts_with("Java ") {
+        return "is for Java clients; librdkafka has sasl.username and sasl.password, or its like".to_owned();
+    }
+    "librdkafka refuses its value".to_owned()
+}
+
+/// The one name of a property: librdkafka's client is configured from a map, and of two names for one thing either could
+/// win.
+fn canonical(key: &str) -> &str {
+    let key = match key.strip_prefix("topic.") {
+        Some(rest) if !rest.starts_with("metadata.") && rest != "blacklist" => rest,
+        _ => key,
+    };
+    ALIASES.iter().find(|(alias, _)| *alias == key).map_or(key, |(_, name)| name)
+}
+
+/// Whether its value is one that nobody else should see (those that librdkafka calls sensitive, less names of users and
+/// files).
+pub(crate) fn is_secret(key: &str) -> bool {
+    ["password", "passphrase", "secret", "key.pem", "oauthbearer.config"].iter().any(|part| key.contains(part))
+}

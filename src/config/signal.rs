@@ -1,0 +1,112 @@
+//! `--stop-signal`: by name, with or without SIG, or by number.
+
+use nix::libc;
+use nix::sys::signal::Signal;
+
+use crate::cli::given::Value;
+use crate::exit::Refusal;
+
+/// The signal's number.
+pub(super) fn prove(value: &Value) -> Result<i32, Refusal> {
+    let text = value.text()?;
+    let Some(number) = number(text) else {
+        return Err(value.refuse(format!(
+            "must be a signal's name or number, such as TERM, SIGINT, 15 or RTMIN+1 (numbers 1 to {})",
+            libc::SIGRTMAX()
+        )));
+    };
+    match why_not(number) {
+        Some(why) => Err(value.refuse(why)),
+        None => Ok(number),
+    }
+}
+
+/// The signal's name: `SIGTERM`, `SIGRTMIN+1`.
+#[must_use]
+pub fn signal_name(number: i32) -> String {
+    if let Ok(signal) = Signal::try_from(number) {
+        return signal.as_str().to_owned();
+    }
+    match number - libc::SIGRTMIN() {
+        0 => "SIGRTMIN".to_owned(),
+        above if above > 0 && number <= libc::SIGRTMAX() => format!("SIGRTMIN+{above}"),
+        _ => format!("signal {number}"),
+    }
+}
+
+fn number(text: &str) -> Option<i32> {
+    let known = |number: &i32| Signal::try_from(*number).is_ok() || is_real_time(*number);
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok().filter(known);
+    }
+    let name = text.to_ascii_uppercase();
+    let name = name.strip_prefix("SIG").unwrap_or(&name);
+    let offset = |digits: &str| digits.parse::<i32>().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    if name == "RTMIN" {
+        return Some(libc::SIGRTMIN());
+    }
+    if name == "RTMAX" {
+        return Some(libc::SIGRTMAX());
+    }
+    if let Some(above) = name.strip_prefix("RTMIN+") {
+        return offset(above)
+            .map(|above| libc::SIGRTMIN().saturating_add(above))
+            .filter(|number| is_real_time(*number));
+    }
+    if let Some(below) = name.strip_prefix("RTMAX-") {
+        return offset(below)
+            .map(|below| libc::SIGRTMAX().saturating_sub(below))
+            .filter(|number| is_real_time(*number));
+    }
+    format!("SIG{name}").parse::<Signal>().ok().map(|signal| signal as i32)
+}
+
+fn is_real_time(number: i32) -> bool {
+    (libc::SIGRTMIN()..=libc::SIGRTMAX()).contains(&number)
+}
+
+/// Why a signal is none to stop by. It asks the job to end, and `neli-run` itself takes it as it takes TERM.
+fn why_not(number: i32) -> Option<&'static str> {
+    match number {
+        libc::SIGKILL => Some("asks nothing; for SIGKILL at once say --stop-timeout 0"),
+        libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => {
+            Some("stops a process for a while, and doesn't end it")
+        }
+        libc::SIGCONT => Some("follows every stop signal, so that it can't be one"),
+        libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGSEGV | libc::SIGTRAP | libc::SIGSYS => {
+            Some("is what a fault sends, and neli-run would take it for a stop")
+        }
+        libc::SIGCHLD | libc::SIGPIPE => Some("comes in the ordinary course, and neli-run would take it for a stop"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers() {
+        for text in ["TERM", "SIGTERM", "15", "term", "sigterm"] {
+            assert_eq!(number(text), Some(libc::SIGTERM), "{text}");
+        }
+        assert_eq!(number("RTMIN+1"), Some(libc::SIGRTMIN() + 1));
+        assert_eq!(number("SIGRTMAX-1"), Some(libc::SIGRTMAX() - 1));
+        assert_eq!(number("64"), Some(64));
+    }
+
+    #[test]
+    fn what_is_no_signal_is_none() {
+        for text in ["", "0", "32", "65", "-1", "+15", "FOO", "SIG", "RTMIN+99", "RTMIN+-1", "RTMAX-99", "99999999999"]
+        {
+            assert_eq!(number(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_reads_back() {
+        for signal in (1..=64).filter(|signal| ![32, 33].contains(signal)) {
+            assert_eq!(number(&signal_name(signal)), Some(signal));
+        }
+    }
+}

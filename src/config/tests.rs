@@ -1,0 +1,194 @@
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+use crate::cli::given::Environment;
+use crate::cli::{self, Request};
+
+const PATH: (&str, &str) = ("PATH", "/bin:/usr/bin");
+
+fn prove(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Config, Refusal> {
+    let Request::Run(given) = parse(variables, arguments)? else { panic!("{arguments:?} is no run") };
+    Config::prove(&given)
+}
+
+fn parse(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Request, Refusal> {
+    let variables = [PATH].iter().chain(variables).map(|(name, value)| (name.into(), value.into()));
+    let arguments: Vec<OsString> = ["neli-run"].iter().chain(arguments).map(OsString::from).collect();
+    cli::parse(&arguments, Environment(variables.collect()))
+}
+
+fn watch(arguments: &[&str]) -> Watch {
+    let Request::Watch(given) = parse(&[], arguments).unwrap() else { panic!("{arguments:?} is no watch") };
+    Watch::prove(&given).unwrap()
+}
+
+#[test]
+fn what_is_not_said_is_as_the_manual_says() {
+    let config = prove(&[], &["-g", "billing", "-b", "k:9092", "--", "true", "--lease"]).unwrap();
+    assert_eq!(config.election.key(), "billing/0");
+    assert_eq!(config.election.topic, "billing.neli");
+    assert!(config.create_topic);
+    assert!(config.name.ends_with(&format!(":{}", std::process::id())));
+    let timings = Timings {
+        lease: Duration::from_secs(5),
+        heartbeat_interval: Duration::from_secs(1),
+        kill_margin: Duration::from_millis(100),
+        fence_warning: Duration::from_millis(1_250),
+        claim_delay: Duration::ZERO,
+        elector: Elector::Group(Patience::For(Duration::from_millis(500))),
+    };
+    assert_eq!(config.timings, timings);
+    assert_eq!(config.wait, None);
+    assert_eq!((config.stop_signal, config.stop_timeout), (15, Duration::from_secs(8)));
+    assert_eq!((config.log.format, config.log.verbosity, config.log.file), (LogFormat::Text, 0, None));
+    assert_eq!(config.command, ["true", "--lease"]);
+    assert_eq!(config.warnings, [""; 0]);
+}
+
+#[test]
+fn what_is_said_counts() {
+    let line = [
+        "--group=b",
+        "--embedded",
+        "--topic",
+        "t",
+        "--no-create-topic",
+        "--elect",
+        "log",
+        "--lease",
+        "300ms",
+        "--heartbeat-interval",
+        "100ms",
+        "--fence-warning",
+        "0",
+        "--claim-delay",
+        "1s",
+        "--wait",
+        "2s",
+        "--name",
+        "me",
+        "--stop-signal",
+        "sigint",
+        "--stop-timeout",
+        "0",
+        "--log-format",
+        "json",
+        "--log-file",
+        "l",
+        "-v",
+        "--",
+        "true",
+    ];
+    let config = prove(&[], &line).unwrap();
+    assert_eq!((config.election.group.as_str(), config.election.topic.as_str()), ("b", "t"));
+    assert!(matches!(config.client.brokers, Brokers::Embedded));
+    assert!(!config.create_topic);
+    assert_eq!(config.name, "me");
+    assert_eq!(config.timings.kill_margin, Duration::from_millis(20));
+    assert_eq!(config.timings.elector, Elector::Log);
+    assert_eq!(config.wait, Some(Duration::from_secs(2)));
+    assert_eq!((config.stop_signal, config.stop_timeout), (2, Duration::ZERO));
+    assert_eq!((config.log.format, config.log.verbosity), (LogFormat::Json, 1));
+}
+
+#[test]
+fn bounds_belong_to_what_they_bound() {
+    for lease in ["300ms", "60s", "1m"] {
+        prove(&[], &["-g", "b", "--embedded", "--lease", lease, "--", "true"]).unwrap();
+    }
+    let wait = prove(&[], &["-g", "b", "--embedded", "--wait", "0", "--", "true"]).unwrap().wait;
+    assert_eq!(wait, Some(Duration::ZERO));
+    let never = prove(&[], &["-g", "b", "--embedded", "--patience", "never", "--", "true"]).unwrap();
+    assert_eq!(never.timings.elector, Elector::Group(Patience::Never));
+    let group = "a b/ä";
+    prove(&[], &["-g", group, "-t", "t", "--embedded", "--", "true"]).unwrap();
+}
+
+#[test]
+fn the_last_of_one_option_counts() {
+    let config = prove(&[], &["-g", "a", "-g", "b", "--embedded", "--", "true"]).unwrap();
+    assert_eq!(config.election.group, "b");
+}
+
+#[test]
+fn variables_fill_the_gaps() {
+    let variables = [
+        ("NELI_RUN_GROUP", "b"),
+        ("NELI_RUN_BROKERS", "k:1, l:2"),
+        ("NELI_RUN_STOP_TIMEOUT", "2m"),
+        ("NELI_RUN_NO_CREATE_TOPIC", "true"),
+        ("NELI_RUN_QUIET", "0"),
+        ("NELI_RUN_PID", "4711"),
+        ("NELI_RUN_RESTRT", "always"),
+    ];
+    let config = prove(&variables, &["--", "true"]).unwrap();
+    assert!(matches!(&config.client.brokers, Brokers::At(servers) if servers == "k:1,l:2"));
+    assert_eq!(config.stop_timeout, Duration::from_secs(120));
+    assert!(!config.create_topic);
+    assert_eq!(config.log.verbosity, 0);
+    assert_eq!(config.warnings, ["NELI_RUN_RESTRT is set, and no option has this variable: it has no effect"]);
+    let config = prove(&variables, &["--embedded", "--", "true"]).unwrap();
+    assert!(matches!(config.client.brokers, Brokers::Embedded));
+}
+
+#[test]
+fn of_one_property_the_last_counts_under_one_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("p");
+    std::fs::write(&file, "# login\n\nsasl.mechanism = PLAIN\r\nlinger.ms=1\nsasl.password= a=b \n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let file = file.to_str().unwrap();
+    let properties = |variables: &[(&str, &str)], arguments: &[&str]| {
+        let line: Vec<&str> = arguments.iter().chain(&["-g", "b", "-b", "k:1", "--", "true"]).copied().collect();
+        let config = prove(variables, &line).unwrap();
+        (config.client.properties.0, config.warnings)
+    };
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let (of_file, warnings) = properties(&[], &["--properties", file]);
+    let login = [pair("sasl.mechanisms", "PLAIN"), pair("queue.buffering.max.ms", "1"), pair("sasl.password", "a=b")];
+    assert_eq!((of_file, warnings), (login.to_vec(), vec![]));
+    // -X over the file; the command line's file over the environment's property.
+    let environment = [("NELI_RUN_PROPERTY", "queue.buffering.max.ms=2\ntopic.request.timeout.ms=5\n")];
+    let (all, _) = properties(&environment, &["--properties", file, "-X", "topic.request.timeout.ms=7"]);
+    let all: Vec<_> = all.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let expected = [
+        ("sasl.mechanisms", "PLAIN"),
+        ("queue.buffering.max.ms", "1"),
+        ("sasl.password", "a=b"),
+        ("request.timeout.ms", "7"),
+    ];
+    assert_eq!(all, expected);
+}
+
+#[test]
+fn a_secret_where_others_can_read_it_is_warned_of() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("p");
+    let warnings = |content: &str, arguments: &[&str]| {
+        std::fs::write(&file, content).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let file = file.to_str().unwrap();
+        let line = [&["-g", "b", "-b", "k:1", "--properties", file][..], arguments, &["--", "true"]].concat();
+        prove(&[], &line).unwrap().warnings
+    };
+    assert_eq!(warnings("client.id=a", &[]), [""; 0]);
+    let [warning] = warnings("sasl.password=hunter2", &[]).try_into().unwrap();
+    assert!(warning.ends_with("holds a secret, and every user of this machine can read it; chmod o-r"), "{warning}");
+    let [warning] = warnings("", &["-X", "sasl.password=hunter2"]).try_into().unwrap();
+    assert!(warning.starts_with("--property sasl.password: ") && !warning.contains("hunter2"), "{warning}");
+}
+
+#[test]
+fn a_secret_is_not_in_what_a_developer_prints() {
+    let config = prove(&[], &["-g", "b", "-b", "k:1", "-X", "sasl.password=hunter2", "--", "true"]).unwrap();
+    assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+#[test]
+fn watch_is_told_where_to_begin() {
+    let told = watch(&["watch", "-g", "b", "-b", "k:1", "--json", "--from", "57", "--until-end"]);
+    assert_eq!((told.json, told.from, told.until_end), (true, WatchFrom::Offset(57), true));
+    let told = watch(&["watch", "-g", "b", "-b", "k:1"]);
+    assert_eq!((told.json, told.from, told.until_end), (false, WatchFrom::End, false));
+    assert_eq!(watch(&["watch", "-g", "b", "-b", "k:1", "--from", "start"]).from, WatchFrom::Start);
+}

@@ -1,0 +1,122 @@
+//! The one directory of a user on a machine where candidates meet the embedded broker.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use nix::unistd::geteuid;
+
+/// A socket's path can't be longer, in bytes (`sockaddr_un`, less the zero at its end).
+const MAX_SOCKET_PATH: usize = 107;
+
+/// A directory of this user's, closed to all others.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Place {
+    directory: PathBuf,
+}
+
+impl Place {
+    /// That of the user who runs this: `$XDG_RUNTIME_DIR/neli-run`, else `/run/user/<uid>/neli-run`, else
+    /// `/tmp/neli-run-<uid>`; made when it is missing.
+    ///
+    /// # Errors
+    ///
+    /// It can't be made, or somebody else could get in.
+    pub fn of_user() -> io::Result<Self> {
+        let told = std::env::var_os("XDG_RUNTIME_DIR");
+        Self::at(&choose(told.as_deref(), geteuid().as_raw(), Path::is_dir))
+    }
+
+    /// This directory; made when it is missing.
+    ///
+    /// # Errors
+    ///
+    /// It can't be made, or somebody else could get in, or its name is too long for a socket in it.
+    pub fn at(directory: &Path) -> io::Result<Self> {
+        let place = Self { directory: directory.to_owned() };
+        let shown = directory.display();
+        if place.socket().as_os_str().len() > MAX_SOCKET_PATH {
+            return Err(io::Error::other(format!("{shown}: too long a name for a socket in it; set XDG_RUNTIME_DIR")));
+        }
+        match DirBuilder::new().mode(0o700).create(directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(io::Error::new(error.kind(), format!("{shown}: {error}")));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        // Not through a link: whoever made that could change it.
+        let found = fs::symlink_metadata(directory)?;
+        if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o077 != 0 {
+            return Err(io::Error::other(format!("{shown}: not a directory of this user's alone (mode 0700)")));
+        }
+        Ok(place)
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Where candidates knock.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.directory.join("broker.sock")
+    }
+
+    /// Locked by the broker for as long as it lives.
+    #[must_use]
+    pub fn lock(&self) -> PathBuf {
+        self.directory.join("broker.lock")
+    }
+
+    /// There from before the first candidate is let in until the broker ends in order: a broker that finds it knows
+    /// that the one before died, and that its own empty journal is not vacancy.
+    #[must_use]
+    pub fn marker(&self) -> PathBuf {
+        self.directory.join("broker.open")
+    }
+}
+
+fn choose(told: Option<&OsStr>, uid: u32, is_dir: impl Fn(&Path) -> bool) -> PathBuf {
+    let system = PathBuf::from(format!("/run/user/{uid}"));
+    let told = told.map(PathBuf::from).filter(|path| path.is_absolute());
+    match told.into_iter().chain([system]).find(|path| is_dir(path)) {
+        Some(path) => path.join("neli-run"),
+        None => PathBuf::from(format!("/tmp/neli-run-{uid}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn the_users_runtime_directory_is_preferred() {
+        let at = |told: Option<&str>, there: &[&str]| {
+            choose(told.map(OsStr::new), 7, |path| there.iter().any(|known| Path::new(known) == path))
+        };
+        assert_eq!(at(Some("/x"), &["/x", "/run/user/7"]), Path::new("/x/neli-run"));
+        assert_eq!(at(Some("/x"), &["/run/user/7"]), Path::new("/run/user/7/neli-run"));
+        assert_eq!(at(Some("x"), &["x"]), Path::new("/tmp/neli-run-7"));
+        assert_eq!(at(None, &[]), Path::new("/tmp/neli-run-7"));
+    }
+
+    #[test]
+    fn a_directory_that_others_could_enter_is_refused() {
+        let base = tempfile::tempdir().unwrap();
+        let inner = base.path().join("neli-run");
+        let place = Place::at(&inner).unwrap();
+        assert_eq!(Place::at(&inner).unwrap(), place);
+        fs::set_permissions(&inner, PermissionsExt::from_mode(0o750)).unwrap();
+        assert!(Place::at(&inner).is_err());
+        fs::set_permissions(&inner, PermissionsExt::from_mode(0o700)).unwrap();
+        symlink(&inner, base.path().join("link")).unwrap();
+        assert!(Place::at(&base.path().join("link")).is_err());
+        assert!(Place::at(&base.path().join("x".repeat(100))).is_err());
+    }
+}

@@ -1,0 +1,228 @@
+//! What supervisor and guard say to each other: one JSON object a packet, both ways.
+//!
+//! What does not parse, or makes no sense where it comes, is ignored: the deadline holds whatever is said.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::driver::signals::Set;
+use crate::logic::time::Time;
+
+/// The longest packet, in bytes.
+pub(super) const LONGEST: usize = 4096;
+
+/// What a guard is told at its own start, once and for all. It goes by a sealed file in memory: it holds secrets.
+#[derive(Clone, Deserialize, Serialize)]
+pub struct Charge {
+    /// COMMAND and its arguments; never empty.
+    pub command: Vec<OsString>,
+    /// The job's environment, but for what changes from run to run (`NELI_EPOCH`, `NELI_ATTEMPT`, `NELI_LEASE_FD`).
+    pub environment: Vec<(OsString, OsString)>,
+    /// The signals that the job ignores, as `neli-run` did at its start.
+    pub ignored: Set,
+    /// The descriptors that `neli-run` had at its start: what the job gets, besides the lease.
+    pub inherited: Vec<RawFd>,
+    /// What is still there this long after SIGKILL is said to be stuck.
+    pub lease: Duration,
+    /// This candidate's member id.
+    pub member: String,
+    /// The program that the guard becomes to release for the dead: `/proc/self/exe`.
+    pub releaser: PathBuf,
+    /// What that program needs to reach Kafka. The guard hands it on, and does not look into it.
+    pub release: serde_json::Value,
+}
+
+impl fmt::Debug for Charge {
+    /// Command, environment and release configuration may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Charge").field("member", &self.member).finish_non_exhaustive()
+    }
+}
+
+/// From the supervisor to the guard.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(tag = "order", rename_all = "snake_case")]
+pub enum Order {
+    /// SIGKILL to the whole tree, now.
+    Kill,
+    /// The term is held until then.
+    Lease(Grant),
+    /// The release is about to be handed to the producer: nothing is started or extended under this term any more (R6).
+    Over {
+        /// The term.
+        term: i64,
+    },
+    /// The term's release was delivered, or another's claim took effect: nothing is to be released for the dead.
+    Released {
+        /// The term.
+        term: i64,
+    },
+    /// A signal to be passed on, once the job has executed; nothing when its main process has ended.
+    Signal {
+        /// Its number.
+        signal: i32,
+        /// To whom.
+        to: Target,
+    },
+    /// The term is held until then, and the job is to be started.
+    Spawn {
+        /// The term, and until when.
+        #[serde(flatten)]
+        grant: Grant,
+        /// `NELI_ATTEMPT`: 1 for the first run in this term.
+        attempt: u64,
+    },
+    /// The barrier: the stop signal and SIGCONT, and SIGKILL to the whole tree later. Said again, the new moment counts.
+    Stop {
+        /// To the job's group while the main process lives, else to each process that is left; `None` sends nothing.
+        signal: Option<i32>,
+        /// When SIGKILL comes.
+        kill_at: Time,
+    },
+}
+
+/// A term, and how long it is held.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Grant {
+    /// The term.
+    pub term: i64,
+    /// The offset as of which the term is current.
+    pub seen: i64,
+    /// The sequence number that a release written for the dead would have.
+    pub next_seq: u64,
+    /// The deadline: the lease's end less the kill margin. Within a term it never moves back.
+    pub until: Time,
+}
+
+/// Who in the job gets a signal.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// The job's process group.
+    Group,
+    /// The main process alone.
+    Main,
+}
+
+/// From the guard to the supervisor.
+///
+/// A `spawn` that is carried out is answered by `Accepted`, then `Started`, `Exited` and last `Gone` or `Fenced`; or by
+/// `Accepted` and `NotStarted`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Answer {
+    /// A `spawn` was read, and is about to be carried out.
+    Accepted {
+        /// The deadline.
+        until: Time,
+    },
+    /// The job's main process has ended: with a status, or by a signal.
+    Exited {
+        /// Its status.
+        code: Option<i32>,
+        /// The signal.
+        signal: Option<i32>,
+        /// Whether descendants of it are left.
+        left: bool,
+    },
+    /// A `lease` was read.
+    Extended {
+        /// The deadline from now on.
+        until: Time,
+    },
+    /// The deadline has come, or had come when the order was read: nothing of this term runs, or ever will.
+    Fenced {
+        /// The term.
+        term: i64,
+    },
+    /// Nothing is left of the job.
+    Gone,
+    /// The job's tree is sent SIGKILL, as the stop timeout or an order has it.
+    Killed,
+    /// The job could not be started; nothing is left of it.
+    NotStarted {
+        /// The error's number.
+        errno: i32,
+        /// What failed.
+        at: Step,
+    },
+    /// The job has executed. A pidfd of its main process comes with it, where the kernel has them.
+    Started {
+        /// The main process.
+        pid: i32,
+    },
+    /// The job's main process was stopped.
+    Stopped {
+        /// The signal that stopped it.
+        signal: i32,
+    },
+    /// These are still there a lease after SIGKILL; some of them, when there are very many.
+    Stuck {
+        /// Their numbers.
+        pids: Vec<i32>,
+    },
+}
+
+/// The steps of a start that may fail.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// The exec: the command can't be found or run.
+    Exec,
+    /// The fork.
+    Fork,
+    /// The deadline came between fork and exec (the guard or the child was held up).
+    InTime,
+    /// Making the lease descriptor.
+    Lease,
+}
+
+/// What the guard tells the program that releases for the dead, by a file in memory: one JSON object.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Testament {
+    /// The member that held the term.
+    pub member: String,
+    /// The term.
+    pub term: i64,
+    /// The offset as of which it was current.
+    pub seen: i64,
+    /// The release's sequence number.
+    pub seq: u64,
+    /// [`Charge::release`].
+    pub release: serde_json::Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_and_answers_are_flat_objects() {
+        let grant = Grant { term: 42, seen: 57, next_seq: 9, until: Time::from_nanos(1_000) };
+        let order = Order::Spawn { grant, attempt: 1 };
+        let text = r#"{"order":"spawn","term":42,"seen":57,"next_seq":9,"until":1000,"attempt":1}"#;
+        assert_eq!(serde_json::to_string(&order).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Order>(text).unwrap(), order);
+        assert_eq!(serde_json::to_string(&Answer::Gone).unwrap(), r#"{"answer":"gone"}"#);
+    }
+
+    #[test]
+    fn a_charge_never_shows_its_secrets() {
+        let charge = Charge {
+            command: vec!["job".into(), "--password=hunter2".into()],
+            environment: vec![("TOKEN".into(), "hunter2".into())],
+            ignored: Set::EMPTY,
+            inherited: vec![0, 1, 2],
+            lease: Duration::from_secs(5),
+            member: "m".into(),
+            releaser: "/proc/self/exe".into(),
+            release: serde_json::json!({"sasl.password": "hunter2"}),
+        };
+        assert!(!format!("{charge:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,58 @@
+//! What is handed to an executed program: a sealed file in memory, since arguments are for all to see.
+
+use std::fs::File;
+use std::io::{self, BufReader, Seek};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+
+use nix::fcntl::{self, FcntlArg, SealFlag};
+use nix::sys::memfd::{self, MFdFlags};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::driver::process;
+
+/// Writes `content` down, as JSON. The descriptor closes at an exec unless it is kept open.
+pub(super) fn write(content: &impl Serialize) -> io::Result<OwnedFd> {
+    let mut paper = File::from(memfd::memfd_create(c"neli-run", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?);
+    serde_json::to_writer(&paper, content)?;
+    paper.rewind()?;
+    fcntl::fcntl(&paper, FcntlArg::F_ADD_SEALS(seals()))?;
+    Ok(paper.into())
+}
+
+/// Reads what was written down, and closes the descriptor with this number.
+pub(super) fn read<T: DeserializeOwned>(number: RawFd) -> io::Result<T> {
+    let paper = process::adopt(number)?;
+    if !is_sealed(paper.as_fd()) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(serde_json::from_reader(BufReader::new(File::from(paper)))?)
+}
+
+fn is_sealed(paper: BorrowedFd<'_>) -> bool {
+    fcntl::fcntl(paper, FcntlArg::F_GET_SEALS)
+        .is_ok_and(|present| SealFlag::from_bits_retain(present).contains(seals()))
+}
+
+fn seals() -> SealFlag {
+    SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_WRITE
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::IntoRawFd;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let number = write(&["a", "b"]).unwrap().into_raw_fd();
+        assert_eq!(read::<Vec<String>>(number).unwrap(), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_is_no_sealed_file_is_refused() {
+        let number = File::open("/dev/zero").unwrap().into_raw_fd();
+        assert_eq!(read::<Vec<String>>(number).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+}

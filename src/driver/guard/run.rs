@@ -1,0 +1,187 @@
+//! One run of the job, from the fork until nothing is left of it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::libc::{SIGCONT, SIGKILL};
+use nix::unistd::Pid;
+
+use crate::driver::guard::message::{Answer, Step, Target};
+use crate::driver::guard::outbox::Outbox;
+use crate::driver::process::{self, Change, Fate, Newborn, Progress, Reaped};
+use crate::driver::tree::Tree;
+use crate::logic::time::Time;
+
+/// From one SIGKILL to the next, while something is still there: at first, and at last.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LAST_PAUSE: Duration = Duration::from_millis(100);
+
+/// How many signals are kept for a job that has not executed.
+const MOST_HELD_BACK: usize = 64;
+
+/// How many numbers fit into an answer.
+const MOST_STUCK: usize = 200;
+
+/// A job, and all that descends from it.
+#[derive(Debug)]
+pub(super) struct Run {
+    /// The main process, until it was waited for.
+    main: Option<Pid>,
+    /// The same, until it has executed.
+    newborn: Option<Newborn>,
+    /// Signals for when it has.
+    held_back: Vec<(i32, Target)>,
+    /// Why it could not.
+    failure: Option<Answer>,
+    /// When the barrier ends.
+    kill_at: Option<Time>,
+    killing: Option<Killing>,
+}
+
+/// SIGKILL was sent, and goes on being sent until nothing is left.
+#[derive(Debug)]
+struct Killing {
+    since: Time,
+    again_at: Time,
+    pause: Duration,
+    said_stuck: bool,
+}
+
+impl Run {
+    /// The run of a job that was just forked.
+    pub(super) fn new(newborn: Newborn) -> Self {
+        Self {
+            main: Some(newborn.pid),
+            newborn: Some(newborn),
+            held_back: Vec::new(),
+            failure: None,
+            kill_at: None,
+            killing: None,
+        }
+    }
+
+    /// Becomes readable when the job has executed or failed to; `None` when it has.
+    pub(super) fn progress_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.newborn.as_ref().map(AsFd::as_fd)
+    }
+
+    /// When there is something to do.
+    pub(super) fn due(&self) -> Option<Time> {
+        self.killing.as_ref().map_or(self.kill_at, |killing| Some(killing.again_at))
+    }
+
+    /// Whether SIGKILL was sent.
+    pub(super) fn is_being_killed(&self) -> bool {
+        self.killing.is_some()
+    }
+
+    /// Passes a signal on, as soon as the job has executed.
+    pub(super) fn signal(&mut self, signal: i32, to: Target) {
+        let Some(main) = self.main else { return };
+        if self.newborn.is_some() {
+            if self.held_back.len() < MOST_HELD_BACK {
+                self.held_back.push((signal, to));
+            }
+            return;
+        }
+        // It may have ended, and may have become another user's: how it goes on is told by its end alone.
+        let _ = match to {
+            Target::Main => process::signal(main, signal),
+            // It may have left its own group.
+            Target::Group => process::signal_group(main, signal).or_else(|_| process::signal(main, signal)),
+        };
+    }
+
+    /// Begins the barrier: asks it to stop, and notes when SIGKILL comes.
+    pub(super) fn stop(&mut self, signal: Option<i32>, kill_at: Time, tree: &Tree) {
+        self.kill_at = Some(kill_at);
+        let Some(signal) = signal else { return };
+        if self.main.is_some() {
+            self.signal(signal, Target::Group);
+            self.signal(SIGCONT, Target::Group);
+        } else {
+            tree.signal(&[signal, SIGCONT]);
+        }
+    }
+
+    /// SIGKILL to all of it, now and until nothing is left.
+    pub(super) fn kill(&mut self, now: Time, tree: &Tree) {
+        if let Some(main) = self.main {
+            // The group first: one call, and for most jobs it is all of it. The rest is the tree's.
+            let _ = process::signal_group(main, SIGKILL);
+        }
+        tree.kill();
+        let killing =
+            self.killing.get_or_insert(Killing { since: now, again_at: now, pause: FIRST_PAUSE, said_stuck: false });
+        killing.again_at = now + killing.pause;
+        killing.pause = LAST_PAUSE.min(killing.pause * 2);
+    }
+
+    /// Does what is due at `now`.
+    pub(super) fn handle_timeout(&mut self, now: Time, patience: Duration, tree: &Tree, outbox: &mut Outbox) {
+        if self.due().is_none_or(|due| due > now) {
+            return;
+        }
+        if self.killing.is_none() {
+            outbox.put(Answer::Killed, None);
+        }
+        self.kill(now, tree);
+        if let Some(killing) = &mut self.killing
+            && !killing.said_stuck
+            && now.since(killing.since) >= patience
+        {
+            killing.said_stuck = true;
+            let pids = tree.members().into_iter().take(MOST_STUCK).map(Pid::as_raw).collect();
+            outbox.put(Answer::Stuck { pids }, None);
+        }
+    }
+
+    /// Looks whether the job has executed.
+    pub(super) fn observe_start(&mut self, outbox: &mut Outbox) {
+        let Some(newborn) = &self.newborn else { return };
+        let not_started = |errno: Errno, at| Some(Answer::NotStarted { errno: errno as i32, at });
+        match newborn.progress() {
+            Progress::Pending => return,
+            Progress::Executed => outbox.put(Answer::Started { pid: newborn.pid.as_raw() }, pidfd_of(newborn.pid)),
+            Progress::Failed(errno) => self.failure = not_started(errno, Step::Exec),
+            Progress::Late => self.failure = not_started(Errno::ETIME, Step::InTime),
+        }
+        self.newborn = None;
+        for (signal, to) in std::mem::take(&mut self.held_back) {
+            self.signal(signal, to);
+        }
+    }
+
+    /// Takes note of what happened to children.
+    pub(super) fn observe_children(&mut self, reaped: &Reaped, outbox: &mut Outbox) {
+        let Some(main) = self.main else { return };
+        for Change { fate, .. } in reaped.changes.iter().filter(|change| change.pid == main) {
+            let (code, signal) = match *fate {
+                Fate::Exited(code) => (Some(code), None),
+                Fate::Killed(signal) => (None, Some(signal)),
+                Fate::Stopped(signal) => {
+                    if self.killing.is_none() {
+                        outbox.put(Answer::Stopped { signal }, None);
+                    }
+                    continue;
+                }
+            };
+            // Whether it had executed is certain only now.
+            self.observe_start(outbox);
+            self.main = None;
+            if self.failure.is_none() {
+                outbox.put(Answer::Exited { code, signal, left: reaped.children_left }, None);
+            }
+        }
+    }
+
+    /// Why the job could not be started.
+    pub(super) fn into_failure(self) -> Option<Answer> {
+        self.failure
+    }
+}
+
+fn pidfd_of(pid: Pid) -> Option<OwnedFd> {
+    process::open_pidfd(pid).ok()
+}

@@ -1,0 +1,144 @@
+//! The term that the guard knows of, and until when its job may run. Pure: the time is told.
+
+use crate::driver::guard::message::Grant;
+use crate::logic::time::Time;
+
+/// The last term that was granted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Tenure {
+    grant: Grant,
+    /// Nothing is started or extended under it any more.
+    over: bool,
+    /// Nothing is to be released for it any more.
+    released: bool,
+}
+
+/// What came of a grant.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Verdict {
+    /// The job may run until then.
+    Granted(Time),
+    /// It may not: the deadline has come, or the term is over, or a later one was granted.
+    Refused,
+}
+
+impl Tenure {
+    /// What `grant`, read at `now`, comes to beside the tenure before it, and the tenure from then on.
+    ///
+    /// A lease that ended is not taken up again, and no term at or below one that was held before (R5). What was seen
+    /// and the next sequence number count even then: the term may still have to be released.
+    pub(super) fn granted(before: Option<Self>, grant: Grant, now: Time) -> (Self, Verdict) {
+        let tenure = match before {
+            Some(held) if held.grant.term > grant.term => return (held, Verdict::Refused),
+            Some(held) if held.grant.term == grant.term => Self {
+                grant: Grant {
+                    term: grant.term,
+                    seen: grant.seen.max(held.grant.seen),
+                    next_seq: grant.next_seq.max(held.grant.next_seq),
+                    until: if held.is_over_at(now) { held.grant.until } else { grant.until.max(held.grant.until) },
+                },
+                ..held
+            },
+            _ => Self { grant, over: false, released: false },
+        };
+        if tenure.is_over_at(now) {
+            return (Self { over: true, ..tenure }, Verdict::Refused);
+        }
+        (tenure, Verdict::Granted(tenure.grant.until))
+    }
+
+    /// The term.
+    pub(super) fn term(&self) -> i64 {
+        self.grant.term
+    }
+
+    /// When the job must be dead, unless the term is over already.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        (!self.over).then_some(self.grant.until)
+    }
+
+    /// The term is over.
+    pub(super) fn end(&mut self) {
+        self.over = true;
+    }
+
+    /// The term was released, or another has taken over.
+    pub(super) fn note_release(&mut self) {
+        self.over = true;
+        self.released = true;
+    }
+
+    /// What would have to be released, were the supervisor dead.
+    pub(super) fn unreleased(&self) -> Option<Grant> {
+        (!self.released).then_some(self.grant)
+    }
+
+    fn is_over_at(&self, now: Time) -> bool {
+        self.over || now >= self.grant.until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: u64) -> Time {
+        Time::from_nanos(nanos)
+    }
+
+    fn grant(term: i64, seen: i64, until: u64) -> Grant {
+        Grant { term, seen, next_seq: seen.cast_unsigned(), until: at(until) }
+    }
+
+    fn holding(term: i64, until: u64) -> Tenure {
+        let (tenure, verdict) = Tenure::granted(None, grant(term, term, until), at(0));
+        assert_eq!(verdict, Verdict::Granted(at(until)));
+        tenure
+    }
+
+    #[test]
+    fn a_lease_moves_the_deadline_and_never_back() {
+        let (tenure, verdict) = Tenure::granted(Some(holding(0, 10)), grant(0, 3, 20), at(5));
+        assert_eq!(verdict, Verdict::Granted(at(20)));
+        let (tenure, verdict) = Tenure::granted(Some(tenure), grant(0, 2, 15), at(6));
+        assert_eq!(verdict, Verdict::Granted(at(20)));
+        assert_eq!(tenure.unreleased(), Some(grant(0, 3, 20)));
+    }
+
+    #[test]
+    fn a_grant_that_comes_at_its_deadline_is_refused_and_yet_to_be_released() {
+        let (tenure, verdict) = Tenure::granted(None, grant(7, 7, 10), at(10));
+        assert_eq!(verdict, Verdict::Refused);
+        assert_eq!(tenure.deadline(), None);
+        assert_eq!(tenure.unreleased(), Some(grant(7, 7, 10)));
+    }
+
+    #[test]
+    fn a_lease_that_ended_is_not_taken_up_again() {
+        let (tenure, verdict) = Tenure::granted(Some(holding(7, 10)), grant(7, 8, 99), at(10));
+        assert_eq!(verdict, Verdict::Refused);
+        assert_eq!(tenure.unreleased(), Some(grant(7, 8, 10)));
+        let (_, verdict) = Tenure::granted(Some(tenure), grant(7, 9, 99), at(10));
+        assert_eq!(verdict, Verdict::Refused);
+    }
+
+    #[test]
+    fn a_term_that_was_ended_is_not_taken_up_again() {
+        let mut tenure = holding(7, 10);
+        tenure.end();
+        let (tenure, verdict) = Tenure::granted(Some(tenure), grant(7, 8, 99), at(1));
+        assert_eq!((verdict, tenure.deadline()), (Verdict::Refused, None));
+        assert!(tenure.unreleased().is_some());
+    }
+
+    #[test]
+    fn a_later_term_replaces_an_earlier_one_and_not_the_other_way_round() {
+        let mut tenure = holding(7, 10);
+        tenure.note_release();
+        assert_eq!(tenure.unreleased(), None);
+        let (tenure, verdict) = Tenure::granted(Some(tenure), grant(8, 8, 30), at(20));
+        assert_eq!(verdict, Verdict::Granted(at(30)));
+        let (after, verdict) = Tenure::granted(Some(tenure), grant(7, 9, 99), at(21));
+        assert_eq!((after, verdict), (tenure, Verdict::Refused));
+    }
+}

@@ -1,0 +1,394 @@
+//! The guard at work: one thread, one loop, and nothing in it that waits for anything but the loop.
+
+use std::convert::Infallible;
+use std::ffi::CString;
+use std::fmt;
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::mman::{self, MlockAllFlags};
+use nix::sys::prctl;
+use nix::sys::resource::{self, Resource};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::{self, Pid};
+
+use crate::driver::clock;
+use crate::driver::descriptors;
+use crate::driver::guard::Call;
+use crate::driver::guard::alarm::Alarm;
+use crate::driver::guard::channel::Channel;
+use crate::driver::guard::message::{Answer, Charge, Grant, Order, Step};
+use crate::driver::guard::outbox::Outbox;
+use crate::driver::guard::paper;
+use crate::driver::guard::release;
+use crate::driver::guard::run::Run;
+use crate::driver::guard::tenure::{Tenure, Verdict};
+use crate::driver::image::Image;
+use crate::driver::lease::{Lease, Slot};
+use crate::driver::process::{self, Birth, Kind};
+use crate::driver::tree::Tree;
+use crate::logic::time::Time;
+
+/// The variables that change from run to run.
+const EPOCH: &str = "NELI_EPOCH";
+const ATTEMPT: &str = "NELI_ATTEMPT";
+const LEASE_FD: &str = "NELI_LEASE_FD";
+
+/// How many orders are read before everything else has its turn again.
+const ORDERS_AT_ONCE: usize = 16;
+
+/// How often to look whether the supervisor is dead, where no pidfd says so.
+const LOOK_FOR_DEATH: Duration = Duration::from_millis(20);
+
+/// The guard.
+#[derive(Debug)]
+pub(super) struct Watch {
+    charge: Charge,
+    job: Image,
+    tree: Tree,
+    slot: Slot,
+    /// `None` once the supervisor's end is closed.
+    channel: Option<Channel>,
+    supervisor: Supervisor,
+    children: SignalFd,
+    alarm: Alarm,
+    outbox: Outbox,
+    /// The last term that was granted.
+    tenure: Option<Tenure>,
+    /// That term's lease descriptor, from its first spawn on.
+    lease: Option<(i64, Lease)>,
+    run: Option<Run>,
+    /// Whether the deadline has come while the run was alive.
+    fenced: bool,
+}
+
+impl Watch {
+    /// Sets itself up as the guard that `call` asks for.
+    pub(super) fn new(call: &Call) -> io::Result<Self> {
+        SigSet::all().thread_set_mask()?;
+        unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+        prctl::set_child_subreaper(true)?;
+        prctl::set_name(c"neli-guard")?;
+
+        let mut charge: Charge = paper::read(call.charge)?;
+        let lease_number = descriptors::lowest_free(&charge.inherited);
+        let channel = Channel::over(taken_over(call.socket, lease_number)?);
+        let death = call.supervisor_pidfd.map(|number| taken_over(number, lease_number)).transpose()?;
+        close_strays(&charge, &channel, death.as_ref())?;
+
+        let mut environment = mem::take(&mut charge.environment);
+        // Those of a `neli-run` around this one.
+        environment.retain(|(name, _)| ![EPOCH, ATTEMPT, LEASE_FD].iter().any(|own| name == own));
+        let job = Image::found_by_path(&mem::take(&mut charge.command), &environment)?;
+        let watch = Self {
+            charge,
+            job,
+            tree: Tree::below(unistd::getpid()),
+            slot: Slot::take(lease_number)?,
+            channel: Some(channel),
+            supervisor: Supervisor { pid: Pid::from_raw(call.supervisor), death, is_known_dead: false },
+            children: SignalFd::with_flags(
+                &SigSet::from(Signal::SIGCHLD),
+                SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
+            )?,
+            alarm: Alarm::new()?,
+            outbox: Outbox::default(),
+            tenure: None,
+            lease: None,
+            run: None,
+            fenced: false,
+        };
+        lock_memory();
+        Ok(watch)
+    }
+
+    /// Keeps watch until the supervisor is gone and nothing is left to be done for it. It returns when nothing is to be
+    /// released, or when the release could not be executed.
+    pub(super) fn keep(mut self) -> io::Result<()> {
+        loop {
+            self.alarm.set(self.due())?;
+            self.wait();
+            // In this order: who was dead before all orders were read can give no more.
+            self.supervisor.look();
+            let heard_all = self.hear();
+            let abandoned = self.supervisor.is_known_dead || self.channel.is_none();
+            if abandoned {
+                self.end_term();
+            }
+            self.look_after_run();
+            if let Some(channel) = &self.channel {
+                self.outbox.flush(channel);
+            }
+            if !abandoned || self.run.is_some() {
+                continue;
+            }
+            match self.tenure.and_then(|tenure| tenure.unreleased()) {
+                None => return Ok(()),
+                Some(grant) if self.supervisor.is_known_dead && heard_all => return self.release(grant).map(drop),
+                // A closed socket is reason to kill, not to release (R6).
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// When there is something to do, whatever happens.
+    fn due(&self) -> Option<Time> {
+        let deadline = self.tenure.and_then(|tenure| tenure.deadline());
+        let run = self.run.as_ref().and_then(Run::due);
+        let look_for_death =
+            self.channel.is_none() && self.supervisor.death.is_none() && !self.supervisor.is_known_dead;
+        let look = look_for_death.then(|| clock::now() + LOOK_FOR_DEATH);
+        [deadline, run, look].into_iter().flatten().min()
+    }
+
+    /// Waits until there is something to do. What it is, everybody finds out by himself: nothing here ever blocks.
+    fn wait(&self) {
+        let input = PollFlags::POLLIN;
+        let mut sources = vec![PollFd::new(self.children.as_fd(), input), PollFd::new(self.alarm.as_fd(), input)];
+        if let Some(channel) = &self.channel {
+            let output = if self.outbox.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
+            sources.push(PollFd::new(channel.as_fd(), input | output));
+        }
+        if let Some(death) = &self.supervisor.death
+            && !self.supervisor.is_known_dead
+        {
+            sources.push(PollFd::new(death.as_fd(), input));
+        }
+        if let Some(progress) = self.run.as_ref().and_then(Run::progress_fd) {
+            sources.push(PollFd::new(progress, input));
+        }
+        // No signal interrupts it, and a turn too many does no harm.
+        let _ = poll(&mut sources, PollTimeout::NONE);
+    }
+
+    /// Reads orders; whether all that had come were read.
+    fn hear(&mut self) -> bool {
+        for _ in 0..ORDERS_AT_ONCE {
+            // Before each order: what it says may have come too late.
+            let now = clock::now();
+            self.fence_if_due(now);
+            let Some(channel) = &self.channel else { return true };
+            match channel.receive() {
+                Ok(Some(packet)) => {
+                    if let Ok(order) = serde_json::from_slice(&packet.bytes) {
+                        self.obey(&order, now);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Ok(None) | Err(_) => self.channel = None,
+            }
+        }
+        false
+    }
+
+    /// R4: at the deadline nothing may run.
+    fn fence_if_due(&mut self, now: Time) {
+        let Some(tenure) = self.tenure.filter(|tenure| tenure.deadline().is_some_and(|deadline| now >= deadline))
+        else {
+            return;
+        };
+        self.end_term();
+        if let Some(run) = &mut self.run {
+            self.fenced = true;
+            run.kill(now, &self.tree);
+        } else {
+            self.outbox.put(Answer::Fenced { term: tenure.term() }, None);
+        }
+    }
+
+    fn obey(&mut self, order: &Order, now: Time) {
+        match *order {
+            Order::Kill => {
+                if let Some(run) = self.run.as_mut().filter(|run| !run.is_being_killed()) {
+                    self.outbox.put(Answer::Killed, None);
+                    run.kill(now, &self.tree);
+                }
+            }
+            Order::Lease(grant) => self.extend(grant, now),
+            Order::Over { term } => {
+                if self.holds(term) {
+                    self.end_term();
+                }
+            }
+            Order::Released { term } => {
+                if self.holds(term) {
+                    self.end_term();
+                    self.tenure.iter_mut().for_each(Tenure::note_release);
+                }
+            }
+            Order::Signal { signal, to } => {
+                if let Some(run) = &mut self.run {
+                    run.signal(signal, to);
+                }
+            }
+            Order::Spawn { grant, attempt } => self.spawn(grant, attempt, now),
+            Order::Stop { signal, kill_at } => {
+                if let Some(run) = &mut self.run {
+                    run.stop(signal, kill_at, &self.tree);
+                }
+            }
+        }
+    }
+
+    fn holds(&self, term: i64) -> bool {
+        self.tenure.is_some_and(|tenure| tenure.term() == term)
+    }
+
+    fn extend(&mut self, grant: Grant, now: Time) {
+        if self.run.is_some() && !self.holds(grant.term) {
+            // The job of one term never runs on another's lease.
+            return;
+        }
+        match self.take_grant(grant, now) {
+            Verdict::Granted(until) => self.outbox.put(Answer::Extended { until }, None),
+            // While something is being killed, its end says so.
+            Verdict::Refused if self.run.is_some() => {}
+            Verdict::Refused => self.outbox.put(Answer::Fenced { term: grant.term }, None),
+        }
+    }
+
+    fn take_grant(&mut self, grant: Grant, now: Time) -> Verdict {
+        let (tenure, verdict) = Tenure::granted(self.tenure, grant, now);
+        self.tenure = Some(tenure);
+        if let (Verdict::Granted(until), Some((term, lease))) = (verdict, &self.lease)
+            && *term == grant.term
+        {
+            lease.grant(until);
+        }
+        verdict
+    }
+
+    /// Starts the job, unless one is there: two at once is what no order can bring about.
+    fn spawn(&mut self, grant: Grant, attempt: u64, now: Time) {
+        if self.run.is_some() {
+            return;
+        }
+        let Verdict::Granted(until) = self.take_grant(grant, now) else {
+            self.outbox.put(Answer::Fenced { term: grant.term }, None);
+            return;
+        };
+        if self.supervisor.is_known_dead {
+            return;
+        }
+        self.outbox.put(Answer::Accepted { until }, None);
+        if let Some(channel) = &self.channel {
+            self.outbox.flush(channel);
+        }
+        match self.start(grant.term, until, attempt) {
+            Ok(run) => self.run = Some(run),
+            Err((at, error)) => {
+                let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
+                self.outbox.put(Answer::NotStarted { errno, at }, None);
+            }
+        }
+    }
+
+    fn start(&mut self, term: i64, until: Time, attempt: u64) -> Result<Run, (Step, io::Error)> {
+        let lease = match self.lease.take().filter(|(of, _)| *of == term) {
+            Some((_, lease)) => lease,
+            None => Lease::new(term, &mut self.slot).map_err(|error| (Step::Lease, error))?,
+        };
+        lease.grant(until);
+        let (_, lease) = self.lease.insert((term, lease));
+        let environment = [variable(EPOCH, term), variable(ATTEMPT, attempt), variable(LEASE_FD, self.slot.number())];
+        let birth = Birth {
+            image: &self.job,
+            environment: &environment,
+            descriptors: &[self.slot.number()],
+            ignored: self.charge.ignored,
+            kind: Kind::Job(lease.deadline()),
+        };
+        process::spawn(&birth).map(Run::new).map_err(|error| (Step::Fork, error))
+    }
+
+    /// Nothing is started or extended under the term any more, and its job may not run.
+    fn end_term(&mut self) {
+        self.tenure.iter_mut().for_each(Tenure::end);
+        if let Some((_, lease)) = &self.lease {
+            lease.end();
+        }
+    }
+
+    fn look_after_run(&mut self) {
+        while let Ok(Some(_)) = self.children.read_signal() {}
+        let Some(run) = &mut self.run else { return };
+        run.observe_start(&mut self.outbox);
+        let reaped = process::reap();
+        run.observe_children(&reaped, &mut self.outbox);
+        if !reaped.children_left {
+            self.end_run();
+            return;
+        }
+        let now = clock::now();
+        let may_run = self.tenure.is_some_and(|tenure| tenure.deadline().is_some());
+        if !may_run && !run.is_being_killed() {
+            run.kill(now, &self.tree);
+        }
+        run.handle_timeout(now, self.charge.lease, &self.tree, &mut self.outbox);
+    }
+
+    /// Nothing is left of the job.
+    fn end_run(&mut self) {
+        let failure = self.run.take().and_then(Run::into_failure);
+        let fenced = mem::take(&mut self.fenced).then_some(self.tenure).flatten();
+        let fenced = fenced.map(|tenure| Answer::Fenced { term: tenure.term() });
+        let gone = (failure.is_none() && fenced.is_none()).then_some(Answer::Gone);
+        for answer in [failure, fenced, gone].into_iter().flatten() {
+            self.outbox.put(answer, None);
+        }
+    }
+
+    /// Becomes the program that releases for the dead. Everything that the guard has open is closed before.
+    fn release(self, grant: Grant) -> io::Result<Infallible> {
+        let Self { charge, .. } = self;
+        release::execute(&charge, grant)
+    }
+}
+
+/// The process that gives the orders.
+#[derive(Debug)]
+struct Supervisor {
+    pid: Pid,
+    /// A pidfd of it: readable when it is dead. `None` where the kernel has none.
+    death: Option<OwnedFd>,
+    is_known_dead: bool,
+}
+
+impl Supervisor {
+    /// The kernel gives a child to another parent when the last thread of its own has ended, and not before.
+    fn look(&mut self) {
+        self.is_known_dead = unistd::getppid() != self.pid;
+    }
+}
+
+fn variable(name: &str, value: impl fmt::Display) -> CString {
+    // A number holds no NUL.
+    CString::new(format!("{name}={value}")).unwrap_or_default()
+}
+
+/// Takes over a descriptor, under another number than the one that is kept for the lease.
+fn taken_over(number: RawFd, kept: RawFd) -> io::Result<OwnedFd> {
+    let descriptor = process::adopt(number)?;
+    if number == kept { descriptor.try_clone() } else { Ok(descriptor) }
+}
+
+/// What the supervisor had open besides, and should not have left open to its children, goes no further.
+fn close_strays(charge: &Charge, channel: &Channel, death: Option<&OwnedFd>) -> io::Result<()> {
+    let own = [Some(channel.as_fd()), death.map(AsFd::as_fd)].into_iter().flatten();
+    let keep: Vec<RawFd> = charge.inherited.iter().copied().chain(own.map(|own| own.as_raw_fd())).collect();
+    descriptors::close_all_but(&keep)
+}
+
+/// A guard that must be read back from a disk is late. `MCL_ONFAULT` locks what is used, a tenth of what is mapped. What
+/// it will map later counts only where there is no limit: at one, the allocation would fail, and the guard with it.
+fn lock_memory() {
+    let on_fault = MlockAllFlags::MCL_CURRENT | MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
+    let unlimited = resource::getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == libc::RLIM_INFINITY);
+    // Where it is not allowed, the guard does without.
+    let _ = mman::mlockall(if unlimited { on_fault | MlockAllFlags::MCL_FUTURE } else { on_fault });
+}

@@ -1,0 +1,136 @@
+//! The reader's ear: the thread that waits inside librdkafka, so that a record is handed over the instant it is there.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::Message;
+
+use crate::driver::broker::Ears;
+use crate::driver::clock;
+use crate::driver::journal::{Key, Seen};
+use crate::driver::meaning::Meaning;
+use crate::driver::reader::Shared;
+use crate::logic::time::Time;
+
+/// Between two tries to read what can't be decoded.
+const DECODE_RETRY: Duration = Duration::from_millis(500);
+/// How soon a dropped reader's threads notice it. Nobody waits for that.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// Waits inside librdkafka.
+pub(super) struct Listener {
+    pub(super) shared: Arc<Shared>,
+    pub(super) consumer: Arc<BaseConsumer<Ears>>,
+}
+
+impl Listener {
+    pub(super) fn run(self) {
+        let election = self.shared.source.election.key();
+        let hello = format!("{election}/hello");
+        let keys = (election.as_bytes(), hello.as_bytes());
+        let mut retry_at: Option<Time> = None;
+        while !self.shared.over() {
+            let patience = retry_at.map_or(LINGER, |at| at.since(clock::now()).min(LINGER));
+            match self.consumer.poll(patience) {
+                // Between two tries nothing is assigned, so a record here is one that was under way.
+                Some(Ok(_)) if retry_at.is_some() => {}
+                Some(Ok(message)) => self.hand_over(&message, keys),
+                Some(Err(error)) if self.undecodable(&error) => {
+                    retry_at.get_or_insert_with(|| clock::now() + DECODE_RETRY);
+                }
+                Some(Err(_)) | None => {}
+            }
+            if retry_at.is_some_and(|at| clock::now() >= at) {
+                retry_at = None;
+                self.shared.assign(&self.consumer, self.shared.next.load(Ordering::Relaxed));
+            }
+        }
+    }
+
+    fn hand_over(&self, message: &impl Message, (election, hello): (&[u8], &[u8])) {
+        let key = match message.key() {
+            Some(key) if key == election => Key::Election,
+            Some(key) if key == hello => Key::Hello,
+            Some(_) | None => Key::Other,
+        };
+        let value = match key {
+            Key::Election | Key::Hello => message.payload().map(Box::from),
+            Key::Other => None,
+        };
+        let offset = message.offset();
+        self.shared.next.store(offset + 1, Ordering::Relaxed);
+        self.shared.up();
+        let written_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
+        self.shared.say(Seen::Record { reading: self.shared.reading, offset, key, value, written_ms });
+    }
+
+    /// Says what the error is; true when it is that a batch can't be decoded.
+    fn undecodable(&self, error: &KafkaError) -> bool {
+        let reading = self.shared.reading;
+        if let KafkaError::PartitionEOF(_) = error {
+            self.caught_up();
+            return false;
+        }
+        let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+        let words = self.shared.ears.words(code);
+        match code.into() {
+            // One connection of several, perhaps; and a topic that may be gone.
+            Meaning::Connection | Meaning::UnknownTopic => self.shared.look(),
+            // A leader that moves; and rights on a group that the reader has no use for.
+            Meaning::GroupForbidden | Meaning::Moving => {}
+            Meaning::Cut => {
+                self.shared.say(Seen::Cut { reading });
+            }
+            Meaning::Login => {
+                self.shared.refuse(format!("{words}; check sasl.mechanisms, sasl.username and sasl.password"));
+            }
+            Meaning::NoBroker => {
+                self.shared.down(self.shared.no_answer(code));
+                self.shared.look();
+            }
+            Meaning::Other => {
+                self.shared.say(Seen::Warning(words));
+            }
+            Meaning::TopicForbidden => self.shared.refuse_topic(),
+            Meaning::Undecodable => {
+                // What follows the batch must not be handed over before it.
+                let _ = self.consumer.unassign();
+                let offset = self.shared.next.load(Ordering::Relaxed);
+                self.shared.say(Seen::Undecodable { reading, offset, error: words });
+                return true;
+            }
+        }
+        false
+    }
+
+    fn caught_up(&self) {
+        let words = self.shared.ears.words(RDKafkaErrorCode::PartitionEOF);
+        let handed_over = self.shared.next.load(Ordering::Relaxed);
+        // rust-rdkafka leaves out the offset of the end; librdkafka's words have it. A marker has no record.
+        let next = end_offset(&words).map_or(handed_over, |end| end.max(handed_over));
+        self.shared.next.store(next, Ordering::Relaxed);
+        self.shared.up();
+        self.shared.say(Seen::CaughtUp { reading: self.shared.reading, next });
+    }
+}
+
+/// The offset in `... reached end of partition at offset 57 (HighwaterMark 57)`.
+fn end_offset(words: &str) -> Option<i64> {
+    let (_, tail) = words.split_once("at offset ")?;
+    tail.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_read_from_librdkafkas_words() {
+        let words = "Fetch from broker 1 reached end of partition at offset 57 (HighwaterMark 58)";
+        assert_eq!(end_offset(words), Some(57));
+        assert_eq!(end_offset("Fetch from broker 1 failed"), None);
+    }
+}

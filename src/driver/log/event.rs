@@ -1,0 +1,350 @@
+//! What is logged: one variant an event, with its level and its fields; and the line that is made of it.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde::{Serialize, Serializer};
+
+use crate::config::LogFormat;
+use crate::text::one_line;
+
+/// How much it matters.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Level {
+    /// For whoever looks for a fault in us: with `-v`.
+    Debug,
+    /// The ordinary course.
+    Info,
+    /// Somebody should know.
+    Warning,
+    /// Somebody should act.
+    Error,
+}
+
+/// Whose status `neli-run` exits with.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub enum From {
+    /// The job's.
+    #[serde(rename = "job")]
+    Job,
+    /// Its own.
+    #[serde(rename = "neli-run")]
+    NeliRun,
+}
+
+/// Something that happened. A term is the offset of the claim that won it; `why` is one of the protocol's words where it
+/// has one, else free text.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Event {
+    /// The group gives the partition, and with it precedence, to this candidate.
+    Assigned {
+        /// The partition.
+        partition: i32,
+    },
+    /// Kafka does not answer; at once, then every 30 s.
+    BrokerDown {
+        /// What the client says.
+        #[serde(serialize_with = "shortened")]
+        error: String,
+        /// For how long, by now.
+        #[serde(rename = "down_ms", serialize_with = "milliseconds")]
+        down: Duration,
+    },
+    /// Kafka answers again.
+    BrokerUp {
+        /// How long it did not.
+        #[serde(rename = "down_ms", serialize_with = "milliseconds")]
+        down: Duration,
+    },
+    /// A claim was sent.
+    Claiming {
+        /// The offset up to which everything was judged.
+        after: i64,
+    },
+    /// An operator ended the election.
+    Ended {
+        /// Who.
+        by: String,
+        /// Why, in the operator's words.
+        #[serde(serialize_with = "shortened")]
+        reason: String,
+    },
+    /// Something that keeps us from our work.
+    Error {
+        /// What.
+        #[serde(serialize_with = "shortened")]
+        message: String,
+    },
+    /// The last line.
+    Exiting {
+        /// The exit status.
+        status: u8,
+        /// Whose it is.
+        from: From,
+    },
+    /// Beats don't come back: the job has been asked to stop.
+    FenceWarning {
+        /// The term.
+        term: i64,
+        /// Until the guard kills the job.
+        #[serde(rename = "left_ms", serialize_with = "milliseconds")]
+        left: Duration,
+    },
+    /// The right to run is over, and the job's tree has been killed for it.
+    Fenced {
+        /// The term.
+        term: i64,
+        /// What ended it.
+        why: String,
+    },
+    /// The guard is gone; another is started.
+    GuardLost {
+        /// The guard's process id.
+        pid: i32,
+    },
+    /// The job's main process ended.
+    JobExited {
+        /// The term.
+        term: i64,
+        /// Its status; 128 + n when signal n killed it.
+        status: u8,
+        /// The signal that killed it.
+        signal: Option<i32>,
+        /// How long it ran.
+        #[serde(rename = "ran_ms", serialize_with = "milliseconds")]
+        ran: Duration,
+    },
+    /// SIGKILL to whatever was left of the job's tree.
+    JobKilled {
+        /// The term.
+        term: i64,
+        /// What for.
+        why: String,
+    },
+    /// The job runs.
+    JobStarted {
+        /// The term.
+        term: i64,
+        /// Its process id.
+        pid: u32,
+        /// 1 for the first run in this term.
+        attempt: u32,
+    },
+    /// This candidate leads.
+    Leading {
+        /// The term: the fencing token.
+        term: i64,
+    },
+    /// librdkafka's own words.
+    Librdkafka {
+        /// What it calls the matter.
+        facility: String,
+        /// What it says.
+        #[serde(serialize_with = "shortened")]
+        message: String,
+    },
+    /// The term was given back: nothing of the job is left.
+    Released {
+        /// The term.
+        term: i64,
+        /// Why it ended.
+        why: String,
+        /// Whether Kafka has it.
+        delivered: bool,
+    },
+    /// An operator asked this leader to stand down.
+    Resigned {
+        /// The term.
+        term: i64,
+        /// Who.
+        by: String,
+        /// Why, in the operator's words.
+        #[serde(serialize_with = "shortened")]
+        reason: String,
+    },
+    /// The group took the partition away.
+    Revoked {
+        /// The session expired or the coordinator is out of reach; else the group gave it to another.
+        lost: bool,
+    },
+    /// Standing by begins, or another leads.
+    Standby {
+        /// Who leads, when known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        leader: Option<String>,
+        /// The leader's term.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        term: Option<i64>,
+        /// Why this candidate may not claim yet.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
+    /// The first line.
+    Started {
+        /// This program's version.
+        version: String,
+        /// `--name`.
+        name: String,
+        /// The random id of this run.
+        member: String,
+        /// The journal's topic.
+        topic: String,
+        /// `group` or `log`.
+        elect: String,
+        /// The lease.
+        #[serde(rename = "lease_ms", serialize_with = "milliseconds")]
+        lease: Duration,
+    },
+    /// The job is asked to stop.
+    Stopping {
+        /// The term.
+        term: i64,
+        /// What for.
+        why: String,
+        /// The stop signal.
+        signal: i32,
+        /// From now to SIGKILL.
+        #[serde(rename = "timeout_ms", serialize_with = "milliseconds")]
+        timeout: Duration,
+    },
+    /// Another's claim took effect while we held a term.
+    Superseded {
+        /// Our term.
+        term: i64,
+        /// The other's term, when known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by_term: Option<i64>,
+        /// The other's name.
+        leader: String,
+    },
+    /// Something that somebody should know.
+    Warning {
+        /// What.
+        #[serde(serialize_with = "shortened")]
+        message: String,
+        /// How many log lines were lost here.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        dropped: Option<u64>,
+    },
+}
+
+impl Event {
+    /// Its level.
+    #[must_use]
+    pub const fn level(&self) -> Level {
+        match self {
+            Self::Librdkafka { .. } => Level::Debug,
+            Self::Error { .. } | Self::Fenced { .. } | Self::GuardLost { .. } | Self::Superseded { .. } => Level::Error,
+            Self::BrokerDown { .. }
+            | Self::FenceWarning { .. }
+            | Self::JobKilled { .. }
+            | Self::Released { delivered: false, .. }
+            | Self::Warning { .. } => Level::Warning,
+            Self::Assigned { .. }
+            | Self::BrokerUp { .. }
+            | Self::Claiming { .. }
+            | Self::Ended { .. }
+            | Self::Exiting { .. }
+            | Self::JobExited { .. }
+            | Self::JobStarted { .. }
+            | Self::Leading { .. }
+            | Self::Released { .. }
+            | Self::Resigned { .. }
+            | Self::Revoked { .. }
+            | Self::Standby { .. }
+            | Self::Started { .. }
+            | Self::Stopping { .. } => Level::Info,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Assigned { .. } => "assigned",
+            Self::BrokerDown { .. } => "broker_down",
+            Self::BrokerUp { .. } => "broker_up",
+            Self::Claiming { .. } => "claiming",
+            Self::Ended { .. } => "ended",
+            Self::Error { .. } => "error",
+            Self::Exiting { .. } => "exiting",
+            Self::FenceWarning { .. } => "fence_warning",
+            Self::Fenced { .. } => "fenced",
+            Self::GuardLost { .. } => "guard_lost",
+            Self::JobExited { .. } => "job_exited",
+            Self::JobKilled { .. } => "job_killed",
+            Self::JobStarted { .. } => "job_started",
+            Self::Leading { .. } => "leading",
+            Self::Librdkafka { .. } => "librdkafka",
+            Self::Released { .. } => "released",
+            Self::Resigned { .. } => "resigned",
+            Self::Revoked { .. } => "revoked",
+            Self::Standby { .. } => "standby",
+            Self::Started { .. } => "started",
+            Self::Stopping { .. } => "stopping",
+            Self::Superseded { .. } => "superseded",
+            Self::Warning { .. } => "warning",
+        }
+    }
+}
+
+fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Longer texts are cut: a line of at most 4,096 bytes enters a pipe in one piece, whoever else writes to it.
+const LONGEST_SENTENCE: usize = 3_500;
+/// The same for one field of many, whose characters JSON may have to escape.
+const LONGEST_FIELD: usize = 1_000;
+
+fn shortened<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(cut(text, LONGEST_FIELD))
+}
+
+fn cut(text: &str, longest: usize) -> &str {
+    let end = text.char_indices().map(|(at, character)| at + character.len_utf8()).take_while(|end| *end <= longest);
+    text.get(..end.last().unwrap_or(0)).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    ts: String,
+    level: &'static str,
+    event: &'static str,
+    group: &'a str,
+    role: u32,
+    #[serde(flatten)]
+    fields: &'a Event,
+}
+
+/// Milliseconds since 1970 as UTC, RFC 3339; the last moment of the year 9999 for whatever a stranger calls later.
+#[must_use]
+pub fn timestamp(wall_ms: u64) -> String {
+    const LAST: u64 = 253_402_300_799_999;
+    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(wall_ms.min(LAST))).to_string()
+}
+
+/// The line, with its newline; `wall_ms` is milliseconds since 1970.
+pub(super) fn line(format: LogFormat, wall_ms: u64, group: &str, role: u32, event: &Event) -> String {
+    let ts = timestamp(wall_ms);
+    let level = match event.level() {
+        Level::Debug => "debug",
+        Level::Error => "error",
+        Level::Info => "info",
+        Level::Warning => "warning",
+    };
+    match format {
+        LogFormat::Json => {
+            let json = Json { ts, level, event: event.name(), group, role, fields: event };
+            // Strings and numbers under string keys: nothing of that can fail.
+            let mut line = serde_json::to_string(&json).unwrap_or_default();
+            line.push('\n');
+            line
+        }
+        LogFormat::Text => {
+            let sentence = one_line(&event.sentence());
+            let sentence = cut(&sentence, LONGEST_SENTENCE);
+            format!("{ts} neli-run {}: {level}: {sentence}\n", one_line(group))
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Reads the journal: one consumer in no group, assigned to the election's partition by hand.
+//!
+//! Two threads. The *listener* waits inside librdkafka and hands each record over the instant it is there. The *asker*
+//! asks what blocks: whether the topic is there, where the log ends, every 20 s and while nobody answers twice a second.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use tokio::sync::mpsc::Sender;
+
+use crate::config::Election;
+use crate::driver::broker::{Access, Ears, explain};
+use crate::driver::clock;
+use crate::driver::journal::Seen;
+use crate::driver::listener::Listener;
+use crate::driver::meaning::{Meaning, plain};
+use crate::driver::topic::{self, Presence, Trouble};
+use crate::logic::time::Time;
+
+/// Between two questions where the log ends (L4).
+const ASK_INTERVAL: Duration = Duration::from_secs(20);
+/// How long the first question may take before nobody is said to answer.
+const FIRST_ANSWER: Duration = Duration::from_secs(1);
+/// How long any other question may take; librdkafka's `socket.timeout.ms` is as long.
+const ANSWER: Duration = Duration::from_secs(2);
+/// Between two questions while nobody answers them well.
+const RETRY: Duration = Duration::from_millis(200);
+/// A topic that is still unknown after this is gone; until then a broker that has just started may not know it yet.
+const GONE_AFTER: Duration = Duration::from_secs(5);
+
+/// What is read, and from where.
+#[derive(Clone)]
+pub struct Source {
+    /// How Kafka is reached.
+    pub access: Access,
+    /// Whose records.
+    pub election: Election,
+    /// Whether a missing topic is made.
+    pub create_topic: bool,
+}
+
+/// One reading of the journal. Dropping it never blocks; what it sent until then carries its number.
+pub struct Reader {
+    orders: mpsc::Sender<Order>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Reader {
+    /// Starts the reading with this number: makes sure that the topic exists, asks where the log begins and ends, says so
+    /// to `seen`, and waits for [`Reader::read_from`]. Unless the broker is the embedded one, what R0 judges follows.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no thread to spare.
+    pub fn start(source: Source, reading: u32, seen: Sender<Seen>) -> Result<Self, std::io::Error> {
+        let (orders, received) = mpsc::channel();
+        let stopped = Arc::new(AtomicBool::new(false));
+        let shared = Shared {
+            reading,
+            ears: Ears::new(&source.access),
+            source,
+            seen,
+            orders: orders.clone(),
+            stopped: Arc::clone(&stopped),
+            next: AtomicI64::new(0),
+            contact: Mutex::new(Contact::Unknown),
+            refused: AtomicBool::new(false),
+            called: AtomicBool::new(false),
+        };
+        thread::Builder::new().name("neli-asker".to_owned()).spawn(move || Asker::run(Arc::new(shared), &received))?;
+        Ok(Self { orders, stopped })
+    }
+
+    /// Reads from this offset on. To be called once.
+    pub fn read_from(&self, offset: i64) {
+        // A reading that Kafka refused has nobody left to tell.
+        let _ = self.orders.send(Order::ReadFrom(offset));
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        let _ = self.orders.send(Order::Look);
+    }
+}
+
+/// To the asker.
+enum Order {
+    /// Something changed: ask now.
+    Look,
+    /// Read from this offset on.
+    ReadFrom(i64),
+}
+
+/// Whether a broker answers.
+#[derive(Eq, PartialEq)]
+enum Contact {
+    Unknown,
+    Down(String),
+    Up,
+}
+
+/// What both threads know.
+pub(super) struct Shared {
+    pub(super) reading: u32,
+    pub(super) source: Source,
+    seen: Sender<Seen>,
+    pub(super) ears: Ears,
+    orders: mpsc::Sender<Order>,
+    stopped: Arc<AtomicBool>,
+    /// The offset after the last one handed over; 0 before reading.
+    pub(super) next: AtomicI64,
+    contact: Mutex<Contact>,
+    refused: AtomicBool,
+    /// Whether a call for a look is on its way.
+    called: AtomicBool,
+}
+
+impl Shared {
+    /// Says so, unless this reading is over; false when it is.
+    pub(super) fn say(&self, seen: Seen) -> bool {
+        !self.stopped.load(Ordering::Relaxed) && self.seen.blocking_send(seen).is_ok()
+    }
+
+    /// Whether nobody listens to this reading any more.
+    pub(super) fn over(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.seen.is_closed()
+    }
+
+    pub(super) fn up(&self) {
+        if let Some(Contact::Down(_)) = self.turn(Contact::Up) {
+            self.ears.relieve();
+            self.say(Seen::Up);
+        }
+    }
+
+    pub(super) fn down(&self, error: String) {
+        if self.turn(Contact::Down(error.clone())).is_some() {
+            self.say(Seen::Down { error });
+        }
+    }
+
+    /// What the contact was before, when it changes.
+    fn turn(&self, to: Contact) -> Option<Contact> {
+        let mut contact = self.contact.lock().unwrap_or_else(PoisonError::into_inner);
+        (*contact != to).then(|| std::mem::replace(&mut *contact, to))
+    }
+
+    /// Why nobody answers, in one line.
+    pub(super) fn no_answer(&self, code: RDKafkaErrorCode) -> String {
+        let bootstrap = &self.source.access.bootstrap;
+        self.ears.trouble().unwrap_or_else(|| {
+            if matches!(code.into(), Meaning::Connection | Meaning::NoBroker) {
+                format!("{bootstrap}: no answer")
+            } else {
+                format!("{bootstrap}: {}", plain(code))
+            }
+        })
+    }
+
+    /// Says so, once.
+    pub(super) fn refuse(&self, error: String) {
+        if !self.refused.swap(true, Ordering::Relaxed) {
+            self.say(Seen::Refused { error });
+        }
+    }
+
+    pub(super) fn refuse_topic(&self) {
+        let name = &self.source.election.topic;
+        self.refuse(format!("topic \"{name}\": this user may not read it; allow DESCRIBE, READ and WRITE on it"));
+    }
+
+    /// Has the asker ask now, unless it has been called already.
+    pub(super) fn look(&self) {
+        if !self.called.swap(true, Ordering::Relaxed) {
+            let _ = self.orders.send(Order::Look);
+        }
+    }
+
+    pub(super) fn assign(&self, consumer: &BaseConsumer<Ears>, offset: i64) {
+        let Election { topic, partition, .. } = &self.source.election;
+        let mut list = TopicPartitionList::new();
+        let assigned =
+            list.add_partition_offset(topic, *partition, Offset::Offset(offset)).and_then(|()| consumer.assign(&list));
+        if let Err(error) = assigned {
+            self.say(Seen::Refused {
+                error: format!("topic \"{topic}\": it can't be read from offset {offset}: {error}"),
+            });
+        }
+    }
+}
+
+/// Asks what blocks.
+struct Asker {
+    shared: Arc<Shared>,
+    consumer: Arc<BaseConsumer<Ears>>,
+    /// Whether this reading has seen the topic.
+    found: bool,
+    /// Since when the topic is unknown again.
+    unknown_since: Option<Time>,
+}
+
+impl Asker {
+    fn run(shared: Arc<Shared>, orders: &mpsc::Receiver<Order>) {
+        let source = &shared.source;
+        let config = source.access.reader(&source.election);
+        let consumer = match BaseConsumer::from_config_and_context(&config, shared.ears.clone()) {
+            Ok(consumer) => Arc::new(consumer),
+            Err(error) => {
+                shared.refuse(explain(&error));
+                return;
+            }
+        };
+        let listener = Listener { shared: Arc::clone(&shared), consumer: Arc::clone(&consumer) };
+        let listening = thread::Builder::new().name("neli-reader".to_owned()).spawn(move || listener.run());
+        if let Err(error) = listening {
+            shared.refuse(format!("no thread for the reader: {error}"));
+            return;
+        }
+        Self { shared, consumer, found: false, unknown_since: None }.ask_on(orders);
+    }
+
+    /// Asks where the log ends, now and again, and passes the order to read on.
+    fn ask_on(&mut self, orders: &mpsc::Receiver<Order>) {
+        let mut ask_at = clock::now();
+        while !self.shared.over() {
+            match orders.recv_timeout(ask_at.since(clock::now())) {
+                Ok(Order::Look) => ask_at = ask_at.min(clock::now() + RETRY),
+                Ok(Order::ReadFrom(offset)) => {
+                    self.shared.next.store(offset, Ordering::Relaxed);
+                    self.shared.assign(&self.consumer, offset);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    // Calls for a look that came while we were looking are answered by what comes of it.
+                    self.shared.called.store(false, Ordering::Relaxed);
+                    let patience = self.ask();
+                    ask_at = clock::now() + patience;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Asks once where the log begins and ends, and says how long to wait before the next time.
+    fn ask(&mut self) -> Duration {
+        let Election { topic, partition, .. } = &self.shared.source.election;
+        let next = self.shared.next.load(Ordering::Relaxed);
+        let asked = clock::now();
+        match self.consumer.fetch_watermarks(topic, *partition, if self.found { ANSWER } else { FIRST_ANSWER }) {
+            Ok((start, end)) => {
+                self.unknown_since = None;
+                self.shared.up();
+                let reading = self.shared.reading;
+                self.shared.say(Seen::Ends { reading, asked, start, end });
+                if end < next {
+                    self.shared.say(Seen::Cut { reading });
+                }
+                if !std::mem::replace(&mut self.found, true) {
+                    self.judge();
+                }
+                ASK_INTERVAL
+            }
+            Err(error) => self.unanswered(asked, error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)),
+        }
+    }
+
+    fn unanswered(&mut self, asked: Time, code: RDKafkaErrorCode) -> Duration {
+        match code.into() {
+            Meaning::Moving => {}
+            Meaning::TopicForbidden => self.shared.refuse_topic(),
+            Meaning::UnknownTopic if self.found => {
+                let since = *self.unknown_since.get_or_insert(asked);
+                if asked.since(since) >= GONE_AFTER {
+                    self.unknown_since = None;
+                    self.shared.say(Seen::Cut { reading: self.shared.reading });
+                }
+            }
+            Meaning::UnknownTopic => {
+                self.find_topic();
+                return Duration::ZERO;
+            }
+            Meaning::Connection
+            | Meaning::Cut
+            | Meaning::GroupForbidden
+            | Meaning::Login
+            | Meaning::NoBroker
+            | Meaning::Other
+            | Meaning::Undecodable => self.shared.down(self.shared.no_answer(code)),
+        }
+        RETRY
+    }
+
+    /// Waits until the topic is there, making it where that is allowed, or this reading is over.
+    fn find_topic(&self) {
+        let Source { access, election, create_topic } = &self.shared.source;
+        while !self.shared.over() {
+            let trouble = match topic::look(self.consumer.client(), election, ANSWER) {
+                Ok(Presence::There(_)) => return,
+                Ok(Presence::Coming) => {
+                    pause(Duration::from_millis(5));
+                    continue;
+                }
+                Ok(Presence::Missing { brokers }) if *create_topic => {
+                    match topic::create(access, election, brokers, ANSWER) {
+                        Ok(()) => continue,
+                        Err(trouble) => trouble,
+                    }
+                }
+                Ok(Presence::Missing { .. }) => Trouble::Refused(format!(
+                    "topic \"{}\": there is none, and it is not to be created from here",
+                    election.topic
+                )),
+                Err(trouble) => trouble,
+            };
+            match trouble {
+                Trouble::Refused(error) => self.shared.refuse(error),
+                Trouble::Transient(code) => self.shared.down(self.shared.no_answer(code)),
+            }
+            pause(RETRY);
+        }
+    }
+
+    /// Has what R0 judges asked for, beside the reading.
+    fn judge(&self) {
+        if self.shared.source.access.embedded.is_some() {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let asked = thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
+            let Source { access, election, .. } = &shared.source;
+            while !shared.over() {
+                match topic::facts(access, election, ANSWER) {
+                    Ok(facts) => {
+                        shared.say(Seen::Topic(facts));
+                        return;
+                    }
+                    Err(Trouble::Refused(error)) => return shared.refuse(error),
+                    Err(Trouble::Transient(_)) => pause(RETRY),
+                }
+            }
+        });
+        if let Err(error) = asked {
+            self.shared.say(Seen::Warning(format!("no thread to ask for the topic's settings in: {error}")));
+        }
+    }
+}
+
+fn pause(span: Duration) {
+    thread::park_timeout(span);
+}

@@ -1,0 +1,307 @@
+//! Everything that descends from a process, whatever it did to get away: `setsid`, a double fork, a group of its own.
+//!
+//! The process must be a subreaper: then an orphan of its tree becomes its child, so that a walk down from it finds
+//! all. What has changed its uid is found, and may be out of reach; what other daemons started on the tree's behalf is
+//! not part of it.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use nix::libc::{SIGKILL, SIGSTOP};
+use nix::unistd::Pid;
+
+use crate::driver::process;
+
+/// How often at most a kill looks again for what was not there the last time, before it kills what it has found.
+const LOOKS: usize = 16;
+
+/// What descends from one process, but for some of its children.
+#[derive(Debug)]
+pub struct Tree {
+    root: Pid,
+    spared: Vec<Pid>,
+    proc: Proc,
+}
+
+impl Tree {
+    /// Everything below `root`, which must be this process, or one that does not end meanwhile.
+    #[must_use]
+    pub fn below(root: Pid) -> Self {
+        Self::in_proc(PathBuf::from("/proc"), root)
+    }
+
+    fn in_proc(mount: PathBuf, root: Pid) -> Self {
+        Self { root, spared: Vec::new(), proc: Proc::new(mount, root) }
+    }
+
+    /// The tree without these processes and what is below them.
+    #[must_use]
+    pub fn sparing(mut self, spared: Vec<Pid>) -> Self {
+        self.spared = spared;
+        self
+    }
+
+    /// The processes that live; those that have ended and were not waited for are none.
+    #[must_use]
+    pub fn members(&self) -> Vec<Pid> {
+        let mut found = Vec::new();
+        let snapshot = self.proc.snapshot();
+        let mut seen = HashSet::from([self.root]);
+        let mut unseen = vec![self.root];
+        while let Some(parent) = unseen.pop() {
+            for child in self.proc.children(parent, snapshot.as_ref()) {
+                if self.spared.contains(&child.pid) || !seen.insert(child.pid) {
+                    continue;
+                }
+                unseen.push(child.pid);
+                if child.lives {
+                    found.push(child.pid);
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether nothing is left, as far as this process can prove it: it is `root`, a subreaper, and waits for nobody
+    /// meanwhile.
+    ///
+    /// A walk is no proof: a process may be handed to another parent while it is under way, and be seen at neither. But
+    /// the topmost of what lives is a child of the root all the time, even when it has ended, until it is waited for; so a
+    /// look that finds no child finds nothing because there is nothing. (The lists of children that the kernel offers may
+    /// miss some, and are not asked.)
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        let processes = numbers_in(&self.proc.mount).into_iter().filter_map(|pid| self.proc.process(pid));
+        processes.into_iter().all(|process| process.parent != self.root || self.spared.contains(&process.pid))
+    }
+
+    /// Sends `signals`, in this order, to each process that lives.
+    pub fn signal(&self, signals: &[i32]) {
+        let members = self.members();
+        let known = self.known(&members);
+        for pid in members {
+            self.send(pid, signals, &known);
+        }
+    }
+
+    /// SIGKILL to each process that lives. It stops them all before it kills the first, so that none can start
+    /// another meanwhile. What got away in spite of it, the next call finds.
+    pub fn kill(&self) {
+        let mut stopped = HashSet::new();
+        let mut known = HashSet::new();
+        for _ in 0..LOOKS {
+            let members = self.members();
+            known = self.known(&members);
+            let fresh: Vec<Pid> = members.into_iter().filter(|pid| stopped.insert(*pid)).collect();
+            if fresh.is_empty() {
+                break;
+            }
+            for pid in fresh {
+                self.send(pid, &[SIGSTOP], &known);
+            }
+        }
+        for pid in &known {
+            self.send(*pid, &[SIGKILL], &known);
+        }
+    }
+
+    fn known(&self, members: &[Pid]) -> HashSet<Pid> {
+        members.iter().copied().chain([self.root]).collect()
+    }
+
+    /// Sends `signals` to a member, if it still is one. Its number may have become a stranger's since it was found: so
+    /// the process is held first, by a pidfd, and then looked at again. (Where the kernel has no pidfd, some
+    /// microseconds are left.)
+    fn send(&self, pid: Pid, signals: &[i32], known: &HashSet<Pid>) {
+        if pid == self.root {
+            return;
+        }
+        let held = process::open_pidfd(pid);
+        let is_member = self.proc.process(pid).is_some_and(|process| known.contains(&process.parent));
+        if !is_member {
+            return;
+        }
+        for signal in signals {
+            // It may end at any time, and may be a stranger's: the next look says what is left.
+            let _ = match &held {
+                Ok(held) => process::signal_pidfd(held.as_fd(), *signal),
+                Err(_) => process::signal(pid, *signal),
+            };
+        }
+    }
+}
+
+/// A process as `/proc` shows it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Process {
+    pid: Pid,
+    parent: Pid,
+    lives: bool,
+}
+
+/// All processes, by their parents: what is needed where the kernel does not list children (`CONFIG_PROC_CHILDREN`).
+type Snapshot = HashMap<Pid, Vec<Process>>;
+
+/// The processes of the machine.
+#[derive(Debug)]
+struct Proc {
+    mount: PathBuf,
+    lists_children: bool,
+}
+
+impl Proc {
+    fn new(mount: PathBuf, root: Pid) -> Self {
+        let lists_children = mount.join(format!("{root}/task/{root}/children")).exists();
+        Self { mount, lists_children }
+    }
+
+    fn snapshot(&self) -> Option<Snapshot> {
+        if self.lists_children {
+            return None;
+        }
+        let mut snapshot = Snapshot::new();
+        for pid in numbers_in(&self.mount) {
+            if let Some(process) = self.process(pid) {
+                snapshot.entry(process.parent).or_default().push(process);
+            }
+        }
+        Some(snapshot)
+    }
+
+    fn children(&self, parent: Pid, snapshot: Option<&Snapshot>) -> Vec<Process> {
+        match snapshot {
+            Some(snapshot) => snapshot.get(&parent).cloned().unwrap_or_default(),
+            None => self.listed_children(parent).into_iter().filter_map(|pid| self.process(pid)).collect(),
+        }
+    }
+
+    /// The children of each thread of `parent`.
+    fn listed_children(&self, parent: Pid) -> Vec<Pid> {
+        let threads = self.mount.join(format!("{parent}/task"));
+        let mut children = Vec::new();
+        for thread in numbers_in(&threads) {
+            let list = fs::read_to_string(threads.join(format!("{thread}/children"))).unwrap_or_default();
+            children.extend(list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).map(Pid::from_raw));
+        }
+        children
+    }
+
+    fn process(&self, pid: Pid) -> Option<Process> {
+        let stat = fs::read(self.mount.join(format!("{pid}/stat"))).ok()?;
+        parsed(pid, &stat)
+    }
+}
+
+/// The entries of a directory that are numbers.
+fn numbers_in(directory: &Path) -> Vec<Pid> {
+    let number = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    fs::read_dir(directory).into_iter().flatten().filter_map(number).map(Pid::from_raw).collect()
+}
+
+/// Reads a line of `/proc/PID/stat`: the name stands in parentheses, and may hold any byte but NUL, a `)` too.
+fn parsed(pid: Pid, stat: &[u8]) -> Option<Process> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = Pid::from_raw(fields.next()?.parse().ok()?);
+    // The third to the 20th field of proc_pid_stat(5), of which two are read.
+    let threads: u32 = fields.nth(15)?.parse().ok()?;
+    // A process whose first thread has ended shows as a zombie while the other threads run.
+    let lives = !matches!(state, "Z" | "X") || threads > 1;
+    Some(Process { pid, parent, lives })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A `/proc` with these processes: pid, parent, state, threads.
+    fn proc_with(processes: &[(i32, i32, char, u32)], lists_children: bool) -> tempfile::TempDir {
+        let proc = tempfile::tempdir().unwrap();
+        fs::write(proc.path().join("version"), "not a process").unwrap();
+        for (pid, parent, state, threads) in processes {
+            let tasks = proc.path().join(format!("{pid}/task/{pid}"));
+            fs::create_dir_all(&tasks).unwrap();
+            let stat =
+                format!("{pid} (a ) b (c) {state} {parent} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 99 0 0 0\n");
+            fs::write(proc.path().join(format!("{pid}/stat")), stat).unwrap();
+            if lists_children {
+                let children: Vec<String> =
+                    processes.iter().filter(|other| other.1 == *pid).map(|other| other.0.to_string()).collect();
+                fs::write(tasks.join("children"), children.join(" ")).unwrap();
+            }
+        }
+        proc
+    }
+
+    fn members_of(root: i32, spared: &[i32], processes: &[(i32, i32, char, u32)]) -> Vec<i32> {
+        let [scanned, listed] = [false, true].map(|lists_children| {
+            let proc = proc_with(processes, lists_children);
+            let tree = Tree::in_proc(proc.path().to_owned(), Pid::from_raw(root))
+                .sparing(spared.iter().copied().map(Pid::from_raw).collect());
+            assert_eq!(tree.proc.lists_children, lists_children);
+            let mut members: Vec<i32> = tree.members().into_iter().map(Pid::as_raw).collect();
+            members.sort_unstable();
+            members
+        });
+        assert_eq!(scanned, listed);
+        scanned
+    }
+
+    #[test]
+    fn members_are_found_at_any_depth_and_strangers_are_not() {
+        let processes = [
+            (1, 0, 'S', 1),
+            (5, 1, 'S', 1),
+            (6, 5, 'R', 1),
+            (7, 6, 'T', 1),
+            (8, 7, 'D', 3),
+            (9, 1, 'S', 1),
+            (10, 9, 'S', 1),
+        ];
+        assert_eq!(members_of(5, &[], &processes), [6, 7, 8]);
+    }
+
+    #[test]
+    fn what_is_spared_is_spared_with_all_below_it() {
+        let processes = [(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 6, 'S', 1), (8, 5, 'S', 1)];
+        assert_eq!(members_of(5, &[6], &processes), [8]);
+    }
+
+    #[test]
+    fn the_ended_are_no_members_but_their_children_are() {
+        let processes = [(5, 1, 'S', 1), (6, 5, 'Z', 1), (7, 6, 'S', 1), (8, 5, 'X', 1)];
+        assert_eq!(members_of(5, &[], &processes), [7]);
+    }
+
+    #[test]
+    fn an_ended_child_may_hide_what_has_been_handed_on_meanwhile() {
+        // 7 is the child of 6, which has gone between the two looks: whoever walks down from 5 does not find it.
+        let gone = |processes: &[(i32, i32, char, u32)]| {
+            let proc = proc_with(processes, false);
+            Tree::in_proc(proc.path().to_owned(), Pid::from_raw(5)).sparing(vec![Pid::from_raw(9)]).is_gone()
+        };
+        assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1), (7, 6, 'S', 1), (9, 5, 'S', 1)]));
+        assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1)]));
+        assert!(gone(&[(5, 1, 'S', 1), (9, 5, 'S', 1), (10, 9, 'S', 1)]));
+    }
+
+    #[test]
+    fn a_process_whose_first_thread_has_ended_lives() {
+        assert_eq!(members_of(5, &[], &[(5, 1, 'S', 1), (6, 5, 'Z', 2)]), [6]);
+    }
+
+    #[test]
+    fn a_line_that_makes_no_sense_is_no_process() {
+        let pid = Pid::from_raw(7);
+        assert_eq!(parsed(pid, b""), None);
+        assert_eq!(parsed(pid, b"7 (a"), None);
+        assert_eq!(parsed(pid, b"7 (a) S x 1 1"), None);
+        assert_eq!(parsed(pid, b"7 (a) S 1 1 1"), None);
+        assert_eq!(parsed(pid, b"7 (a) \xff 1 1 1"), None);
+    }
+}

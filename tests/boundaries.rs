@@ -1,0 +1,148 @@
+//! The house's walls, read from the source: `logic/` decides and never looks, `driver/` looks and never decides, and
+//! `run.rs` is the one file that knows both (each subcommand is a small run of its own).
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+
+/// What would let the logic look: a clock, I/O, a thread, a lock, a die of its own, or the crates that have them.
+const EYES: &[&str] = &[
+    "Instant",
+    "SystemTime",
+    "async ",
+    "crate::cli",
+    "crate::command",
+    "crate::config",
+    "crate::driver",
+    "crate::run",
+    "eprintln!",
+    "extern ",
+    "libc",
+    "nix::",
+    "println!",
+    "rand::",
+    "rdkafka",
+    "std::env",
+    "std::fs",
+    "std::io",
+    "std::net",
+    "std::os",
+    "std::process",
+    "std::sync",
+    "std::thread::",
+    "tokio",
+    "unsafe",
+];
+
+/// The logic's modules that decide. The others are words that both sides speak.
+const DECIDING: &[&str] =
+    &["logic::candidate", "logic::journal", "logic::listener", "logic::precedence", "logic::supervisor"];
+
+#[test]
+fn the_logic_never_looks() {
+    for line in lines_of("logic") {
+        for eye in EYES {
+            assert!(!line.code.contains(eye), "{line}: the logic is told what happens, and what time it is; no {eye}");
+        }
+    }
+}
+
+#[test]
+fn the_driver_never_decides() {
+    for line in lines_of("driver") {
+        for deciding in DECIDING {
+            assert!(!line.code.contains(deciding), "{line}: the driver is told what to do; no {deciding}");
+        }
+        assert!(!line.code.contains("crate::run"), "{line}: the driver is called by run.rs, and calls it never");
+    }
+}
+
+#[test]
+fn only_run_and_the_subcommands_know_both() {
+    for file in sources("") {
+        let path = relative(&file);
+        if path.starts_with("run.rs") || path.starts_with("run/") || path.starts_with("command/") {
+            continue;
+        }
+        let lines = code_of(&file);
+        let knows = |what: &str| lines.iter().any(|line| line.code.contains(what));
+        let decides = DECIDING.iter().any(|deciding| knows(deciding));
+        assert!(!(decides && knows("crate::driver")), "{path}: knows the logic and the driver, as run.rs alone does");
+    }
+}
+
+#[test]
+fn one_file_is_unsafe_and_one_reads_the_clock() {
+    for line in lines_of("") {
+        let unsafe_code =
+            line.code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == "unsafe");
+        assert!(!unsafe_code || line.path == "driver/process.rs", "{line}: driver/process.rs has what is unsafe");
+        let reads_clock = line.code.contains("clock_gettime");
+        assert!(!reads_clock || line.path == "driver/clock.rs", "{line}: driver/clock.rs reads the clock");
+    }
+}
+
+#[test]
+fn the_walls_would_notice() {
+    let lines = split("a.rs", "//! std::fs\nuse std::fs; // unsafe\nlet url = \"a://b\";\n/// tokio\n");
+    let code: Vec<&str> = lines.iter().map(|line| line.code.as_str()).collect();
+    assert_eq!(code, ["", "use std::fs; ", "let url = \"a://b\";", ""]);
+    assert!(!sources("logic").is_empty() && !sources("driver").is_empty());
+}
+
+/// A line of a source file, without its comment.
+struct Line {
+    path: String,
+    number: usize,
+    code: String,
+}
+
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "src/{}:{}: {}", self.path, self.number, self.code.trim())
+    }
+}
+
+fn lines_of(folder: &str) -> Vec<Line> {
+    sources(folder).iter().flat_map(|file| code_of(file)).collect()
+}
+
+fn code_of(file: &Path) -> Vec<Line> {
+    split(&relative(file), &std::fs::read_to_string(file).unwrap())
+}
+
+fn split(path: &str, text: &str) -> Vec<Line> {
+    let code = |line: &str| {
+        if line.trim_start().starts_with("//") {
+            return String::new();
+        }
+        line.split_once(" //").map_or(line, |(code, _)| &line[..=code.len()]).to_owned()
+    };
+    let lines = text.lines().enumerate();
+    lines.map(|(at, line)| Line { path: path.to_owned(), number: at + 1, code: code(line) }).collect()
+}
+
+fn sources(folder: &str) -> Vec<PathBuf> {
+    let mut sources = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                sources.push(path);
+            }
+        }
+    }
+    sources.sort();
+    sources
+}
+
+fn relative(file: &Path) -> String {
+    file.strip_prefix(root()).unwrap().display().to_string()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}

@@ -1,0 +1,63 @@
+//! Nobody else's terms, sources or second versions come in unnoticed: what `cargo deny check licenses sources bans` looks at.
+
+#![expect(clippy::expect_used, reason = "a test fails by a panic")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Licenses that a program under MIT or Apache-2.0 may be built of without a word to its users but their notices.
+const LICENSES: [&str; 7] = ["0BSD", "Apache-2.0", "BSD-3-Clause", "MIT", "Unicode-3.0", "Unlicense", "Zlib"];
+
+/// Crates that are here in two versions: `syn`, at build time alone, until the last derive has moved to its third.
+const TWICE: [&str; 1] = ["syn"];
+
+/// Every package that the program, its tests or its bench is built of on Linux.
+fn packages() -> Vec<Value> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--format-version", "1", "--locked", "--filter-platform", "x86_64-unknown-linux-gnu"]);
+    let answer = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo runs this test");
+    assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
+    let metadata: Value = serde_json::from_slice(&answer.stdout).expect("JSON");
+    let used: BTreeSet<&str> =
+        metadata["resolve"]["nodes"].as_array().expect("nodes").iter().filter_map(|node| node["id"].as_str()).collect();
+    let packages = metadata["packages"].as_array().expect("packages");
+    packages.iter().filter(|package| package["id"].as_str().is_some_and(|id| used.contains(id))).cloned().collect()
+}
+
+/// Whether a license expression can be met: one of what `OR` (or a slash) offers, all of what `AND` asks for.
+fn is_met(expression: &str) -> bool {
+    let expression = expression.replace(['(', ')'], " ").replace('/', " OR ").replace(" WITH LLVM-exception", "");
+    expression.split(" AND ").all(|part| part.split(" OR ").any(|license| LICENSES.contains(&license.trim())))
+}
+
+#[test]
+fn licenses() {
+    for package in packages() {
+        let license = package["license"].as_str().unwrap_or("none at all");
+        assert!(is_met(license), "{} is under {license}", package["name"]);
+    }
+    assert!(!is_met("GPL-3.0"));
+    assert!(!is_met("MIT AND GPL-3.0"));
+}
+
+#[test]
+fn sources() {
+    for package in packages() {
+        let source = package["source"].as_str();
+        let name = &package["name"];
+        let ours = source.is_none() && (name == "neli-run" || name == "harness");
+        assert!(ours || source.is_some_and(|source| source.starts_with("registry+")), "{name} comes from {source:?}");
+    }
+}
+
+#[test]
+fn one_version_of_each() {
+    let mut versions: BTreeMap<String, usize> = BTreeMap::new();
+    for package in packages() {
+        *versions.entry(package["name"].as_str().expect("a name").to_owned()).or_default() += 1;
+    }
+    let twice: Vec<&str> = versions.iter().filter(|(_, count)| **count > 1).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(twice, TWICE);
+}

@@ -1,0 +1,119 @@
+//! What is written down about the program is what the program says: the manual, the completions, the README's tables.
+//!
+//! `UPDATE=1 cargo test --test docs` writes them anew.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use neli_run::cli::options::{Default, OPTIONS};
+use neli_run::command::completions::{self, Shell};
+use neli_run::command::man;
+use neli_run::exit::TABLE;
+
+const MEND: &str = "UPDATE=1 cargo test --test docs";
+
+#[test]
+fn the_manual_is_what_the_program_says() {
+    keep("man/neli-run.1", &man::page().unwrap());
+}
+
+#[test]
+fn the_completions_are_what_the_program_says() {
+    for (shell, path) in [
+        (Shell::Bash, "completions/neli-run.bash"),
+        (Shell::Fish, "completions/neli-run.fish"),
+        (Shell::Zsh, "completions/_neli-run"),
+    ] {
+        keep(path, &completions::script(shell));
+    }
+}
+
+#[test]
+fn the_readme_s_tables_are_what_the_program_says() {
+    let readme = std::fs::read_to_string(root("README.md")).unwrap();
+    let readme = with_block(&readme, "options", &options());
+    let readme = with_block(&readme, "exit-status", &exit_statuses());
+    keep("README.md", &readme);
+}
+
+#[test]
+fn every_option_says_what_it_does_in_a_line() {
+    for option in OPTIONS {
+        assert!(option.help.len() <= 60, "--{}: {} is long for -h", option.long, option.help);
+        assert!(!option.help.ends_with('.'), "--{}: the full stop is put in where it belongs", option.long);
+        assert!(option.more.is_empty() || option.more.ends_with('.'), "--{}: a sentence ends", option.long);
+    }
+}
+
+/// The file says `text`; or is made to, with `UPDATE=1`.
+fn keep(path: &str, text: &str) {
+    let file = root(path);
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&file, text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    if let Some((line, kept, said)) = first_difference(&kept, text) {
+        panic!("{path} line {line} says\n  {kept}\nand the program\n  {said}\n\nIf the program is right: {MEND}\n");
+    }
+}
+
+fn first_difference<'a>(kept: &'a str, said: &'a str) -> Option<(usize, &'a str, &'a str)> {
+    if kept == said {
+        return None;
+    }
+    let lines =
+        kept.lines().chain(std::iter::repeat("(nothing)")).zip(said.lines().chain(std::iter::repeat("(nothing)")));
+    let length = kept.lines().count().max(said.lines().count());
+    let mut lines = lines.take(length).enumerate();
+    let other = lines.find(|(_, (kept, said))| kept != said);
+    Some(other.map_or((length, "(another end of line)", "(an end of line)"), |(at, (kept, said))| (at + 1, kept, said)))
+}
+
+/// The page with what stands between the block's two markers replaced.
+fn with_block(page: &str, name: &str, block: &str) -> String {
+    let (open, close) = (format!("<!-- {name}: {MEND} -->\n"), format!("<!-- /{name} -->"));
+    let (before, rest) = page.split_once(&open).unwrap_or_else(|| panic!("README.md has no line {open}"));
+    let (_, after) = rest.split_once(&close).unwrap_or_else(|| panic!("README.md has no {close}"));
+    format!("{before}{open}{block}{close}{after}")
+}
+
+fn options() -> String {
+    let mut table = String::new();
+    let mut section = "";
+    for option in OPTIONS {
+        if section != option.section.heading() {
+            let end = if section.is_empty() { "" } else { "\n" };
+            section = option.section.heading();
+            writeln!(table, "{end}| {section} | default | meaning |\n|---|---|---|").unwrap();
+        }
+        let short = option.short.map_or_else(String::new, |short| format!("-{short}, "));
+        let value = option.value_name().map_or_else(String::new, |name| format!(" <{name}>"));
+        let default = match option.default {
+            Default::Computed(text) if !text.contains('<') => text.to_owned(),
+            Default::Computed(text) | Default::Value(text) => code(text),
+            Default::None => String::new(),
+        };
+        let name = code(&format!("{short}--{}{value}", option.long));
+        writeln!(table, "| {name} | {default} | {} |", cell(&option.meaning())).unwrap();
+    }
+    table
+}
+
+fn exit_statuses() -> String {
+    let rows = TABLE.iter().map(|(status, meaning)| format!("| {status} | {} |\n", cell(meaning)));
+    std::iter::once("| status | when |\n|---|---|\n".to_owned()).chain(rows).collect()
+}
+
+fn code(text: &str) -> String {
+    format!("`{}`", cell(text))
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}

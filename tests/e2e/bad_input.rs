@@ -1,0 +1,219 @@
+//! What Kafka refuses for good, and what we refuse of Kafka: status 125, one line, and nothing joined.
+
+use harness::accounts::{Account, login};
+use harness::candidate::{Candidate, Elector, Running};
+use harness::journal;
+use harness::kafka::{Broker, Kafka};
+use harness::stage::Stage;
+use nix::sys::signal::Signal;
+
+use crate::{PROGRAM, bare, stage, with_both_electors};
+
+/// The Kafka that asks who one is: the shared one, or, where that is not ours, a broker for this test.
+pub(crate) struct Guarded {
+    /// An election on it.
+    pub(crate) stage: Stage,
+    /// Where whoever comes may do everything.
+    pub(crate) plain: Kafka,
+    /// Where one must log in.
+    pub(crate) address: String,
+    _broker: Option<Broker>,
+}
+
+impl Guarded {
+    pub(crate) fn new(elector: Elector) -> Self {
+        let shared = Kafka::shared();
+        if let Some(address) = shared.accounts_address() {
+            let (address, stage) = (address.to_owned(), Stage::new(PROGRAM, shared, elector));
+            let plain = Kafka::at(shared.address());
+            return Self { stage, plain, address, _broker: None };
+        }
+        let broker = Broker::own();
+        let plain = broker.kafka();
+        let address = plain.accounts_address().expect("ours has one").to_owned();
+        Self { stage: Stage::new(PROGRAM, &plain, elector), plain, address, _broker: Some(broker) }
+    }
+
+    /// A candidate that logs in; the last `--brokers` wins.
+    fn candidate(&self, elector: Elector, properties: &[(String, String)]) -> Candidate {
+        let candidate = bare().option("--group", &self.stage.group).option("--brokers", &self.address);
+        let candidate = candidate.option("--elect", elector.name()).job(self.stage.witness().command());
+        properties.iter().fold(candidate, |candidate, (key, value)| candidate.property(key, value))
+    }
+
+    pub(crate) fn create_topic(&self) {
+        self.plain.create_topic(&self.stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    }
+}
+
+/// Refused: 125, and one line that says why.
+fn assert_refused(mut run: Running, word: &str) {
+    assert_eq!(run.status(), 125, "{run:?}");
+    run.await_silence();
+    let errors = run.events("error");
+    assert_eq!(errors.len(), 1, "{run:?}");
+    let told = errors[0].fields.to_string().to_lowercase();
+    assert!(told.contains(word), "{word:?} is not in {told}");
+    assert!(!told.contains("correct horse"), "no secret is shown");
+    assert!(run.events("job_started").is_empty());
+}
+
+with_both_electors! {
+    fn wrong_credentials(elector) {
+        let guarded = Guarded::new(elector);
+        guarded.create_topic();
+        let run = guarded.candidate(elector, &login("operator", "wrong horse")).start();
+        assert_refused(run, "authentication");
+    }
+
+    fn a_topic_that_may_not_be_read(elector) {
+        let guarded = Guarded::new(elector);
+        guarded.create_topic();
+        let run = guarded.candidate(elector, &Account::NoRead.properties()).start();
+        assert_refused(run, &guarded.stage.topic());
+    }
+
+    fn a_topic_that_may_not_be_written(elector) {
+        let guarded = Guarded::new(elector);
+        guarded.create_topic();
+        let run = guarded.candidate(elector, &Account::NoWrite.properties()).start();
+        assert_refused(run, &guarded.stage.topic());
+        assert_eq!(journal::end(&guarded.plain, &guarded.stage.topic()), 0);
+    }
+
+    fn a_topic_that_may_not_be_created(elector) {
+        let guarded = Guarded::new(elector);
+        let run = guarded.candidate(elector, &Account::NoCreate.properties()).start();
+        assert_refused(run, &guarded.stage.topic());
+        assert!(!guarded.plain.has_topic(&guarded.stage.topic()));
+    }
+
+    fn a_topic_that_is_missing_and_shall_not_be_created(elector) {
+        let stage = stage(elector);
+        let run = stage.candidate().flag("--no-create-topic").start();
+        assert_refused(run, &stage.topic());
+        assert!(!Kafka::shared().has_topic(&stage.topic()));
+    }
+
+    /// Who has the rights that the manual asks for leads.
+    fn the_rights_that_are_asked_for_are_enough(elector) {
+        let guarded = Guarded::new(elector);
+        let mut run = guarded.candidate(elector, &Account::Operator.properties()).start();
+        let term = run.await_lead();
+        guarded.stage.await_witness(term);
+        guarded.stage.close([run]);
+    }
+}
+
+/// Who may not create a topic needs not to, where it is there.
+#[test]
+fn a_topic_that_is_there_need_not_be_created() {
+    let guarded = Guarded::new(Elector::Log);
+    guarded.create_topic();
+    let mut run = guarded.candidate(Elector::Log, &Account::NoCreate.properties()).start();
+    run.await_lead();
+    guarded.stage.close([run]);
+}
+
+/// A group that may not be joined: the elector that needs it is refused, the other does not care.
+#[test]
+fn a_group_that_may_not_be_joined() {
+    let guarded = Guarded::new(Elector::Group);
+    guarded.create_topic();
+    assert_refused(guarded.candidate(Elector::Group, &Account::NoGroup.properties()).start(), &guarded.stage.group);
+    let mut run = guarded.candidate(Elector::Log, &Account::NoGroup.properties()).start();
+    run.await_lead();
+    guarded.stage.close([run]);
+}
+
+/// A topic whose settings may not be read is believed, with a warning.
+#[test]
+fn a_configuration_that_may_not_be_read() {
+    let guarded = Guarded::new(Elector::Log);
+    guarded.create_topic();
+    let mut run = guarded.candidate(Elector::Log, &Account::NoConfigs.properties()).start();
+    run.await_event("warning");
+    run.await_lead();
+    guarded.stage.close([run]);
+}
+
+/// The secrets may stand in a file, and are shown nowhere.
+#[test]
+fn secrets_from_a_file() {
+    let guarded = Guarded::new(Elector::Log);
+    let file = guarded.stage.directory().join("secrets");
+    let lines = Account::Operator.properties().into_iter().map(|(key, value)| format!("{key}={value}\n"));
+    std::fs::write(&file, lines.collect::<String>()).expect("written");
+    let mut run = guarded.candidate(Elector::Log, &[]).option("--properties", &file).flag("-v").start();
+    run.await_lead();
+    let guard = run.guard();
+    for pid in [run.process().pid, guard.pid, run.await_job().pid] {
+        for part in ["cmdline", "environ"] {
+            let shown = std::fs::read(format!("/proc/{pid}/{part}")).expect("ours");
+            assert!(!String::from_utf8_lossy(&shown).contains("correct horse"), "{part} of {pid}");
+        }
+    }
+    run.signal(Signal::SIGTERM);
+    run.status();
+    assert!(!format!("{run:?}").contains("correct horse"));
+}
+
+/// R0: a log that does not keep.
+#[test]
+fn a_topic_that_does_not_keep() {
+    for (settings, word) in [
+        (&[("cleanup.policy", "compact")][..], "cleanup.policy"),
+        (&[("cleanup.policy", "compact,delete")], "cleanup.policy"),
+        (&[("retention.ms", "300000")], "retention.ms"),
+        (&[("retention.ms", "599999")], "retention.ms"),
+    ] {
+        let stage = stage(Elector::Log);
+        Kafka::shared().create_topic(&stage.topic(), settings);
+        assert_refused(stage.candidate().start(), word);
+        assert_eq!(journal::end(Kafka::shared(), &stage.topic()), 0, "nothing was written");
+    }
+}
+
+/// R0: what keeps for long enough will do, and what is doubtful gets one warning that names it.
+#[test]
+fn a_topic_that_will_do() {
+    for (settings, warning) in [
+        (&[("retention.ms", "600000"), ("message.timestamp.type", "LogAppendTime")][..], None),
+        (&[("retention.ms", "-1"), ("message.timestamp.type", "LogAppendTime")], None),
+        (&[("message.timestamp.type", "CreateTime")], Some("CreateTime")),
+        (&[("message.timestamp.type", "LogAppendTime"), ("retention.bytes", "1000000")], Some("retention.bytes")),
+        (
+            &[("message.timestamp.type", "LogAppendTime"), ("unclean.leader.election.enable", "true")],
+            Some("unclean.leader.election.enable"),
+        ),
+    ] {
+        let stage = stage(Elector::Log);
+        Kafka::shared().create_topic(&stage.topic(), settings);
+        let mut run = stage.candidate().job(["true"]).start();
+        assert_eq!(run.status(), 0);
+        let warnings: Vec<String> = run.events("warning").iter().map(|event| event.fields.to_string()).collect();
+        match warning {
+            None => assert!(!warnings.iter().any(|text| text.contains(&stage.topic())), "{warnings:?}"),
+            Some(word) => {
+                assert_eq!(warnings.iter().filter(|text| text.contains(word)).count(), 1, "{word}: {warnings:?}");
+            }
+        }
+    }
+}
+
+/// A topic that we make keeps.
+#[test]
+fn a_topic_of_our_own() {
+    let stage = stage(Elector::Log);
+    let mut run = stage.candidate().job(["true"]).start();
+    assert_eq!(run.status(), 0);
+    for (key, value) in [
+        ("cleanup.policy", "delete"),
+        ("retention.ms", "86400000"),
+        ("segment.ms", "3600000"),
+        ("message.timestamp.type", "LogAppendTime"),
+        ("unclean.leader.election.enable", "false"),
+    ] {
+        assert_eq!(Kafka::shared().topic_setting(&stage.topic(), key), value, "{key}");
+    }
+}

@@ -1,0 +1,122 @@
+//! Brokers that go, come back, freeze, or never were there.
+
+use std::time::Duration;
+
+use harness::candidate::Elector;
+use harness::kafka::{Broker, SilentBroker};
+use harness::stage::Stage;
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::{PROGRAM, bare, with_both_electors};
+
+with_both_electors! {
+    /// No broker, no lease: the job is gone at its end. When the broker is back, somebody leads again.
+    fn stopped_and_started(elector) {
+        let mut broker = Broker::own();
+        let stage = Stage::new(PROGRAM, &broker.kafka(), elector);
+        let mut candidates = [stage.candidate().lease("1s").start(), stage.candidate().lease("1s").start()];
+        let (leader, term) = crate::await_leader(&mut candidates);
+        stage.await_witness(term);
+
+        broker.end();
+        candidates[leader].await_event("broker_down");
+        // The witness heeds the warning: it is gone before it would be killed.
+        candidates[leader].await_event("fence_warning");
+        let released = candidates[leader].await_event("released");
+        assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(false)));
+        stage.assert_gone(term);
+        broker.begin();
+        let next = wait::until("a lead after the broker came back", || {
+            let mut leading = candidates.iter().flat_map(|candidate| candidate.events("leading"));
+            leading.find(|event| event.number("term") > term)
+        });
+        stage.await_witness(next.number("term"));
+        candidates[leader].await_event("broker_up");
+        stage.close(candidates);
+    }
+}
+
+/// A broker that takes records and does not answer: the job is warned, and killed when the lease is over.
+#[test]
+fn frozen() {
+    let broker = Broker::own();
+    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let job = stage.witness().with("--ignore-stop");
+    let mut candidate = stage.candidate().lease("1s").job(job.command()).start();
+    let term = candidate.await_lead();
+    stage.await_witness(term);
+
+    broker.freeze();
+    let warning = candidate.await_event("fence_warning");
+    assert!((1..=270).contains(&warning.number("left_ms")));
+    candidate.await_event("fenced");
+    stage.await_gone(term);
+    let testimony = stage.testimony();
+    let told = testimony.signals().any(|line| line.event == harness::witness::Event::Signal(15));
+    assert!(told, "the stop signal is the warning");
+    let last = testimony.of(term).next_back().expect("it beat").clone();
+    assert!(last.deadline == 0 || last.at < last.deadline + 20_000_000, "killed at the deadline: {last:?}");
+
+    broker.thaw();
+    let next = wait::until("a lead of its own again", || {
+        let mut leading = candidate.events("leading").into_iter();
+        leading.find(|event| event.number("term") > term)
+    });
+    stage.await_witness(next.number("term"));
+    candidate.signal(Signal::SIGKILL);
+    stage.await_gone(next.number("term"));
+    stage.assert_never_two();
+}
+
+/// A pause of the broker that is shorter than the lease disturbs nobody.
+#[test]
+fn frozen_for_less_than_a_lease() {
+    let broker = Broker::own();
+    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let mut candidate = stage.candidate().lease("30s").option("--heartbeat-interval", "100ms").start();
+    let term = candidate.await_lead();
+    stage.await_witness(term);
+    let deadline = || stage.testimony().of(term).next_back().map_or(0, |line| line.deadline);
+    broker.freeze();
+    wait::pause(Duration::from_secs(3));
+    let before = deadline();
+    broker.thaw();
+    wait::until_true("a lease that is renewed", || deadline() > before + 2_000_000_000);
+    assert!(candidate.events("fenced").is_empty());
+    assert_eq!(stage.testimony().signals().count(), 0);
+    stage.close([candidate]);
+}
+
+/// A broker that can't be reached is waited for: said at once, and no error.
+#[test]
+fn that_never_were_there_are_waited_for() {
+    let silent = SilentBroker::start();
+    for address in [silent.address(), closed_port()] {
+        let mut candidate = bare().option("--group", "g").option("--brokers", &address).job(["true"]).start();
+        candidate.await_event("broker_down");
+        candidate.signal(Signal::SIGTERM);
+        assert_eq!(candidate.status(), 143, "{address}");
+        assert!(candidate.events("error").is_empty());
+    }
+}
+
+/// The one case in which it is given up: `--wait`.
+#[test]
+fn that_never_were_there_are_not_waited_for_longer_than_told() {
+    let silent = SilentBroker::start();
+    for elector in [Elector::Log, Elector::Group] {
+        for address in [silent.address(), closed_port()] {
+            let candidate =
+                bare().option("--group", "g").option("--brokers", &address).option("--elect", elector.name());
+            let mut candidate = candidate.option("--wait", "1s").job(["true"]).start();
+            assert_eq!(candidate.status(), 75, "{address}");
+        }
+    }
+}
+
+/// A port where nobody listens.
+fn closed_port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("bound").to_string()
+}

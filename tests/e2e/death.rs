@@ -1,0 +1,282 @@
+//! SIGKILL, SIGSTOP and hangs: of the supervisor, of the guard, of both, of a whole machine.
+
+use std::time::Duration;
+
+use harness::candidate::{Candidate, Elector, Running};
+use harness::process::Process;
+use harness::stage::Stage;
+use harness::wait;
+use harness::witness::Witness;
+use nix::sys::signal::Signal;
+use nix::unistd::Uid;
+
+use crate::{stage, with_both_electors};
+
+/// Where a lease of this length is no help, nobody waited for it.
+const LONG_LEASE: &str = "50s";
+
+/// Far less than [`LONG_LEASE`], and more than a busy machine needs.
+const SOON: Duration = Duration::from_secs(15);
+
+/// The worst tree there is: everything in it ignores the stop signal, and most of it has left its group.
+fn wild(witness: Witness) -> Witness {
+    ["--ignore-stop", "--child", "--group", "--session", "--daemon", "--runner"]
+        .into_iter()
+        .fold(witness, Witness::with)
+}
+
+/// A candidate of a wild job, which is not asked for long.
+fn wild_candidate(stage: &Stage, lease: &str) -> Candidate {
+    stage.candidate().lease(lease).job(wild(stage.witness()).command()).option("--stop-timeout", "200ms")
+}
+
+/// The roles of [`wild`]'s processes.
+const WILD_ROLES: [&str; 6] = ["main", "child", "group", "session", "daemon", "runner"];
+
+/// Waits until each of them beats.
+fn await_wild(stage: &Stage, term: u64) {
+    wait::until_true("a wild tree", || {
+        let testimony = stage.testimony();
+        WILD_ROLES.iter().all(|role| testimony.of(term).any(|line| line.role == *role))
+    });
+}
+
+/// What a power cut does: supervisor, guard and job, at once.
+pub(crate) fn machine(candidate: &mut Running, job: &[Process]) {
+    let guard = candidate.guard();
+    let supervisor = candidate.process();
+    // Stopped first, so that none of them sees another one die.
+    let all: Vec<Process> = [supervisor, guard].into_iter().chain(job.iter().copied()).collect();
+    for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
+        for process in &all {
+            process.signal(signal);
+        }
+    }
+    wait::until_true("a dead machine", || all.iter().all(|process| !process.lives()));
+}
+
+with_both_electors! {
+    /// The guard kills the whole tree at the end of file, and releases for the dead: another leads long before the lease's end.
+    fn of_the_supervisor(elector) {
+        let stage = stage(elector);
+        let mut first = wild_candidate(&stage, LONG_LEASE).start();
+        let term = first.await_lead();
+        await_wild(&stage, term);
+        let mut second = stage.candidate().lease(LONG_LEASE).start();
+        second.await_event("standby");
+
+        first.signal(Signal::SIGKILL);
+        let leading = second.await_event_within("leading", SOON).expect("the guard releases for the dead supervisor");
+        stage.assert_gone(term);
+        stage.await_witness(leading.number("term"));
+        let release = stage.verdicts().into_iter().find(|line| line["record"]["kind"] == "release").expect("a release");
+        assert_eq!((&release["verdict"], &release["record"]["why"]), (&"effective".into(), &"supervisor-died".into()));
+        stage.close([second]);
+    }
+
+    /// A supervisor that is stopped can't renew its lease: its guard kills at the deadline, and another leads when it has been
+    /// silent. When it goes on, it finds itself fenced, and stands by.
+    fn of_a_supervisor_that_is_stopped(elector) {
+        let stage = stage(elector);
+        let mut first = wild_candidate(&stage, "1s").start();
+        let term = first.await_lead();
+        stage.await_witness(term);
+        let mut second = stage.candidate().lease("1s").start();
+        second.await_event("standby");
+
+        first.signal(Signal::SIGSTOP);
+        stage.await_gone(term);
+        let next = second.await_lead();
+        stage.await_witness(next);
+        let testimony = stage.testimony();
+        let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + 20_000_000).count();
+        assert_eq!(late, 0, "beats after the deadline");
+
+        first.signal(Signal::SIGCONT);
+        let fenced = first.await_event("fenced").at;
+        wait::until_true("a fenced candidate that stands again", || {
+            first.events("standby").iter().any(|standby| standby.at >= fenced)
+        });
+        assert_eq!(second.events("leading").len(), 1);
+        second.signal(Signal::SIGTERM);
+        assert_eq!(second.status(), 0);
+        assert!(first.await_lead() > next, "it leads again, under a term of its own");
+        stage.close([first, second]);
+    }
+
+    /// The supervisor kills what its guard leaves behind, releases, and stands again with a new guard.
+    fn of_the_guard(elector) {
+        let stage = stage(elector);
+        let mut first = wild_candidate(&stage, LONG_LEASE).start();
+        let term = first.await_lead();
+        await_wild(&stage, term);
+        let mut second = stage.candidate().lease(LONG_LEASE).start();
+        second.await_event("standby");
+        let guard = first.guard();
+
+        guard.signal(Signal::SIGKILL);
+        first.await_event("guard_lost");
+        let released = first.await_event("released");
+        assert_eq!(released.text("why"), "guard-died");
+        stage.assert_gone(term);
+        let next = wait::poll_for(SOON, || {
+            let mut leading = first.events("leading").into_iter().chain(second.events("leading"));
+            leading.find(|event| event.number("term") > term)
+        });
+        stage.await_witness(next.expect("another term, long before the lease's end").number("term"));
+        assert_ne!(first.guard(), guard);
+        stage.close([first, second]);
+    }
+
+    /// Supervisor, guard and job at once: silence decides.
+    fn of_a_whole_machine(elector) {
+        let stage = stage(elector);
+        let mut first = stage.candidate().lease("1s").start();
+        let term = first.await_lead();
+        stage.await_witness(term);
+        let job = first.await_job();
+        let mut second = stage.candidate().lease("1s").start();
+        second.await_event("standby");
+        machine(&mut first, &[job]);
+        let next = second.await_lead();
+        stage.await_witness(next);
+        stage.close([second]);
+    }
+}
+
+/// Supervisor and guard at once: the kernel ends the job's main process with its parent (assumption 3).
+#[test]
+fn of_supervisor_and_guard_at_once() {
+    let stage = stage(Elector::Log);
+    let mut first = stage.candidate().lease("1s").job(stage.witness().with("--ignore-stop").command()).start();
+    let term = first.await_lead();
+    stage.await_witness(term);
+    let mut second = stage.candidate().lease("1s").start();
+    second.await_event("standby");
+    machine(&mut first, &[]);
+    let next = second.await_lead();
+    stage.assert_gone(term);
+    stage.await_witness(next);
+    stage.close([second]);
+}
+
+/// A job that changed its uid has lost the kernel's parent-death signal, and is gone all the same when one of the two dies.
+#[test]
+fn with_a_job_of_another_uid() {
+    for victim in ["supervisor", "guard"] {
+        let stage = stage(Elector::Log);
+        let mut job = stage.witness().with("--ignore-stop").with("--daemon");
+        // Who is not root can't change; then this is the plain case once more, and the program warned of what it can't do.
+        let root = Uid::effective().is_root();
+        if root {
+            job = job.set("--uid", 65534);
+        }
+        let mut first = stage.candidate().lease(LONG_LEASE).job(job.command()).start();
+        if !root {
+            first.await_event("warning");
+        }
+        let term = first.await_lead();
+        wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));
+        match victim {
+            "guard" => {
+                first.guard().signal(Signal::SIGKILL);
+                first.await_event("guard_lost");
+                first.await_event("released");
+                stage.assert_gone(term);
+            }
+            _ => first.signal(Signal::SIGKILL),
+        }
+        stage.await_gone(term);
+        stage.close([first]);
+    }
+}
+
+/// A guard that somebody stops is told to go on at once: nothing is lost.
+#[test]
+fn of_a_guard_that_is_stopped() {
+    let stage = stage(Elector::Log);
+    let mut leader = stage.candidate().lease("2s").start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    let guard = leader.guard();
+    for _ in 0..5 {
+        guard.signal(Signal::SIGSTOP);
+        wait::until_true("a guard that goes on", || !guard.is_stopped());
+    }
+    // A lease later it would be too late.
+    let deadline =
+        |testimony: &harness::witness::Testimony| testimony.of(term).next_back().map_or(0, |line| line.deadline);
+    let before = deadline(&stage.testimony());
+    wait::until_true("a lease that is renewed", || deadline(&stage.testimony()) > before + 2_000_000_000);
+    assert!(guard.lives());
+    assert!(leader.events("guard_lost").is_empty());
+    stage.close([leader]);
+}
+
+/// A guard that hangs, in a way that nothing reports, is found out within the lease, and the supervisor does its work.
+#[test]
+fn of_a_guard_that_hangs() {
+    let stage = stage(Elector::Log);
+    let mut first = wild_candidate(&stage, "1s").start();
+    let term = first.await_lead();
+    stage.await_witness(term);
+    let mut second = stage.candidate().lease("1s").start();
+    second.await_event("standby");
+    let guard = first.guard();
+    let hold = guard.hold();
+    wait::until_true("a guard that is killed", || !guard.lives());
+    drop(hold);
+    first.await_event("guard_lost");
+    first.await_event("released");
+    stage.assert_gone(term);
+    let next = wait::until("another term", || {
+        let mut leading = first.events("leading").into_iter().chain(second.events("leading"));
+        leading.find(|event| event.number("term") > term)
+    });
+    stage.await_witness(next.number("term"));
+    stage.close([first, second]);
+}
+
+/// A guard that hangs before its first answer: the claim is effective, and no job ever runs under it.
+#[test]
+fn of_a_guard_that_hangs_before_its_first_answer() {
+    let stage = stage(Elector::Log);
+    let mut first = stage.candidate().lease("1s").start();
+    let term = first.await_lead();
+    stage.await_witness(term);
+    let mut second = stage.candidate().lease("1s").start();
+    second.await_event("standby");
+    let guard = second.guard();
+    let hold = guard.hold();
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.status(), 0);
+    wait::until_true("a guard that is killed", || !guard.lives());
+    drop(hold);
+    second.await_event("guard_lost");
+    let next = wait::until("a lead with a new guard, under which the job runs", || {
+        stage.testimony().spans().keys().copied().find(|epoch| *epoch > term)
+    });
+    let claimed = second.events("claiming").len();
+    assert!(claimed > 1, "the first claim's term had no job");
+    // Its job may speak before its log does.
+    wait::until_true("word of that lead", || second.events("leading").iter().any(|event| event.number("term") == next));
+    stage.close([first, second]);
+}
+
+/// A standby that dies takes nothing with it.
+#[test]
+fn of_a_standby() {
+    let stage = stage(Elector::Group);
+    let mut leader = stage.candidate().lease("2s").start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    let mut standby = stage.candidate().start();
+    standby.await_event("standby");
+    let guard = standby.guard();
+    standby.signal(Signal::SIGKILL);
+    wait::until_true("a guard that follows its supervisor", || !guard.lives());
+    leader.signal(Signal::SIGTERM);
+    assert_eq!(leader.status(), 0);
+    assert_eq!(leader.events("leading").len(), 1);
+    stage.close([leader]);
+}

@@ -1,0 +1,114 @@
+//! `--embedded`: a trial on one machine, without Kafka.
+
+use std::path::Path;
+use std::time::Duration;
+
+use harness::candidate::Candidate;
+use harness::process::Process;
+use harness::stage::Stage;
+use harness::{install, wait};
+use nix::sys::signal::Signal;
+
+use crate::{PROGRAM, bare};
+
+/// A machine of its own: candidates find each other's broker through the user's runtime directory alone.
+struct Machine {
+    runtime: tempfile::TempDir,
+    stage: Stage,
+}
+
+impl Machine {
+    fn new() -> Self {
+        Self { runtime: install::scratch(), stage: Stage::unreachable(PROGRAM) }
+    }
+
+    fn candidate(&self) -> Candidate {
+        let candidate = bare().flag("--embedded").option("--group", &self.stage.group).option("--elect", "log");
+        candidate.variable("XDG_RUNTIME_DIR", self.runtime.path()).job(self.stage.witness().command())
+    }
+
+    /// The broker's process: it is nobody's child, and known by its environment.
+    fn broker(&self) -> Option<Process> {
+        Process::with_variable("XDG_RUNTIME_DIR", self.runtime.path()).into_iter().find(|process| is_broker(*process))
+    }
+}
+
+/// Whether it is the broker and no candidate, guard or job.
+fn is_broker(process: Process) -> bool {
+    let words = std::fs::read(Path::new("/proc").join(process.pid.to_string()).join("cmdline")).unwrap_or_default();
+    words.split(|byte| *byte == 0).nth(1).is_some_and(|word| word == b"broker")
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        for process in Process::with_variable("XDG_RUNTIME_DIR", self.runtime.path()) {
+            process.signal(Signal::SIGKILL);
+        }
+    }
+}
+
+/// The first starts a broker, the second finds it, the job passes on, and the broker goes with the last.
+#[test]
+fn two_terminals() {
+    let machine = Machine::new();
+    let mut first = machine.candidate().start();
+    let term = first.await_lead();
+    machine.stage.await_witness(term);
+    let mut second = machine.candidate().start();
+    second.await_event("standby");
+    for candidate in [&first, &second] {
+        let warnings = candidate.events("warning");
+        assert_eq!(warnings.len(), 1, "one line says that this is for one machine only: {warnings:?}");
+    }
+    let broker = machine.broker().expect("a broker");
+
+    first.signal(Signal::SIGINT);
+    let next = second.await_lead();
+    machine.stage.await_witness(next);
+    assert_eq!(first.status(), 0);
+    second.signal(Signal::SIGINT);
+    assert_eq!(second.status(), 0);
+    assert!(broker.lives(), "the next candidate may come");
+    wait::until_true("a broker that ends with the last candidate", || !broker.lives());
+    machine.stage.assert_never_two();
+
+    // It ended in order: what comes next finds a vacancy. (Terms begin anew, so this one is no witness.)
+    let mut third = machine.candidate().job(["true"]).start();
+    assert_eq!(third.status(), 0);
+}
+
+/// A broker that was killed took the journal with it: the next one's empty journal is no vacancy.
+#[test]
+fn a_broker_that_died_leaves_silence_to_decide() {
+    let machine = Machine::new();
+    let mut first = machine.candidate().lease("1s").start();
+    let term = first.await_lead();
+    machine.stage.await_witness(term);
+    machine.broker().expect("a broker").signal(Signal::SIGKILL);
+    first.await_event("fenced");
+    machine.stage.await_gone(term);
+
+    let mut second = machine.candidate().lease("1s").start();
+    second.await_event("standby");
+    assert!(second.await_event_within("leading", Duration::from_secs(5)).is_none(), "60 s of silence are not over");
+    second.signal(Signal::SIGTERM);
+    assert_eq!(second.status(), 143);
+    machine.stage.assert_never_two();
+}
+
+/// Many that start at once make one broker.
+#[test]
+fn many_at_once_find_one_broker() {
+    let machine = Machine::new();
+    let mut candidates: Vec<_> = (0..5).map(|_| machine.candidate().start()).collect();
+    let (leader, term) = crate::await_leader(&mut candidates);
+    machine.stage.await_witness(term);
+    for (index, candidate) in candidates.iter_mut().enumerate() {
+        if index != leader {
+            candidate.await_event("standby");
+        }
+    }
+    let brokers = Process::with_variable("XDG_RUNTIME_DIR", machine.runtime.path());
+    assert_eq!(brokers.into_iter().filter(|process| is_broker(*process)).count(), 1);
+    machine.stage.close(candidates);
+}

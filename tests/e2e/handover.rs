@@ -1,0 +1,206 @@
+//! Who leads, and how the lead passes on when nobody dies.
+
+use std::time::Duration;
+
+use harness::candidate::Elector;
+use harness::kafka::Broker;
+use harness::stage::Stage;
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::{PROGRAM, await_leader, stage, with_both_electors};
+
+with_both_electors! {
+    /// The others stand by, and know whom they stand behind.
+    fn one_leads_of_three(elector) {
+        let stage = stage(elector);
+        let mut candidates = [stage.candidate().start(), stage.candidate().start(), stage.candidate().start()];
+        let (leader, term) = await_leader(&mut candidates);
+        stage.await_witness(term);
+
+        for (index, candidate) in candidates.iter_mut().enumerate().filter(|(index, _)| *index != leader) {
+            candidate.await_event("standby");
+            candidate.signal(Signal::SIGTERM);
+            assert_eq!(candidate.status(), 143, "candidate {index} stood by when it was stopped");
+            assert!(candidate.events("job_started").is_empty(), "candidate {index} never led");
+        }
+        candidates[leader].signal(Signal::SIGTERM);
+        assert_eq!(candidates[leader].status(), 0, "the job's own status");
+        assert_eq!(stage.testimony().spans().len(), 1);
+        stage.close(candidates);
+    }
+
+    /// The heir's job begins when the last of the old one is gone, however long that takes.
+    fn term_hands_over(elector) {
+        let stage = stage(elector);
+        let mut first = stage.candidate().job(stage.witness().set("--linger-ms", 400).set("--status", 7).command()).start();
+        let term = first.await_lead();
+        stage.await_witness(term);
+        let mut second = stage.candidate().start();
+        second.await_event("standby");
+
+        first.signal(Signal::SIGTERM);
+        let next = second.await_lead();
+        assert!(next > term);
+        stage.await_witness(next);
+        assert_eq!(first.await_event("stopping").text("why"), "stopped");
+        assert_eq!(first.await_event("job_exited").number("status"), 7);
+        let released = first.await_event("released");
+        assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("stopped", Some(true)));
+        let exiting = first.await_event("exiting");
+        assert_eq!((exiting.number("status"), exiting.text("from")), (7, "job"));
+        assert_eq!(first.status(), 7);
+
+        let spans = stage.testimony().spans();
+        assert!(spans[&next].0 > spans[&term].1, "{spans:?}");
+        stage.close([first, second]);
+    }
+
+    /// The job's end is the lead's end: another candidate runs it then.
+    fn a_job_that_ends_hands_over(elector) {
+        let stage = stage(elector);
+        let job = stage.witness().set("--end-ms", 300).set("--status", 3);
+        let mut first = stage.candidate().job(job.command()).start();
+        let term = first.await_lead();
+        let mut second = stage.candidate().start();
+        assert_eq!(first.status(), 3);
+        assert_eq!(first.await_event("released").text("why"), "exited");
+        assert!(second.await_lead() > term);
+        stage.close([first, second]);
+    }
+
+    /// What anybody can read in the journal afterwards: each term's claim, its beats, its release, all by the law.
+    fn the_journal_tells_the_story(elector) {
+        let stage = stage(elector);
+        let mut first = stage.candidate().start();
+        let term = first.await_lead();
+        stage.await_witness(term);
+        first.signal(Signal::SIGTERM);
+        assert_eq!(first.status(), 0);
+        let mut second = stage.candidate().start();
+        let next = second.await_lead();
+        stage.await_witness(next);
+        stage.close([first, second]);
+
+        let verdicts = stage.verdicts();
+        let effective = |kind: &str| {
+            let of_kind = verdicts.iter().filter(|line| line["record"]["kind"] == kind && line["verdict"] == "effective");
+            of_kind.cloned().collect::<Vec<_>>()
+        };
+        let claims: Vec<_> = effective("claim").iter().map(|line| line["offset"].as_u64()).collect();
+        assert_eq!(claims, [Some(term), Some(next)]);
+        let releases: Vec<_> = effective("release").iter().map(|line| line["record"]["term"].as_u64()).collect();
+        assert_eq!(releases, [Some(term), Some(next)]);
+        assert!(effective("beat").iter().any(|line| line["record"]["state"] == "running"));
+        assert_eq!(verdicts.last().expect("records")["term"], serde_json::Value::Null, "vacant at the end");
+        assert!(verdicts.iter().all(|line| line["verdict"] != "nonsense"));
+    }
+
+    /// `--wait 0` leads what is vacant, and goes when somebody else is heard to lead.
+    fn nobody_waits_with_wait_0(elector) {
+        let stage = stage(elector);
+        let mut first = stage.candidate().option("--wait", "0").start();
+        let term = first.await_lead();
+        stage.await_witness(term);
+        let mut second = stage.candidate().option("--wait", "0").start();
+        assert_eq!(second.status(), 75);
+        assert!(second.events("claiming").is_empty());
+        stage.close([first, second]);
+    }
+
+    /// A leader that died without a word is not one that is heard: `--wait` does not give up on its silence.
+    fn wait_waits_a_dead_leader_out(elector) {
+        let stage = stage(elector);
+        let mut first = stage.candidate().lease("2s").start();
+        let term = first.await_lead();
+        stage.await_witness(term);
+        let job = first.await_job();
+        crate::death::machine(&mut first, &[job]);
+        let mut second = stage.candidate().lease("2s").option("--wait", "0").start();
+        assert!(second.await_lead() > term);
+        stage.close([second]);
+    }
+}
+
+/// `--patience never` is NELI as published: only the member with the partition claims.
+#[test]
+fn with_patience_never_the_group_alone_decides() {
+    let stage = stage(Elector::Group);
+    let candidate = stage.candidate().option("--patience", "never");
+    let mut first = candidate.start();
+    let term = first.await_lead();
+    stage.await_witness(term);
+    assert!(!first.events("assigned").is_empty(), "it leads because the group said so");
+    let mut second = candidate.start();
+    second.await_event("standby");
+    first.signal(Signal::SIGTERM);
+    assert!(second.await_lead() > term);
+    assert!(!second.events("assigned").is_empty());
+    stage.close([first, second]);
+}
+
+/// `--claim-delay`: the machine that should lead only when no other can.
+#[test]
+fn a_claim_delay_lets_the_others_go_first() {
+    let stage = stage(Elector::Log);
+    let mut first = stage.candidate().start();
+    first.await_lead();
+    let mut reserve = stage.candidate().option("--claim-delay", "2s").start();
+    reserve.await_event("standby");
+    let mut second = stage.candidate().start();
+    second.await_event("standby");
+    first.signal(Signal::SIGTERM);
+    second.await_lead();
+    assert!(reserve.events("leading").is_empty());
+    second.signal(Signal::SIGTERM);
+    reserve.await_lead();
+    stage.close([first, second, reserve]);
+}
+
+/// A stop while a claim is under way: nothing is started, and what comes back effective is released.
+#[test]
+fn a_stop_while_claiming_starts_nothing() {
+    let broker = Broker::own();
+    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let mut first = stage.candidate().start();
+    first.await_lead();
+    first.signal(Signal::SIGTERM);
+    first.status();
+
+    // The delay is the time in which to freeze the broker: the claim is then sent, and not answered.
+    let mut second = stage.candidate().lease("30s").option("--claim-delay", "1s").start();
+    second.await_event("standby");
+    broker.freeze();
+    second.await_event("claiming");
+    second.signal(Signal::SIGTERM);
+    assert!(second.await_event_within("exiting", Duration::from_millis(500)).is_none(), "a claim under way is awaited");
+    broker.thaw();
+    assert_eq!(second.status(), 143);
+    assert_eq!(second.await_event("released").text("why"), "stopped");
+    assert!(second.events("job_started").is_empty());
+    wait::until_true("a journal whose end is vacant", || {
+        stage
+            .verdicts()
+            .last()
+            .is_some_and(|line| line["record"]["kind"] == "release" && line["verdict"] == "effective")
+    });
+}
+
+/// Joins and leaves of standbys leave no trace at the job.
+#[test]
+fn standbys_come_and_go_unnoticed() {
+    let stage = stage(Elector::Group);
+    let mut leader = stage.candidate().start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    for _ in 0..3 {
+        let mut standby = stage.candidate().start();
+        standby.await_event("standby");
+        standby.signal(Signal::SIGTERM);
+        assert_eq!(standby.status(), 143);
+    }
+    assert_eq!(stage.testimony().signals().count(), 0);
+    assert_eq!(leader.events("job_started").len(), 1);
+    assert!(leader.events("revoked").is_empty());
+    stage.close([leader]);
+}

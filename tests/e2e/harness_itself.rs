@@ -1,0 +1,71 @@
+//! What the other tests stand on holds.
+
+use harness::accounts::{Account, PASSWORD, login};
+use harness::candidate::Elector;
+use harness::journal::{self, Pen};
+use harness::kafka::{Broker, Kafka};
+use harness::wait;
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+use crate::bad_input::Guarded;
+
+#[test]
+fn kafka_keeps_what_was_written() {
+    let kafka = Kafka::shared();
+    let topic = crate::stage(Elector::Log).topic();
+    kafka.create_topic(&topic, &[]);
+    Pen::new(kafka, &topic, &[]).write("key", &[b"one", b"two"]);
+    let payloads: Vec<_> = journal::read(kafka, &topic).into_iter().filter_map(|record| record.payload).collect();
+    assert_eq!(payloads, [b"one", b"two"]);
+}
+
+#[test]
+fn a_broker_that_was_stopped_and_started_still_has_it() {
+    let mut broker = Broker::own();
+    let kafka = broker.kafka();
+    kafka.create_topic("kept", &[]);
+    Pen::new(&kafka, "kept", &[]).write("key", &[b"one"]);
+    broker.end();
+    broker.begin();
+    assert_eq!(journal::read(&kafka, "kept").len(), 1);
+}
+
+/// Who has no right to read is told so, and who has a wrong password is not let in: else a test of refusals proves nothing.
+#[test]
+fn accounts_are_what_they_are_called() {
+    let guarded = Guarded::new(Elector::Log);
+    guarded.create_topic();
+    let looked_at = |properties: &[(String, String)]| {
+        let mut client = ClientConfig::new();
+        client.set("bootstrap.servers", &guarded.address).set("group.id", "harness");
+        client.extend(properties.iter().cloned());
+        let reader: BaseConsumer = client.create().expect("a reader");
+        reader.fetch_watermarks(&guarded.stage.topic(), 0, wait::PATIENCE / 8)
+    };
+    looked_at(&Account::Operator.properties()).expect("an operator may look");
+    looked_at(&login(Account::Operator.name(), "wrong")).expect_err("a wrong password");
+    looked_at(&login("nobody", PASSWORD)).expect_err("an account that is none");
+
+    for (account, may) in [(Account::Operator, true), (Account::NoWrite, false), (Account::NoRead, true)] {
+        let properties = account.properties();
+        let properties: Vec<(&str, &str)> =
+            properties.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let pen = Pen::new(&Kafka::at(&guarded.address), &guarded.stage.topic(), &properties);
+        let before = journal::end(&guarded.plain, &guarded.stage.topic());
+        pen.try_write("key", b"a record");
+        let written = journal::end(&guarded.plain, &guarded.stage.topic()) > before;
+        assert_eq!(written, may, "{account:?}");
+    }
+
+    let mut client = ClientConfig::new();
+    client.set("bootstrap.servers", &guarded.address).set("group.id", "harness");
+    client.extend(Account::NoRead.properties());
+    let reader: BaseConsumer = client.create().expect("a reader");
+    let mut from = rdkafka::TopicPartitionList::new();
+    from.add_partition_offset(&guarded.stage.topic(), 0, rdkafka::Offset::Beginning).expect("an offset");
+    reader.assign(&from).expect("assigned");
+    let error = reader.poll(wait::PATIENCE).expect("an answer").expect_err("not allowed");
+    assert!(matches!(error, KafkaError::MessageConsumption(RDKafkaErrorCode::TopicAuthorizationFailed)), "{error}");
+}

@@ -1,0 +1,271 @@
+//! What the job gets, what is left of it, and its status.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Command;
+
+use harness::candidate::Elector;
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::{bare, stage};
+
+#[test]
+fn its_status_is_ours() {
+    let stage = stage(Elector::Log);
+    for status in [0, 1, 7, 75, 125, 143, 255] {
+        let mut run = stage.candidate().job(["sh", "-c", &format!("exit {status}")]).start();
+        assert_eq!(run.status(), status);
+        let exited = run.await_event("job_exited");
+        assert_eq!(exited.number("status"), u64::try_from(status).expect("not negative"));
+        assert_eq!(run.await_event("exiting").text("from"), "job");
+    }
+    for signal in [9, 11, 15] {
+        let mut run = stage.candidate().job(["sh", "-c", &format!("kill -{signal} $$")]).start();
+        assert_eq!(run.status(), 128 + signal);
+    }
+}
+
+#[test]
+fn a_command_that_cannot_run_is_told_before_anything_is_joined() {
+    let stage = stage(Elector::Log);
+    let plain = stage.directory().join("not-executable");
+    fs::write(&plain, "#!/bin/sh\n").expect("written");
+    let directory = stage.directory().as_os_str();
+    for (word, status) in [
+        ("no-such-command-anywhere".as_ref(), 127),
+        ("/no/such/path".as_ref(), 127),
+        (plain.as_os_str(), 126),
+        (directory, 126),
+    ] {
+        let mut run = stage.candidate().job([word]).start();
+        assert_eq!(run.status(), status, "{word:?}");
+        assert!(run.events("standby").is_empty());
+        // Before there is a log: one line, as of any program.
+        run.await_silence();
+        let lines = run.strange_lines();
+        assert!(matches!(&lines[..], [line] if line.contains(&*word.to_string_lossy())), "{run:?}");
+    }
+}
+
+#[test]
+fn its_words_reach_it_exactly() {
+    let stage = stage(Elector::Log);
+    let words = ["a b", "", "*", "$HOME", "--lease", "ä\n"];
+    let print = ["sh", "-c", r#"printf '<%s>' "$@""#, "sh"];
+    let mut run = stage.candidate().job(print.iter().chain(&words)).start();
+    assert_eq!(run.status(), 0);
+    assert_eq!(String::from_utf8(run.output()).expect("UTF-8"), words.map(|word| format!("<{word}>")).concat());
+}
+
+#[test]
+fn stdin_and_stdout_are_its_own() {
+    let stage = stage(Elector::Log);
+    let input: Vec<u8> = (0..=255).cycle().take(300_000).collect();
+    let mut run = stage.candidate().input(&input).job(["cat"]).start();
+    assert_eq!(run.status(), 0);
+    assert!(run.output() == input, "what came out is what went in");
+}
+
+/// `x=$(neli-run ...)` ends when the job does, in every case: nobody else holds stdout.
+#[test]
+fn whoever_waits_for_the_end_of_stdout_does_not_wait_for_us() {
+    let stage = stage(Elector::Log);
+    let mut run = stage.candidate().start();
+    run.await_lead();
+    run.await_job();
+    run.signal(Signal::SIGKILL);
+    assert_eq!(run.output(), b"");
+    run.await_silence();
+}
+
+#[test]
+fn its_stderr_is_ours() {
+    let stage = stage(Elector::Log);
+    let mut run = stage.candidate().job(["sh", "-c", "echo from the job >&2"]).start();
+    assert_eq!(run.status(), 0);
+    run.await_silence();
+    assert_eq!(run.strange_lines(), ["from the job"]);
+}
+
+#[test]
+fn a_log_file_leaves_stderr_to_it() {
+    let stage = stage(Elector::Log);
+    let file = stage.directory().join("log");
+    fs::write(&file, "before\n").expect("written");
+    let mut run = stage.candidate().option("--log-file", &file).job(["sh", "-c", "echo from the job >&2"]).start();
+    assert_eq!(run.status(), 0);
+    run.await_silence();
+    assert_eq!(run.strange_lines(), ["from the job"]);
+    assert!(run.events("leading").is_empty());
+    let log = fs::read_to_string(&file).expect("a log");
+    assert!(log.starts_with("before\n"), "it is appended to");
+    assert!(log.contains(r#""event":"leading""#), "{log}");
+}
+
+#[test]
+fn its_environment_is_ours_and_a_little_more() {
+    let stage = stage(Elector::Log);
+    let mut run = stage
+        .candidate()
+        .variable("PLAIN", "kept")
+        .variable("NOTIFY_SOCKET", "/nowhere")
+        .variable("WATCHDOG_USEC", "1")
+        .variable("WATCHDOG_PID", "1")
+        .variable("NELI_RUN_STOP_TIMEOUT", "7s")
+        .variable("NELI_RUN_TOPIC", stage.topic())
+        .option("--name", "the name")
+        .job(["env", "-0"])
+        .start();
+    assert_eq!(run.status(), 0);
+    let output = String::from_utf8(run.output()).expect("UTF-8");
+    let got: BTreeMap<&str, &str> = output.split_terminator('\0').filter_map(|pair| pair.split_once('=')).collect();
+
+    let term = run.await_lead().to_string();
+    let pid = run.process().pid.to_string();
+    let expected = [
+        ("PLAIN", "kept"),
+        ("NELI_GROUP", stage.group.as_str()),
+        ("NELI_TOPIC", &stage.topic()),
+        ("NELI_PARTITION", "0"),
+        ("NELI_ROLE", "0"),
+        ("NELI_NAME", "the name"),
+        ("NELI_EPOCH", &term),
+        ("NELI_ATTEMPT", "1"),
+        ("NELI_STOP_TIMEOUT_MS", "7000"),
+        ("NELI_RUN_PID", &pid),
+        ("NELI_RUN_TOPIC", &stage.topic()),
+    ];
+    for (name, value) in expected {
+        assert_eq!(got.get(name), Some(&value), "{name}");
+    }
+    assert!(!got["NELI_MEMBER_ID"].is_empty());
+    assert!(got["NELI_LEASE_FD"].parse::<i32>().expect("a number") >= 10);
+    for name in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "NELI_RUN_STOP_TIMEOUT"] {
+        assert!(!got.contains_key(name), "{name}");
+    }
+    let path = std::env::var("PATH").expect("there is one");
+    assert_eq!(got.get("PATH"), Some(&path.as_str()));
+}
+
+/// Whatever descriptors we had inherited, and nothing that we opened but the lease's.
+#[test]
+fn its_descriptors_are_ours_and_the_lease() {
+    let stage = stage(Elector::Log);
+    // Not all libraries of this process keep theirs to themselves: bash closes what it got. `ls` itself opens the directory, as 3.
+    let prefix = r#"
+        for path in /proc/$$/fd/*; do
+            number=${path##*/}
+            [ "$number" -le 2 ] || eval "exec $number>&-"
+        done
+        exec 7</dev/null 10</dev/null
+        exec "$@"
+    "#;
+    let job = ["ls", "/proc/self/fd"];
+    let mut run = stage.candidate().job(job).start_behind(&["bash", "-c", prefix, "bash"]);
+    assert_eq!(run.status(), 0);
+    let output = String::from_utf8(run.output()).expect("UTF-8");
+    let numbers: BTreeSet<&str> = output.lines().collect();
+    assert_eq!(numbers, BTreeSet::from(["0", "1", "2", "3", "7", "10", "11"]));
+}
+
+/// The lease descriptor holds the term's deadline, ahead of every beat, and moves on with the lease.
+#[test]
+fn its_lease_descriptor_runs_ahead_of_it() {
+    let stage = stage(Elector::Log);
+    let mut run = stage.candidate().lease("1s").start();
+    let term = run.await_lead();
+    let deadlines = || stage.testimony().of(term).map(|line| line.deadline).collect::<BTreeSet<_>>();
+    wait::until_true("a deadline that moves", || deadlines().len() > 5);
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 0);
+    for line in stage.testimony().lines {
+        assert!(line.deadline > line.at, "a job runs before its deadline: {line:?}");
+        assert!(line.deadline < line.at + 1_000_000_000, "a lease is no longer than it is: {line:?}");
+    }
+}
+
+/// What was ignored stays ignored, SIGPIPE too; all else has its default, and nothing is blocked.
+#[test]
+fn its_signals_are_as_ours_were() {
+    const USR1_AND_PIPE: u64 = 1 << (10 - 1) | 1 << (13 - 1);
+    let stage = stage(Elector::Log);
+    let job = ["grep", "^Sig[BI]", "/proc/self/status"];
+    let sets = |output: Vec<u8>| -> Vec<u64> {
+        let text = String::from_utf8(output).expect("UTF-8");
+        text.split_whitespace().skip(1).step_by(2).map(|set| u64::from_str_radix(set, 16).expect("a set")).collect()
+    };
+    // What whoever runs the tests ignores.
+    let plain = Command::new(job[0]).args(&job[1..]).output().expect("every Linux has grep");
+    let [_, ignored] = sets(plain.stdout)[..] else { panic!("two sets of signals") };
+    let with = |prefix: &[&str]| {
+        let mut run = stage.candidate().job(job).start_behind(prefix);
+        assert_eq!(run.status(), 0);
+        sets(run.output())
+    };
+    assert_eq!(with(&[]), [0, ignored]);
+    let ignoring = ["env", "--ignore-signal=USR1", "--ignore-signal=PIPE", "--block-signal=USR2"];
+    assert_eq!(with(&ignoring), [0, ignored | USR1_AND_PIPE]);
+}
+
+#[test]
+fn it_has_a_process_group_of_its_own_in_our_session() {
+    let stage = stage(Elector::Log);
+    let mut run = stage.candidate().job(["sh", "-c", "ps -o pid=,pgid= -p $$"]).start();
+    assert_eq!(run.status(), 0);
+    let output = String::from_utf8(run.output()).expect("UTF-8");
+    let ids: Vec<&str> = output.split_whitespace().collect();
+    assert_eq!(ids[0], ids[1]);
+}
+
+#[test]
+fn its_directory_is_ours() {
+    let stage = stage(Elector::Log);
+    let mut run = stage.candidate().directory(stage.directory()).job(["pwd"]).start();
+    assert_eq!(run.status(), 0);
+    assert_eq!(String::from_utf8(run.output()).expect("UTF-8").trim_end(), stage.directory().to_str().expect("UTF-8"));
+}
+
+/// A stop takes the whole tree with it, whatever it did to get away, before it is released.
+#[test]
+fn a_stop_leaves_nothing_of_a_wild_tree() {
+    let stage = stage(Elector::Log);
+    let kinds = ["--ignore-stop", "--child", "--group", "--session", "--daemon", "--runner"];
+    let job = kinds.into_iter().fold(stage.witness(), harness::witness::Witness::with);
+    let mut run = stage.candidate().job(job.command()).option("--stop-timeout", "300ms").start();
+    let term = run.await_lead();
+    wait::until_true("a wild tree", || {
+        let testimony = stage.testimony();
+        ["session", "daemon", "runner"].iter().all(|role| testimony.of(term).any(|line| line.role == *role))
+    });
+    run.signal(Signal::SIGTERM);
+    run.await_event("released");
+    stage.assert_gone(term);
+    assert_eq!(run.status(), 137);
+    stage.close([run]);
+}
+
+/// A daemon that the job left behind is running work: asked, then killed, and only then is the lead given up. The status is
+/// the main process's.
+#[test]
+fn what_it_leaves_behind_is_ended_too() {
+    let stage = stage(Elector::Log);
+    let job = stage.witness().with("--ignore-stop").with("--daemon").set("--end-ms", 300).set("--status", 5);
+    let mut run = stage.candidate().job(job.command()).option("--stop-timeout", "500ms").start();
+    let term = run.await_lead();
+    run.await_event("released");
+    stage.assert_gone(term);
+    assert_eq!(run.status(), 5);
+    let testimony = stage.testimony();
+    let last = |role: &str| testimony.of(term).rfind(|line| line.role == role).expect("it beat").at;
+    assert!(last("daemon") > last("main") + 300_000_000, "it had its stop timeout");
+    stage.close([run]);
+}
+
+#[test]
+fn without_kafka_at_all_the_command_line_is_judged() {
+    let mut run = bare().option("--group", "g").job(["true"]).start();
+    assert_eq!(run.status(), 125);
+    let told = format!("{run:?}");
+    assert!(told.contains("--brokers") && told.contains("--embedded"), "both ways are said: {told}");
+}

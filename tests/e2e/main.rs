@@ -1,0 +1,68 @@
+//! End to end: real processes, a real Kafka, and witnesses that say when they ran.
+//!
+//! A test waits for what must come and never for a time; where something must *not* come, it waits for what would come
+//! after it. Every story ends with the same proof: no two jobs ever ran at one time, and nothing of them is left.
+
+#![expect(clippy::expect_used, reason = "a test fails by a panic")]
+
+mod bad_input;
+mod broker;
+mod death;
+mod embedded;
+mod handover;
+mod harness_itself;
+mod job;
+mod signals;
+mod strangers;
+mod watch;
+
+use std::path::Path;
+
+use harness::candidate::{Candidate, Elector, Running};
+use harness::kafka::Kafka;
+use harness::stage::Stage;
+use harness::wait;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
+
+/// An election of its own on the Kafka that all tests share.
+fn stage(elector: Elector) -> Stage {
+    Stage::new(PROGRAM, Kafka::shared(), elector)
+}
+
+/// A candidate with no option said at all but its log's format.
+fn bare() -> Candidate {
+    Candidate::new(Path::new(PROGRAM))
+}
+
+/// Waits until one of them leads; which, and its term.
+fn await_leader(candidates: &mut [Running]) -> (usize, u64) {
+    let led = |candidate: &Running| !candidate.events("leading").is_empty();
+    let leader = wait::until("a leader", || candidates.iter().position(led));
+    (leader, candidates[leader].await_lead())
+}
+
+/// The same story under both electors: a test each, in a module of the story's name.
+macro_rules! with_both_electors {
+    ($($(#[$attribute:meta])* fn $name:ident($elector:ident) $story:block)*) => {$(
+        $(#[$attribute])*
+        mod $name {
+            #[allow(unused_imports, reason = "what the stories of this file use")]
+            use super::*;
+
+            #[test]
+            fn group() {
+                story(Elector::Group);
+            }
+
+            #[test]
+            fn log() {
+                story(Elector::Log);
+            }
+
+            fn story($elector: Elector) $story
+        }
+    )*};
+}
+use with_both_electors;

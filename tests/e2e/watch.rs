@@ -1,0 +1,143 @@
+//! `watch`: the law's word on every record, whoever wrote it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use harness::candidate::Elector;
+use harness::journal::{Pen, end};
+use harness::kafka::Kafka;
+use harness::stage::Stage;
+use harness::wait;
+use serde_json::Value;
+
+use crate::{PROGRAM, stage};
+
+/// An election's topic with these records under its key.
+fn written(records: &[&str]) -> (Stage, Pen) {
+    let stage = stage(Elector::Log);
+    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(Kafka::shared(), &stage.topic(), &[]);
+    let payloads: Vec<&[u8]> = records.iter().map(|record| record.as_bytes()).collect();
+    pen.write(&stage.key(), &payloads);
+    (stage, pen)
+}
+
+fn claim(after: i64) -> String {
+    format!(r#"{{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":{after},"lease_ms":5000}}"#)
+}
+
+fn beat(term: i64, seen: i64) -> String {
+    format!(
+        r#"{{"v":1,"kind":"beat","member":"m","name":"web","seq":2,"term":{term},"seen":{seen},"lease_ms":5000,"state":"running","pid":7,"attempt":1,"since_ms":0}}"#
+    )
+}
+
+const RELEASE: &str =
+    r#"{"v":1,"kind":"release","member":"m","name":"web","seq":3,"term":0,"seen":1,"why":"exited","exit":3}"#;
+
+fn watch(stage: &Stage, arguments: &[&str]) -> Command {
+    let mut watch = Command::new(PROGRAM);
+    watch.args(["watch", "--group", &stage.group, "--brokers", Kafka::shared().address()]).args(arguments);
+    watch.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    watch
+}
+
+/// What it says, whole, and how it ends.
+fn told(stage: &Stage, arguments: &[&str]) -> (Vec<String>, String, i32) {
+    let output = watch(stage, arguments).output().expect("the program is there");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    let lines = text(output.stdout).lines().map(str::to_owned).collect();
+    (lines, text(output.stderr), output.status.code().expect("a status"))
+}
+
+#[test]
+fn tells_the_verdict_on_every_record() {
+    let (stage, pen) = written(&[&claim(-1), &beat(0, 0), "nonsense", &claim(1), RELEASE]);
+    pen.write("another/0", &[claim(-1).as_bytes()]);
+    pen.write(&format!("{}/hello", stage.key()), &[b"{}"]);
+    pen.write_tombstone(&stage.key());
+    pen.write(&stage.key(), &[claim(7).as_bytes()]);
+    let verdicts: Vec<(i64, String, Option<i64>)> = stage
+        .verdicts()
+        .iter()
+        .map(|line| {
+            let number = |field: &str| line[field].as_i64();
+            (
+                number("offset").expect("an offset"),
+                line["verdict"].as_str().unwrap_or_default().to_owned(),
+                number("term"),
+            )
+        })
+        .collect();
+    let expected = [
+        (0, "effective", Some(0)),
+        (1, "effective", Some(0)),
+        (2, "nonsense", Some(0)),
+        (3, "void", Some(0)),
+        (4, "effective", None),
+        (7, "nonsense", None),
+        (8, "effective", Some(8)),
+    ];
+    assert_eq!(verdicts, expected.map(|(offset, verdict, term)| (offset, verdict.to_owned(), term)));
+    assert_eq!(stage.verdicts()[0]["record"], serde_json::from_str::<Value>(&claim(-1)).expect("JSON"));
+}
+
+#[test]
+fn begins_where_it_is_told_and_knows_what_was_before() {
+    let (stage, _) = written(&[&claim(-1), &beat(0, 0), RELEASE]);
+    let (lines, _, status) = told(&stage, &["--json", "--from", "2", "--until-end"]);
+    assert_eq!((lines.len(), status), (1, 0));
+    assert!(lines[0].starts_with(r#"{"offset":2,"verdict":"effective","term":null,"#), "{lines:?}");
+    assert_eq!(told(&stage, &["--json", "--from", "3", "--until-end"]).0.len(), 0);
+    assert_eq!(told(&stage, &["--json", "--until-end"]).0.len(), 0);
+    let (_, error, status) = told(&stage, &["--from", "4"]);
+    assert_eq!((error.as_str(), status), ("neli-run: --from 4: must be at most 3, the log's end\n", 125));
+    let (lines, _, _) = told(&stage, &["--from", "start", "--until-end"]);
+    let sentences: Vec<&str> = lines.iter().filter_map(|line| line.split_once(' ')).map(|(_, told)| told).collect();
+    let expected = [
+        "web leads, term 0",
+        "web: the job runs, pid 7",
+        "term 0 was released: the job has ended (the job's status: 3)",
+    ];
+    assert_eq!(sentences, expected);
+}
+
+#[test]
+fn tells_what_happens_as_it_happens_until_nobody_reads_on() {
+    let (stage, pen) = written(&[&claim(-1), &beat(0, 0)]);
+    let mut watch = watch(&stage, &[]).spawn().expect("the program is there");
+    let lines = BufReader::new(watch.stdout.take().expect("piped")).lines();
+    let (sender, told) = sync_channel(0);
+    // Ends, and closes the pipe, when nobody takes its lines any more.
+    let listener = thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    let next = || told.recv_timeout(wait::PATIENCE).expect("a line");
+    assert!(next().ends_with(" as of now: web leads, term 0: the job runs, pid 7"));
+    pen.write(&stage.key(), &[RELEASE.as_bytes()]);
+    assert!(next().ends_with(" term 0 was released: the job has ended (the job's status: 3)"));
+    drop(told);
+    pen.write(&stage.key(), &[claim(2).as_bytes()]);
+    assert!(listener.join().expect("no panic").is_err(), "a line that nobody takes");
+    pen.write(&stage.key(), &[beat(3, 3).as_bytes()]);
+    let status = wait::until("an end of watch", || watch.try_wait().expect("a child can be waited for"));
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn makes_no_topic() {
+    let stage = stage(Elector::Log);
+    let (lines, error, status) = told(&stage, &[]);
+    assert_eq!((lines.len(), status), (0, 125));
+    let topic = stage.topic();
+    assert_eq!(error, format!("neli-run: topic \"{topic}\": there is none, and it is not to be created from here\n"));
+    assert!(!Kafka::shared().has_topic(&topic));
+}
+
+#[test]
+fn an_empty_log_has_an_end() {
+    let stage = stage(Elector::Log);
+    Kafka::shared().create_topic(&stage.topic(), &[]);
+    assert_eq!(end(Kafka::shared(), &stage.topic()), 0);
+    assert_eq!(told(&stage, &["--json", "--from", "start", "--until-end"]), (vec![], String::new(), 0));
+}

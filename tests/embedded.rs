@@ -1,0 +1,199 @@
+//! The embedded broker with real processes: found, shared, ended in order, killed, and found anew.
+#![expect(clippy::unwrap_used, reason = "a test fails where it can't go on")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use neli_run::config::{Election, Properties};
+use neli_run::driver::broker::Access;
+use neli_run::driver::embedded::place::Place;
+use neli_run::driver::embedded::{Found, Seeker};
+use neli_run::driver::journal::{Key, Producer, Seen};
+use neli_run::driver::reader::{Reader, Source};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::sync::mpsc::{Receiver, channel};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
+
+fn seeker(directory: &Path, linger_ms: u64) -> Seeker {
+    let place = Place::at(&directory.join("neli-run")).unwrap();
+    Seeker { place, program: PathBuf::from(PROGRAM), linger: Duration::from_millis(linger_ms) }
+}
+
+fn find(seeker: &Seeker) -> Found {
+    seeker.find_or_start().unwrap()
+}
+
+fn only(mut started: Vec<Child>) -> Child {
+    assert_eq!(started.len(), 1);
+    started.remove(0)
+}
+
+fn terminate(process: &Child) {
+    kill(Pid::from_raw(process.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+}
+
+/// The next thing seen that `pick` makes something of.
+fn await_seen<T>(seen: &mut Receiver<Seen>, mut pick: impl FnMut(Seen) -> Option<T>) -> T {
+    loop {
+        if let Some(picked) = pick(seen.blocking_recv().unwrap()) {
+            return picked;
+        }
+    }
+}
+
+#[test]
+fn the_second_finds_what_the_first_started_and_it_ends_in_order_after_the_last() {
+    let directory = tempfile::tempdir().unwrap();
+    let seeker = seeker(directory.path(), 50);
+    let first = find(&seeker);
+    let second = find(&seeker);
+    assert!(second.started.is_empty());
+    assert_eq!(first.connection.bootstrap(), second.connection.bootstrap());
+    assert!(first.connection.is_orderly());
+
+    let mut broker = only(first.started);
+    drop(first.connection);
+    second.connection.create_topic("t", 1).unwrap();
+    assert!(broker.try_wait().unwrap().is_none());
+    drop(second.connection);
+    assert!(broker.wait().unwrap().success());
+    let left = fs::read_dir(seeker.place.directory()).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["broker.lock"]);
+
+    assert!(find(&seeker).connection.is_orderly());
+}
+
+#[test]
+fn whoever_comes_as_it_ends_is_let_in_or_finds_another() {
+    let directory = tempfile::tempdir().unwrap();
+    let seeker = seeker(directory.path(), 10);
+    for _ in 0..20 {
+        let found = find(&seeker);
+        found.connection.create_topic("t", 1).unwrap();
+        assert!(found.connection.is_orderly());
+    }
+}
+
+#[test]
+fn many_that_come_at_once_meet_in_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let seeker = seeker(directory.path(), 2_000);
+    let all: Vec<_> = (0..8).map(|_| seeker.clone()).map(|seeker| thread::spawn(move || find(&seeker))).collect();
+    let all: Vec<Found> = all.into_iter().map(|one| one.join().unwrap()).collect();
+    let bootstrap = all[0].connection.bootstrap();
+    assert!(all.iter().all(|found| found.connection.bootstrap() == bootstrap && found.connection.is_orderly()));
+}
+
+#[test]
+fn a_killed_broker_is_followed_by_one_that_knows() {
+    let directory = tempfile::tempdir().unwrap();
+    let seeker = seeker(directory.path(), 50);
+    let found = find(&seeker);
+    let before = found.connection.bootstrap().to_owned();
+    let mut broker = only(found.started);
+    let (seen, mut saw) = channel(4);
+    seeker.clone().follow(found.connection, seen).unwrap();
+    broker.kill().unwrap();
+    broker.wait().unwrap();
+
+    let moved = await_seen(&mut saw, |seen| if let Seen::Moved(found) = seen { Some(found) } else { None });
+    assert!(!moved.connection.is_orderly());
+    assert_ne!(moved.connection.bootstrap(), before);
+    // Ended while somebody is in, it does not know what became of that one's job.
+    drop(saw);
+    let mut broker = only(moved.started);
+    terminate(&broker);
+    broker.wait().unwrap();
+    assert!(!find(&seeker).connection.is_orderly());
+}
+
+#[test]
+fn it_holds_nothing_that_its_starter_had() {
+    let directory = tempfile::tempdir().unwrap();
+    // Not closed on exec, as a shell would hand it on.
+    let kept = nix::unistd::dup(fs::File::open("/dev/zero").unwrap()).unwrap();
+    let found = find(&seeker(directory.path(), 50));
+    let mut broker = only(found.started);
+    let process = PathBuf::from(format!("/proc/{}", broker.id()));
+    assert_eq!(fs::read_link(process.join("cwd")).unwrap(), Path::new("/"));
+    for entry in fs::read_dir(process.join("fd")).unwrap() {
+        let path = entry.unwrap().path();
+        let target = fs::read_link(&path).unwrap();
+        assert_ne!(target, Path::new("/dev/zero"), "{}", path.display());
+    }
+    for number in ["0", "1", "2"] {
+        assert_eq!(fs::read_link(process.join("fd").join(number)).unwrap(), Path::new("/dev/null"));
+    }
+    let stat = fs::read_to_string(process.join("stat")).unwrap();
+    let session = stat.rsplit(") ").next().unwrap().split(' ').nth(3).unwrap();
+    assert_eq!(session, broker.id().to_string());
+    let environment = fs::read_to_string(process.join("environ")).unwrap();
+    assert!(environment.split_terminator('\0').all(|variable| variable.starts_with("XDG_RUNTIME_DIR=")));
+    drop((kept, found.connection));
+    assert!(broker.wait().unwrap().success());
+}
+
+#[test]
+fn the_journal_goes_through_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let found = find(&seeker(directory.path(), 50));
+    let access = Access::embedded(&found.connection, &Properties::default());
+    let election = Election { group: "g".to_owned(), topic: "g.neli".to_owned(), partition: 0, role: 0 };
+    let (seen, mut saw) = channel(64);
+    let source = Source { access: access.clone(), election: election.clone(), create_topic: true };
+    let reader = Reader::start(source, 1, seen.clone()).unwrap();
+    let pick = |seen| if let Seen::Ends { start, end, .. } = seen { Some((start, end)) } else { None };
+    assert_eq!(await_seen(&mut saw, pick), (0, 0));
+    reader.read_from(0);
+
+    let producer = Producer::start(&access, &election, Duration::from_secs(5), seen).unwrap();
+    producer.send(1, "g/0/hello", b"hello").unwrap();
+    producer.send(2, "g/0", b"claim").unwrap();
+    producer.send(3, "other/0", b"stranger").unwrap();
+    let (mut records, mut delivered) = (Vec::new(), Vec::new());
+    while records.len() < 3 || delivered.len() < 3 {
+        let seen = saw.blocking_recv().unwrap();
+        if let Seen::Delivered { seq, offset } = seen {
+            delivered.push((seq, offset));
+        } else if let Seen::Record { reading, offset, key, value, .. } = seen {
+            records.push((reading, offset, key, value));
+        }
+    }
+    assert_eq!(delivered, [(1, 0), (2, 1), (3, 2)]);
+    let value = |text: &str| Some(Box::from(text.as_bytes()));
+    let ours = [(1, 0, Key::Hello, value("hello")), (1, 1, Key::Election, value("claim"))];
+    assert_eq!(records[..2], ours);
+    assert_eq!(records[2], (1, 2, Key::Other, None));
+    let pick = |seen| if let Seen::CaughtUp { next, .. } = seen { Some(next) } else { None };
+    while await_seen(&mut saw, pick) != 3 {}
+}
+
+#[test]
+fn in_the_foreground_it_says_where_it_is_and_ends_on_request() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = || {
+        let mut command = Command::new(PROGRAM);
+        command.arg("broker").env("XDG_RUNTIME_DIR", directory.path()).stdout(Stdio::piped());
+        command
+    };
+    let mut broker = run().spawn().unwrap();
+    let mut address = String::new();
+    BufReader::new(broker.stdout.take().unwrap()).read_line(&mut address).unwrap();
+    let seeker = seeker(directory.path(), 50);
+    let found = find(&seeker);
+    assert!(found.started.is_empty());
+    assert_eq!(found.connection.bootstrap(), address.trim_end());
+    assert_eq!(run().output().unwrap().status.code(), Some(125));
+
+    terminate(&broker);
+    assert!(broker.wait().unwrap().success());
+    // Somebody was in: its job may still run, for all that the next broker knows.
+    assert!(!find(&seeker).connection.is_orderly());
+}

@@ -1,0 +1,230 @@
+//! A guard with a job to watch, and what a test needs to see of it.
+
+use std::cell::Cell;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use neli_run::driver::clock;
+use neli_run::driver::guard::{Answer, Charge, Grant, Guard, Order};
+use neli_run::driver::process;
+use neli_run::driver::signals::Set;
+use neli_run::logic::time::Time;
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::stat::Mode;
+use nix::sys::wait::waitpid;
+use nix::unistd::{self, Pid};
+
+/// Far longer than anything takes.
+const BOUND_MS: u16 = 30_000;
+
+/// A deadline that no test reaches.
+pub(crate) fn far() -> Time {
+    clock::now() + Duration::from_secs(600)
+}
+
+/// A deadline that a test waits for.
+pub(crate) fn soon() -> Time {
+    clock::now() + Duration::from_millis(200)
+}
+
+pub(crate) fn grant(term: i64, until: Time) -> Grant {
+    Grant { term, seen: term, next_seq: 1, until }
+}
+
+pub(crate) fn spawn(term: i64, until: Time) -> Order {
+    Order::Spawn { grant: grant(term, until), attempt: 1 }
+}
+
+/// A directory with a pipe into which a job says words.
+pub(crate) struct Words {
+    pub(crate) directory: tempfile::TempDir,
+    pipe: BufReader<File>,
+}
+
+impl Words {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("words");
+        unistd::mkfifo(&path, Mode::S_IRWXU).unwrap();
+        // Open for writing too: so it never ends, however many jobs come and go.
+        let pipe = BufReader::new(File::options().read(true).write(true).open(path).unwrap());
+        Self { directory, pipe }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.path().join("words")
+    }
+
+    /// The next line.
+    pub(crate) fn next(&mut self) -> String {
+        if self.pipe.buffer().is_empty() {
+            await_readable(self.pipe.get_ref().as_fd(), "a word");
+        }
+        let mut line = String::new();
+        self.pipe.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// The next line, a pid, as a process that can be waited for.
+    pub(crate) fn next_process(&mut self) -> OwnedFd {
+        process_of(self.next().parse().unwrap())
+    }
+}
+
+/// A script that finds the pipe as `$WORDS`.
+pub(crate) fn script(text: &str) -> Vec<OsString> {
+    ["/bin/sh", "-c", text].map(OsString::from).into()
+}
+
+/// A guard at its post.
+pub(crate) struct Post {
+    pub(crate) words: Words,
+    guard: Option<Guard>,
+    guard_process: OwnedFd,
+    /// The highest term that it was granted.
+    term: Cell<i64>,
+}
+
+impl Post {
+    pub(crate) fn with(command: Vec<OsString>) -> Self {
+        Self::charged(command, |_| {})
+    }
+
+    pub(crate) fn running(text: &str) -> Self {
+        Self::with(script(text))
+    }
+
+    pub(crate) fn charged(command: Vec<OsString>, adjust: impl FnOnce(&mut Charge)) -> Self {
+        let words = Words::new();
+        let mut charge = charge(command, &words.path());
+        adjust(&mut charge);
+        let guard = Guard::start(Path::new(env!("CARGO_BIN_EXE_neli-run")), &charge).unwrap();
+        let guard_process = process::open_pidfd(guard.pid()).unwrap();
+        Self { words, guard: Some(guard), guard_process, term: Cell::new(0) }
+    }
+
+    pub(crate) fn guard(&self) -> &Guard {
+        self.guard.as_ref().unwrap()
+    }
+
+    pub(crate) fn send(&self, order: &Order) {
+        if let Order::Lease(grant) | Order::Spawn { grant, .. } = order {
+            self.term.set(grant.term.max(self.term.get()));
+        }
+        self.guard().send(order).unwrap();
+    }
+
+    /// The next answer, and what came with it.
+    pub(crate) fn hear_all(&self) -> (Answer, Option<OwnedFd>) {
+        loop {
+            match self.guard().receive() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    await_readable(self.guard().as_fd(), "an answer");
+                }
+                other => return other.unwrap().expect("the guard has ended"),
+            }
+        }
+    }
+
+    pub(crate) fn hear(&self) -> Answer {
+        self.hear_all().0
+    }
+
+    /// Whether there is no answer to be heard.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.guard().receive().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Starts the job, and gives its pid and the descriptor that came with it.
+    pub(crate) fn start(&self, term: i64, until: Time) -> (Pid, OwnedFd) {
+        self.send(&spawn(term, until));
+        assert_eq!(self.hear(), Answer::Accepted { until });
+        let (answer, process) = self.hear_all();
+        let Answer::Started { pid } = answer else { panic!("{answer:?}") };
+        (Pid::from_raw(pid), process.expect("a pidfd"))
+    }
+
+    /// Closes the socket.
+    pub(crate) fn hang_up(&mut self) {
+        self.guard = None;
+    }
+
+    /// Waits for the guard's end.
+    pub(crate) fn await_end(&self) {
+        await_readable(self.guard_process.as_fd(), "the guard's end");
+    }
+
+    pub(crate) fn guard_has_ended(&self) -> bool {
+        has_ended(&self.guard_process)
+    }
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        let Some(guard) = self.guard.take() else { return };
+        let pid = guard.pid();
+        // Whatever it holds, nothing is left to be released; and then the end of the socket is its end.
+        for term in 0..=self.term.get() {
+            let _ = guard.send(&Order::Released { term });
+        }
+        drop(guard);
+        if is_readable(self.guard_process.as_fd(), BOUND_MS) {
+            let _ = waitpid(pid, None);
+        }
+    }
+}
+
+pub(crate) fn charge(command: Vec<OsString>, words: &Path) -> Charge {
+    Charge {
+        command,
+        environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("WORDS".into(), words.into())],
+        ignored: Set::EMPTY,
+        inherited: vec![0, 1, 2],
+        lease: Duration::from_secs(5),
+        member: "m-1".into(),
+        releaser: "/bin/false".into(),
+        release: serde_json::json!({"why": "supervisor-died"}),
+    }
+}
+
+pub(crate) fn process_of(pid: i32) -> OwnedFd {
+    process::open_pidfd(Pid::from_raw(pid)).unwrap()
+}
+
+pub(crate) fn has_ended(process: &OwnedFd) -> bool {
+    is_readable(process.as_fd(), 0)
+}
+
+pub(crate) fn await_readable(descriptor: BorrowedFd<'_>, what: &str) {
+    assert!(is_readable(descriptor, BOUND_MS), "no sign of {what}");
+}
+
+fn is_readable(descriptor: BorrowedFd<'_>, timeout_ms: u16) -> bool {
+    poll(&mut [PollFd::new(descriptor, PollFlags::POLLIN)], timeout_ms).unwrap() == 1
+}
+
+/// The value of a line of `/proc/PID/status`.
+pub(crate) fn status(pid: Pid, name: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    value.unwrap().trim().to_owned()
+}
+
+/// The descriptors of another process.
+pub(crate) fn descriptors(pid: Pid) -> Vec<RawFd> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let mut numbers: Vec<RawFd> =
+        entries.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// The number of an own descriptor, made one that children inherit.
+pub(crate) fn inheritable(descriptor: &OwnedFd) -> RawFd {
+    nix::fcntl::fcntl(descriptor, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).unwrap();
+    descriptor.as_raw_fd()
+}

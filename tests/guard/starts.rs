@@ -1,0 +1,300 @@
+//! What the job gets, and how its end is told.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
+
+use neli_run::driver::guard::{Answer, Grant, Order, Step, Target};
+use neli_run::driver::signals::Set;
+use nix::libc::{EACCES, ENOENT, EPERM, SIGHUP, SIGPIPE, SIGSTOP, SIGTERM, SIGUSR1};
+use nix::unistd::getpgid;
+
+use crate::post::{Post, descriptors, far, grant, inheritable, script, spawn, status};
+
+fn command(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+fn exited(code: i32) -> Answer {
+    Answer::Exited { code: Some(code), signal: None, left: false }
+}
+
+fn killed_by(signal: i32) -> Answer {
+    Answer::Exited { code: None, signal: Some(signal), left: false }
+}
+
+/// Runs to the end, and tells how it ended.
+fn end_of_run(post: &Post, attempt: u64) -> Answer {
+    let until = far();
+    post.send(&Order::Spawn { grant: grant(0, until), attempt });
+    assert!(matches!(post.hear(), Answer::Accepted { .. }));
+    assert!(matches!(post.hear(), Answer::Started { .. }));
+    let end = post.hear();
+    assert_eq!(post.hear(), Answer::Gone);
+    end
+}
+
+#[test]
+fn every_exit_status_is_told() {
+    let post = Post::running("exit $NELI_ATTEMPT");
+    for code in 0..=255 {
+        assert_eq!(end_of_run(&post, code.try_into().unwrap()), exited(code));
+    }
+}
+
+#[test]
+fn every_deadly_signal_is_told() {
+    let post = Post::running("kill -$NELI_ATTEMPT $$");
+    for signal in [1, 2, 3, 9, 13, 15, 34, 64] {
+        assert_eq!(end_of_run(&post, signal.try_into().unwrap()), killed_by(signal));
+    }
+}
+
+#[test]
+fn a_command_that_is_not_there_is_not_started() {
+    for name in ["no-such-command-anywhere", "/no/such/command", ""] {
+        let post = Post::with(command(&[name]));
+        post.send(&spawn(0, far()));
+        assert!(matches!(post.hear(), Answer::Accepted { .. }));
+        assert_eq!(post.hear(), Answer::NotStarted { errno: ENOENT, at: Step::Exec });
+    }
+}
+
+#[test]
+fn a_command_that_may_not_be_run_is_not_started_and_may_be_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("job");
+    fs::write(&path, "#!/bin/sh\nexit 3\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let post = Post::charged(command(&["job"]), |charge| {
+        charge.environment[0].1 = OsString::from(format!("{}:/usr/bin", directory.path().display()));
+    });
+    post.send(&spawn(0, far()));
+    assert!(matches!(post.hear(), Answer::Accepted { .. }));
+    assert_eq!(post.hear(), Answer::NotStarted { errno: EACCES, at: Step::Exec });
+
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(end_of_run(&post, 2), exited(3));
+}
+
+#[test]
+fn a_script_without_a_shebang_is_run_by_the_shell() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("job");
+    fs::write(&path, "exit $1\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    let post = Post::with(vec![path.into(), "7".into()]);
+    assert_eq!(end_of_run(&post, 1), exited(7));
+}
+
+#[test]
+fn arguments_and_environment_are_handed_on_to_the_byte() {
+    let odd = OsString::from_vec(vec![b'a', 0xff, b'\n', b'=']);
+    let post = Post::charged(vec!["sleep".into(), "--".into(), "600".into()], |charge| {
+        charge.environment = vec![
+            ("PATH".into(), "/usr/bin:/bin".into()),
+            ("ODD".into(), odd.clone()),
+            ("EMPTY".into(), "".into()),
+            ("NELI_EPOCH".into(), "of a neli-run around this one".into()),
+        ];
+    });
+    let until = far();
+    post.send(&Order::Spawn { grant: grant(42, until), attempt: 3 });
+    assert_eq!(post.hear(), Answer::Accepted { until });
+    let Answer::Started { pid } = post.hear() else { panic!() };
+    assert_eq!(fs::read(format!("/proc/{pid}/cmdline")).unwrap(), b"sleep\0--\x00600\0");
+    assert_eq!(
+        fs::read(format!("/proc/{pid}/environ")).unwrap(),
+        b"PATH=/usr/bin:/bin\0ODD=a\xff\n=\0EMPTY=\0NELI_EPOCH=42\0NELI_ATTEMPT=3\0NELI_LEASE_FD=10\0"
+    );
+}
+
+#[test]
+fn an_argument_need_not_be_utf8() {
+    let odd = OsString::from_vec(vec![b'x', 0xfe, 0xff]);
+    let mut arguments = script("test \"$1\" = \"$(printf 'x\\376\\377')\"");
+    arguments.extend(["sh".into(), odd]);
+    assert_eq!(end_of_run(&Post::with(arguments), 1), exited(0));
+}
+
+#[test]
+fn the_job_has_what_was_inherited_and_its_lease_and_nothing_else() {
+    let file = OwnedFd::from(File::open("/dev/zero").unwrap());
+    let stray = OwnedFd::from(File::open("/dev/zero").unwrap());
+    let (number, _) = (inheritable(&file), inheritable(&stray));
+    let post = Post::charged(script("kill -STOP $$"), |charge| charge.inherited = vec![0, 1, 2, number]);
+    let (pid, _) = post.start(0, far());
+    // Stopped, it opens nothing for a moment, as a program being loaded does.
+    assert_eq!(post.hear(), Answer::Stopped { signal: SIGSTOP });
+    let lease = if number == 10 { 11 } else { 10 };
+    let mut expected = vec![0, 1, 2, number, lease];
+    expected.sort_unstable();
+    assert_eq!(descriptors(pid), expected);
+    assert_eq!(fs::read_link(format!("/proc/{pid}/fd/{number}")).unwrap().to_str(), Some("/dev/zero"));
+}
+
+#[test]
+fn signals_are_as_they_were_at_the_start_and_the_group_is_the_jobs_own() {
+    let post = Post::charged(command(&["sleep", "600"]), |charge| {
+        charge.ignored = Set::EMPTY.with(SIGHUP).with(SIGPIPE);
+    });
+    let (pid, _) = post.start(0, far());
+    let ignored = u64::from_str_radix(&status(pid, "SigIgn"), 16).unwrap();
+    // 32 and 33 are the C library's own: nobody can change them.
+    assert_eq!(ignored & !(0b11 << 31), (1 << (SIGHUP - 1)) | (1 << (SIGPIPE - 1)));
+    assert_eq!(status(pid, "SigBlk"), "0000000000000000");
+    assert_eq!(status(pid, "SigPnd"), "0000000000000000");
+    assert_eq!(getpgid(Some(pid)).unwrap(), pid);
+    assert_eq!(status(pid, "PPid"), post.guard().pid().to_string());
+}
+
+#[test]
+fn the_guard_is_deaf_and_small_and_has_a_group_of_its_own() {
+    let post = Post::with(command(&["sleep", "600"]));
+    post.start(0, far());
+    let guard = post.guard().pid();
+    // All but SIGKILL and SIGSTOP, and the two that the C library keeps for itself.
+    assert_eq!(status(guard, "SigBlk"), "fffffffe7ffbfeff");
+    assert_eq!(status(guard, "Name"), "neli-guard");
+    assert_eq!(status(guard, "Threads"), "1");
+    assert_eq!(getpgid(Some(guard)).unwrap(), guard);
+}
+
+/// The two words of a lease.
+fn lease(bytes: &[u8]) -> (i64, u64) {
+    assert_eq!(bytes.len(), 16);
+    (i64::from_le_bytes(bytes[..8].try_into().unwrap()), u64::from_le_bytes(bytes[8..].try_into().unwrap()))
+}
+
+#[test]
+fn the_lease_descriptor_tells_the_term_and_the_deadline_and_cannot_be_written() {
+    let post = Post::with(command(&["sleep", "600"]));
+    let until = far();
+    let (pid, _) = post.start(42, until);
+    let path = format!("/proc/{pid}/fd/10");
+    let read = || lease(&fs::read(&path).unwrap());
+    assert_eq!(read(), (42, until.as_nanos()));
+
+    let later = far();
+    post.send(&Order::Lease(Grant { seen: 50, next_seq: 2, ..grant(42, later) }));
+    assert_eq!(post.hear(), Answer::Extended { until: later });
+    assert_eq!(read(), (42, later.as_nanos()));
+
+    let mut file = File::options().write(true).open(&path).unwrap();
+    assert_eq!(file.write(b"x").unwrap_err().raw_os_error(), Some(EPERM));
+    assert_eq!(file.set_len(0).unwrap_err().raw_os_error(), Some(EPERM));
+}
+
+#[test]
+fn the_lease_goes_on_through_a_restart_and_is_nothing_once_the_term_is_over() {
+    let mut post = Post::running(
+        r#"cp /proc/self/fd/10 "$WORDS.$NELI_ATTEMPT"; echo done > "$WORDS"; read wait < "$WORDS.never""#,
+    );
+    let path = post.words.path();
+    nix::unistd::mkfifo(&path.with_extension("never"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let until = far();
+    let mut held = Vec::new();
+    for attempt in [1, 2] {
+        post.send(&Order::Spawn { grant: grant(7, until), attempt });
+        assert!(matches!(post.hear(), Answer::Accepted { .. }));
+        let Answer::Started { pid } = post.hear() else { panic!() };
+        assert_eq!(post.words.next(), "done");
+        held.push(File::open(format!("/proc/{pid}/fd/10")).unwrap());
+        let copy = fs::read(path.with_extension(attempt.to_string())).unwrap();
+        assert_eq!(lease(&copy), (7, until.as_nanos()));
+        post.send(&Order::Kill);
+        assert_eq!(post.hear(), Answer::Killed);
+        assert_eq!(post.hear(), killed_by(9));
+        assert_eq!(post.hear(), Answer::Gone);
+    }
+    let content = |file: &File| {
+        let mut bytes = [0; 16];
+        std::os::unix::fs::FileExt::read_exact_at(file, &mut bytes, 0).unwrap();
+        lease(&bytes)
+    };
+    assert_eq!(held.iter().map(content).collect::<Vec<_>>(), [(7, until.as_nanos()); 2]);
+    post.send(&Order::Over { term: 7 });
+    post.send(&Order::Lease(grant(7, far())));
+    assert_eq!(post.hear(), Answer::Fenced { term: 7 });
+    assert_eq!(held.iter().map(content).collect::<Vec<_>>(), [(7, 0); 2]);
+}
+
+#[test]
+fn signals_are_passed_on_to_the_main_process_or_its_group() {
+    let mut post = Post::running(
+        r#"trap 'echo main > "$WORDS"' USR1
+           (trap 'echo child > "$WORDS"' USR1; echo ready > "$WORDS"; while :; do sleep 600 & wait $!; done) &
+           while :; do wait; done"#,
+    );
+    post.start(0, far());
+    assert_eq!(post.words.next(), "ready");
+    post.send(&Order::Signal { signal: SIGUSR1, to: Target::Main });
+    assert_eq!(post.words.next(), "main");
+    post.send(&Order::Signal { signal: SIGUSR1, to: Target::Group });
+    let mut both = [post.words.next(), post.words.next()];
+    both.sort();
+    assert_eq!(both, ["child", "main"]);
+}
+
+#[test]
+fn a_signal_on_the_heels_of_a_spawn_comes_after_the_exec() {
+    let post = Post::with(command(&["sleep", "600"]));
+    for attempt in 1..=20 {
+        post.send(&Order::Spawn { grant: grant(0, far()), attempt });
+        post.send(&Order::Signal { signal: SIGTERM, to: Target::Main });
+        assert!(matches!(post.hear(), Answer::Accepted { .. }));
+        assert!(matches!(post.hear(), Answer::Started { .. }));
+        assert_eq!(post.hear(), killed_by(SIGTERM));
+        assert_eq!(post.hear(), Answer::Gone);
+    }
+}
+
+#[test]
+fn a_job_that_stops_itself_is_told_and_can_be_ended() {
+    let post = Post::running("kill -STOP $$; exit 5");
+    post.start(0, far());
+    assert_eq!(post.hear(), Answer::Stopped { signal: SIGSTOP });
+    post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
+    assert_eq!(post.hear(), killed_by(SIGTERM));
+    assert_eq!(post.hear(), Answer::Gone);
+}
+
+#[test]
+fn one_job_at_a_time() {
+    let post = Post::with(command(&["sleep", "600"]));
+    let (pid, _) = post.start(0, far());
+    post.send(&spawn(0, far()));
+    post.send(&spawn(1, far()));
+    let until = far();
+    post.send(&Order::Lease(grant(0, until)));
+    assert_eq!(post.hear(), Answer::Extended { until });
+    assert!(post.is_silent());
+    assert_eq!(status(pid, "PPid"), post.guard().pid().to_string());
+}
+
+#[test]
+fn what_makes_no_sense_is_ignored() {
+    let post = Post::with(command(&["sleep", "600"]));
+    for nonsense in [
+        b"not json".as_slice(),
+        b"{}",
+        b"{\"order\":\"spawn\"}",
+        b"{\"order\":\"spawn\",\"term\":-9223372036854775808,\"seen\":0,\"next_seq\":0,\"until\":-1,\"attempt\":1}",
+        &[0xff; 5000],
+    ] {
+        nix::unistd::write(post.guard(), nonsense).unwrap();
+    }
+    post.send(&Order::Kill);
+    post.send(&Order::Over { term: 9 });
+    post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
+    post.send(&Order::Signal { signal: 4711, to: Target::Group });
+    post.start(0, far());
+    post.send(&Order::Signal { signal: 4711, to: Target::Group });
+    post.send(&Order::Kill);
+    assert_eq!(post.hear(), Answer::Killed);
+    assert_eq!(post.hear(), killed_by(9));
+    assert_eq!(post.hear(), Answer::Gone);
+}

@@ -1,0 +1,224 @@
+//! What the guard does when its supervisor is stopped or dies. The supervisor is a process of its own: this test
+//! program, executed once more for [`role_of_a_supervisor`] alone, which takes orders by stdin and tells answers.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use neli_run::driver::clock;
+use neli_run::driver::guard::{Answer, Charge, Guard, Order, Testament};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::post::{Words, await_readable, charge, far, grant, process_of, script, soon, spawn};
+
+const ROLE: &str = "NELI_TEST_SUPERVISOR";
+
+/// Is the supervisor, when it was asked to be.
+#[test]
+fn role_of_a_supervisor() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    let mut lines = io::stdin().lock();
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    let charge: Charge = serde_json::from_str(&line).unwrap();
+    let guard = Guard::start(Path::new(env!("CARGO_BIN_EXE_neli-run")), &charge).unwrap();
+    // Libtest leaves its own line unfinished.
+    println!("\nguard {}", guard.pid());
+    loop {
+        let stdin = io::stdin();
+        let mut sources =
+            [PollFd::new(guard.as_fd(), PollFlags::POLLIN), PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+        poll(&mut sources, PollTimeout::NONE).unwrap();
+        let [answers, orders] = sources.map(|source| source.any().unwrap());
+        if answers {
+            let (answer, _) = guard.receive().unwrap().expect("the guard has ended");
+            println!("answer {}", serde_json::to_string(&answer).unwrap());
+        }
+        if orders {
+            line.clear();
+            lines.read_line(&mut line).unwrap();
+            guard.send(&serde_json::from_str(&line).unwrap()).unwrap();
+        }
+    }
+}
+
+/// A supervisor that can be killed.
+struct Supervisor {
+    words: Words,
+    process: Child,
+    output: BufReader<ChildStdout>,
+    guard: Pid,
+}
+
+impl Supervisor {
+    fn of(text: &str) -> Self {
+        let words = Words::new();
+        let mut charge = charge(script(text), &words.path());
+        charge.releaser = releaser(words.directory.path());
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "supervisor::role_of_a_supervisor", "--nocapture"])
+            .env(ROLE, "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let mut supervisor = Self { words, process, output, guard: Pid::from_raw(0) };
+        supervisor.say(&serde_json::to_string(&charge).unwrap());
+        supervisor.guard = Pid::from_raw(supervisor.next("guard ").parse().unwrap());
+        supervisor
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.process.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn send(&mut self, order: &Order) {
+        self.say(&serde_json::to_string(order).unwrap());
+    }
+
+    /// The rest of the next line that begins so.
+    fn next(&mut self, start: &str) -> String {
+        loop {
+            if self.output.buffer().is_empty() {
+                await_readable(self.output.get_ref().as_fd(), "the supervisor");
+            }
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "the supervisor has ended");
+            if let Some(rest) = line.strip_prefix(start) {
+                return rest.trim_end().to_owned();
+            }
+        }
+    }
+
+    fn hear(&mut self) -> Answer {
+        serde_json::from_str(&self.next("answer ")).unwrap()
+    }
+
+    fn start(&mut self, order: &Order) {
+        self.send(order);
+        assert!(matches!(self.hear(), Answer::Accepted { .. }));
+        assert!(matches!(self.hear(), Answer::Started { .. }));
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.process.id().cast_signed()), signal).unwrap();
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Stands in for `neli-run release <descriptor>`: writes down what it was given, and what it is.
+fn releaser(directory: &Path) -> PathBuf {
+    let path = directory.join("releaser");
+    let text = r#"#!/bin/sh
+        directory=${0%/*}
+        { echo "$1"; pwd; cat "/proc/$$/fd/$2"; echo; ls -l "/proc/$$/fd"; } > "$directory/release.part"
+        mv "$directory/release.part" "$directory/release"
+        echo released > "$directory/words""#;
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    path
+}
+
+const TREE: &str = r#"setsid sleep 600 & echo $! > "$WORDS"; sleep 600"#;
+
+#[test]
+fn a_dead_supervisor_costs_the_tree_and_its_term_is_released() {
+    let mut supervisor = Supervisor::of(TREE);
+    supervisor.start(&spawn(42, far()));
+    let left = supervisor.words.next_process();
+    let mut later = grant(42, far());
+    (later.seen, later.next_seq) = (57, 9);
+    supervisor.send(&Order::Lease(later));
+    assert!(matches!(supervisor.hear(), Answer::Extended { .. }));
+
+    supervisor.signal(Signal::SIGKILL);
+    assert_eq!(supervisor.words.next(), "released");
+    await_readable(left.as_fd(), "the end of the tree");
+    let report = fs::read_to_string(supervisor.words.directory.path().join("release")).unwrap();
+    let mut lines = report.lines();
+    assert_eq!(lines.next(), Some("release"));
+    assert_eq!(lines.next(), Some("/"));
+    let testament: Testament = serde_json::from_str(lines.next().unwrap()).unwrap();
+    assert_eq!((testament.member.as_str(), testament.term), ("m-1", 42));
+    assert_eq!((testament.seen, testament.seq), (57, 9));
+    assert_eq!(testament.release, serde_json::json!({"why": "supervisor-died"}));
+    let open: Vec<&str> = lines.filter(|line| line.contains("->")).collect();
+    // Its stdout is the redirection of the stand-in itself; 10 or 255 is the script that its shell reads.
+    let strangers = open.iter().filter(|line| {
+        !["/dev/null", "memfd:neli-run", "release.part", "/releaser"].iter().any(|known| line.contains(known))
+    });
+    assert_eq!(strangers.count(), 0, "{open:#?}");
+}
+
+#[test]
+fn what_was_released_is_not_released_again() {
+    let mut supervisor = Supervisor::of(TREE);
+    supervisor.start(&spawn(42, far()));
+    let left = supervisor.words.next_process();
+    let guard = process_of(supervisor.guard.as_raw());
+    supervisor.send(&Order::Released { term: 42 });
+    assert!(matches!(supervisor.hear(), Answer::Exited { .. }));
+    assert_eq!(supervisor.hear(), Answer::Gone);
+    await_readable(left.as_fd(), "the end of the tree");
+    supervisor.signal(Signal::SIGKILL);
+    await_readable(guard.as_fd(), "the guard's end");
+    assert!(!supervisor.words.directory.path().join("release").exists());
+}
+
+#[test]
+fn the_last_orders_of_the_dead_are_heard() {
+    let mut supervisor = Supervisor::of("exit 0");
+    supervisor.start(&spawn(42, far()));
+    assert!(matches!(supervisor.hear(), Answer::Exited { .. }));
+    assert_eq!(supervisor.hear(), Answer::Gone);
+    let guard = process_of(supervisor.guard.as_raw());
+    // The guard is held while the supervisor gives its last orders and dies, an answer unread.
+    kill(supervisor.guard, Signal::SIGSTOP).unwrap();
+    supervisor.send(&Order::Over { term: 42 });
+    supervisor.send(&Order::Released { term: 42 });
+    drop(supervisor.process.stdin.take());
+    supervisor.process.wait().unwrap();
+    kill(supervisor.guard, Signal::SIGCONT).unwrap();
+    await_readable(guard.as_fd(), "the guard's end");
+    assert!(!supervisor.words.directory.path().join("release").exists());
+}
+
+#[test]
+fn a_supervisor_that_dies_right_after_a_spawn_leaves_no_job() {
+    let mut supervisor = Supervisor::of(r#"echo "$$" > "$WORDS"; sleep 600"#);
+    kill(supervisor.guard, Signal::SIGSTOP).unwrap();
+    supervisor.send(&spawn(42, far()));
+    drop(supervisor.process.stdin.take());
+    supervisor.process.wait().unwrap();
+    kill(supervisor.guard, Signal::SIGCONT).unwrap();
+    // No pid comes before it.
+    assert_eq!(supervisor.words.next(), "released");
+}
+
+#[test]
+fn a_stopped_supervisor_does_not_hold_up_the_fence_and_hears_of_it_later() {
+    let mut supervisor = Supervisor::of(TREE);
+    let until = soon();
+    supervisor.start(&spawn(42, until));
+    let left = supervisor.words.next_process();
+    supervisor.signal(Signal::SIGSTOP);
+    await_readable(left.as_fd(), "the end of the tree");
+    assert!(clock::now() >= until);
+    supervisor.signal(Signal::SIGCONT);
+    assert!(matches!(supervisor.hear(), Answer::Exited { signal: Some(9), .. }));
+    assert_eq!(supervisor.hear(), Answer::Fenced { term: 42 });
+}

@@ -1,0 +1,148 @@
+//! Accounts and rights, told to a broker that has an authorizer.
+//!
+//! librdkafka's binding has no call for rights, and Kafka's own tool costs seconds of Java: the one request that is needed is
+//! written here by hand (`CreateAcls`, version 1).
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+/// Every account's password.
+pub const PASSWORD: &str = "correct horse";
+
+/// Who may log in on a broker's listener with accounts, and what they may do there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Account {
+    /// Everything but asking for a topic's configuration.
+    NoConfigs,
+    /// Everything on topics that are there; makes none.
+    NoCreate,
+    /// Everything on topics, nothing on groups.
+    NoGroup,
+    /// May write, but not read.
+    NoRead,
+    /// May read, but not write.
+    NoWrite,
+    /// What the manual says that a candidate needs.
+    Operator,
+}
+
+/// What an access rule is about, as the protocol numbers it.
+#[derive(Clone, Copy)]
+enum Resource {
+    Topic = 2,
+    Group = 3,
+}
+
+/// What an access rule allows, as the protocol numbers it.
+#[derive(Clone, Copy)]
+enum Operation {
+    Read = 3,
+    Write = 4,
+    Create = 5,
+    Describe = 8,
+    DescribeConfigs = 10,
+}
+
+use Operation::{Create, Describe, DescribeConfigs, Read as Reads, Write as Writes};
+
+impl Account {
+    /// All there are.
+    pub const ALL: [Self; 6] =
+        [Self::NoConfigs, Self::NoCreate, Self::NoGroup, Self::NoRead, Self::NoWrite, Self::Operator];
+
+    /// The name to log in by.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoConfigs => "no-configs",
+            Self::NoCreate => "no-create",
+            Self::NoGroup => "no-group",
+            Self::NoRead => "no-read",
+            Self::NoWrite => "no-write",
+            Self::Operator => "operator",
+        }
+    }
+
+    /// The librdkafka properties to log in by.
+    #[must_use]
+    pub fn properties(self) -> Vec<(String, String)> {
+        login(self.name(), PASSWORD)
+    }
+
+    fn rights(self) -> Vec<(Resource, Operation)> {
+        let topic: &[Operation] = match self {
+            Self::NoConfigs => &[Reads, Writes, Create, Describe],
+            Self::NoCreate => &[Reads, Writes, Describe, DescribeConfigs],
+            Self::NoRead => &[Writes, Create, Describe, DescribeConfigs],
+            Self::NoWrite => &[Reads, Create, Describe, DescribeConfigs],
+            Self::NoGroup | Self::Operator => &[Reads, Writes, Create, Describe, DescribeConfigs],
+        };
+        let group: &[Operation] = if self == Self::NoGroup { &[] } else { &[Reads, Describe] };
+        let topics = topic.iter().map(|operation| (Resource::Topic, *operation));
+        topics.chain(group.iter().map(|operation| (Resource::Group, *operation))).collect()
+    }
+}
+
+/// The librdkafka properties of a login.
+#[must_use]
+pub fn login(name: &str, password: &str) -> Vec<(String, String)> {
+    let pairs = [
+        ("security.protocol", "SASL_PLAINTEXT"),
+        ("sasl.mechanisms", "PLAIN"),
+        ("sasl.username", name),
+        ("sasl.password", password),
+    ];
+    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec()
+}
+
+/// The accounts as a JAAS login module takes them.
+pub(crate) fn jaas() -> String {
+    let users = Account::ALL.map(|account| format!(" user_{}=\"{PASSWORD}\"", account.name())).concat();
+    format!("org.apache.kafka.common.security.plain.PlainLoginModule required{users};")
+}
+
+/// Tells a broker every account's rights, over a listener where whoever comes is its superuser.
+pub(crate) fn grant(address: &str) {
+    let rights: Vec<_> = Account::ALL
+        .iter()
+        .flat_map(|account| account.rights().into_iter().map(|right| (account.name(), right)))
+        .collect();
+
+    let mut request = Vec::new();
+    put_i16(&mut request, 30); // CreateAcls
+    put_i16(&mut request, 1);
+    request.extend(1_i32.to_be_bytes()); // correlation
+    put_text(&mut request, "harness");
+    request.extend(i32::try_from(rights.len()).unwrap().to_be_bytes());
+    for (account, (resource, operation)) in &rights {
+        request.push(*resource as u8);
+        put_text(&mut request, "*");
+        request.push(3); // the name is literal, and `*` any
+        put_text(&mut request, &format!("User:{account}"));
+        put_text(&mut request, "*"); // from any host
+        request.push(*operation as u8);
+        request.push(3); // allow
+    }
+
+    let mut connection = TcpStream::connect(address).expect("the broker accepts");
+    let size = i32::try_from(request.len()).unwrap().to_be_bytes();
+    connection.write_all(&[&size[..], &request].concat()).expect("the broker takes a request");
+    let mut size = [0; 4];
+    connection.read_exact(&mut size).expect("the broker answers");
+    let mut answer = vec![0; usize::try_from(i32::from_be_bytes(size)).unwrap()];
+    connection.read_exact(&mut answer).expect("the broker answers whole");
+
+    // Correlation, throttle time and the number of results; each result is an error number and an empty text.
+    let results = answer.get(12..).expect("an answer has results");
+    let granted = [0; 4].repeat(rights.len());
+    assert_eq!(results, granted, "the broker refuses rights: {}", String::from_utf8_lossy(results));
+}
+
+fn put_i16(request: &mut Vec<u8>, number: i16) {
+    request.extend(number.to_be_bytes());
+}
+
+fn put_text(request: &mut Vec<u8>, text: &str) {
+    put_i16(request, i16::try_from(text.len()).unwrap());
+    request.extend(text.as_bytes());
+}

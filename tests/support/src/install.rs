@@ -1,0 +1,149 @@
+//! What is made once and kept in `target/harness`: Kafka's jars by Maven, a formatted log directory, the witness.
+//!
+//! Test binaries may run side by side: a lock lets one of them make it while the others wait. Each piece is made under
+//! another name and renamed, so that an interrupted one never counts as made.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use nix::fcntl::{Flock, FlockArg};
+
+/// Where the sources of this crate are: the POM and the witness.
+const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Kafka on this machine, ready to be started.
+#[derive(Debug)]
+pub struct Distribution {
+    /// Java's class path.
+    pub class_path: String,
+    /// A log directory as `StorageTool format` leaves it, to be copied.
+    pub formatted: PathBuf,
+}
+
+/// Kafka, fetched and prepared on first use.
+///
+/// # Errors
+/// One line that says what to install, or what failed.
+pub fn kafka() -> Result<&'static Distribution, String> {
+    static MADE: OnceLock<Result<Distribution, String>> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let home = home();
+        let _lock = lock(&home);
+        let jars = home.join("kafka");
+        make(&jars, fetch_kafka)?;
+        let class_path = format!("{}/*", jars.display());
+        let formatted = home.join("formatted");
+        make(&formatted, |at| format(&class_path, at))?;
+        Ok(Distribution { class_path, formatted })
+    })
+    .as_ref()
+    .map_err(Clone::clone)
+}
+
+/// The witness, compiled on first use and whenever its source has changed.
+#[must_use]
+pub fn witness() -> &'static Path {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let home = home();
+        let _lock = lock(&home);
+        let source = Path::new(SOURCES).join("witness.c");
+        let made = home.join("witness");
+        let written = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
+        if written(&made) < written(&source) {
+            let _ = fs::remove_file(&made);
+        }
+        let built = make(&made, |at| {
+            let compile = |how: &[&str]| {
+                let mut compiler = Command::new("cc");
+                compiler.args(how).args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(at).arg(&source);
+                run(&mut compiler, "a C compiler: apt-get install gcc libc6-dev")
+            };
+            // Some systems have no static C library; then the loader's half millisecond counts in every start.
+            compile(&["-static"]).or_else(|_| compile(&[]))
+        });
+        built.unwrap_or_else(|why| panic!("{why}"));
+        made
+    })
+}
+
+/// A directory for a broker's or a test's files, in `target/`: not in `/tmp`, which may be a small one in memory.
+#[must_use]
+pub fn scratch() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("run-").tempdir_in(home()).expect("target/ can be written")
+}
+
+/// `target/harness`: the directory that cargo marked as a cache, wherever it was told to have it.
+fn home() -> PathBuf {
+    let program = std::env::current_exe().expect("a running program has a path");
+    let target = program.ancestors().find(|directory| directory.join("CACHEDIR.TAG").exists());
+    let home = target.expect("tests and benches are run by cargo, from its target directory").join("harness");
+    fs::create_dir_all(&home).expect("target/ can be written");
+    home
+}
+
+fn lock(home: &Path) -> Flock<File> {
+    let file = File::create(home.join("lock")).expect("target/ can be written");
+    Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| error).expect("a file can be locked")
+}
+
+/// Makes `path` by `maker`, unless it is there already.
+fn make(path: &Path, maker: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
+    if path.exists() {
+        return Ok(());
+    }
+    let partial = path.with_extension("partial");
+    // What an interrupted run left.
+    let _ = fs::remove_dir_all(&partial);
+    let _ = fs::remove_file(&partial);
+    maker(&partial)?;
+    fs::rename(&partial, path).map_err(|error| format!("can't rename {}: {error}", partial.display()))
+}
+
+fn fetch_kafka(into: &Path) -> Result<(), String> {
+    tell("getting Apache Kafka by Maven (43 MB, once)");
+    let mut maven = Command::new("mvn");
+    maven.args(["--batch-mode", "--no-transfer-progress", "--quiet", "--file"]).arg(Path::new(SOURCES).join("pom.xml"));
+    maven.arg("dependency:copy-dependencies").arg(format!("-DoutputDirectory={}", into.display()));
+    run(&mut maven, "Maven and Java: apt-get install maven default-jdk-headless")
+}
+
+fn format(class_path: &str, into: &Path) -> Result<(), String> {
+    tell("formatting a log directory");
+    let settings = into.with_extension("properties");
+    let text = format!(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:9093\n\
+         listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093\n\
+         controller.listener.names=CONTROLLER\nlog.dirs={}\n",
+        into.display()
+    );
+    fs::write(&settings, text).map_err(|error| format!("can't write {}: {error}", settings.display()))?;
+    let mut tool = Command::new("java");
+    tool.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", class_path, "kafka.tools.StorageTool", "format"]);
+    tool.args(["-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c"]).arg(&settings);
+    run(&mut tool, "Java 17 or later: apt-get install default-jdk-headless")
+}
+
+/// Runs a tool to its end; a missing one is said as what to install, a failing one as what it said.
+fn run(tool: &mut Command, install: &str) -> Result<(), String> {
+    let name = tool.get_program().to_string_lossy().into_owned();
+    let Output { status, stdout, stderr } = tool.stdin(Stdio::null()).output().map_err(|error| {
+        if error.kind() == ErrorKind::NotFound {
+            format!("these tests need `{name}`, which is not here; install {install}")
+        } else {
+            format!("can't run `{name}`: {error}")
+        }
+    })?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("`{name}` failed ({status}): {}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr)))
+}
+
+/// Progress, for whoever waits: past libtest's capture, since it is no test's output. Nobody listening is no failure.
+pub(crate) fn tell(what: &str) {
+    let _ = writeln!(io::stderr(), "harness: {what}");
+}

@@ -1,0 +1,116 @@
+//! Records of our own making: a stranger's, a forger's. And the raw log, without the law.
+
+use std::time::Duration;
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::message::Message;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::{Offset, TopicPartitionList};
+
+use crate::kafka::Kafka;
+use crate::wait;
+
+/// Writes whatever it is told into partition 0 of a topic.
+pub struct Pen {
+    producer: BaseProducer,
+    topic: String,
+}
+
+/// A record as it lies in the log.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Raw {
+    /// Where.
+    pub offset: i64,
+    /// Its key; empty where there is none.
+    pub key: Vec<u8>,
+    /// What it says; `None` is a tombstone.
+    pub payload: Option<Vec<u8>>,
+}
+
+impl Pen {
+    /// A pen that writes as a producer with these properties does: `compression.type`, `transactional.id`.
+    #[must_use]
+    pub fn new(kafka: &Kafka, topic: &str, properties: &[(&str, &str)]) -> Self {
+        let mut client = kafka.client();
+        for (key, value) in properties {
+            client.set(*key, *value);
+        }
+        Self { producer: client.create().expect("a producer"), topic: topic.to_owned() }
+    }
+
+    /// Writes records, in one batch where the producer can, and waits until they are there.
+    pub fn write(&self, key: &str, payloads: &[&[u8]]) {
+        for payload in payloads {
+            self.put(BaseRecord::to(&self.topic).partition(0).key(key).payload(*payload));
+        }
+        self.producer.flush(wait::PATIENCE).expect("the broker takes it");
+    }
+
+    /// Writes a record, if the broker lets us.
+    pub fn try_write(&self, key: &str, payload: &[u8]) {
+        self.put(BaseRecord::to(&self.topic).partition(0).key(key).payload(payload));
+        // Delivered or refused: either way there is nothing left to wait for.
+        self.producer.flush(wait::PATIENCE).expect("the broker answers");
+    }
+
+    /// Writes a record without a payload.
+    pub fn write_tombstone(&self, key: &str) {
+        self.put(BaseRecord::<str, [u8]>::to(&self.topic).partition(0).key(key));
+        self.producer.flush(wait::PATIENCE).expect("the broker takes it");
+    }
+
+    /// Writes a record without a key.
+    pub fn write_keyless(&self, payload: &[u8]) {
+        self.put(BaseRecord::<str, [u8]>::to(&self.topic).partition(0).payload(payload));
+        self.producer.flush(wait::PATIENCE).expect("the broker takes it");
+    }
+
+    /// Begins a transaction; the producer has a `transactional.id`.
+    pub fn begin(&self) {
+        self.producer.init_transactions(wait::PATIENCE).expect("the broker knows transactions");
+        self.producer.begin_transaction().expect("begun");
+    }
+
+    /// Ends it.
+    pub fn abort(&self) {
+        self.producer.abort_transaction(wait::PATIENCE).expect("aborted");
+    }
+
+    fn put(&self, record: BaseRecord<'_, str, [u8]>) {
+        self.producer.send(record).map_err(|(error, _)| error).expect("the queue takes it");
+    }
+}
+
+/// The offset after the last record of partition 0.
+#[must_use]
+pub fn end(kafka: &Kafka, topic: &str) -> i64 {
+    let reader: BaseConsumer = kafka.client().create().expect("a reader");
+    reader.fetch_watermarks(topic, 0, wait::PATIENCE).expect("the broker answers").1
+}
+
+/// All that partition 0 holds.
+#[must_use]
+pub fn read(kafka: &Kafka, topic: &str) -> Vec<Raw> {
+    let mut client = kafka.client();
+    client.set("group.id", "harness").set("enable.auto.commit", "false").set("isolation.level", "read_uncommitted");
+    client.set("enable.partition.eof", "true");
+    let reader: BaseConsumer = client.create().expect("a reader");
+    let mut from = TopicPartitionList::new();
+    from.add_partition_offset(topic, 0, Offset::Beginning).expect("an offset");
+    reader.assign(&from).expect("assigned");
+    let mut records = Vec::new();
+    let end = wait::after(wait::PATIENCE);
+    while wait::now() < end {
+        match reader.poll(Duration::from_millis(100)) {
+            None => {}
+            Some(Ok(message)) => records.push(Raw {
+                offset: message.offset(),
+                key: message.key().unwrap_or_default().to_owned(),
+                payload: message.payload().map(<[u8]>::to_owned),
+            }),
+            Some(Err(rdkafka::error::KafkaError::PartitionEOF(_))) => return records,
+            Some(Err(error)) => panic!("can't read {topic}: {error}"),
+        }
+    }
+    panic!("{topic} has no end");
+}

@@ -1,0 +1,26 @@
+//! What `neli-run`'s end-to-end tests and its bench stand on: a real Kafka, candidates, witnesses.
+//!
+//! Everything that is started here ends with the process that started it, however that ends: the brokers by the end of
+//! a pipe, the candidates by the kernel's parent-death signal, the witnesses by their guard and, at last, a limit of
+//! their own. What goes wrong panics, with what there is to read: this crate is for tests.
+
+#![expect(clippy::expect_used, clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test fails by a panic")]
+
+/// Accounts and rights, told to a broker that has an authorizer.
+pub mod accounts;
+/// A `neli-run` under test: started, watched, signalled, awaited.
+pub mod candidate;
+/// What is made once and kept in `target/`: Kafka, the witness.
+pub mod install;
+/// Records of our own making: a stranger's, a forger's.
+pub mod journal;
+/// Brokers.
+pub mod kafka;
+/// Other processes, as `/proc` shows them.
+pub mod process;
+/// One election and its witnesses.
+pub mod stage;
+/// Waiting for conditions, and the clock that it needs.
+pub mod wait;
+/// The job that says when it ran, and the checker of what it said.
+pub mod witness;

@@ -1,0 +1,172 @@
+//! Other processes, as `/proc` shows them.
+
+use std::fs;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::sys::ptrace;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+
+use crate::wait;
+
+/// A process, told from a later one of the same pid by its start time.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Process {
+    /// Its pid.
+    pub pid: i32,
+    started: u64,
+}
+
+/// What `/proc/<pid>/stat` says.
+struct Stat {
+    name: String,
+    state: char,
+    parent: i32,
+    ticks: u64,
+    started: u64,
+}
+
+impl Process {
+    /// The process of this pid, if there is one; a zombie is none.
+    #[must_use]
+    pub fn find(pid: i32) -> Option<Self> {
+        let stat = Stat::read(pid)?;
+        stat.lives().then_some(Self { pid, started: stat.started })
+    }
+
+    /// Every process with this in its environment.
+    #[must_use]
+    pub fn with_variable(name: &str, value: &Path) -> Vec<Self> {
+        let wanted = format!("{name}={}", value.display());
+        let has = |process: &Self| {
+            let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|pair| pair == wanted.as_bytes())
+        };
+        all().filter(has).collect()
+    }
+
+    /// Whether it still runs; a zombie does not.
+    #[must_use]
+    pub fn lives(self) -> bool {
+        self.stat().is_some_and(|stat| stat.lives())
+    }
+
+    /// Whether it is stopped (SIGSTOP).
+    #[must_use]
+    pub fn is_stopped(self) -> bool {
+        self.stat().is_some_and(|stat| stat.state == 'T')
+    }
+
+    /// Its name, as `ps -o comm` shows it.
+    #[must_use]
+    pub fn name(self) -> Option<String> {
+        Some(self.stat()?.name)
+    }
+
+    /// Its parent's pid.
+    #[must_use]
+    pub fn parent(self) -> Option<i32> {
+        Some(self.stat()?.parent)
+    }
+
+    /// The time it has had of the processors, in clock ticks (100 a second).
+    #[must_use]
+    pub fn ticks(self) -> Option<u64> {
+        Some(self.stat()?.ticks)
+    }
+
+    /// Its children.
+    #[must_use]
+    pub fn children(self) -> Vec<Self> {
+        all().filter(|child| child.parent() == Some(self.pid)).collect()
+    }
+
+    /// All that descend from it now, itself left out.
+    #[must_use]
+    pub fn descendants(self) -> Vec<Self> {
+        let mut found = self.children();
+        let mut next = 0;
+        while let Some(process) = found.get(next).copied() {
+            found.extend(process.children());
+            next += 1;
+        }
+        found
+    }
+
+    /// Sends it a signal; one that is gone gets none.
+    pub fn signal(self, signal: Signal) {
+        if !self.lives() {
+            return;
+        }
+        match kill(Pid::from_raw(self.pid), signal) {
+            Ok(()) | Err(Errno::ESRCH) => {}
+            Err(error) => panic!("can't send {signal} to {self:?}: {error}"),
+        }
+    }
+
+    /// The sum of a field of `/proc/<pid>/smaps_rollup` or `status`, in KiB.
+    #[must_use]
+    pub fn kib(self, file: &str, field: &str) -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/{file}", self.pid)).ok()?;
+        let line = text.lines().find(|line| line.starts_with(field))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    }
+
+    /// Holds it where it is, as a hang does: nobody but the thread that called this is told, and no SIGCONT helps. SIGKILL
+    /// does, but its parent hears of that only when what is returned is dropped.
+    #[must_use]
+    pub fn hold(self) -> Hold {
+        let pid = Pid::from_raw(self.pid);
+        ptrace::seize(pid, ptrace::Options::empty()).expect("a descendant may be traced");
+        ptrace::interrupt(pid).expect("it is traced");
+        wait::until_true("a process that is held", || self.stat().is_none_or(|stat| matches!(stat.state, 't' | 'T')));
+        Hold(pid)
+    }
+
+    fn stat(self) -> Option<Stat> {
+        Stat::read(self.pid).filter(|stat| stat.started == self.started)
+    }
+}
+
+/// A process that is held; let go when dropped, in the thread that holds it.
+#[derive(Debug)]
+pub struct Hold(Pid);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // Killed while it was held, it is kept from its parent until we, its tracer, have waited for it.
+        if ptrace::detach(self.0, None).is_err() {
+            let _ = waitpid(self.0, Some(WaitPidFlag::__WALL));
+        }
+    }
+}
+
+impl Stat {
+    fn read(pid: i32) -> Option<Self> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name stands in parentheses and may hold any character: what follows the last one is fields.
+        let (before, after) = text.rsplit_once(')')?;
+        let name = before.split_once('(')?.1.to_owned();
+        let fields: Vec<&str> = after.split_whitespace().collect();
+        let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+        Some(Self {
+            name,
+            state: fields.first()?.chars().next()?,
+            parent: fields.get(1)?.parse().ok()?,
+            ticks: number(11)? + number(12)?,
+            started: number(19)?,
+        })
+    }
+
+    fn lives(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X')
+    }
+}
+
+/// Every process there is.
+fn all() -> impl Iterator<Item = Process> {
+    let entries = fs::read_dir("/proc").expect("/proc is mounted");
+    entries.filter_map(|entry| Process::find(entry.ok()?.file_name().to_str()?.parse().ok()?))
+}

@@ -1,0 +1,161 @@
+//! One election and its witnesses.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::candidate::{Candidate, Elector, Running};
+use crate::kafka::Kafka;
+use crate::witness::{Event, Testimony, Witness};
+use crate::{install, wait};
+
+/// One election, under a name that nobody had before, and the file where all its witnesses write.
+#[derive(Debug)]
+pub struct Stage {
+    /// The election's name.
+    pub group: String,
+    program: PathBuf,
+    brokers: String,
+    elector: Elector,
+    directory: TempDir,
+}
+
+impl Stage {
+    /// An election on `kafka`, for candidates of `program`.
+    #[must_use]
+    pub fn new(program: &str, kafka: &Kafka, elector: Elector) -> Self {
+        Self {
+            group: fresh_name(),
+            program: program.into(),
+            brokers: kafka.address().to_owned(),
+            elector,
+            directory: install::scratch(),
+        }
+    }
+
+    /// An election on no Kafka that is known here.
+    #[must_use]
+    pub fn unreachable(program: &str) -> Self {
+        Self::new(program, &Kafka::at(""), Elector::Log)
+    }
+
+    /// A candidate whose job is a plain witness. Its lease is long enough for a busy machine; where it is the subject,
+    /// another is set.
+    #[must_use]
+    pub fn candidate(&self) -> Candidate {
+        self.stranger().option("--elect", self.elector.name()).job(self.witness().command())
+    }
+
+    /// A candidate with nothing said but where the election is.
+    #[must_use]
+    pub fn stranger(&self) -> Candidate {
+        Candidate::new(&self.program).option("--group", &self.group).option("--brokers", &self.brokers)
+    }
+
+    /// A witness that writes where this election's witnesses do.
+    #[must_use]
+    pub fn witness(&self) -> Witness {
+        Witness::new(&self.file())
+    }
+
+    /// Who claims first in it.
+    #[must_use]
+    pub fn elector(&self) -> Elector {
+        self.elector
+    }
+
+    /// The topic that candidates make when told of none.
+    #[must_use]
+    pub fn topic(&self) -> String {
+        format!("{}.neli", self.group)
+    }
+
+    /// The key of the election's records.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{}/0", self.group)
+    }
+
+    /// A directory of its own.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// What the witnesses have said so far.
+    #[must_use]
+    pub fn testimony(&self) -> Testimony {
+        Testimony::read(&self.file())
+    }
+
+    /// Waits until a witness of this term beats: from then on it answers signals.
+    pub fn await_witness(&self, epoch: u64) {
+        wait::until_true("a job that runs", || self.testimony().of(epoch).any(|line| line.event == Event::Beat));
+    }
+
+    /// Waits until nothing of a term's job is left; what is left after all is an orphan.
+    pub fn await_gone(&self, epoch: u64) {
+        wait::until_true("a job's tree that is gone", || self.testimony().alive(Some(epoch)).is_empty());
+    }
+
+    /// Nothing of this term's job is left, now.
+    pub fn assert_gone(&self, epoch: u64) {
+        let orphans = self.testimony().alive(Some(epoch));
+        assert!(orphans.is_empty(), "orphans of term {epoch}: {orphans:?}");
+    }
+
+    /// No two jobs ever ran at one time.
+    pub fn assert_never_two(&self) {
+        let overlaps = self.testimony().overlaps();
+        assert!(overlaps.is_empty(), "{overlaps:?}");
+    }
+
+    /// Ends all of it: each goes when told to, no job is left, and no two ever ran at one time.
+    pub fn close(&self, candidates: impl IntoIterator<Item = Running>) {
+        let mut candidates: Vec<Running> = candidates.into_iter().collect();
+        for candidate in &candidates {
+            candidate.signal(Signal::SIGTERM);
+        }
+        for candidate in &mut candidates {
+            candidate.status();
+        }
+        let orphans = self.testimony().alive(None);
+        assert!(orphans.is_empty(), "orphans: {orphans:?}");
+        self.assert_never_two();
+    }
+
+    /// Every record of the election with the law's verdict, as `neli-run watch` shows it to whoever asks.
+    #[must_use]
+    pub fn verdicts(&self) -> Vec<Value> {
+        let mut watch = Command::new(&self.program);
+        watch.args(["watch", "--group", &self.group, "--brokers", &self.brokers]);
+        watch.args(["--json", "--from", "start", "--until-end"]);
+        let answer = watch.output().expect("the program is there");
+        assert!(answer.status.success(), "watch: {}", String::from_utf8_lossy(&answer.stderr));
+        let text = String::from_utf8(answer.stdout).expect("JSON is UTF-8");
+        text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.path().join("witness")
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // A job that a broken program left behind; one that forks on has a limit of its own.
+        for process in self.testimony().alive(None) {
+            process.signal(Signal::SIGKILL);
+        }
+    }
+}
+
+/// A name that nobody had before.
+fn fresh_name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("t{:x}-{:x}-{}", wait::now(), std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
