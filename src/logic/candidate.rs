@@ -17,6 +17,9 @@ use super::time::Time;
 /// `--wait 0` waits this long for Kafka's first answer.
 const WAIT_FOR_KAFKA: Duration = Duration::from_secs(5);
 
+/// Between two attempts to send a release.
+const RELEASE_AGAIN: Duration = Duration::from_millis(50);
+
 /// Every duration of the protocol (protocol.md, Timing).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Timings {
@@ -389,6 +392,8 @@ struct Releasing {
     exit: Option<u8>,
     /// It is no longer waited for from then on.
     give_up: Time,
+    /// It could not be delivered, and is sent again then.
+    again: Option<Time>,
     /// The journal is read anew afterwards: the lease was lost (R5).
     anew: bool,
 }
@@ -447,7 +452,9 @@ impl Candidate {
                 let warning = self.warning_due(lead);
                 [Some(self.deadline(lead)), Some(lead.next_beat), warning].into_iter().flatten().min()
             }
-            Role::Releasing(releasing) => Some(releasing.give_up),
+            Role::Releasing(releasing) => {
+                Some(releasing.again.map_or(releasing.give_up, |at| at.min(releasing.give_up)))
+            }
             Role::Standby { .. } => {
                 let due = [self.claim_due(), self.wait_due(), self.cooling_off, self.blind_due()];
                 due.into_iter().flatten().min()
@@ -481,11 +488,7 @@ impl Candidate {
                 }
                 self.beat_if_due(now);
             }
-            Role::Releasing(releasing) => {
-                if now >= releasing.give_up {
-                    self.release_is_over(now, false);
-                }
-            }
+            Role::Releasing(_) => self.release_again(now),
             Role::Departed | Role::Fenced { .. } | Role::Standby { .. } => {}
         }
         self.move_on(now);
@@ -662,7 +665,7 @@ impl Candidate {
                     self.extend_by(now, seq);
                 }
             }
-            (Body::Release { .. }, Role::Releasing(releasing)) if record.seq == Some(releasing.seq) => {
+            (Body::Release { term, .. }, Role::Releasing(releasing)) if *term == releasing.term => {
                 self.release_is_over(now, true);
             }
             (
@@ -1104,7 +1107,7 @@ impl Candidate {
         // A stillborn term's lease is over by itself; still, others wait for its silence unless the release arrives.
         let give_up = give_up.max(if self.leaving.is_some() { now } else { now + self.timings.lease });
         let seq = self.send_release(term, why, exit);
-        self.role = Role::Releasing(Releasing { term, seq, why, exit, give_up, anew });
+        self.role = Role::Releasing(Releasing { term, seq, why, exit, give_up, again: None, anew });
     }
 
     fn send_release(&mut self, term: Offset, why: Why, exit: Option<u8>) -> u64 {
@@ -1114,20 +1117,38 @@ impl Candidate {
         seq
     }
 
+    /// A release that could not be delivered is sent again after a while: a full queue would be asked for ever otherwise.
     fn undelivered(&mut self, now: Time, seq: u64) {
-        match &self.role {
-            Role::Releasing(releasing) if releasing.seq == seq => {
-                let Releasing { term, why, exit, give_up, .. } = *releasing;
-                if now < give_up && self.listener.journal().term() == Some(term) {
-                    let again = self.send_release(term, why, exit);
-                    if let Role::Releasing(releasing) = &mut self.role {
-                        releasing.seq = again;
-                    }
-                } else {
-                    self.release_is_over(now, false);
+        match &mut self.role {
+            Role::Releasing(releasing) if releasing.seq == seq => releasing.again = Some(now + RELEASE_AGAIN),
+            // It may have arrived all the same: only the journal tells. Its time is up with its lease.
+            Role::Claiming { .. }
+            | Role::Departed
+            | Role::Fenced { .. }
+            | Role::Leading(_)
+            | Role::Releasing(_)
+            | Role::Standby { .. } => {}
+        }
+    }
+
+    /// Sends the release again, or gives it up, when its time has come; one that the term has passed over is void, and
+    /// not sent.
+    fn release_again(&mut self, now: Time) {
+        let is_current = |term| self.listener.journal().term() == Some(term);
+        match self.role {
+            Role::Releasing(Releasing { term, why, exit, again: Some(at), give_up, .. })
+                if now >= at && now < give_up && is_current(term) =>
+            {
+                let sent = self.send_release(term, why, exit);
+                if let Role::Releasing(releasing) = &mut self.role {
+                    (releasing.seq, releasing.again) = (sent, None);
                 }
             }
-            // It may have arrived all the same: only the journal tells. Its time is up with its lease.
+            Role::Releasing(Releasing { again, give_up, .. })
+                if now >= give_up || again.is_some_and(|at| now >= at) =>
+            {
+                self.release_is_over(now, false);
+            }
             Role::Claiming { .. }
             | Role::Departed
             | Role::Fenced { .. }
@@ -1213,6 +1234,8 @@ impl Candidate {
             return;
         }
         let (leader, term, why) = match self.listener.journal().view() {
+            // Our own release is on its way, or our own silence is waited for: nobody leads.
+            View::Led(term) if term.member.as_ref() == Some(&self.identity.member) => return,
             View::Led(term) => (term.name.clone(), Some(term.offset), Some(Waiting::Led)),
             _ if self.cooling_off.is_some() => (None, None, Some(Waiting::CoolingOff)),
             View::Undecided(_) => (None, None, Some(Waiting::Undecided)),

@@ -368,9 +368,11 @@ impl Supervisor {
             Event::GuardDied => self.guard_died(),
             Event::Killed(_) | Event::LostLease => {
                 self.kill(Why::Fenced);
-                // No beat asks the guard for a sign of life any more; that nothing is left is its answer to this.
+                // No beat asks the guard for a sign of life any more; that nothing is left is its answer to this, and
+                // whatever deadline it answered holds no longer.
                 if let Some(watch) = &mut self.watch {
                     watch.ask(now);
+                    watch.answered_until = watch.answered_until.min(now);
                 }
             }
             Event::KilledAtTimeout => {

@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use crate::flaws::{Broken, break_only};
 use crate::setup::Setup;
-use crate::world::{Breach, Step, World};
+use crate::step::Step;
+use crate::world::{Breach, World};
 
 /// What a search found.
 pub(crate) struct Found {

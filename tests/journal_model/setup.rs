@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::candidate::{Elector, Timings};
 use crate::record::Offset;
-use crate::world::{Step, World};
+use crate::step::Step;
+use crate::world::World;
 
 /// What the candidates are called.
 pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];

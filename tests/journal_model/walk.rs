@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use crate::flaws::break_only;
 use crate::setup::Setup;
-use crate::world::{Step, World};
+use crate::step::Step;
+use crate::world::World;
 
 /// A splitmix64 generator: the same seed, the same walk.
 struct Dice(u64);
@@ -33,7 +33,6 @@ impl Dice {
 ///
 /// When it has happened.
 pub(crate) fn walk(setup: Setup, seed: u64, length: usize) {
-    break_only(None);
     let setup = Rc::new(setup);
     let taken = go(&mut World::new(&setup, false), seed, length);
     if taken < length {
@@ -58,6 +57,10 @@ fn go(world: &mut World, seed: u64, length: usize) -> usize {
         }
         world.renew();
         world.enabled(&mut steps);
+        // Whoever dies all the time leads to nothing.
+        if !dice.one_in(20) {
+            steps.retain(|step| !step.is_an_end());
+        }
         let calm: Vec<Step> = steps.iter().copied().filter(|step| step.is_prompt() || *step == Step::Tick).collect();
         let wild = calm.is_empty() || dice.one_in(12);
         let from = if wild { &steps } else { &calm };

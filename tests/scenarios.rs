@@ -1,0 +1,93 @@
+//! Stories of a candidate and of a supervisor, as text: what happens, and below it, indented, what they do about it and
+//! when they want to be woken. `UPDATE=1 cargo test --test scenarios` writes what they do; the diff is the review.
+//!
+//! A story begins with `candidate` or `supervisor`. Times count from its first line. `timeout` goes on to the moment that
+//! was wanted last, and wakes there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[path = "scenarios/candidate.rs"]
+mod candidate;
+#[path = "scenarios/supervisor.rs"]
+mod supervisor;
+#[path = "scenarios/words.rs"]
+mod words;
+
+use words::Words;
+
+/// Who a story is about.
+trait Hero {
+    /// What happens to it; the lines say what it does.
+    fn meet(&mut self, words: &Words<'_>) -> Vec<String>;
+}
+
+#[test]
+fn every_story_goes_as_it_is_told() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut stories: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|ext| ext == "txt")).collect();
+    stories.sort();
+    assert!(!stories.is_empty());
+    let mut changed = Vec::new();
+    for path in stories {
+        let told = fs::read_to_string(&path).unwrap();
+        let goes = retell(&told);
+        if told == goes {
+            continue;
+        }
+        if std::env::var_os("UPDATE").is_some() {
+            fs::write(&path, goes).unwrap();
+        } else {
+            changed.push(difference(&path, &told, &goes));
+        }
+    }
+    assert!(changed.is_empty(), "{}\nUPDATE=1 cargo test --test scenarios writes what they do", changed.join("\n"));
+}
+
+/// The story with what really happens in it.
+#[expect(clippy::print_stdout, reason = "shown when a line panics: which one it was")]
+fn retell(told: &str) -> String {
+    let mut hero: Option<Box<dyn Hero>> = None;
+    let mut goes = String::new();
+    let mut say = |line: &str| {
+        goes.push_str(line);
+        goes.push('\n');
+    };
+    for line in told.lines().filter(|line| !line.starts_with("    ")) {
+        say(line);
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let words = Words::of(line);
+        let deeds = match (words.verb(), &mut hero) {
+            ("candidate", _) => {
+                let (born, deeds) = candidate::Story::begin(&words);
+                hero = Some(Box::new(born));
+                deeds
+            }
+            ("supervisor", _) => {
+                hero = Some(Box::new(supervisor::Story::begin(&words)));
+                Vec::new()
+            }
+            (_, Some(hero)) => {
+                println!("{line}");
+                hero.meet(&words)
+            }
+            (verb, None) => panic!("{verb}: the story has not begun"),
+        };
+        words.check_all_used();
+        for deed in deeds {
+            say(&format!("    {deed}"));
+        }
+    }
+    goes
+}
+
+fn difference(path: &Path, told: &str, goes: &str) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let differs = told.lines().zip(goes.lines()).position(|(told, goes)| told != goes);
+    let at = differs.unwrap_or_else(|| told.lines().count().min(goes.lines().count()));
+    let line = |text: &str| text.lines().nth(at).unwrap_or("(its end)").to_owned();
+    format!("{name}:{}\n  told: {}\n  goes: {}", at + 1, line(told), line(goes))
+}

@@ -1,0 +1,180 @@
+//! The stories of a supervisor.
+
+use std::time::Duration;
+
+use neli_run::logic::candidate::{self, Departure, JobReport, Loss, Right};
+use neli_run::logic::supervisor::{Action, Ending, Event, JobStatus, Note, Order, StopPolicy, Supervisor};
+use neli_run::logic::time::Time;
+
+use crate::Hero;
+use crate::words::{Words, begin, shown, time, told};
+
+/// A supervisor and its time.
+pub(crate) struct Story {
+    supervisor: Supervisor,
+    now: Time,
+}
+
+impl Story {
+    /// `supervisor timeout=8s margin=20ms`.
+    pub(crate) fn begin(words: &Words<'_>) -> Self {
+        let timeout = words.span_of("timeout").unwrap_or(Duration::from_secs(8));
+        let kill_margin = words.span_of("margin").unwrap_or(Duration::from_millis(20));
+        Self { supervisor: Supervisor::new(StopPolicy { signal: 15, timeout, kill_margin }), now: begin() }
+    }
+
+    fn event(words: &Words<'_>) -> Event {
+        let right = || Right {
+            term: words.needed("term", words.number_of("term")),
+            seen: words.needed("seen", words.number_of("seen").or(words.number_of("term"))),
+            next_seq: 3,
+            until: words.needed("until", words.time_of("until")),
+        };
+        match words.verb() {
+            "answered" => Event::Answered { until: words.needed("until", words.time_of("until")) },
+            "departed" => Event::Departed(match words.word(1) {
+                "ended" => Departure::Ended,
+                "left" => Departure::Left,
+                "waited-enough" => Departure::WaitedEnough,
+                other => panic!("{other} is no departure"),
+            }),
+            "exited" => Event::MainExited {
+                status: match words.number_of("signal") {
+                    Some(signal) => JobStatus::Signaled(signal),
+                    None => JobStatus::Exited(words.needed("status", words.number_of("status"))),
+                },
+                left: words.says("left"),
+            },
+            "extended" => Event::Extended(right()),
+            "fenced" => Event::Fenced { term: words.needed("term", words.number_of("term")) },
+            "gone" => Event::Gone,
+            "guard-died" => Event::GuardDied,
+            "killed" => Event::Killed(match words.word(1) {
+                "history-cut" => Loss::HistoryCut,
+                "superseded" => Loss::Superseded,
+                other => panic!("{other} is no loss"),
+            }),
+            "killed-at-timeout" => Event::KilledAtTimeout,
+            "led" => Event::Led(right()),
+            "lost-lease" => Event::LostLease,
+            "not-started" => Event::NotStarted { code: words.number(1), error: "no such file".to_owned() },
+            "started" => Event::Started { pid: words.needed("pid", words.number_of("pid")) },
+            "stopped-for" => Event::StoppedFor(crate::words::why(words.word(1))),
+            "stuck" => Event::Stuck { pids: vec![words.number(1)] },
+            other => panic!("nothing is called {other}"),
+        }
+    }
+
+    fn deeds(&mut self) -> Vec<String> {
+        let mut deeds = Vec::new();
+        while let Some(action) = self.supervisor.poll_action() {
+            deeds.push(deed(action));
+        }
+        if let Some(next) = self.supervisor.poll_timeout() {
+            assert!(next > self.now, "the timeout stays due: {}", told(next));
+            deeds.push(format!("next: {}", told(next)));
+        }
+        deeds
+    }
+}
+
+impl Hero for Story {
+    fn meet(&mut self, words: &Words<'_>) -> Vec<String> {
+        match words.verb() {
+            "time" => {
+                self.now = time(words.word(1));
+                return Vec::new();
+            }
+            "timeout" => {
+                let next = self.supervisor.poll_timeout().unwrap_or(self.now);
+                self.now = self.now.max(next);
+                self.supervisor.handle_timeout(self.now);
+                let mut deeds = vec![format!("at {}", told(self.now))];
+                deeds.extend(self.deeds());
+                return deeds;
+            }
+            "signal" => self.supervisor.handle_signal(self.now, words.number(1)),
+            _ => self.supervisor.handle(self.now, Self::event(words)),
+        }
+        self.deeds()
+    }
+}
+
+fn deed(action: Action) -> String {
+    match action {
+        Action::Exit(ending) => match ending {
+            Ending::Ended => "exits: 0, the election was ended".to_owned(),
+            Ending::Job(status) => format!("exits: {}, the job's own", status.code()),
+            Ending::StoppedBy(signal) => format!("exits: stopped by signal {signal}"),
+            Ending::Stuck => "exits: something can't be killed".to_owned(),
+            Ending::WaitedEnough => "exits: waited enough".to_owned(),
+        },
+        Action::GiveUpWaiting => "has the candidate wait no more".to_owned(),
+        Action::KillGuard => "kills the guard".to_owned(),
+        Action::KillOrphans => "kills what the guard left".to_owned(),
+        Action::Note(note) => shown_note(note),
+        Action::Order(order) => format!("orders: {}", shown_order(order)),
+        Action::StartGuard => "starts a guard".to_owned(),
+        Action::Tell(event) => format!("tells the candidate: {}", shown_event(&event)),
+    }
+}
+
+fn shown_order(order: Order) -> String {
+    match order {
+        Order::Extend(right) => format!("term {} until {}", right.term, told(right.until)),
+        Order::Kill => "kill".to_owned(),
+        Order::Over { term } => format!("term {term} is over"),
+        Order::Signal { signal, to_group } => {
+            format!("signal {signal} to the {}", if to_group { "group" } else { "main process" })
+        }
+        Order::Spawn { right, attempt } => {
+            format!("spawn, attempt {attempt}, term {} until {}", right.term, told(right.until))
+        }
+        Order::Stop { signal: Some(signal), kill_at } => format!("stop by signal {signal}, kill at {}", told(kill_at)),
+        Order::Stop { signal: None, kill_at } => format!("stop by no signal, kill at {}", told(kill_at)),
+    }
+}
+
+fn shown_event(event: &candidate::Event) -> String {
+    match event {
+        candidate::Event::Fenced { why } => format!("fenced, {why}"),
+        candidate::Event::JobChanged(JobReport { state, pid, .. }) => {
+            let pid = pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+            format!("the job is {}{pid}", format!("{state:?}").to_lowercase())
+        }
+        candidate::Event::NothingLeft { why, exit, leaving } => {
+            let exit = exit.map(|exit| format!(", exit {exit}")).unwrap_or_default();
+            format!("nothing is left, {why}{exit}{}", if *leaving { ", and it leaves" } else { "" })
+        }
+        candidate::Event::StandDown { why, leaving } => {
+            format!("stand down, {why}{}", if *leaving { ", and leave" } else { "" })
+        }
+        candidate::Event::Answered { .. }
+        | candidate::Event::Delivered { .. }
+        | candidate::Event::HistoryCut
+        | candidate::Event::ReachedEnd { .. }
+        | candidate::Event::Read { .. }
+        | candidate::Event::ReadOther { .. }
+        | candidate::Event::Revoked
+        | candidate::Event::StandingChanged(_)
+        | candidate::Event::TopicJudged { .. }
+        | candidate::Event::Undecodable
+        | candidate::Event::Undelivered { .. } => format!("{event:?}"),
+    }
+}
+
+fn shown_note(note: Note) -> String {
+    let status = |status| match status {
+        JobStatus::Exited(code) => format!("with {code}"),
+        JobStatus::Signaled(signal) => format!("by signal {signal}"),
+    };
+    match note {
+        Note::GuardLost => "says: the guard is lost".to_owned(),
+        Note::JobExited { status: how, ran } => format!("says: the job ended {}, after {}", status(how), shown(ran)),
+        Note::JobKilled { why } => format!("says: the job had to be killed, {why}"),
+        Note::JobStarted { pid, attempt } => format!("says: the job runs, pid {pid}, attempt {attempt}"),
+        Note::NotStarted { error } => format!("says: the job could not be started, {error}"),
+        Note::Stopping { why } => format!("says: stopping, {why}"),
+        Note::Stuck { pids } => format!("says: can't be killed: {pids:?}"),
+    }
+}
