@@ -41,6 +41,7 @@ pub mod driver {
     mod listener;
     pub mod log;
     pub mod meaning;
+    pub mod orphans;
     pub mod process;
     pub mod random;
     pub mod reader;

@@ -62,6 +62,17 @@ pub(super) fn set_default(signal: c_int) -> io::Result<()> {
     }
 }
 
+/// Throws away every signal that waits, and sets all of them back to their default.
+pub(super) fn forget_signals() {
+    for signal in 1..=signals::HIGHEST {
+        // SAFETY: neither SIG_IGN, which throws away what waits, nor SIG_DFL runs any of our code.
+        unsafe {
+            libc::signal(signal, libc::SIG_IGN);
+            libc::signal(signal, libc::SIG_DFL);
+        }
+    }
+}
+
 /// Takes over a descriptor that this process was handed by its number, and keeps it from its children.
 ///
 /// # Errors

@@ -22,6 +22,7 @@ pub(super) fn of_candidate(note: candidate::Note) -> Event {
             let why = why.and_then(|why| match why {
                 Waiting::CoolingOff => Some("it has stood down, and lets another lead first"),
                 Waiting::Led => None,
+                Waiting::Precedence => Some("nobody leads, and others may claim first"),
                 Waiting::Undecided => Some("the records do not tell who leads, so that only their silence can"),
             });
             Event::Standby { leader: leader.map(Into::into), term, why: why.map(str::to_owned) }

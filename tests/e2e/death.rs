@@ -258,7 +258,8 @@ fn of_a_guard_that_hangs_before_its_first_answer() {
     });
     let claimed = second.events("claiming").len();
     assert!(claimed > 1, "the first claim's term had no job");
-    assert!(second.events("leading").iter().any(|event| event.number("term") == next));
+    // Its job may speak before its log does.
+    wait::until_true("word of that lead", || second.events("leading").iter().any(|event| event.number("term") == next));
     stage.close([first, second]);
 }
 

@@ -1,5 +1,6 @@
 //! A guard with a job to watch, and what a test needs to see of it.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
@@ -84,6 +85,8 @@ pub(crate) struct Post {
     pub(crate) words: Words,
     guard: Option<Guard>,
     guard_process: OwnedFd,
+    /// The highest term that it was granted.
+    term: Cell<i64>,
 }
 
 impl Post {
@@ -101,7 +104,7 @@ impl Post {
         adjust(&mut charge);
         let guard = Guard::start(Path::new(env!("CARGO_BIN_EXE_neli-run")), &charge).unwrap();
         let guard_process = process::open_pidfd(guard.pid()).unwrap();
-        Self { words, guard: Some(guard), guard_process }
+        Self { words, guard: Some(guard), guard_process, term: Cell::new(0) }
     }
 
     pub(crate) fn guard(&self) -> &Guard {
@@ -109,6 +112,9 @@ impl Post {
     }
 
     pub(crate) fn send(&self, order: &Order) {
+        if let Order::Lease(grant) | Order::Spawn { grant, .. } = order {
+            self.term.set(grant.term.max(self.term.get()));
+        }
         self.guard().send(order).unwrap();
     }
 
@@ -162,7 +168,9 @@ impl Drop for Post {
         let Some(guard) = self.guard.take() else { return };
         let pid = guard.pid();
         // Whatever it holds, nothing is left to be released; and then the end of the socket is its end.
-        let _ = guard.send(&Order::Released { term: 0 });
+        for term in 0..=self.term.get() {
+            let _ = guard.send(&Order::Released { term });
+        }
         drop(guard);
         if is_readable(self.guard_process.as_fd(), BOUND_MS) {
             let _ = waitpid(pid, None);

@@ -12,7 +12,6 @@ use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 
 use nix::fcntl::{self, FcntlArg, FdFlag};
-use nix::libc::SIGPIPE;
 use nix::unistd;
 
 use crate::driver::descriptors;
@@ -23,7 +22,9 @@ use crate::driver::process;
 /// Executes `<releaser> release <descriptor>`, with nothing of what was inherited. Returns only when that fails.
 ///
 /// It stays as deaf as the guard: a service manager that ends all of a dead supervisor's control group with SIGTERM
-/// must not end this too. It lives for a lease at most.
+/// must not end this too. It lives for a lease at most. What has been sent to the guard meanwhile is forgotten, for
+/// whoever unblocks a signal after all: the kernel itself sends SIGHUP to a guard that was stopped when its supervisor
+/// died.
 pub(super) fn execute(charge: &Charge, grant: Grant) -> io::Result<Infallible> {
     env::set_current_dir("/")?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
@@ -42,7 +43,7 @@ pub(super) fn execute(charge: &Charge, grant: Grant) -> io::Result<Infallible> {
         release: charge.release.clone(),
     })?;
     fcntl::fcntl(&testament, FcntlArg::F_SETFD(FdFlag::empty()))?;
-    process::set_default(SIGPIPE)?;
+    process::forget_signals();
 
     let program = CString::new(charge.releaser.as_os_str().as_bytes())?;
     let number = CString::new(testament.as_raw_fd().to_string())?;

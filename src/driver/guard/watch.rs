@@ -91,7 +91,7 @@ impl Watch {
             tree: Tree::below(unistd::getpid()),
             slot: Slot::take(lease_number)?,
             channel: Some(channel),
-            supervisor: Supervisor { pid: Pid::from_raw(call.supervisor), death },
+            supervisor: Supervisor { pid: Pid::from_raw(call.supervisor), death, is_known_dead: false },
             children: SignalFd::with_flags(
                 &SigSet::from(Signal::SIGCHLD),
                 SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
@@ -114,9 +114,9 @@ impl Watch {
             self.alarm.set(self.due())?;
             self.wait();
             // In this order: who was dead before all orders were read can give no more.
-            let supervisor_is_dead = self.supervisor.is_dead();
+            self.supervisor.look();
             let heard_all = self.hear();
-            let abandoned = supervisor_is_dead || self.channel.is_none();
+            let abandoned = self.supervisor.is_known_dead || self.channel.is_none();
             if abandoned {
                 self.end_term();
             }
@@ -129,7 +129,7 @@ impl Watch {
             }
             match self.tenure.and_then(|tenure| tenure.unreleased()) {
                 None => return Ok(()),
-                Some(grant) if supervisor_is_dead && heard_all => return self.release(grant).map(drop),
+                Some(grant) if self.supervisor.is_known_dead && heard_all => return self.release(grant).map(drop),
                 // A closed socket is reason to kill, not to release (R6).
                 Some(_) => {}
             }
@@ -140,7 +140,8 @@ impl Watch {
     fn due(&self) -> Option<Time> {
         let deadline = self.tenure.and_then(|tenure| tenure.deadline());
         let run = self.run.as_ref().and_then(Run::due);
-        let look_for_death = self.channel.is_none() && self.supervisor.death.is_none();
+        let look_for_death =
+            self.channel.is_none() && self.supervisor.death.is_none() && !self.supervisor.is_known_dead;
         let look = look_for_death.then(|| clock::now() + LOOK_FOR_DEATH);
         [deadline, run, look].into_iter().flatten().min()
     }
@@ -153,7 +154,9 @@ impl Watch {
             let output = if self.outbox.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
             sources.push(PollFd::new(channel.as_fd(), input | output));
         }
-        if let Some(death) = self.supervisor.death.as_ref().filter(|_| !self.supervisor.is_dead()) {
+        if let Some(death) = &self.supervisor.death
+            && !self.supervisor.is_known_dead
+        {
             sources.push(PollFd::new(death.as_fd(), input));
         }
         if let Some(progress) = self.run.as_ref().and_then(Run::progress_fd) {
@@ -269,7 +272,7 @@ impl Watch {
             self.outbox.put(Answer::Fenced { term: grant.term }, None);
             return;
         };
-        if self.supervisor.is_dead() {
+        if self.supervisor.is_known_dead {
             return;
         }
         self.outbox.put(Answer::Accepted { until }, None);
@@ -353,12 +356,13 @@ struct Supervisor {
     pid: Pid,
     /// A pidfd of it: readable when it is dead. `None` where the kernel has none.
     death: Option<OwnedFd>,
+    is_known_dead: bool,
 }
 
 impl Supervisor {
     /// The kernel gives a child to another parent when the last thread of its own has ended, and not before.
-    fn is_dead(&self) -> bool {
-        unistd::getppid() != self.pid
+    fn look(&mut self) {
+        self.is_known_dead = unistd::getppid() != self.pid;
     }
 }
 
