@@ -30,7 +30,7 @@ use crate::driver::guard::run::Run;
 use crate::driver::guard::tenure::{Tenure, Verdict};
 use crate::driver::image::Image;
 use crate::driver::lease::{Lease, Slot};
-use crate::driver::process::{self, Birth, Kind};
+use crate::driver::process::{self, Birth, Kind, Scheduling};
 use crate::driver::tree::Tree;
 use crate::logic::time::Time;
 
@@ -38,6 +38,9 @@ use crate::logic::time::Time;
 const EPOCH: &str = "NELI_EPOCH";
 const ATTEMPT: &str = "NELI_ATTEMPT";
 const LEASE_FD: &str = "NELI_LEASE_FD";
+
+/// Above what it kills ([`Tree::urgent`]).
+const PRIORITY: Scheduling = Scheduling::real_time(2);
 
 /// How many orders are read before everything else has its turn again.
 const ORDERS_AT_ONCE: usize = 16;
@@ -50,6 +53,8 @@ const LOOK_FOR_DEATH: Duration = Duration::from_millis(20);
 pub(super) struct Watch {
     charge: Charge,
     job: Image,
+    /// What the job gets back, when the guard has a better one.
+    job_scheduling: Option<Scheduling>,
     tree: Tree,
     slot: Slot,
     /// `None` once the supervisor's end is closed.
@@ -85,10 +90,13 @@ impl Watch {
         // Those of a `neli-run` around this one.
         environment.retain(|(name, _)| ![EPOCH, ATTEMPT, LEASE_FD].iter().any(|own| name == own));
         let job = Image::found_by_path(&mem::take(&mut charge.command), &environment)?;
+        let job_scheduling = go_first();
+        let tree = Tree::below(unistd::getpid());
         let watch = Self {
             charge,
             job,
-            tree: Tree::below(unistd::getpid()),
+            tree: if job_scheduling.is_some() { tree.urgent() } else { tree },
+            job_scheduling,
             slot: Slot::take(lease_number)?,
             channel: Some(channel),
             supervisor: Supervisor { pid: Pid::from_raw(call.supervisor), death, is_known_dead: false },
@@ -301,7 +309,7 @@ impl Watch {
             environment: &environment,
             descriptors: &[self.slot.number()],
             ignored: self.charge.ignored,
-            kind: Kind::Job(lease.deadline()),
+            kind: Kind::Job { deadline: lease.deadline(), scheduling: self.job_scheduling },
         };
         process::spawn(&birth).map(Run::new).map_err(|error| (Step::Fork, error))
     }
@@ -382,6 +390,16 @@ fn close_strays(charge: &Charge, channel: &Channel, death: Option<&OwnedFd>) -> 
     let own = [Some(channel.as_fd()), death.map(AsFd::as_fd)].into_iter().flatten();
     let keep: Vec<RawFd> = charge.inherited.iter().copied().chain(own.map(|own| own.as_raw_fd())).collect();
     descriptors::close_all_but(&keep)
+}
+
+/// Goes before all that is not real-time, where that is allowed, and tells what scheduling it had before. Without it a
+/// machine with every core busy may hold up the guard for longer than the kill margin.
+fn go_first() -> Option<Scheduling> {
+    let before = Scheduling::present().ok().filter(|before| before.is_ordinary())?;
+    // A limit on real-time running would be the end of the guard, sooner or later.
+    let (_, limit) = resource::getrlimit(Resource::RLIMIT_RTTIME).ok()?;
+    let is_unlimited = limit == libc::RLIM_INFINITY;
+    (is_unlimited && PRIORITY.give(Pid::from_raw(0)).is_ok()).then_some(before)
 }
 
 /// A guard that must be read back from a disk is late. `MCL_ONFAULT` locks what is used, a tenth of what is mapped. What
