@@ -100,8 +100,8 @@ impl Tree {
             for pid in &fresh {
                 self.send(*pid, &[SIGKILL], &known);
             }
-            if self.urgent {
-                fresh.iter().for_each(|pid| self.hasten(*pid));
+            for pid in fresh.iter().filter(|_| self.urgent) {
+                self.hasten(*pid);
             }
         }
     }
