@@ -18,8 +18,10 @@ mod brokers;
 mod executable;
 pub(crate) mod properties;
 mod signal;
+mod watch;
 
 pub use signal::signal_name;
+pub use watch::{Watch, WatchFrom};
 
 /// Everything a candidate is told at its start.
 #[derive(Clone, Debug)]
@@ -46,34 +48,6 @@ pub struct Config {
     pub command: Vec<OsString>,
     /// What is no reason to refuse, and ought to be known: one log line each.
     pub warnings: Vec<String>,
-}
-
-/// What `watch` is told.
-#[derive(Clone, Debug)]
-pub struct Watch {
-    /// The election.
-    pub election: Election,
-    /// How Kafka is reached.
-    pub client: Client,
-    /// `--json`: every record, with the law's verdict.
-    pub json: bool,
-    /// `--from`.
-    pub from: WatchFrom,
-    /// `--until-end`.
-    pub until_end: bool,
-    /// What is no reason to refuse, and ought to be known.
-    pub warnings: Vec<String>,
-}
-
-/// `--from`: where `watch` begins.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum WatchFrom {
-    /// At the end.
-    End,
-    /// At this offset.
-    Offset(i64),
-    /// At the first record that is kept.
-    Start,
 }
 
 /// One election: (topic, partition, key).
@@ -134,6 +108,8 @@ pub struct Log {
     pub verbosity: i8,
     /// `--log-file`; stderr without it.
     pub file: Option<PathBuf>,
+    /// The same as it was given, by option or variable: for whoever can't open it.
+    pub file_shown: String,
 }
 
 /// `--log-format`.
@@ -193,27 +169,8 @@ impl Config {
         let Some(program) = config.command.first() else {
             return Err(Refusal::new("COMMAND is required; it comes after --, as in: neli-run --group .. -- COMMAND"));
         };
-        executable::find(program, given.environment().get("PATH"))?;
+        executable::find(program, given.environment().raw("PATH"))?;
         Ok(config)
-    }
-}
-
-impl Watch {
-    /// Proves what was given.
-    ///
-    /// # Errors
-    ///
-    /// When something is missing or out of its bounds.
-    pub fn prove(given: &Given) -> Result<Self, Refusal> {
-        let mut warnings = given.environment().warnings();
-        Ok(Self {
-            election: election(given)?,
-            client: client(given, &mut warnings)?,
-            json: given.flag("json")?.is_some(),
-            from: from(given)?,
-            until_end: given.flag("until-end")?.is_some(),
-            warnings,
-        })
     }
 }
 
@@ -252,7 +209,8 @@ fn client(given: &Given, warnings: &mut Vec<String>) -> Result<Client, Refusal> 
     let brokers = match (given.value("brokers"), given.flag("embedded")?) {
         (None, None) => {
             return Err(Refusal::new(
-                "--brokers or --embedded is required: Kafka's addresses (--brokers HOST:PORT,..), or a trial on this machine alone (--embedded)",
+                "--brokers or --embedded is required: Kafka's addresses (--brokers HOST:PORT,..), or a trial on this \
+                 machine alone (--embedded)",
             ));
         }
         (None, Some(_)) => Brokers::Embedded,
@@ -368,19 +326,9 @@ fn log(given: &Given) -> Result<Log, Refusal> {
             return Err(Refusal::new(format!("{}: can't be combined with {}", quiet.shown(), verbose.shown())));
         }
     };
-    Ok(Log { format, verbosity, file: given.value("log-file").map(|value| value.text.into()) })
-}
-
-fn from(given: &Given) -> Result<WatchFrom, Refusal> {
-    let Some(value) = given.value("from") else { return Ok(WatchFrom::End) };
-    match value.text()? {
-        "end" => Ok(WatchFrom::End),
-        "start" => Ok(WatchFrom::Start),
-        text => match text.parse() {
-            Ok(offset) if offset >= 0 => Ok(WatchFrom::Offset(offset)),
-            _ => Err(value.refuse("must be start, end or an offset (0 or more)")),
-        },
-    }
+    let file = given.value("log-file");
+    let file_shown = file.as_ref().map(Value::shown).unwrap_or_default();
+    Ok(Log { format, verbosity, file: file.map(|value| value.text.into()), file_shown })
 }
 
 /// A duration from 0 to a year.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use nix::errno::Errno;
+use crate::text::one_line;
 
 /// How `neli-run` ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -118,26 +118,6 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
-
-/// Why a system call failed, in the words that everybody knows: `no such file or directory`.
-#[must_use]
-pub fn reason(error: &std::io::Error) -> String {
-    error.raw_os_error().map_or_else(|| error.to_string(), |code| Errno::from_raw(code).desc().to_lowercase())
-}
-
-/// The text with every control character spelled out, so that it is one line and moves no terminal's cursor.
-#[must_use]
-pub fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() {
-            line.extend(character.escape_default());
-        } else {
-            line.push(character);
-        }
-    }
-    line
-}
 
 #[cfg(test)]
 mod tests {

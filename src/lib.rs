@@ -10,6 +10,7 @@ pub mod cli;
 pub mod config;
 pub mod exit;
 pub mod run;
+pub mod text;
 
 /// Decides and never looks: no clock, no I/O, no thread.
 pub mod logic {
@@ -40,6 +41,7 @@ pub mod driver {
     mod listener;
     pub mod log;
     pub mod meaning;
+    pub mod orphans;
     pub mod process;
     pub mod random;
     pub mod reader;

@@ -11,6 +11,7 @@ use neli_run::config::{Config, Watch};
 use neli_run::driver::{embedded, guard};
 use neli_run::exit::{ExitStatus, Refusal};
 use neli_run::run::{self, AtStart};
+use neli_run::text::one_line;
 
 fn main() -> ExitCode {
     if let Some(call) = guard::called(std::env::args_os()) {
@@ -45,7 +46,7 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Refu
         Request::Run(given) => run::run(Config::prove(&given)?, at_start),
         Request::Watch(given) => {
             let watch = Watch::prove(&given)?;
-            watch.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+            watch.warnings.iter().for_each(|warning| say(&format!("warning: {}", one_line(warning))));
             command::watch::main(&watch)
         }
     }

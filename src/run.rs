@@ -1,12 +1,10 @@
 //! The loop: take an input, ask the logic, perform its actions. The only file that knows both `logic/` and `driver/`.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::path::Path;
-use std::process::Child;
 use std::sync::Arc;
 
-use nix::libc::{SIGCHLD, SIGKILL};
 use nix::sys::prctl;
 use nix::unistd::Pid;
 use rdkafka::config::RDKafkaLogLevel;
@@ -18,29 +16,29 @@ use crate::config::{Brokers, Client, Config};
 use crate::driver::broker::Access;
 use crate::driver::clock;
 use crate::driver::descriptors;
-use crate::driver::embedded::{self, Found};
+use crate::driver::embedded;
 use crate::driver::group::{Grouped, Member};
-use crate::driver::guard::{self, Answer, Charge, Grant, Guard, Step, Target};
-use crate::driver::journal::{Key, Producer, Seen};
+use crate::driver::guard::{Charge, Guard, Order};
+use crate::driver::journal::{Producer, Seen};
 use crate::driver::log::{Event as LogEvent, From, Logger};
-use crate::driver::process::{self, Fate};
+use crate::driver::orphans::Orphans;
 use crate::driver::random;
-use crate::driver::reader::{Reader, Source};
+use crate::driver::reader::Reader;
 use crate::driver::ready::Ready;
 use crate::driver::signals::{self, Signals};
 use crate::driver::timer::Timer;
-use crate::driver::tree::Tree;
 use crate::exit::{ExitStatus, Refusal};
-use crate::logic::candidate::{self, Candidate, Elector, Identity, Right};
-use crate::logic::precedence::Standing;
-use crate::logic::record::{Body, MemberId, Record, Why};
+use crate::logic::candidate::{self, Candidate, Elector, Identity};
+use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
-use crate::logic::supervisor::{self, Ending, JobStatus, Order, StopPolicy, Supervisor};
+use crate::logic::supervisor::{self, StopPolicy, Supervisor};
 use crate::logic::time::Time;
-use crate::logic::topic;
 
 mod environment;
+mod guard;
+mod kafka;
 mod notes;
+mod translate;
 
 /// How many things seen of Kafka may wait for the loop; its threads wait beyond that.
 const SEEN_WAITING: usize = 1024;
@@ -104,7 +102,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
     let logger = Logger::start(&config.log, &config.election.group, config.election.role)?;
     runtime.block_on(async move {
         let mut run = Run::new(config, access, member, charge, guard, logger, at_start.time)?;
-        run.own_children.extend(brokers_started.iter().map(pid_of));
+        run.own_children.extend(brokers_started.iter().map(translate::pid_of));
         let status = run.turn(signals).await;
         run.logger.event(&LogEvent::Exiting {
             status: status.code(),
@@ -156,8 +154,8 @@ struct Run {
     main: Option<OwnedFd>,
     /// The children that are no part of a job: embedded brokers.
     own_children: Vec<Pid>,
-    /// The guard is dead, and what it left is not all gone yet.
-    orphans: bool,
+    /// What a dead guard left, while it is not all gone.
+    orphans: Option<Orphans>,
     producer: Producer,
     reader: Option<Reader>,
     reading: u32,
@@ -227,6 +225,11 @@ impl Run {
                 embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen_sender.clone()));
             follow.map_err(|error| Refusal::new(format!("--embedded: {error}")))?;
         }
+        if !nix::unistd::geteuid().is_root() {
+            let message =
+                "without root a setuid program that the job runs can't be killed, and would outlive its right";
+            logger.event(&LogEvent::Warning { message: message.to_owned(), dropped: None });
+        }
         for warning in &config.warnings {
             logger.event(&LogEvent::Warning { message: warning.clone(), dropped: None });
         }
@@ -244,9 +247,9 @@ impl Run {
             elector: Some(elect.into()),
         };
         let identity = Identity { member, name: config.name.as_str().into(), hello };
-        let seed = random::bytes().map(u64::from_le_bytes).map_err(|error| Refusal::new(error.to_string()))?;
+        let random_seed = random::bytes().map(u64::from_le_bytes).map_err(|error| Refusal::new(error.to_string()))?;
         let waiting = (started, config.wait);
-        let mut candidate = Candidate::new(clock::now(), identity, config.timings.clone(), seed, waiting);
+        let mut candidate = Candidate::new(clock::now(), identity, config.timings.clone(), random_seed, waiting);
         if access.embedded.is_some() {
             // The mock broker has no settings to judge, and its log's head is cut by size.
             candidate.handle(clock::now(), candidate::Event::TopicJudged { cut_is_harmless: false });
@@ -264,7 +267,7 @@ impl Run {
             guard_is_silent: false,
             main: None,
             own_children: Vec::new(),
-            orphans: false,
+            orphans: None,
             producer,
             reader: None,
             reading: 0,
@@ -334,6 +337,7 @@ impl Run {
             self.supervisor.poll_timeout(),
             self.outage.poll_timeout(),
             self.undecodable.poll_timeout(),
+            self.orphans.as_ref().map(Orphans::again_at),
         ];
         timeouts.into_iter().flatten().min()
     }
@@ -342,6 +346,9 @@ impl Run {
         let now = clock::now();
         self.supervisor.handle_timeout(now);
         self.candidate.handle_timeout(now);
+        if self.orphans.as_ref().is_some_and(|orphans| now >= orphans.again_at()) {
+            self.kill_orphans();
+        }
         if let Some(outage) = self.outage.poll(now) {
             self.logger.event(&notes::of_outage(outage));
         }
@@ -391,7 +398,7 @@ impl Run {
         use candidate::Note;
         match &note {
             Note::Released { term, delivered: true, .. } | Note::Superseded { term, .. } => {
-                self.order(&guard::Order::Released { term: *term });
+                self.order(&Order::Released { term: *term });
             }
             Note::Fenced { .. } => self.supervisor.handle(now, supervisor::Event::LostLease),
             Note::Claiming { .. }
@@ -409,304 +416,18 @@ impl Run {
         use supervisor::Action;
         match action {
             Action::Exit(_) if self.refused => self.ending = Some(ExitStatus::Refused),
-            Action::Exit(ending) => self.ending = Some(status_of(ending)),
+            Action::Exit(ending) => self.ending = Some(translate::status(ending)),
             Action::GiveUpWaiting => self.candidate.give_up(clock::now()),
             // It may be dead already, which SIGCHLD tells.
             Action::KillGuard => drop(self.guard.kill()),
-            Action::KillOrphans => self.kill_orphans(),
+            Action::KillOrphans => self.inherit_orphans(),
             Action::Note(note) => {
                 let guard = self.guard.pid().as_raw();
                 self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy, guard));
             }
-            Action::Order(order) => self.order(&order_of(order)),
+            Action::Order(order) => self.order(&translate::order(order)),
             Action::StartGuard => self.start_guard(),
             Action::Tell(event) => self.candidate.handle(clock::now(), event),
-        }
-    }
-
-    // ---- Kafka ----------------------------------------------------------------------------------------------------
-
-    /// R1: a reader of its own for each reading; what the one before still says is not heard.
-    fn read_anew(&mut self) {
-        self.reading += 1;
-        let source = Source {
-            access: self.access.clone(),
-            election: self.config.election.clone(),
-            create_topic: self.config.create_topic,
-        };
-        self.reader = None;
-        match Reader::start(source, self.reading, self.seen_sender.clone()) {
-            Ok(reader) => self.reader = Some(reader),
-            Err(error) => {
-                self.refuse(format!("the journal can't be read: {error}"));
-            }
-        }
-    }
-
-    fn send(&mut self, now: Time, record: &Record) {
-        let key = match record.body {
-            Body::Hello { .. } => format!("{}/hello", self.config.election.key()),
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
-                self.config.election.key()
-            }
-        };
-        let seq = record.seq.unwrap_or_default();
-        if self.producer.send(seq, &key, &record.to_bytes()).is_err() {
-            // A full queue: as good as not delivered.
-            self.candidate.handle(now, candidate::Event::Undelivered { seq });
-        }
-    }
-
-    fn see(&mut self, seen: Seen) {
-        use candidate::Event;
-        let now = clock::now();
-        let event = match seen {
-            Seen::CaughtUp { reading, next } if reading == self.reading => Event::ReachedEnd { next },
-            Seen::Cut { reading } if reading == self.reading => Event::HistoryCut,
-            Seen::Delivered { seq, .. } => Event::Delivered { seq },
-            Seen::Down { error } => return self.outage.begin(now, error),
-            Seen::Ends { reading, asked, start, end } if reading == self.reading => {
-                self.undecodable.end(now);
-                Event::Answered {
-                    asked,
-                    start,
-                    end,
-                    trusted: self.access.embedded.as_ref().is_none_or(|broker| broker.is_orderly()),
-                }
-            }
-            Seen::Moved(found) => return self.move_to(now, &found),
-            Seen::NotDelivered { seq, .. } => Event::Undelivered { seq },
-            Seen::Record { reading, offset, key, value, .. } if reading == self.reading => match key {
-                Key::Election => Event::Read { offset, record: value.and_then(|value| Record::parse(&value)) },
-                Key::Hello => {
-                    let hello = value.and_then(|value| Record::parse(&value));
-                    Event::ReadOther { offset, hello: hello.and_then(|record| record.member) }
-                }
-                Key::Other => Event::ReadOther { offset, hello: None },
-            },
-            Seen::Refused { error } => return self.kafka_refuses(now, error),
-            Seen::Topic(facts) => return self.judge_topic(now, &facts),
-            Seen::Undecodable { reading, offset, error } if reading == self.reading => {
-                let topic = &self.config.election.topic;
-                self.undecodable.begin(
-                    now,
-                    format!(
-                        "topic {topic:?}: the batch at offset {offset} can't be decoded ({error}): nothing behind it is \
-                         read, and this candidate leads no more until it is gone"
-                    ),
-                );
-                Event::Undecodable
-            }
-            Seen::Up => {
-                if let Some(down) = self.outage.end(now) {
-                    self.logger.event(&LogEvent::BrokerUp { down });
-                }
-                return;
-            }
-            Seen::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
-            // A reading that is over.
-            Seen::CaughtUp { .. }
-            | Seen::Cut { .. }
-            | Seen::Ends { .. }
-            | Seen::Record { .. }
-            | Seen::Undecodable { .. } => return,
-        };
-        self.candidate.handle(now, event);
-    }
-
-    /// Kafka refuses for good. A job that runs is stopped in order, as far as the lease reaches.
-    fn kafka_refuses(&mut self, now: Time, error: String) {
-        if self.refused {
-            return;
-        }
-        self.refused = true;
-        if self.supervisor.job_may_be_alive() {
-            self.logger.event(&LogEvent::Error { message: error });
-            self.candidate.handle(now, candidate::Event::StandDown { why: Why::Stopped, leaving: true });
-        } else {
-            self.refuse(error);
-        }
-    }
-
-    /// The embedded broker died, and another is there: its history is made anew.
-    fn move_to(&mut self, now: Time, found: &Found) {
-        self.own_children.extend(found.started.iter().map(pid_of));
-        let chatter = self.access.chatter.clone();
-        self.access = Access { chatter, ..Access::embedded(&found.connection, &self.config.client.properties) };
-        match Producer::start(&self.access, &self.config.election, self.config.timings.lease, self.seen_sender.clone())
-        {
-            Ok(producer) => self.producer = producer,
-            Err(error) => {
-                self.refuse(error);
-            }
-        }
-        if self.group.is_some() {
-            self.leave_group();
-            self.join_group();
-        }
-        self.candidate.handle(now, candidate::Event::HistoryCut);
-    }
-
-    /// R0, once a reading: the warning once.
-    fn judge_topic(&mut self, now: Time, facts: &topic::TopicFacts) {
-        let name = &self.config.election.topic;
-        match topic::judge(facts) {
-            Ok(judgement) => {
-                if !judgement.risks.is_empty() && self.reading == 1 {
-                    let message = format!("topic {name:?}: {}", judgement.risks.join("; "));
-                    self.logger.event(&LogEvent::Warning { message, dropped: None });
-                }
-                let cut_is_harmless = judgement.cut_is_harmless;
-                self.candidate.handle(now, candidate::Event::TopicJudged { cut_is_harmless });
-            }
-            Err(refusal) => {
-                self.refuse(format!("topic {name:?}: {refusal}"));
-            }
-        }
-    }
-
-    // ---- the group ------------------------------------------------------------------------------------------------
-
-    fn join_group(&mut self) {
-        match Member::join(&self.access, &self.config.election, self.grouped_sender.clone()) {
-            Ok(member) => self.group = Some(member),
-            Err(error) => {
-                self.refuse(error);
-            }
-        }
-    }
-
-    fn leave_group(&mut self) {
-        if let Some(member) = self.group.take() {
-            self.leaving += 1;
-            member.leave();
-        }
-    }
-
-    fn hear_group(&mut self, grouped: Grouped) {
-        use candidate::Event;
-        let now = clock::now();
-        let event = match grouped {
-            Grouped::Left => {
-                self.leaving -= 1;
-                return;
-            }
-            Grouped::Refused { error } => return self.kafka_refuses(now, error),
-            Grouped::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
-            // The last words of a member that leaves.
-            Grouped::Assigned | Grouped::Elsewhere | Grouped::Revoked { .. } if self.group.is_none() => return,
-            Grouped::Assigned => {
-                self.logger.event(&LogEvent::Assigned { partition: self.config.election.partition });
-                Event::StandingChanged(Standing::Assigned)
-            }
-            Grouped::Elsewhere => Event::StandingChanged(Standing::Elsewhere),
-            Grouped::Revoked { lost } => {
-                self.logger.event(&LogEvent::Revoked { lost });
-                if lost { Event::StandingChanged(Standing::Unknown) } else { Event::Revoked }
-            }
-        };
-        self.candidate.handle(now, event);
-    }
-
-    // ---- the guard ------------------------------------------------------------------------------------------------
-
-    fn order(&mut self, order: &guard::Order) {
-        // A guard that takes no more orders gives no more answers: the supervisor's watch sees that.
-        let _ = self.guard.send(order);
-    }
-
-    fn hear_guard(&mut self) {
-        loop {
-            match self.guard.receive() {
-                Ok(Some((answer, descriptor))) => {
-                    if descriptor.is_some() {
-                        self.main = descriptor;
-                    }
-                    if let Some(event) = event_of(answer, self.supervisor.term(), &self.config) {
-                        self.supervisor.handle(clock::now(), event);
-                        self.perform();
-                    }
-                }
-                // Its end is told by SIGCHLD: end of file is reason to kill, never to release.
-                Ok(None) => return self.guard_fell_silent(),
-                Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
-                Err(_) => return,
-            }
-        }
-    }
-
-    /// The guard's socket is closed: whatever it is, it guards no more.
-    fn guard_fell_silent(&mut self) {
-        self.guard_is_silent = true;
-        // It is dead, or about to be.
-        let _ = self.guard.kill();
-        self.kill_main();
-    }
-
-    fn kill_main(&mut self) {
-        if let Some(main) = &self.main {
-            // It may have ended by itself.
-            let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
-        }
-    }
-
-    fn take_signals(&mut self, signals: &Signals) {
-        while let Ok(Some(received)) = signals.read() {
-            if received.signal == SIGCHLD {
-                self.reap();
-            } else {
-                self.supervisor.handle_signal(clock::now(), received.signal);
-                self.perform();
-            }
-        }
-    }
-
-    fn reap(&mut self) {
-        let reaped = process::reap();
-        let guard = self.guard.pid();
-        let mut guard_died = false;
-        for change in &reaped.changes {
-            if change.pid == guard {
-                match change.fate {
-                    Fate::Exited(_) | Fate::Killed(_) => guard_died = true,
-                    // Somebody stopped it: it must go on.
-                    Fate::Stopped(_) => {
-                        let _ = self.guard.cont();
-                    }
-                }
-            }
-        }
-        if guard_died {
-            // What it said before it died is still to be heard.
-            self.hear_guard();
-            self.supervisor.handle(clock::now(), supervisor::Event::GuardDied);
-            self.perform();
-        } else if self.orphans {
-            self.kill_orphans();
-        }
-    }
-
-    /// The guard is dead: what it left is ours, by the subreaper's right. Called again at each child's end.
-    fn kill_orphans(&mut self) {
-        self.kill_main();
-        let tree = Tree::below(Pid::this()).sparing(self.own_children.clone());
-        tree.kill();
-        // Whom it reaps here is nobody that is waited for.
-        let _ = process::reap();
-        self.orphans = !tree.members().is_empty();
-        if !self.orphans {
-            self.main = None;
-            self.supervisor.handle(clock::now(), supervisor::Event::Gone);
-        }
-    }
-
-    fn start_guard(&mut self) {
-        let started = Guard::start(Path::new(PROGRAM), &self.charge);
-        match started.and_then(|guard| Ok((Ready::of(&guard)?, guard))) {
-            Ok((ready, guard)) => (self.guard_ready, self.guard, self.guard_is_silent) = (ready, guard, false),
-            Err(error) => {
-                self.refuse(format!("the guard can't be started again: {error}"));
-            }
         }
     }
 
@@ -727,64 +448,4 @@ impl Run {
             self.hear_group(grouped);
         }
     }
-}
-
-fn pid_of(child: &Child) -> Pid {
-    Pid::from_raw(child.id().cast_signed())
-}
-
-fn status_of(ending: Ending) -> ExitStatus {
-    match ending {
-        Ending::Ended => ExitStatus::Ended,
-        Ending::Job(status) => ExitStatus::Job(status.code()),
-        Ending::StoppedBy(signal) => ExitStatus::Stopped(u8::try_from(signal).unwrap_or(u8::MAX)),
-        Ending::Stuck => ExitStatus::Unkillable,
-        Ending::WaitedEnough => ExitStatus::NotElected,
-    }
-}
-
-fn order_of(order: Order) -> guard::Order {
-    let grant =
-        |right: Right| Grant { term: right.term, seen: right.seen, next_seq: right.next_seq, until: right.until };
-    match order {
-        Order::Extend(right) => guard::Order::Lease(grant(right)),
-        Order::Kill => guard::Order::Kill,
-        Order::Over { term } => guard::Order::Over { term },
-        Order::Signal { signal, to_group } => {
-            guard::Order::Signal { signal, to: if to_group { Target::Group } else { Target::Main } }
-        }
-        Order::Spawn { right, attempt } => guard::Order::Spawn { grant: grant(right), attempt: attempt.into() },
-        Order::Stop { signal, kill_at } => guard::Order::Stop { signal, kill_at },
-    }
-}
-
-/// The guard's word to the supervisor, about the job of `term`.
-fn event_of(answer: Answer, term: i64, config: &Config) -> Option<supervisor::Event> {
-    use supervisor::Event;
-    Some(match answer {
-        Answer::Accepted { until } | Answer::Extended { until } => Event::Answered { until },
-        Answer::Exited { code, signal, left } => {
-            let status = match (code, signal) {
-                (_, Some(signal)) => JobStatus::Signaled(signal),
-                (code, None) => JobStatus::Exited(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)),
-            };
-            Event::MainExited { status, left }
-        }
-        Answer::Fenced { term } => Event::Fenced { term },
-        Answer::NotStarted { at: Step::InTime, .. } => Event::Fenced { term },
-        Answer::Gone => Event::Gone,
-        Answer::Killed => Event::KilledAtTimeout,
-        Answer::NotStarted { errno, at } => {
-            let error = io::Error::from_raw_os_error(errno);
-            let command = config.command.first().map(|command| command.to_string_lossy()).unwrap_or_default();
-            let code = if at == Step::Exec && error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-            Event::NotStarted { code, error: format!("{command}: can't be started: {error}") }
-        }
-        Answer::Started { pid } => Event::Started { pid: u32::try_from(pid).unwrap_or_default() },
-        // The terminal's business.
-        Answer::Stopped { .. } => return None,
-        Answer::Stuck { pids } => {
-            Event::Stuck { pids: pids.into_iter().filter_map(|pid| u32::try_from(pid).ok()).collect() }
-        }
-    })
 }

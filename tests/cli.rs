@@ -34,6 +34,8 @@ fn what_stands_in_the_wrong_place_is_put_right() {
     refused("watch -g g now", "now: watch takes no such argument; neli-run watch --help lists them");
     refused("wacth -g g", "wacth: no such subcommand; did you mean watch?");
     refused("--gruop g -- true", "--gruop: no such option; did you mean --group?");
+    refused("watch -g g --lease 5s", "--lease: watch has no such option; neli-run watch --help lists them");
+    refused("-g g -X a=b sleep 1", "sleep: COMMAND comes after --, as in: neli-run --group .. -- sleep");
     refused("-g g -Z", "-Z: no such option; neli-run --help lists them");
     refused("-g g --embedded=1 -- true", "--embedded 1: takes no value");
     refused("completions ksh", "ksh: must be bash, fish or zsh");
@@ -207,6 +209,9 @@ fn a_secret_is_never_shown() {
         &["-X", "hunter2"][..],
         &["-X", "sasl.password", "hunter2"],
         &["-X", "a=b", "sasl.password=hunter2"],
+        &["-X", "sasl.password=", "hunter2"],
+        &["-Xsasl.password", "hunter2"],
+        &["--property=sasl.password", "hunter2"],
         &["-X", "sasl.passwrod=hunter2"],
         &["--property=acks=hunter2"],
         &["--propperty=sasl.password=hunter2"],
@@ -256,6 +261,8 @@ fn a_variable_is_named_when_it_is_wrong_and_loses_against_its_option() {
         &["--", "true"],
         "NELI_RUN_BROKERS=a:1: can't be combined with NELI_RUN_EMBEDDED",
     );
+    let log = "NELI_RUN_LOG_FILE=/no/such/log: can't be opened: no such file or directory";
+    refused(&[("NELI_RUN_LOG_FILE", "/no/such/log")], WHOLE, log);
     // An empty one is not set, and the command line wins: over its own variable, and over its rival's.
     refused(&[("NELI_RUN_LEASE", "")], &whole(&["--wait", "x"]), WAIT);
     refused(&[("NELI_RUN_LEASE", "1ms")], &whole(&["--lease", "5s", "--wait", "x"]), WAIT);

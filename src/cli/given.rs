@@ -9,6 +9,7 @@ use clap::parser::ValueSource;
 
 use crate::cli::options::{Default, OPTIONS, Opt, RIVALS, variable};
 use crate::exit::Refusal;
+use crate::text::quoted;
 
 /// The environment, as the process found it.
 #[derive(Clone, Debug)]
@@ -18,8 +19,13 @@ impl Environment {
     /// The value of a variable; an empty one counts as not set.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&OsStr> {
-        let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
-        Some(value.as_os_str()).filter(|value| !value.is_empty())
+        self.raw(name).filter(|value| !value.is_empty())
+    }
+
+    /// The same for a variable that is not ours: an empty one is what it says.
+    #[must_use]
+    pub fn raw(&self, name: &str) -> Option<&OsStr> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
 
     /// One warning for each `NELI_RUN_*` that is no option: it was meant to do something, and does nothing.
@@ -108,9 +114,13 @@ impl Given {
     /// win.
     #[must_use]
     pub fn each(&self, long: &'static str) -> Vec<Value> {
-        let lines = self.variable(long).map(OsStr::to_string_lossy).unwrap_or_default();
-        let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
-        let from_variable = lines.map(|line| Value { text: line.into(), source: Source::Variable(long) });
+        let variable = self.variable(long).unwrap_or_default();
+        let lines: Vec<&OsStr> = match variable.to_str() {
+            Some(text) => text.lines().map(str::trim).filter(|line| !line.is_empty()).map(OsStr::new).collect(),
+            // Refused by whoever wants text.
+            None => vec![variable],
+        };
+        let from_variable = lines.into_iter().map(|line| Value { text: line.into(), source: Source::Variable(long) });
         let values = self.matches.try_get_many::<OsString>(long).ok().flatten().into_iter().flatten();
         let from_option = values.map(|text| Value { text: text.clone(), source: Source::Option(long) });
         from_variable.chain(from_option).collect()
@@ -211,16 +221,5 @@ impl Source {
             Self::Default(long) | Self::Option(long) => format!("--{long}"),
             Self::Variable(long) => variable(long),
         }
-    }
-}
-
-/// The value, in quotes where it could not be told from the words around it.
-#[must_use]
-pub fn quoted(value: &OsStr) -> String {
-    let text = value.to_string_lossy();
-    if text.is_empty() || text.contains(|character: char| character.is_whitespace() || "'\"`\\".contains(character)) {
-        format!("'{text}'")
-    } else {
-        text.into_owned()
     }
 }

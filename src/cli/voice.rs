@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::cli::given::quoted;
 use crate::exit::Refusal;
+use crate::text::quoted;
 
 /// The refusal that says what clap's error says.
 pub(super) fn refusal(error: &clap::Error, arguments: &[OsString]) -> Refusal {
@@ -34,42 +34,65 @@ pub(super) fn refusal(error: &clap::Error, arguments: &[OsString]) -> Refusal {
 
 fn unknown_option(arguments: &[OsString], word: &str, near: &str) -> String {
     // `--wait -5s` is no option -5.
-    if word.chars().nth(1).is_some_and(|digit| digit.is_ascii_digit())
-        && let Some(at) = arguments.iter().position(|argument| argument.to_string_lossy().starts_with(word))
-        && let [option, value, ..] = arguments.get(at.saturating_sub(1)..).unwrap_or_default()
+    let at = arguments.iter().position(|argument| argument.to_string_lossy().starts_with(word)).unwrap_or_default();
+    let negative = word.chars().nth(1).is_some_and(|digit| digit.is_ascii_digit());
+    if negative
+        && let Some([option, value]) = at.checked_sub(1).and_then(|before| arguments.get(before..=at))
+        && option.to_string_lossy().starts_with("--")
     {
         return format!("{} {}: must not be negative", quoted(option), quoted(value));
     }
-    if near.is_empty() {
-        return format!("{word}: no such option; neli-run --help lists them");
+    if !near.is_empty() {
+        return format!("{word}: no such option; did you mean {}?", option_of(near));
     }
-    format!("{word}: no such option; did you mean {}?", option_of(near))
+    match called(arguments) {
+        Some(name) => format!("{word}: {name} has no such option; neli-run {name} --help lists them"),
+        None => format!("{word}: no such option; neli-run --help lists them"),
+    }
 }
 
 /// A word that is neither an option nor behind `--`.
 fn stray(arguments: &[OsString], word: &str) -> String {
-    let at = arguments.iter().position(|argument| argument == word);
-    let before = |distance: usize| at.and_then(|at| arguments.get(at.checked_sub(distance)?)?.to_str());
-    // `-X sasl.password hunter2` must not say hunter2.
-    if matches!(before(2), Some("-X" | "--property")) {
+    if is_half_of_property(arguments, word) {
         return "--property: must be KEY=VALUE, in one word".to_owned();
     }
-    // Nor must `-X a=b sasl.password=hunter2`.
+    // `-X a=b sasl.password=hunter2` must not say hunter2.
     let word = word.split_once('=').map_or_else(|| word.to_owned(), |(key, _)| format!("{key}=.."));
     let word = quoted(word.as_ref());
-    let definition = super::definition();
-    let names: Vec<&str> = definition.get_subcommands().map(clap::Command::get_name).collect();
-    let first = arguments.get(1).and_then(|first| first.to_str()).unwrap_or_default();
-    if names.contains(&first) {
-        return format!("{word}: {first} takes no such argument; neli-run {first} --help lists them");
+    if let Some(name) = called(arguments) {
+        return format!("{word}: {name} takes no such argument; neli-run {name} --help lists them");
     }
-    if names.contains(&word.as_str()) {
+    let names = subcommands();
+    if names.contains(&word) {
         return format!("{word}: a subcommand comes first, as in: neli-run {word} --group ..");
     }
-    if let Some(near) = names.iter().find(|name| first == word && distance(name, &word) <= 2) {
+    let is_first = arguments.get(1).is_some_and(|first| *first == *word);
+    if let Some(near) = names.iter().find(|name| is_first && distance(name, &word) <= 2) {
         return format!("{word}: no such subcommand; did you mean {near}?");
     }
     format!("{word}: COMMAND comes after --, as in: neli-run --group .. -- {word}")
+}
+
+/// Whether the word is what should have followed a property's `=`: `-X sasl.password hunter2` must not say hunter2.
+fn is_half_of_property(arguments: &[OsString], word: &str) -> bool {
+    let at = arguments.iter().position(|argument| argument == word);
+    let before = |distance: usize| at.and_then(|at| arguments.get(at.checked_sub(distance)?)?.to_str());
+    let Some(last) = before(1) else { return false };
+    let property = match before(2) {
+        Some("-X" | "--property") => Some(last),
+        _ => last.strip_prefix("--property=").or_else(|| last.strip_prefix("-X")),
+    };
+    property.is_some_and(|property| property.split_once('=').is_none_or(|(_, value)| value.is_empty()))
+}
+
+/// The subcommand that is called.
+fn called(arguments: &[OsString]) -> Option<String> {
+    let first = arguments.get(1)?.to_str()?;
+    subcommands().into_iter().find(|name| name == first)
+}
+
+fn subcommands() -> Vec<String> {
+    super::definition().get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect()
 }
 
 /// How many letters must be put in, left out or changed to make one word of the other.

@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use crate::cli;
-use crate::cli::given::{Given, quoted};
+use crate::cli::given::Given;
 use crate::exit::{ExitStatus, Refusal};
+use crate::text::quoted;
 
 /// The shells that are spoken to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -9,7 +9,8 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::cli;
 use crate::cli::options::ELECTION;
-use crate::exit::{ExitStatus, Refusal, TABLE, reason};
+use crate::exit::{ExitStatus, Refusal, TABLE};
+use crate::text::reason;
 
 const TEMPLATE: &str = include_str!("../../man/neli-run.1.in");
 

@@ -3,18 +3,22 @@
 //! It reads as every other reader does, and writes nothing. To know the law's word on the first record that it shows, it
 //! begins up to 10,000 records further back.
 
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::sync::Arc;
 
 use tokio::sync::mpsc::{Receiver, channel, error::TryRecvError};
 
 use crate::command::watch::account::Account;
-use crate::config::{Client, Watch, WatchFrom};
+use crate::config::{Brokers, Client, Watch, WatchFrom};
 use crate::driver::broker::Access;
-use crate::driver::clock;
 use crate::driver::journal::{Key, Seen};
 use crate::driver::reader::{Reader, Source};
-use crate::exit::{ExitStatus, Refusal, one_line, reason};
+use crate::driver::{clock, embedded};
+use crate::exit::{ExitStatus, Refusal};
+use crate::logic::journal::{Journal, Origin};
 use crate::logic::record::Offset;
+use crate::logic::time::Time;
+use crate::text::{one_line, reason};
 
 mod account;
 
@@ -29,41 +33,59 @@ const RUN_UP: Offset = 10_000;
 ///
 /// Kafka refuses for good, `--from` lies behind the end, the history is cut or can't be decoded, or stdout takes no more.
 pub fn main(watch: &Watch) -> Result<ExitStatus, Refusal> {
+    match show(watch) {
+        Ok(()) => Ok(ExitStatus::Success),
+        // Whoever reads no further has seen enough; a full disk is another matter.
+        Err(Obstacle::Stdout(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitStatus::Success),
+        Err(Obstacle::Stdout(error)) => Err(Refusal::new(format!("stdout: {}", reason(&error)))),
+        Err(Obstacle::Refused(refusal)) => Err(refusal),
+    }
+}
+
+/// What ends a show before its end.
+enum Obstacle {
+    Refused(Refusal),
+    Stdout(io::Error),
+}
+
+impl From<io::Error> for Obstacle {
+    fn from(error: io::Error) -> Self {
+        Self::Stdout(error)
+    }
+}
+
+impl From<Refusal> for Obstacle {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+fn show(watch: &Watch) -> Result<(), Obstacle> {
+    let access = access(&watch.client)?;
+    let embedded = access.embedded.clone();
     let (sender, mut seen) = channel(WAITING);
-    let source = Source { access: access(&watch.client)?, election: watch.election.clone(), create_topic: false };
+    let source = Source { access, election: watch.election.clone(), create_topic: false };
     let reader = Reader::start(source, 0, sender)
         .map_err(|error| Refusal::new(format!("no thread for the reader: {}", reason(&error))))?;
-    let mut screen = BufWriter::new(std::io::stdout());
-    let mut show = Show { watch, reader, account: None, end: 0, caught_up: false };
+    let mut show = Show { watch, embedded, reader, account: None, end: 0, caught_up: false };
+    // What is in it when a refusal ends the show is written at its drop.
+    let mut screen = BufWriter::new(io::stdout());
     loop {
-        let shown = next(&mut seen, &mut screen).and_then(|event| {
-            let Some(event) = event else { return Ok(Err(Refusal::new("the reader's threads are gone"))) };
-            let step = show.see(event);
-            let lines = show.account.as_mut().map(Account::take_lines).unwrap_or_default();
-            lines.iter().try_for_each(|line| writeln!(screen, "{line}"))?;
-            Ok(step)
-        });
-        match shown {
-            Ok(Ok(Step::On)) => {}
-            Ok(Ok(Step::Done)) => {
-                return screen.flush().map_or_else(|error| closed(&error), |()| Ok(ExitStatus::Success));
-            }
-            Ok(Err(refusal)) => return screen.flush().map_or_else(|error| closed(&error), |()| Err(refusal)),
-            Err(error) => return closed(&error),
+        let Some(event) = next(&mut seen, &mut screen)? else {
+            return Err(Refusal::new("the reader's threads are gone").into());
+        };
+        let step = show.see(event);
+        for line in show.account.as_mut().map(Account::take_lines).unwrap_or_default() {
+            writeln!(screen, "{line}")?;
+        }
+        if let Step::Done = step? {
+            return Ok(screen.flush()?);
         }
     }
 }
 
-/// Whoever reads no further has seen enough; a full disk is another matter.
-fn closed(error: &std::io::Error) -> Result<ExitStatus, Refusal> {
-    if error.kind() == ErrorKind::BrokenPipe {
-        return Ok(ExitStatus::Success);
-    }
-    Err(Refusal::new(format!("stdout: {}", reason(error))))
-}
-
 /// The next event; what was shown is written out before anything is waited for.
-fn next(seen: &mut Receiver<Seen>, screen: &mut impl Write) -> std::io::Result<Option<Seen>> {
+fn next(seen: &mut Receiver<Seen>, screen: &mut impl Write) -> io::Result<Option<Seen>> {
     match seen.try_recv() {
         Ok(event) => Ok(Some(event)),
         Err(TryRecvError::Disconnected) => Ok(None),
@@ -75,8 +97,18 @@ fn next(seen: &mut Receiver<Seen>, screen: &mut impl Write) -> std::io::Result<O
 }
 
 fn access(client: &Client) -> Result<Access, Refusal> {
-    Access::try_from(client).map_err(|error| Refusal::new(error.to_string()))
+    match &client.brokers {
+        Brokers::At(bootstrap) => Ok(Access::at(bootstrap, &client.properties)),
+        Brokers::Embedded => {
+            let found = embedded::Seeker::of_user().and_then(|seeker| seeker.find());
+            let connection =
+                found.map_err(|error| Refusal::new(format!("--embedded: {NO_BROKER} ({})", reason(&error))))?;
+            Ok(Access::embedded(&connection, &client.properties))
+        }
+    }
 }
+
+const NO_BROKER: &str = "no broker runs for this user; a candidate with --embedded starts one";
 
 /// Whether to go on.
 enum Step {
@@ -86,6 +118,8 @@ enum Step {
 
 struct Show<'a> {
     watch: &'a Watch,
+    /// The embedded broker, which lives for as long as this is held.
+    embedded: Option<Arc<embedded::Connection>>,
     reader: Reader,
     /// Begun when the log's ends are known.
     account: Option<Account>,
@@ -103,10 +137,13 @@ impl Show<'_> {
                 let topic = &self.watch.election.topic;
                 return Err(Refusal::new(format!("topic {topic}: its history was cut or made anew meanwhile")));
             }
+            Seen::Down { .. } if self.embedded.is_some() => {
+                return Err(Refusal::new("the embedded broker is gone, and its journal with it"));
+            }
             Seen::Down { error } => say(&format!("Kafka does not answer: {error}; waiting")),
             Seen::Ends { asked, start, end, .. } => match &mut self.account {
                 Some(account) => account.answered(now, asked, end),
-                None => return self.begin(start, end),
+                None => return self.begin(now, asked, (start, end)),
             },
             Seen::Record { offset, key, value, written_ms, .. } => {
                 if let Some(account) = &mut self.account {
@@ -129,8 +166,8 @@ impl Show<'_> {
         Ok(Step::On)
     }
 
-    /// The log holds `start..end`.
-    fn begin(&mut self, start: Offset, end: Offset) -> Result<Step, Refusal> {
+    /// The log held `start..end` when that was `asked`.
+    fn begin(&mut self, now: Time, asked: Time, (start, end): (Offset, Offset)) -> Result<Step, Refusal> {
         let first = match self.watch.from {
             WatchFrom::End => end,
             WatchFrom::Offset(offset) if offset > end => {
@@ -141,7 +178,16 @@ impl Show<'_> {
         };
         let from = start.max(first - RUN_UP);
         self.end = end;
-        self.account = Some(Account::new(self.watch.json, from, start, first, end, clock::now()));
+        let origin = match () {
+            () if from > start => Origin::Middle,
+            () if from > 0 => Origin::CutHead,
+            // A broker whose forerunner died may have lost what was there.
+            () if self.embedded.as_ref().is_some_and(|broker| !broker.is_orderly()) => Origin::Middle,
+            () => Origin::Beginning,
+        };
+        let mut journal = Journal::read_from(from, origin);
+        journal.answered(now, asked, end);
+        self.account = Some(Account::new(self.watch.json, first, journal));
         self.reader.read_from(from);
         Ok(self.read_up_to(from))
     }
@@ -164,5 +210,5 @@ impl Show<'_> {
 
 /// One line on stderr; where that is closed there is nobody to tell.
 fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "neli-run: warning: {}", one_line(line));
+    let _ = writeln!(io::stderr(), "neli-run: warning: {}", one_line(line));
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, eaccess};
 
-use crate::cli::given::quoted;
-use crate::exit::{ExitStatus, Refusal, reason};
+use crate::exit::{ExitStatus, Refusal};
+use crate::text::{quoted, reason};
 
 /// Where glibc looks when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";

@@ -11,10 +11,11 @@ use rdkafka::ClientConfig;
 use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaConfRes;
 
-use crate::cli::given::{Given, Source, Value, quoted};
+use crate::cli::given::{Given, Source, Value};
 use crate::config::Properties;
-use crate::exit::{Refusal, reason};
+use crate::exit::Refusal;
 use crate::logic::candidate::Elector;
+use crate::text::{quoted, reason};
 
 /// What the protocol rests on, by every name that librdkafka has for it, and what to do instead.
 const REFUSED: &[(&str, &str)] = &[
@@ -130,11 +131,12 @@ pub(super) fn prove_group_timings(properties: &Properties, elector: Elector) -> 
 fn from_values(values: &[Value]) -> Result<Vec<Property>, Refusal> {
     let mut properties = Vec::new();
     for (index, value) in values.iter().enumerate() {
+        let number = 1 + values.iter().take(index).filter(|other| other.source == value.source).count();
         let source = value.source.shown();
         let line = value.text.to_str().ok_or_else(|| Refusal::new(format!("{source}: must be UTF-8")))?;
         let Some((key, text)) = split(line) else {
             // What was typed may be the secret itself.
-            return Err(Refusal::new(format!("{source}: must be KEY=VALUE, and number {} is not", index + 1)));
+            return Err(Refusal::new(format!("{source}: must be KEY=VALUE, and number {number} is not")));
         };
         properties.push(Property {
             key: key.to_owned(),

@@ -101,6 +101,8 @@ impl Access {
     pub fn member(&self, election: &Election) -> ClientConfig {
         self.client(
             &[
+                // Between the assignment and the pause there may be one fetch.
+                ("fetch.message.max.bytes", "1024"),
                 // Half of it is what a handover by the group waits: a member hears of a rebalance in a heartbeat's answer.
                 ("heartbeat.interval.ms", "100"),
                 ("queued.max.messages.kbytes", "64"),

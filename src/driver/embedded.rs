@@ -5,7 +5,6 @@
 //! as long as it lives, and ten seconds after the last has gone it ends. The process itself is [`host`].
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -87,6 +86,15 @@ impl Seeker {
         Ok(Self { place: Place::of_user()?, program: PathBuf::from("/proc/self/exe"), linger: LINGER })
     }
 
+    /// Finds the broker, and starts none.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or it does not answer.
+    pub fn find(&self) -> io::Result<Arc<Connection>> {
+        Connection::open(&self.place).map(Arc::new)
+    }
+
     /// Finds the broker, or starts it. Blocks: some milliseconds when it is there, some tens when it is started, five
     /// seconds at most.
     ///
@@ -129,7 +137,10 @@ impl Seeker {
                         connection = Arc::clone(&found.connection);
                         Seen::Moved(found)
                     }
-                    Err(error) => Seen::Down { error: error.to_string() },
+                    Err(error) => {
+                        thread::park_timeout(START_INTERVAL);
+                        Seen::Down { error: error.to_string() }
+                    }
                 };
                 if seen.blocking_send(said).is_err() {
                     return;
@@ -202,9 +213,13 @@ impl Connection {
 
     /// Blocks until the broker is gone.
     fn wait_for_end(&self) {
-        // It never says anything more on this one: whatever ends this is its end.
-        let _ = (&self.stream).read(&mut [0]);
-        let _ = self.stream.shutdown(Shutdown::Both);
+        loop {
+            match (&self.stream).read(&mut [0]) {
+                Ok(0) => return,
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return,
+                Ok(_) | Err(_) => {}
+            }
+        }
     }
 }
 

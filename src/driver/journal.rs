@@ -11,16 +11,20 @@ use std::time::Duration;
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{DeliveryResult, Message};
-use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext};
 use rdkafka::{ClientContext, error::RDKafkaErrorCode};
 use tokio::sync::mpsc::Sender;
 
 use crate::config::Election;
 use crate::driver::broker::{Access, Ears, explain};
 use crate::driver::embedded::Found;
+use crate::driver::meaning::Meaning;
 use crate::driver::meaning::plain;
 use crate::logic::time::Time;
 use crate::logic::topic::TopicFacts;
+
+/// How long the question that warms the producer's connection may take.
+const WARMING: Duration = Duration::from_secs(1);
 
 /// What was seen of Kafka. Sent by threads that wait while the channel is full, never by the caller's.
 #[derive(Debug)]
@@ -131,8 +135,8 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// A producer that gives a record up `timeout` after it was sent. It connects in the background; the partition's
-    /// leader is reached with the first record, so send one early (the hello).
+    /// A producer that gives a record up `timeout` after it was sent. It connects in the background, to the partition's
+    /// leader too: the first record is to find a warm connection.
     ///
     /// What becomes of each record goes to `seen`.
     ///
@@ -140,7 +144,7 @@ impl Producer {
     ///
     /// librdkafka's words about a property, or about a certificate or login that it can't use; never a secret's value.
     pub fn start(access: &Access, election: &Election, timeout: Duration, seen: Sender<Seen>) -> Result<Self, String> {
-        let context = Deliveries { ears: Ears::new(access), seen };
+        let context = Deliveries { topic: election.topic.clone(), ears: Ears::new(access), seen };
         let config: ClientConfig = access.producer(timeout);
         let producer = BaseProducer::from_config_and_context(&config, context).map_err(|error| explain(&error))?;
         let inner = Arc::new(producer);
@@ -155,6 +159,7 @@ impl Producer {
                 }
             })
             .map_err(|error| format!("no thread for the producer: {error}"))?;
+        warm(&inner, election);
         Ok(Self { inner, stopped, topic: election.topic.clone(), partition: election.partition })
     }
 
@@ -177,8 +182,18 @@ impl Drop for Producer {
     }
 }
 
+/// Connects to the partition's leader, which librdkafka does with the first question that only the leader can answer.
+/// What the answer says is of no interest, nor whether it comes.
+fn warm(producer: &Arc<BaseProducer<Deliveries>>, election: &Election) {
+    let (producer, topic, partition) = (Arc::clone(producer), election.topic.clone(), election.partition);
+    let ask = move || drop(producer.client().fetch_watermarks(&topic, partition, WARMING));
+    // Without a thread to spare the first record is a little later.
+    let _ = thread::Builder::new().name("neli-warm".to_owned()).spawn(ask);
+}
+
 /// The producer's context: deliveries in, [`Seen`] out.
 struct Deliveries {
+    topic: String,
     ears: Ears,
     seen: Sender<Seen>,
 }
@@ -200,7 +215,13 @@ impl ProducerContext for Deliveries {
         let seq = *seq;
         let seen = match result {
             Ok(message) => Seen::Delivered { seq, offset: message.offset() },
-            Err((error, _)) => Seen::NotDelivered { seq, error: reason(error) },
+            Err((error, _)) => {
+                if error.rdkafka_error_code().map(Meaning::from) == Some(Meaning::TopicForbidden) {
+                    let error = format!("topic \"{}\": this user may not write to it; allow WRITE on it", self.topic);
+                    let _ = self.seen.blocking_send(Seen::Refused { error });
+                }
+                Seen::NotDelivered { seq, error: reason(error) }
+            }
         };
         // Nobody listens any more: we are about to be dropped.
         let _ = self.seen.blocking_send(seen);

@@ -18,14 +18,16 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::cli::given::quoted;
 use crate::config::{Log, LogFormat};
 use crate::driver::clock;
-use crate::exit::{Refusal, reason};
+use crate::exit::Refusal;
+use crate::text::reason;
 
 mod event;
+mod sentence;
 
-pub use event::{Event, From, Level, because, timestamp};
+pub use event::{Event, From, Level, timestamp};
+pub use sentence::because;
 
 /// How many lines are kept while none is taken.
 const KEPT: usize = 1_000;
@@ -221,9 +223,8 @@ fn descriptor(log: &Log) -> Result<OwnedFd, Refusal> {
     // A FIFO that nobody reads must not stall the start, nor a terminal become ours.
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let opened = OpenOptions::new().append(true).create(true).custom_flags(flags.bits()).open(path);
-    let refuse = |error: std::io::Error| {
-        Refusal::new(format!("--log-file {}: can't be opened: {}", quoted(path.as_os_str()), reason(&error)))
-    };
+    let refuse =
+        |error: std::io::Error| Refusal::new(format!("{}: can't be opened: {}", log.file_shown, reason(&error)));
     Ok(opened.map_err(refuse)?.into())
 }
 

@@ -18,6 +18,7 @@ use nix::unistd::{self, Pid};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::driver::clock;
 use crate::driver::image::Image;
 use crate::driver::signals::{self, Set};
 
@@ -256,7 +257,7 @@ fn fate(status: c_int) -> Option<Fate> {
 
 /// Two words of memory that other processes see.
 #[derive(Debug)]
-pub struct SharedWords(NonNull<[AtomicU64; 2]>);
+pub(super) struct SharedWords(NonNull<[AtomicU64; 2]>);
 
 impl SharedWords {
     /// How long the file must be.
@@ -453,14 +454,8 @@ impl<'a> Child<'a> {
 
     fn is_late(&self) -> bool {
         let Kind::Job { deadline, .. } = self.kind else { return false };
-        // SAFETY: a zeroed timespec is a valid one, and clock_gettime(2) only writes to it.
-        let now = unsafe {
-            let mut now: libc::timespec = mem::zeroed();
-            libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now);
-            now
-        };
-        let nanos = now.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec.cast_unsigned());
-        nanos >= u64::from_le(deadline.load(Ordering::Acquire))
+        // clock_gettime(2) is async-signal-safe.
+        clock::now().as_nanos() >= u64::from_le(deadline.load(Ordering::Acquire))
     }
 
     /// As `execvp`: returns the error when nothing could be executed.

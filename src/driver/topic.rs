@@ -126,14 +126,21 @@ pub fn facts(access: &Access, election: &Election, timeout: Duration) -> Result<
     let Presence::There(layout) = presence? else {
         return Err(Trouble::Transient(RDKafkaErrorCode::UnknownTopicOrPartition));
     };
-    let results = answer.map_err(|error| trouble(&error, election))?;
-    let settings = match results.into_iter().next() {
+    let settings = match answer.map(|results| results.into_iter().next()) {
         // Forbidden, it comes without an error and without an entry.
-        Some(Ok(resource)) => {
+        Ok(Some(Ok(resource))) => {
             read(&resource.entries).ok_or_else(|| "not shown to this user; allow DESCRIBE_CONFIGS on it".to_owned())
         }
-        Some(Err(code)) => Err(plain(code)),
-        None => Err("Kafka says nothing about the topic".to_owned()),
+        Ok(Some(Err(code))) => Err(plain(code)),
+        Ok(None) => Err("Kafka says nothing about the topic".to_owned()),
+        Err(error) => match trouble(&error, election) {
+            Trouble::Transient(code) if matches!(code.into(), Meaning::Connection | Meaning::NoBroker) => {
+                return Err(Trouble::Transient(code));
+            }
+            // A broker that knows no such question is as silent as one that may not answer it.
+            Trouble::Transient(code) => Err(plain(code)),
+            refused @ Trouble::Refused(_) => return Err(refused),
+        },
     };
     Ok(TopicFacts { layout, settings })
 }

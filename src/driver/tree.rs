@@ -74,6 +74,19 @@ impl Tree {
         found
     }
 
+    /// Whether nothing is left, as far as this process can prove it: it is `root`, a subreaper, and waits for nobody
+    /// meanwhile.
+    ///
+    /// A walk is no proof: a process may be handed to another parent while it is under way, and be seen at neither. But
+    /// the topmost of what lives is a child of the root all the time, even when it has ended, until it is waited for; so a
+    /// look that finds no child finds nothing because there is nothing. (The lists of children that the kernel offers may
+    /// miss some, and are not asked.)
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        let processes = numbers_in(&self.proc.mount).into_iter().filter_map(|pid| self.proc.process(pid));
+        processes.into_iter().all(|process| process.parent != self.root || self.spared.contains(&process.pid))
+    }
+
     /// Sends `signals`, in this order, to each process that lives.
     pub fn signal(&self, signals: &[i32]) {
         let members = self.members();
@@ -97,11 +110,9 @@ impl Tree {
             if fresh.is_empty() {
                 return;
             }
-            for pid in &fresh {
-                self.send(*pid, &[SIGKILL], &known);
-            }
-            for pid in fresh.iter().filter(|_| self.urgent) {
-                self.hasten(*pid);
+            let dying: Vec<Pid> = fresh.into_iter().filter(|pid| self.send(*pid, &[SIGKILL], &known)).collect();
+            for pid in dying.into_iter().filter(|_| self.urgent) {
+                self.hasten(pid);
             }
         }
     }
@@ -122,22 +133,19 @@ impl Tree {
     /// Sends `signals` to a member, if it still is one. Its number may have become a stranger's since it was found: so
     /// the process is held first, by a pidfd, and then looked at again. (Where the kernel has no pidfd, some
     /// microseconds are left.)
-    fn send(&self, pid: Pid, signals: &[i32], known: &HashSet<Pid>) {
-        if pid == self.root {
-            return;
-        }
+    ///
+    /// Returns whether it was sent them. It may end at any time, and may be a stranger's: the next look says what is left.
+    fn send(&self, pid: Pid, signals: &[i32], known: &HashSet<Pid>) -> bool {
         let held = process::open_pidfd(pid);
         let is_member = self.proc.process(pid).is_some_and(|process| known.contains(&process.parent));
-        if !is_member {
-            return;
-        }
-        for signal in signals {
-            // It may end at any time, and may be a stranger's: the next look says what is left.
-            let _ = match &held {
-                Ok(held) => process::signal_pidfd(held.as_fd(), *signal),
-                Err(_) => process::signal(pid, *signal),
-            };
-        }
+        is_member
+            && signals.iter().all(|signal| {
+                match &held {
+                    Ok(held) => process::signal_pidfd(held.as_fd(), *signal),
+                    Err(_) => process::signal(pid, *signal),
+                }
+                .is_ok()
+            })
     }
 }
 
@@ -290,6 +298,18 @@ mod tests {
     fn the_ended_are_no_members_but_their_children_are() {
         let processes = [(5, 1, 'S', 1), (6, 5, 'Z', 1), (7, 6, 'S', 1), (8, 5, 'X', 1)];
         assert_eq!(members_of(5, &[], &processes), [7]);
+    }
+
+    #[test]
+    fn an_ended_child_may_hide_what_has_been_handed_on_meanwhile() {
+        // 7 is the child of 6, which has gone between the two looks: whoever walks down from 5 does not find it.
+        let gone = |processes: &[(i32, i32, char, u32)]| {
+            let proc = proc_with(processes, false);
+            Tree::in_proc(proc.path().to_owned(), Pid::from_raw(5)).sparing(vec![Pid::from_raw(9)]).is_gone()
+        };
+        assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1), (7, 6, 'S', 1), (9, 5, 'S', 1)]));
+        assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1)]));
+        assert!(gone(&[(5, 1, 'S', 1), (9, 5, 'S', 1), (10, 9, 'S', 1)]));
     }
 
     #[test]

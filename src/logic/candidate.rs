@@ -303,6 +303,8 @@ pub enum Waiting {
     Led,
     /// It stood down, and lets another lead first.
     CoolingOff,
+    /// Nobody leads, and others may claim before it: its claim delay runs.
+    Precedence,
 }
 
 /// One candidate of one election.
@@ -504,6 +506,11 @@ impl Candidate {
                 {
                     self.release_is_over(now, true);
                 }
+                if let Role::Claiming { sent, stood_down, .. } = self.role
+                    && broken(Flaw::AcknowledgedClaimTaken)
+                {
+                    self.claim_took_effect(now, self.listener.last() + 1, sent, stood_down);
+                }
             }
             Event::Fenced { why } => {
                 if matches!(self.role, Role::Leading(_)) {
@@ -547,6 +554,7 @@ impl Candidate {
             Event::TopicJudged { cut_is_harmless } => {
                 self.topic_judged = true;
                 self.listener.topic_judged(now, cut_is_harmless);
+                self.introduce(now);
             }
             Event::Undecodable => self.listener.undecodable(now),
             Event::Undelivered { seq } => self.undelivered(now, seq),
@@ -579,11 +587,7 @@ impl Candidate {
         match self.listener.answered(now, asked, (start, end), trusted) {
             Ok(Some(from)) => {
                 self.actions.push_back(Action::ReadFrom(from));
-                if self.next_hello.is_none() {
-                    self.say_hello(now);
-                    // Not before: the group watches a topic that exists.
-                    self.join_group();
-                }
+                self.introduce(now);
             }
             Ok(None) => {}
             Err(super::listener::HistoryCut) => self.history_cut(now),
@@ -617,7 +621,7 @@ impl Candidate {
                     self.requested(now, offset, *what, (*term, by, reason));
                 }
                 Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } if own => {
-                    if received.fresh || broken(Flaw::EchoOfHistory) {
+                    if received.fresh {
                         self.came_back(now, offset, record, received.verdict);
                     }
                 }
@@ -652,22 +656,14 @@ impl Candidate {
                 self.release(now, offset, (Why::Stillborn, None), (now, false), NothingLeft);
             }
             (Body::Beat { .. }, Role::Leading(lead)) if effective => {
-                let echo = lead.under_way.iter().position(|(seq, _)| record.seq == Some(*seq));
-                let echo = if broken(Flaw::EchoByKind) { lead.under_way.len().checked_sub(1) } else { echo };
-                let Some((_, sent)) = echo.and_then(|index| lead.under_way.remove(index)) else { return };
-                let sent = if broken(Flaw::LeaseFromReceipt) { now } else { sent };
-                if sent > lead.last_effective_sent {
-                    lead.last_effective_sent = sent;
-                    lead.lease_end = lead.lease_end.max(sent + self.timings.lease);
-                    self.extend();
+                let last = lead.under_way.back().map(|(seq, _)| *seq);
+                let seq = if broken(Flaw::EchoByKind) { last } else { record.seq };
+                if let Some(seq) = seq {
+                    self.extend_by(now, seq);
                 }
             }
             (Body::Release { .. }, Role::Releasing(releasing)) if record.seq == Some(releasing.seq) => {
                 self.release_is_over(now, true);
-            }
-            (Body::Beat { .. }, Role::Fenced { term, .. }) if effective && broken(Flaw::EchoAfterTheEnd) => {
-                let term = *term;
-                self.lead(now, term, now);
             }
             (
                 Body::Beat { .. }
@@ -694,6 +690,11 @@ impl Candidate {
             View::Led(_) | View::Undecided(_) => return,
         };
         let term = lead.term;
+        if broken(Flaw::BeatOfAnEndedTerm) {
+            let (seen, lease_ms, seq) = (self.listener.last(), self.lease_ms(), self.next_seq());
+            let (state, pid, attempt, since_ms) = (None, None, None, None);
+            self.send(seq, Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms });
+        }
         // Another leads: whatever this term stood down for has come about.
         self.role = Role::Fenced { term, why: Why::Fenced, stood_down: None };
         self.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
@@ -720,7 +721,7 @@ impl Candidate {
         if now >= not_before && self.claim_due().is_some_and(|due| now >= due) {
             return self.claim(now);
         }
-        self.note_standby();
+        self.note_standby(now);
     }
 
     /// Throws the dice once for each vacancy or silence, and anew after a void claim.
@@ -781,7 +782,11 @@ impl Candidate {
         if let Some(why) = self.leaving.or(stood_down) {
             return self.release(now, term, (why, None), (lease_end, false), NothingLeft);
         }
-        if (now + self.timings.kill_margin >= lease_end && !broken(Flaw::LateClaimTaken)) || term <= self.highest_term {
+        let is_late = now + self.timings.kill_margin >= lease_end;
+        if is_late && broken(Flaw::LateClaimTaken) {
+            return self.lead(now, term, now);
+        }
+        if is_late || term <= self.highest_term {
             return self.release(now, term, (Why::Stillborn, None), (lease_end, false), NothingLeft);
         }
         self.lead(now, term, if broken(Flaw::LeaseFromReceipt) { now } else { sent });
@@ -816,6 +821,19 @@ impl Candidate {
     fn right(&self, term: Offset, lease_end: Time) -> Right {
         let until = lease_end - self.timings.kill_margin;
         Right { term, seen: self.listener.last(), next_seq: self.seq + 1, until }
+    }
+
+    /// R3: the beat `seq` came back effective. The lease runs from its sending.
+    fn extend_by(&mut self, now: Time, seq: u64) {
+        let Role::Leading(lead) = &mut self.role else { return };
+        let echo = lead.under_way.iter().position(|(sent, _)| *sent == seq);
+        let Some((_, sent)) = echo.and_then(|index| lead.under_way.remove(index)) else { return };
+        let sent = if broken(Flaw::LeaseFromReceipt) { now } else { sent };
+        if sent > lead.last_effective_sent {
+            lead.last_effective_sent = sent;
+            lead.lease_end = lead.lease_end.max(sent + self.timings.lease);
+            self.extend();
+        }
     }
 
     fn extend(&mut self) {
@@ -1177,21 +1195,32 @@ impl Candidate {
         self.actions.push_back(Action::Send { record: Record { member, name, seq: Some(seq), body } });
     }
 
+    /// Says hello and joins the group, once the topic is known to be there and to be fit for an election: nothing is
+    /// written into one that R0 refuses.
+    fn introduce(&mut self, now: Time) {
+        if self.next_hello.is_none() && self.topic_judged && self.listener.is_answered() && self.leaving.is_none() {
+            self.say_hello(now);
+            self.join_group();
+        }
+    }
+
     fn say_hello(&mut self, now: Time) {
         self.next_hello = Some(now + HELLO_INTERVAL);
         let seq = self.next_seq();
         self.send(seq, self.identity.hello.clone());
     }
 
-    fn note_standby(&mut self) {
-        if !self.listener.is_caught_up() {
+    fn note_standby(&mut self, now: Time) {
+        if !self.listener.is_caught_up() || !self.topic_judged {
             return;
         }
         let (leader, term, why) = match self.listener.journal().view() {
             View::Led(term) => (term.name.clone(), Some(term.offset), Some(Waiting::Led)),
             _ if self.cooling_off.is_some() => (None, None, Some(Waiting::CoolingOff)),
             View::Undecided(_) => (None, None, Some(Waiting::Undecided)),
-            View::NeverLed | View::Released { .. } => return,
+            // A claim that is all but due is not worth a word.
+            View::NeverLed | View::Released { .. } if self.claim_due().is_some_and(|due| due < now + SPREAD) => return,
+            View::NeverLed | View::Released { .. } => (None, None, Some(Waiting::Precedence)),
         };
         let note = Note::Standby { leader, term, why };
         if self.noted.as_ref() != Some(&note) {

@@ -5,36 +5,47 @@
 /// A rule of the logic that the model breaks deliberately; each is a way to two jobs at once.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Flaw {
+    /// R3: a claim that was acknowledged counts as effective.
+    AcknowledgedClaimTaken,
     /// L4: answers about the log's end are dated by their arrival, not by the asking.
     AnswersDatedByArrival,
-    /// R6: beats go on after the release was handed over.
-    BeatAfterRelease,
+    /// L4: an answer tells markers from missing records for ever, not for 60 s.
+    AnswersHoldForEver,
+    /// R6: a beat is written for a term that is no longer current at its `seen`.
+    BeatOfAnEndedTerm,
+    /// L1: only another claim voids a claim, a beat in between does not.
+    BeatsDoNotVoid,
     /// R2: a claim says that everything up to the log's end was judged, read or not.
     ClaimAheadOfReading,
-    /// R5: a beat that comes back after the lease's end extends it all the same.
-    EchoAfterTheEnd,
     /// R3: any record of the same kind by this member counts as the echo, whatever its `seq`.
     EchoByKind,
     /// Vacant: an empty log is believed although size retention may have cut a leader's records.
     EmptinessUnderSizeRetention,
-    /// R3: a record read a second time counts as an echo.
-    EchoOfHistory,
     /// L1 is dropped: every claim is effective, the newest wins.
     EveryClaimEffective,
-    /// R3: the claim's own lease is not checked when it comes back.
+    /// L4: a missing offset leaves a decided view decided.
+    GapIgnored,
+    /// R3: a claim that comes back a lease after its sending is taken up from then on.
     LateClaimTaken,
     /// R3: the lease runs from the receipt of the echo.
     LeaseFromReceipt,
+    /// R6: the main process's end counts as the end of the whole tree.
+    MainEndTakenForAll,
     /// R2: silence is measured with the candidate's own lease, not with the holder's.
     OwnLeaseOfSilence,
-    /// R2: reading again forgets the leases received before.
-    RereadingForgetsLease,
     /// L4: a beat or release decides whatever its `seen`.
     SeenIgnored,
     /// R2: a start counts as silence, and what is read at a start as received long ago.
     SilenceFromBeforeListening,
     /// L4: a start in the middle of the log counts as vacancy.
     StartDecided,
+    /// R6: a stop before the guard has said that the job runs is taken for done, and the release goes out; the guard
+    /// starts the job all the same.
+    StopBehindSpawnTakenForDone,
+    /// R2: in an undecided view the leases heard are not waited for.
+    UndecidedForgetsLeases,
+    /// R2: in an undecided view the longest lease allowed is not waited for.
+    UndecidedHurries,
     /// L4: a claim that can't be judged counts as void.
     UnjudgedIsVoid,
     /// L4: `w` stays where it was after a missing offset.

@@ -177,14 +177,15 @@ impl Journal {
 
     /// L4: whatever is missing below `offset` moves the window, unless it can only be markers.
     fn move_to(&mut self, now: Time, offset: Offset) {
-        let markers_from = self.answers.iter().filter(|answer| now.since(answer.asked) <= ANSWER_HOLDS);
+        let holds = |answer: &&Answer| now.since(answer.asked) <= ANSWER_HOLDS || broken(Flaw::AnswersHoldForEver);
+        let markers_from = self.answers.iter().filter(holds);
         let markers_from = markers_from.map(|answer| answer.end).min().unwrap_or(Offset::MAX);
         let missing_to = markers_from.min(offset);
         if missing_to > self.next {
             if !broken(Flaw::WindowKept) {
                 self.window = missing_to;
             }
-            if !matches!(self.view, View::Undecided(_)) {
+            if !matches!(self.view, View::Undecided(_)) && !broken(Flaw::GapIgnored) {
                 self.view = View::Undecided(Undecided::new());
             }
         }
@@ -211,7 +212,8 @@ impl Journal {
 
     /// L1 and L2, as far as L4 lets this reader judge.
     fn judge_claim(&mut self, offset: Offset, after: Offset, record: &Record) -> Verdict {
-        let overtaken = self.last_of_election.is_some_and(|last| last > after);
+        let last = if broken(Flaw::BeatsDoNotVoid) { self.term() } else { self.last_of_election };
+        let overtaken = last.is_some_and(|last| last > after);
         if overtaken && !broken(Flaw::EveryClaimEffective) {
             return Verdict::Void;
         }

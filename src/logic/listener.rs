@@ -190,9 +190,6 @@ impl Listener {
                 // What this reading will show to have been effective was received at the last record's receipt at the
                 // latest.
                 self.last_effective = self.last_record;
-                if broken(Flaw::RereadingForgetsLease) {
-                    self.longest_lease = Duration::ZERO;
-                }
                 self.span = self.span.saturating_mul(2);
             }
             Stage::CaughtUp | Stage::Reading(_) => {
@@ -320,8 +317,13 @@ impl Listener {
                 self.last_effective + silence(lease)
             }
             View::NeverLed | View::Released { .. } | View::Undecided(_) => {
-                let longest_allowed = Duration::from_millis(*LEASE_MS.end());
-                (self.began + silence(longest_allowed)).max(self.last_record + silence(self.longest_lease))
+                let longest_allowed = self.began + silence(Duration::from_millis(*LEASE_MS.end()));
+                let longest_heard = self.last_record + silence(self.longest_lease);
+                match () {
+                    () if broken(Flaw::UndecidedForgetsLeases) => longest_allowed,
+                    () if broken(Flaw::UndecidedHurries) => longest_heard,
+                    () => longest_allowed.max(longest_heard),
+                }
             }
         };
         Some(Opening { since, after_death: false })

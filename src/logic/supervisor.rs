@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::candidate::{self, Departure, JobReport, Loss, Right};
+use super::flaw::{Flaw, broken};
 use super::record::{JobState, Offset, Why};
 use super::time::Time;
 
@@ -466,6 +467,9 @@ impl Supervisor {
             Job::None | Job::Orphaned => {}
             Job::Ordered | Job::Running { .. } => {
                 self.job = Job::Stopping { why: Why::Exited, main: None };
+                if left && broken(Flaw::MainEndTakenForAll) {
+                    return self.nothing_left(Why::Exited);
+                }
                 if left {
                     // A daemon that the job left behind counts as running work: it is asked, then killed.
                     self.order_stop(now);
@@ -523,6 +527,9 @@ impl Supervisor {
     }
 
     fn stop(&mut self, now: Time, why: Why) {
+        if self.job == Job::Ordered && broken(Flaw::StopBehindSpawnTakenForDone) {
+            return self.nothing_left(why);
+        }
         match self.job {
             Job::Ordered | Job::Running { .. } => {
                 let main = match self.job {

@@ -22,13 +22,12 @@ pub(super) fn of_candidate(note: candidate::Note) -> Event {
             let why = why.and_then(|why| match why {
                 Waiting::CoolingOff => Some("it has stood down, and lets another lead first"),
                 Waiting::Led => None,
+                Waiting::Precedence => Some("nobody leads, and others may claim first"),
                 Waiting::Undecided => Some("the records do not tell who leads, so that only their silence can"),
             });
             Event::Standby { leader: leader.map(Into::into), term, why: why.map(str::to_owned) }
         }
-        Note::Superseded { term, by_term, by } => {
-            Event::Superseded { term, by_term: by_term.unwrap_or(-1), leader: somebody(by) }
-        }
+        Note::Superseded { term, by_term, by } => Event::Superseded { term, by_term, leader: somebody(by) },
     }
 }
 
@@ -45,7 +44,7 @@ pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopP
             Event::JobExited { term, status: status.code(), signal, ran }
         }
         Note::JobKilled { why } => Event::JobKilled { term, why: why.to_string() },
-        Note::JobStarted { pid, attempt } => Event::JobStarted { term, pid: i32::try_from(pid).unwrap_or(-1), attempt },
+        Note::JobStarted { pid, attempt } => Event::JobStarted { term, pid, attempt },
         Note::NotStarted { error } => Event::Error { message: error },
         Note::Stopping { why } => {
             Event::Stopping { term, why: why.to_string(), signal: policy.signal, timeout: policy.timeout }

@@ -93,8 +93,10 @@ with_both_electors! {
         assert_eq!(late, 0, "beats after the deadline");
 
         first.signal(Signal::SIGCONT);
-        first.await_event("fenced");
-        wait::until_true("a stopped candidate that stands again", || first.events("standby").len() > 1);
+        let fenced = first.await_event("fenced").at;
+        wait::until_true("a fenced candidate that stands again", || {
+            first.events("standby").iter().any(|standby| standby.at >= fenced)
+        });
         assert_eq!(second.events("leading").len(), 1);
         second.signal(Signal::SIGTERM);
         assert_eq!(second.status(), 0);
@@ -220,10 +222,13 @@ fn of_a_guard_that_hangs() {
     stage.await_witness(term);
     let mut second = stage.candidate().lease("1s").start();
     second.await_event("standby");
-    let hold = first.guard().hold();
-    first.await_event("guard_lost");
-    stage.await_gone(term);
+    let guard = first.guard();
+    let hold = guard.hold();
+    wait::until_true("a guard that is killed", || !guard.lives());
     drop(hold);
+    first.await_event("guard_lost");
+    first.await_event("released");
+    stage.assert_gone(term);
     let next = wait::until("another term", || {
         let mut leading = first.events("leading").into_iter().chain(second.events("leading"));
         leading.find(|event| event.number("term") > term)
@@ -241,17 +246,20 @@ fn of_a_guard_that_hangs_before_its_first_answer() {
     stage.await_witness(term);
     let mut second = stage.candidate().lease("1s").start();
     second.await_event("standby");
-    let hold = second.guard().hold();
+    let guard = second.guard();
+    let hold = guard.hold();
     first.signal(Signal::SIGTERM);
     assert_eq!(first.status(), 0);
-    second.await_event("guard_lost");
+    wait::until_true("a guard that is killed", || !guard.lives());
     drop(hold);
+    second.await_event("guard_lost");
     let next = wait::until("a lead with a new guard, under which the job runs", || {
         stage.testimony().spans().keys().copied().find(|epoch| *epoch > term)
     });
     let claimed = second.events("claiming").len();
     assert!(claimed > 1, "the first claim's term had no job");
-    assert!(second.events("leading").iter().any(|event| event.number("term") == next));
+    // Its job may speak before its log does.
+    wait::until_true("word of that lead", || second.events("leading").iter().any(|event| event.number("term") == next));
     stage.close([first, second]);
 }
 

@@ -103,8 +103,10 @@ fn that_lie() {
     let lies = [
         format!(r#"{{"v":1,"kind":"claim","member":"m","name":"n","seq":1,"after":{term},"lease_ms":5000}}"#),
         r#"{"v":1,"kind":"claim","member":"m","name":"n","seq":2,"after":-1,"lease_ms":60000}"#.to_owned(),
-        r#"{"v":1,"kind":"release","member":"m","name":"n","seq":3,"term":-1,"seen":-1,"why":"lies","exit":0}"#
-            .to_owned(),
+        format!(
+            r#"{{"v":1,"kind":"release","member":"m","name":"n","seq":3,"term":{0},"seen":{0},"why":"lies","exit":0}}"#,
+            term + 1
+        ),
         format!(
             r#"{{"v":1,"kind":"request","member":"m","name":"n","seq":4,"what":"resign","term":{},"by":"x","reason":"y"}}"#,
             term + 1

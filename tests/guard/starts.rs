@@ -164,7 +164,7 @@ fn the_guard_is_deaf_and_small_and_has_a_group_of_its_own() {
 }
 
 /// The scheduling policy of a process.
-fn policy(pid: Pid) -> u32 {
+pub(crate) fn policy(pid: Pid) -> u32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, fields) = stat.rsplit_once(')').unwrap();
     fields.split_ascii_whitespace().nth(38).unwrap().parse().unwrap()

@@ -1,13 +1,13 @@
 //! What `watch` tells of each record: every one with the law's verdict, as JSON; or what changed, as sentences.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::driver::log::{because, timestamp};
-use crate::exit::one_line;
-use crate::logic::journal::{Journal, Origin, Verdict, View};
+use crate::logic::journal::{Journal, Verdict, View};
 use crate::logic::record::{Body, JobState, MAX_BYTES, Offset, Record, What};
 use crate::logic::time::Time;
+use crate::text::one_line;
 
 /// The election as it was read, and the lines that are still to be shown of it.
 pub(super) struct Account {
@@ -34,19 +34,12 @@ struct Line {
     offset: Offset,
     verdict: &'static str,
     term: Option<Offset>,
-    record: Option<Value>,
+    record: Option<Box<RawValue>>,
 }
 
 impl Account {
-    /// Of a reading that begins at `from` in a log that holds `start..end`, as `now` says, and is shown from `first` on.
-    pub(super) fn new(json: bool, from: Offset, start: Offset, first: Offset, end: Offset, now: Time) -> Self {
-        let origin = match () {
-            () if from > start => Origin::Middle,
-            () if from > 0 => Origin::CutHead,
-            () => Origin::Beginning,
-        };
-        let mut journal = Journal::read_from(from, origin);
-        journal.answered(now, now, end);
+    /// Of a reading that has just begun, shown from `first` on.
+    pub(super) fn new(json: bool, first: Offset, journal: Journal) -> Self {
         Self { json, first, journal, job: None, lines: Vec::new() }
     }
 
@@ -95,7 +88,10 @@ impl Account {
             return;
         }
         let sentence = match self.journal.view() {
-            View::Led(term) => format!("{} leads, term {}", self.leader(), term.offset),
+            View::Led(term) => {
+                let job = self.job.map_or_else(String::new, |job| format!(": {}", job.sentence()));
+                format!("{} leads, term {}{job}", self.leader(), term.offset)
+            }
             View::NeverLed => "nobody has led yet".to_owned(),
             View::Released { term, why } => {
                 format!(
@@ -191,22 +187,26 @@ const fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The record as it was read, whatever it means.
-fn as_read(value: &[u8]) -> Option<Value> {
+/// The record as it was read, byte for byte, whatever it means; in one line: JSON has line ends between its words alone.
+fn as_read(value: &[u8]) -> Option<Box<RawValue>> {
     if value.len() > MAX_BYTES {
         return None;
     }
-    serde_json::from_slice(value).ok()
+    let line = std::str::from_utf8(value).ok()?.replace(['\n', '\r'], " ");
+    serde_json::from_str(&line).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::logic::journal::Origin;
 
     const NOW: Time = Time::from_nanos(1_000_000_000_000);
 
     fn account(json: bool, first: Offset) -> Account {
-        Account::new(json, 0, 0, first, 0, NOW)
+        Account::new(json, first, Journal::read_from(0, Origin::Beginning))
     }
 
     fn read(account: &mut Account, offset: Offset, record: &str) {
@@ -229,7 +229,7 @@ mod tests {
         let mut account = account(true, 0);
         read(&mut account, 0, CLAIM);
         read(&mut account, 1, "not json");
-        read(&mut account, 2, r#"{"v":9,"new":true}"#);
+        read(&mut account, 2, "{\"v\":9,\n\"new\":true}");
         account.read(NOW, 3, None, None);
         account.read_other(NOW, 4);
         read(&mut account, 5, RELEASE);
@@ -238,7 +238,7 @@ mod tests {
         let first: Value = serde_json::from_str(&lines[0]).unwrap();
         assert_eq!(first, serde_json::json!({"offset": 0, "verdict": "effective", "term": 0, "record": claim}));
         assert_eq!(lines[1], r#"{"offset":1,"verdict":"nonsense","term":0,"record":null}"#);
-        assert_eq!(lines[2], r#"{"offset":2,"verdict":"nonsense","term":0,"record":{"new":true,"v":9}}"#);
+        assert_eq!(lines[2], r#"{"offset":2,"verdict":"nonsense","term":0,"record":{"v":9, "new":true}}"#);
         assert_eq!(lines[3], r#"{"offset":3,"verdict":"nonsense","term":0,"record":null}"#);
         assert!(lines[4].starts_with(r#"{"offset":5,"verdict":"effective","term":null,"record":{"#), "{}", lines[4]);
         assert_eq!(lines.len(), 5);
@@ -273,7 +273,10 @@ mod tests {
         read(&mut account, 2, &beat("running", 7));
         assert_eq!(account.take_lines(), [""; 0]);
         account.caught_up(0);
-        assert_eq!(account.take_lines(), ["1970-01-01T00:00:00.000Z as of now: web leads, term 0"]);
+        assert_eq!(
+            account.take_lines(),
+            ["1970-01-01T00:00:00.000Z as of now: web leads, term 0: the job runs, pid 7"]
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, RawFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::thread;
@@ -24,6 +24,7 @@ use rdkafka::producer::DefaultProducerContext;
 
 use super::{Greeting, Reply, Request};
 use crate::driver::clock;
+use crate::driver::descriptors;
 use crate::driver::embedded::place::Place;
 use crate::logic::time::Time;
 
@@ -88,15 +89,7 @@ pub fn detach() -> io::Result<()> {
     // It fails for the leader of a process group, which has what this is for.
     let _ = unistd::setsid();
     unistd::chdir("/")?;
-    let open: Vec<RawFd> = fs::read_dir("/proc/self/fd")?
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|number| *number > 2)
-        .collect();
-    for number in open {
-        // The directory's own is closed already.
-        let _ = unistd::close(number);
-    }
-    Ok(())
+    descriptors::close_all_but(&[0, 1, 2])
 }
 
 impl Host {

@@ -1,12 +1,11 @@
-//! What is logged: one variant an event, with its level, its fields and its sentence.
+//! What is logged: one variant an event, with its level and its fields; and the line that is made of it.
 
-use std::borrow::Cow;
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Serialize, Serializer};
 
-use crate::config::{LogFormat, signal_name};
-use crate::exit::one_line;
+use crate::config::LogFormat;
+use crate::text::one_line;
 
 /// How much it matters.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -127,7 +126,7 @@ pub enum Event {
         /// The term.
         term: i64,
         /// Its process id.
-        pid: i32,
+        pid: u32,
         /// 1 for the first run in this term.
         attempt: u32,
     },
@@ -212,8 +211,9 @@ pub enum Event {
     Superseded {
         /// Our term.
         term: i64,
-        /// The other's term.
-        by_term: i64,
+        /// The other's term, when known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by_term: Option<i64>,
         /// The other's name.
         leader: String,
     },
@@ -285,117 +285,6 @@ impl Event {
             Self::Superseded { .. } => "superseded",
             Self::Warning { .. } => "warning",
         }
-    }
-
-    /// The same facts as a sentence: whoever reads it was woken by it.
-    #[must_use]
-    pub fn sentence(&self) -> String {
-        match self {
-            Self::Assigned { .. } => "the group's choice: this candidate may claim a vacancy first".to_owned(),
-            Self::BrokerDown { error, down } if down.is_zero() => format!("Kafka does not answer: {error}; waiting"),
-            Self::BrokerDown { error, down } => {
-                format!("Kafka has not answered for {}: {error}; waiting", seconds(*down))
-            }
-            Self::BrokerUp { down } => format!("Kafka answers again, after {}", seconds(*down)),
-            Self::Claiming { after } => format!("claiming the lead (all is read up to offset {after})"),
-            Self::Ended { by, reason } => format!("the election was ended by {by}{}", said(reason)),
-            Self::Error { message } | Self::Warning { message, .. } => message.clone(),
-            Self::Exiting { status, from: From::Job } => format!("exiting with the job's status, {status}"),
-            Self::Exiting { status, from: From::NeliRun } => format!("exiting with status {status}"),
-            Self::FenceWarning { term, left } => format!(
-                "signs of life don't come back from Kafka: the job has been asked to stop, and is killed in {} (term {term})",
-                seconds(*left)
-            ),
-            Self::Fenced { term, why } => {
-                format!("fenced: {}: the job and all that it started were killed (term {term})", because(why))
-            }
-            Self::GuardLost { pid } => format!("the guard (pid {pid}) died: another is started"),
-            Self::JobExited { status, signal: None, ran, .. } => {
-                format!("the job exited with status {status} after {}", seconds(*ran))
-            }
-            Self::JobExited { status, signal: Some(signal), ran, .. } => {
-                format!("the job was killed by {} after {} (status {status})", signal_name(*signal), seconds(*ran))
-            }
-            Self::JobKilled { term, why } => {
-                format!("SIGKILL to all that was left of the job: {} (term {term})", because(why))
-            }
-            Self::JobStarted { term, pid, attempt: 1 } => format!("the job runs: pid {pid} (term {term})"),
-            Self::JobStarted { term, pid, attempt } => {
-                format!("the job runs again: pid {pid} (term {term}, attempt {attempt})")
-            }
-            Self::Leading { term } => format!("leading: term {term}"),
-            Self::Librdkafka { facility, message } => format!("librdkafka: {facility}: {message}"),
-            Self::Released { term, why, delivered: true } => format!("released term {term}: {}", because(why)),
-            Self::Released { term, why, delivered: false } => format!(
-                "released term {term}: {}; Kafka has not confirmed it, so that the others may have to wait a lease",
-                because(why)
-            ),
-            Self::Resigned { term, by, reason } => format!("asked to stand down by {by}{} (term {term})", said(reason)),
-            Self::Revoked { lost: false } => "the group's choice is another".to_owned(),
-            Self::Revoked { lost: true } => {
-                "the group has lost sight of this candidate; who leads, the journal says".to_owned()
-            }
-            Self::Standby { leader, term, why } => standby(leader.as_deref(), *term, why.as_deref()),
-            Self::Started { version, name, topic, elect, lease, .. } => format!(
-                "neli-run {version} stands for election as {name} (topic {topic}, --elect {elect}, lease {})",
-                seconds(*lease)
-            ),
-            Self::Stopping { why, timeout, .. } if timeout.is_zero() => format!("stopping the job: {}", because(why)),
-            Self::Stopping { why, signal, timeout, .. } => format!(
-                "stopping the job: {}; sent {}, SIGKILL follows in {}",
-                because(why),
-                signal_name(*signal),
-                seconds(*timeout)
-            ),
-            Self::Superseded { term, by_term, leader } => format!(
-                "superseded: {leader} leads, with term {by_term}, though our term {term} was not over: a clock is wrong, or a lease ran out unseen; killing the job"
-            ),
-        }
-    }
-}
-
-fn standby(leader: Option<&str>, term: Option<i64>, why: Option<&str>) -> String {
-    let leader = leader.map_or_else(String::new, |leader| format!(": {leader} leads"));
-    let term = term.map_or_else(String::new, |term| format!(" (term {term})"));
-    let why = why.map_or_else(String::new, |why| format!("; may not claim yet: {why}"));
-    format!("standing by{leader}{term}{why}")
-}
-
-/// The protocol's word, spelled out; anything else as it is.
-#[must_use]
-pub fn because(why: &str) -> &str {
-    match why {
-        "ended" => "the election was ended",
-        "exited" => "the job has ended",
-        "fenced" => "the lease ran out",
-        "guard-died" => "the guard died",
-        "resigned" => "an operator asked for it",
-        "restart-limit" => "the job failed too often",
-        "revoked" => "the group's choice is another",
-        "stillborn" => "the claim took effect too late to be used",
-        "stop-timeout" => "the stop timeout is over",
-        "stopped" => "a signal to neli-run",
-        "superseded" => "another's claim took effect",
-        "supervisor-died" => "the supervisor died",
-        "suspended" => "Ctrl-Z",
-        "unhealthy" => "the health command failed",
-        other => other,
-    }
-}
-
-fn said(reason: &str) -> Cow<'static, str> {
-    if reason.is_empty() { Cow::Borrowed("") } else { Cow::Owned(format!(": {reason}")) }
-}
-
-/// A duration to read: `1.25s`, `40ms`, `2m 5s`.
-fn seconds(duration: Duration) -> String {
-    match duration.as_millis() {
-        ms @ 0..1_000 => format!("{ms}ms"),
-        ms @ 1_000..60_000 => {
-            let digits = format!("{}.{:03}", ms / 1_000, ms % 1_000);
-            format!("{}s", digits.trim_end_matches('0').trim_end_matches('.'))
-        }
-        _ => humantime::format_duration(Duration::from_secs(duration.as_secs())).to_string(),
     }
 }
 

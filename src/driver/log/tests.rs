@@ -27,7 +27,7 @@ fn a_line_is_what_the_interface_says() {
     );
     assert_eq!(
         event::line(LogFormat::Text, AT, "billing", 0, &event),
-        "2026-01-31T12:00:00.123Z neli-run billing: info: leading: term 42\n"
+        "2026-01-31T12:00:00.123Z neli-run billing: info: leading, term 42\n"
     );
 }
 

@@ -244,7 +244,7 @@ impl Running {
     /// The first event of this name that was not returned yet, waiting for it if need be.
     pub fn await_event(&mut self, name: &str) -> Event {
         self.await_event_within(name, wait::PATIENCE)
-            .unwrap_or_else(|| panic!("waited {:?} in vain for `{name}`:\n{self:?}", wait::PATIENCE))
+            .unwrap_or_else(|| panic!("no `{name}`, for {:?} or before its stderr was closed", wait::PATIENCE))
     }
 
     /// The same; `None` when it does not come within `bound`, or can't come any more.
@@ -274,7 +274,7 @@ impl Running {
     pub fn await_job(&mut self) -> Process {
         let pid = self.await_event("job_started").number("pid");
         let pid = i32::try_from(pid).expect("a pid");
-        Process::find(pid).unwrap_or_else(|| panic!("the job {pid} is gone:\n{self:?}"))
+        Process::find(pid).unwrap_or_else(|| panic!("the job {pid} is gone"))
     }
 
     /// Waits until it leads; the term.
@@ -285,7 +285,7 @@ impl Running {
     /// Waits for its end; its status as a shell says it: 128 + n after a signal.
     pub fn status(&mut self) -> i32 {
         let ended = wait::poll_for(wait::PATIENCE, || self.child.try_wait().expect("a child can be waited for"));
-        let status = ended.unwrap_or_else(|| panic!("waited {:?} in vain for its end:\n{self:?}", wait::PATIENCE));
+        let status = ended.unwrap_or_else(|| panic!("waited {:?} in vain for its end", wait::PATIENCE));
         status.code().unwrap_or_else(|| 128 + status.signal().expect("neither exited nor killed"))
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 
 use crate::wait;
@@ -113,8 +114,8 @@ impl Process {
         line.split_whitespace().nth(1)?.parse().ok()
     }
 
-    /// Holds it where it is, as a hang does: nobody but the thread that called this is told, and no SIGCONT helps.
-    /// It ends with what is returned.
+    /// Holds it where it is, as a hang does: nobody but the thread that called this is told, and no SIGCONT helps. SIGKILL
+    /// does, but its parent hears of that only when what is returned is dropped.
     #[must_use]
     pub fn hold(self) -> Hold {
         let pid = Pid::from_raw(self.pid);
@@ -135,8 +136,10 @@ pub struct Hold(Pid);
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // Not there any more, or killed while it was held: nothing to let go.
-        let _ = ptrace::detach(self.0, None);
+        // Killed while it was held, it is kept from its parent until we, its tracer, have waited for it.
+        if ptrace::detach(self.0, None).is_err() {
+            let _ = waitpid(self.0, Some(WaitPidFlag::__WALL));
+        }
     }
 }
 

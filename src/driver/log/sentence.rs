@@ -1,0 +1,163 @@
+//! The log's events as sentences. Whoever reads one was woken by it: what happened comes first, then why, then the numbers.
+
+use std::time::Duration;
+
+use super::event::{Event, From};
+use crate::config::signal_name;
+
+impl Event {
+    /// The event's facts as a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Assigned { .. } => "the group's choice: this candidate may claim a vacancy first".to_owned(),
+            Self::BrokerDown { error, down } if down.is_zero() => format!("Kafka does not answer: {error}; waiting"),
+            Self::BrokerDown { error, down } => {
+                format!("Kafka has not answered for {}: {error}; waiting", spoken(*down))
+            }
+            Self::BrokerUp { down } => format!("Kafka answers again, after {}", spoken(*down)),
+            Self::Claiming { after } => format!("claiming the lead (everything is read up to offset {after})"),
+            Self::Ended { by, reason } => format!("the election was ended by {by}{}", said(reason)),
+            Self::Error { message } | Self::Warning { message, .. } => message.clone(),
+            Self::Exiting { status, from: From::Job } => format!("exiting with the job's status, {status}"),
+            Self::Exiting { status, from: From::NeliRun } => format!("exiting with status {status}"),
+            Self::FenceWarning { term, left } => {
+                let left = spoken(*left);
+                format!(
+                    "heartbeats don't come back from Kafka: asked the job to stop, and what is left of it in {left} is \
+                     killed (term {term})"
+                )
+            }
+            Self::Fenced { term, why } => {
+                format!("fenced, {}: killed the job and all that it started (term {term})", because(why))
+            }
+            Self::GuardLost { pid } => {
+                format!("the guard (pid {pid}) died: no job runs without one, and another is started")
+            }
+            Self::JobExited { status, signal: None, ran, .. } => {
+                format!("the job exited with status {status} after {}", spoken(*ran))
+            }
+            Self::JobExited { status, signal: Some(signal), ran, .. } => {
+                format!("the job was ended by {} after {} (status {status})", signal_name(*signal), spoken(*ran))
+            }
+            Self::JobKilled { term, why } => {
+                format!("killed all that was left of the job: {} (term {term})", because(why))
+            }
+            Self::JobStarted { term, pid, attempt: 1 } => format!("the job runs, pid {pid} (term {term})"),
+            Self::JobStarted { term, pid, attempt } => {
+                format!("the job runs again, pid {pid} (term {term}, attempt {attempt})")
+            }
+            Self::Leading { term } => format!("leading, term {term}"),
+            Self::Librdkafka { facility, message } => format!("librdkafka: {facility}: {message}"),
+            Self::Released { term, why, delivered: true } => format!("released term {term}: {}", because(why)),
+            Self::Released { term, why, delivered: false } => format!(
+                "released term {term}: {}; Kafka has not confirmed it, so the others may have to wait out the lease",
+                because(why)
+            ),
+            Self::Resigned { term, by, reason } => format!("asked to stand down by {by}{} (term {term})", said(reason)),
+            Self::Revoked { lost: false } => "the group's choice is another".to_owned(),
+            Self::Revoked { lost: true } => {
+                "the group has lost sight of this candidate; the journal says who leads".to_owned()
+            }
+            Self::Standby { leader, term, why } => standby(leader.as_deref(), *term, why.as_deref()),
+            Self::Started { version, name, topic, elect, lease, .. } => format!(
+                "standing for election as {name} (version {version}, topic {topic}, --elect {elect}, lease {})",
+                spoken(*lease)
+            ),
+            Self::Stopping { why, timeout, .. } if timeout.is_zero() => format!("killing the job: {}", because(why)),
+            Self::Stopping { why, signal, timeout, .. } => {
+                let (signal, timeout) = (signal_name(*signal), spoken(*timeout));
+                format!("stopping the job: {}; {signal} now, SIGKILL in {timeout}", because(why))
+            }
+            Self::Superseded { term, by_term, leader } => {
+                let by_term = by_term.map_or_else(String::new, |term| format!(" with term {term}"));
+                format!(
+                    "superseded: {leader} leads{by_term}, though term {term} was not over here: killing the job; is a \
+                     machine's clock wrong, or was one paused?"
+                )
+            }
+        }
+    }
+}
+
+/// A protocol's word for why something happened, spelled out; anything else as it is.
+#[must_use]
+pub fn because(why: &str) -> &str {
+    match why {
+        "ended" => "the election was ended",
+        "exited" => "the job has ended",
+        "fenced" => "the lease ran out",
+        "guard-died" => "the guard died",
+        "resigned" => "an operator asked for it",
+        "restart-limit" => "the job failed too often",
+        "revoked" => "the group's choice is another",
+        "stillborn" => "the claim took effect too late to be used",
+        "stopped" => "a signal to neli-run",
+        "superseded" => "another's claim took effect",
+        "supervisor-died" => "the supervisor died",
+        "suspended" => "Ctrl-Z",
+        "unhealthy" => "the health command failed",
+        other => other,
+    }
+}
+
+fn standby(leader: Option<&str>, term: Option<i64>, why: Option<&str>) -> String {
+    let leader = leader.map_or_else(String::new, |leader| format!(": {leader} leads"));
+    let term = term.map_or_else(String::new, |term| format!(" (term {term})"));
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    format!("standing by{leader}{term}{why}")
+}
+
+fn said(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
+}
+
+/// A duration to read: `40ms`, `1.25s`, `2m 5s`.
+fn spoken(duration: Duration) -> String {
+    match duration.as_millis() {
+        ms @ 0..1_000 => format!("{ms}ms"),
+        ms @ 1_000..60_000 => {
+            let digits = format!("{}.{:03}", ms / 1_000, ms % 1_000);
+            format!("{}s", digits.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => humantime::format_duration(Duration::from_secs(duration.as_secs())).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_said_as_people_say_it() {
+        let said = [0, 40, 999, 1_000, 1_250, 8_000, 59_999, 125_400].map(|ms| spoken(Duration::from_millis(ms)));
+        assert_eq!(said, ["0ms", "40ms", "999ms", "1s", "1.25s", "8s", "59.999s", "2m 5s"]);
+    }
+
+    #[test]
+    fn who_is_woken_reads_what_happened_why_and_the_numbers() {
+        let seconds = Duration::from_secs;
+        let told = [
+            Event::Standby { leader: Some("db2:77".to_owned()), term: Some(42), why: None },
+            Event::Stopping { term: 42, why: "stopped".to_owned(), signal: 15, timeout: seconds(8) },
+            Event::FenceWarning { term: 42, left: Duration::from_millis(1_150) },
+            Event::Fenced { term: 42, why: "fenced".to_owned() },
+            Event::JobExited { term: 42, status: 137, signal: Some(9), ran: seconds(3_725) },
+            Event::Released { term: 42, why: "exited".to_owned(), delivered: true },
+            Event::BrokerDown { error: "kafka:9092: connection refused".to_owned(), down: seconds(30) },
+        ];
+        assert_eq!(
+            told.map(|event| event.sentence()),
+            [
+                "standing by: db2:77 leads (term 42)",
+                "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 8s",
+                "heartbeats don't come back from Kafka: asked the job to stop, and what is left of it in 1.15s is killed \
+                 (term 42)",
+                "fenced, the lease ran out: killed the job and all that it started (term 42)",
+                "the job was ended by SIGKILL after 1h 2m 5s (status 137)",
+                "released term 42: the job has ended",
+                "Kafka has not answered for 30s: kafka:9092: connection refused; waiting",
+            ]
+        );
+    }
+}

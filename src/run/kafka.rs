@@ -1,0 +1,195 @@
+//! What the loop does with Kafka: the journal's two ends and the group, for the candidate.
+
+use super::{Run, translate};
+use crate::driver::broker::Access;
+use crate::driver::clock;
+use crate::driver::embedded::Found;
+use crate::driver::group::{Grouped, Member};
+use crate::driver::journal::{Key, Producer, Seen};
+use crate::driver::log::Event as LogEvent;
+use crate::driver::reader::{Reader, Source};
+use crate::logic::candidate::Event;
+use crate::logic::precedence::Standing;
+use crate::logic::record::{Body, Record, Why};
+use crate::logic::time::Time;
+use crate::logic::topic::{self, TopicFacts};
+
+impl Run {
+    /// R1: a reader of its own for each reading; what the one before still says is not heard.
+    pub(super) fn read_anew(&mut self) {
+        self.reading += 1;
+        let source = Source {
+            access: self.access.clone(),
+            election: self.config.election.clone(),
+            create_topic: self.config.create_topic,
+        };
+        self.reader = None;
+        match Reader::start(source, self.reading, self.seen_sender.clone()) {
+            Ok(reader) => self.reader = Some(reader),
+            Err(error) => {
+                self.refuse(format!("the journal can't be read: {error}"));
+            }
+        }
+    }
+
+    pub(super) fn send(&mut self, now: Time, record: &Record) {
+        let key = match record.body {
+            Body::Hello { .. } => format!("{}/hello", self.config.election.key()),
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
+                self.config.election.key()
+            }
+        };
+        let seq = record.seq.unwrap_or_default();
+        if self.producer.send(seq, &key, &record.to_bytes()).is_err() {
+            // A full queue: as good as not delivered.
+            self.candidate.handle(now, Event::Undelivered { seq });
+        }
+    }
+
+    pub(super) fn see(&mut self, seen: Seen) {
+        let now = clock::now();
+        let event = match seen {
+            Seen::CaughtUp { reading, next } if reading == self.reading => Event::ReachedEnd { next },
+            Seen::Cut { reading } if reading == self.reading => Event::HistoryCut,
+            Seen::Delivered { seq, .. } => Event::Delivered { seq },
+            Seen::Down { error } => return self.outage.begin(now, error),
+            Seen::Ends { reading, asked, start, end } if reading == self.reading => {
+                self.undecodable.end(now);
+                Event::Answered {
+                    asked,
+                    start,
+                    end,
+                    trusted: self.access.embedded.as_ref().is_none_or(|broker| broker.is_orderly()),
+                }
+            }
+            Seen::Moved(found) => return self.move_to(now, &found),
+            Seen::NotDelivered { seq, .. } => Event::Undelivered { seq },
+            Seen::Record { reading, offset, key, value, .. } if reading == self.reading => match key {
+                Key::Election => Event::Read { offset, record: value.and_then(|value| Record::parse(&value)) },
+                Key::Hello => {
+                    let hello = value.and_then(|value| Record::parse(&value));
+                    Event::ReadOther { offset, hello: hello.and_then(|record| record.member) }
+                }
+                Key::Other => Event::ReadOther { offset, hello: None },
+            },
+            Seen::Refused { error } => return self.kafka_refuses(now, error),
+            Seen::Topic(facts) => return self.judge_topic(now, &facts),
+            Seen::Undecodable { reading, offset, error } if reading == self.reading => {
+                let topic = &self.config.election.topic;
+                self.undecodable.begin(
+                    now,
+                    format!(
+                        "topic {topic:?}: the batch at offset {offset} can't be decoded ({error}): nothing behind it is \
+                         read, and this candidate leads no more until it is gone"
+                    ),
+                );
+                Event::Undecodable
+            }
+            Seen::Up => {
+                if let Some(down) = self.outage.end(now) {
+                    self.logger.event(&LogEvent::BrokerUp { down });
+                }
+                return;
+            }
+            Seen::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
+            // A reading that is over.
+            Seen::CaughtUp { .. }
+            | Seen::Cut { .. }
+            | Seen::Ends { .. }
+            | Seen::Record { .. }
+            | Seen::Undecodable { .. } => return,
+        };
+        self.candidate.handle(now, event);
+    }
+
+    /// Kafka refuses for good. A job that runs is stopped in order, as far as the lease reaches.
+    pub(super) fn kafka_refuses(&mut self, now: Time, error: String) {
+        if self.refused {
+            return;
+        }
+        self.refused = true;
+        if self.supervisor.job_may_be_alive() {
+            self.logger.event(&LogEvent::Error { message: error });
+            self.candidate.handle(now, Event::StandDown { why: Why::Stopped, leaving: true });
+        } else {
+            self.refuse(error);
+        }
+    }
+
+    /// The embedded broker died, and another is there: its history is made anew.
+    pub(super) fn move_to(&mut self, now: Time, found: &Found) {
+        self.own_children.extend(found.started.iter().map(translate::pid_of));
+        let chatter = self.access.chatter.clone();
+        self.access = Access { chatter, ..Access::embedded(&found.connection, &self.config.client.properties) };
+        match Producer::start(&self.access, &self.config.election, self.config.timings.lease, self.seen_sender.clone())
+        {
+            Ok(producer) => self.producer = producer,
+            Err(error) => {
+                self.refuse(error);
+            }
+        }
+        if self.group.is_some() {
+            self.leave_group();
+            self.join_group();
+        }
+        self.candidate.handle(now, Event::HistoryCut);
+    }
+
+    /// R0, once a reading: the warning once.
+    pub(super) fn judge_topic(&mut self, now: Time, facts: &TopicFacts) {
+        let name = &self.config.election.topic;
+        match topic::judge(facts) {
+            Ok(judgement) => {
+                if !judgement.risks.is_empty() && self.reading == 1 {
+                    let message = format!("topic {name:?}: {}", judgement.risks.join("; "));
+                    self.logger.event(&LogEvent::Warning { message, dropped: None });
+                }
+                let cut_is_harmless = judgement.cut_is_harmless;
+                self.candidate.handle(now, Event::TopicJudged { cut_is_harmless });
+            }
+            Err(refusal) => {
+                self.refuse(format!("topic {name:?}: {refusal}"));
+            }
+        }
+    }
+
+    pub(super) fn join_group(&mut self) {
+        match Member::join(&self.access, &self.config.election, self.grouped_sender.clone()) {
+            Ok(member) => self.group = Some(member),
+            Err(error) => {
+                self.refuse(error);
+            }
+        }
+    }
+
+    pub(super) fn leave_group(&mut self) {
+        if let Some(member) = self.group.take() {
+            self.leaving += 1;
+            member.leave();
+        }
+    }
+
+    pub(super) fn hear_group(&mut self, grouped: Grouped) {
+        let now = clock::now();
+        let event = match grouped {
+            Grouped::Left => {
+                self.leaving -= 1;
+                return;
+            }
+            Grouped::Refused { error } => return self.kafka_refuses(now, error),
+            Grouped::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
+            // The last words of a member that leaves.
+            Grouped::Assigned | Grouped::Elsewhere | Grouped::Revoked { .. } if self.group.is_none() => return,
+            Grouped::Assigned => {
+                self.logger.event(&LogEvent::Assigned { partition: self.config.election.partition });
+                Event::StandingChanged(Standing::Assigned)
+            }
+            Grouped::Elsewhere => Event::StandingChanged(Standing::Elsewhere),
+            Grouped::Revoked { lost } => {
+                self.logger.event(&LogEvent::Revoked { lost });
+                if lost { Event::StandingChanged(Standing::Unknown) } else { Event::Revoked }
+            }
+        };
+        self.candidate.handle(now, event);
+    }
+}

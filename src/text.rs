@@ -1,0 +1,37 @@
+//! Text that is shown to people: one line, and nothing in it that moves a terminal's cursor.
+
+use std::ffi::OsStr;
+use std::io;
+
+use nix::errno::Errno;
+
+/// Why a system call failed, in the words that everybody knows: `no such file or directory`.
+#[must_use]
+pub fn reason(error: &io::Error) -> String {
+    error.raw_os_error().map_or_else(|| error.to_string(), |code| Errno::from_raw(code).desc().to_lowercase())
+}
+
+/// The text with every control character spelled out, so that it is one line and moves no terminal's cursor.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line
+}
+
+/// The value, in quotes where it could not be told from the words around it.
+#[must_use]
+pub fn quoted(value: &OsStr) -> String {
+    let text = value.to_string_lossy();
+    if text.is_empty() || text.contains(|character: char| character.is_whitespace() || "'\"`\\".contains(character)) {
+        format!("'{text}'")
+    } else {
+        text.into_owned()
+    }
+}

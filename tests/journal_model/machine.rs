@@ -1,0 +1,340 @@
+//! One machine: the real candidate and the real supervisor, and around them what `run.rs`, the reader and the guard do.
+
+use std::collections::VecDeque;
+
+use crate::candidate::{self, Action, Candidate, Identity, Note};
+use crate::flaws::{WorldFlaw, is_flawed};
+use crate::guard::{Guard, Life};
+use crate::kafka::{Log, Slot};
+use crate::record::{Body, MemberId, Offset, Record, Why};
+use crate::setup::Setup;
+use crate::supervisor::{self, Event, Order, StopPolicy, Supervisor};
+use crate::time::Time;
+use crate::world::Breach;
+
+/// One candidate's machine.
+#[derive(Clone, Hash)]
+pub(crate) struct Machine {
+    pub(crate) candidate: Candidate,
+    supervisor: Supervisor,
+    /// The supervisor's process.
+    pub(crate) life: Life,
+    pub(crate) guard: Guard,
+    pub(crate) reader: Reader,
+    /// The 20 s question that is under way: when it was asked, and the log's bounds that come back.
+    pub(crate) late_answer: Option<(Time, (Offset, Offset))>,
+    /// What the guard said and the supervisor has not heard.
+    pub(crate) words: VecDeque<Event>,
+    /// What has happened to records that it sent, and it has not heard.
+    pub(crate) receipts: VecDeque<candidate::Event>,
+}
+
+/// Where the reading is.
+#[derive(Clone, Debug, Default, Hash)]
+pub(crate) struct Reader {
+    /// R1's question is under way since then.
+    pub(crate) asked: Option<Time>,
+    /// The broker has answered it, and the answer is late.
+    pub(crate) answer: Option<(Offset, Offset)>,
+    /// What is read next.
+    pub(crate) next: Option<Offset>,
+    /// What is there is read late.
+    pub(crate) lags: bool,
+}
+
+/// What a machine does to the world.
+#[derive(Default)]
+pub(crate) struct Deeds {
+    pub(crate) sent: Vec<Record>,
+    /// Told to a person, for the story.
+    pub(crate) said: Vec<String>,
+    /// What must never happen, and has.
+    pub(crate) breach: Option<Breach>,
+}
+
+impl Machine {
+    /// A candidate that begins at `now`.
+    pub(crate) fn begin(now: Time, index: usize, setup: &Setup, deeds: &mut Deeds) -> Self {
+        let candidate = &setup.candidates[index];
+        let hello = Body::Hello { host: None, pid: None, version: None, elector: None };
+        let name = crate::setup::NAMES[index];
+        let identity = Identity { member: MemberId::from(name), name: name.into(), hello };
+        let timings = candidate.timings();
+        let policy = StopPolicy { signal: 15, timeout: candidate.stop_timeout, kill_margin: timings.kill_margin };
+        let seed = 20 + 30 * index as u64;
+        let mut machine = Self {
+            candidate: Candidate::new(now, identity, timings, seed, (now, None)),
+            supervisor: Supervisor::new(policy),
+            life: Life::Awake,
+            guard: Guard::default(),
+            reader: Reader::default(),
+            late_answer: None,
+            words: VecDeque::new(),
+            receipts: VecDeque::new(),
+        };
+        machine.candidate.handle(now, candidate::Event::TopicJudged { cut_is_harmless: !setup.size_retention });
+        machine.perform(now, setup, deeds);
+        machine
+    }
+
+    /// When something is due at the supervisor's.
+    pub(crate) fn due(&self) -> Option<Time> {
+        [self.candidate.poll_timeout(), self.supervisor.poll_timeout()].into_iter().flatten().min()
+    }
+
+    /// Whether a process of a job is alive.
+    pub(crate) fn job_is_alive(&self) -> bool {
+        self.guard.job.is_some()
+    }
+
+    pub(crate) fn fire(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        self.supervisor.handle_timeout(now);
+        self.candidate.handle_timeout(now);
+        self.perform(now, setup, deeds);
+        if self.life == Life::Awake && self.due().is_some_and(|due| due <= now) {
+            deeds.breach = Some(Breach::BusyLoop);
+        }
+    }
+
+    pub(crate) fn tell(&mut self, now: Time, event: candidate::Event, setup: &Setup, deeds: &mut Deeds) {
+        self.candidate.handle(now, event);
+        self.perform(now, setup, deeds);
+    }
+
+    /// A signal to `neli-run`.
+    pub(crate) fn stop(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        self.supervisor.handle(now, Event::StopSignal { signal: 15 });
+        self.perform(now, setup, deeds);
+    }
+
+    /// Hears one of the things that wait to be heard.
+    pub(crate) fn hear(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        if let Some(word) = self.words.pop_front() {
+            deeds.said.push(format!("hears of its guard: {word:?}"));
+            self.supervisor.handle(now, word);
+        } else if let Some(receipt) = self.receipts.pop_front() {
+            self.candidate.handle(now, receipt);
+        }
+        self.perform(now, setup, deeds);
+    }
+
+    /// What is to be handed over next: a record, or that there is no more.
+    pub(crate) fn to_read<'a>(&self, log: &'a Log) -> Option<Reading<'a>> {
+        let next = self.reader.next?;
+        if next < log.start() || next > log.end() {
+            return Some(Reading::OutOfRange);
+        }
+        match log.next_from(next) {
+            Some((offset, slot)) => Some(Reading::Record(offset, slot)),
+            None => (next < log.end()).then_some(Reading::End(log.end())),
+        }
+    }
+
+    /// Reads what is next.
+    pub(crate) fn read(&mut self, now: Time, log: &Log, setup: &Setup, deeds: &mut Deeds) {
+        let event = match self.to_read(log) {
+            None => return,
+            Some(Reading::End(next)) => {
+                self.reader.next = Some(next);
+                candidate::Event::ReachedEnd { next }
+            }
+            Some(Reading::OutOfRange) => candidate::Event::HistoryCut,
+            Some(Reading::Record(offset, slot)) => {
+                self.reader.next = Some(offset + 1);
+                let record = match slot {
+                    Slot::Record(sealed) => Some(sealed.record().clone()),
+                    Slot::Absent | Slot::Nonsense | Slot::Other => None,
+                };
+                match slot {
+                    Slot::Nonsense | Slot::Record(_) => candidate::Event::Read { offset, record },
+                    Slot::Absent | Slot::Other => candidate::Event::ReadOther { offset, hello: None },
+                }
+            }
+        };
+        self.candidate.handle(now, event);
+        self.perform(now, setup, deeds);
+        if self.to_read(log).is_none() {
+            self.reader.lags = false;
+        }
+    }
+
+    /// The guard has died and has been waited for.
+    pub(crate) fn guard_died(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        self.guard.life = Life::Dead;
+        if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
+            self.guard.job = None;
+        }
+        self.supervisor.handle(now, Event::GuardDied);
+        self.perform(now, setup, deeds);
+    }
+
+    /// Something has come for the supervisor, which hears it when it is awake.
+    pub(crate) fn perform_if_awake(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        if self.life == Life::Awake {
+            self.perform(now, setup, deeds);
+        }
+    }
+
+    /// Performs what the logic wants, as `run.rs` does; then hears what the guard says to it, unless that takes its time.
+    pub(crate) fn perform(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        loop {
+            if let Some(action) = self.supervisor.poll_action() {
+                self.perform_for_supervisor(now, action, setup, deeds);
+            } else if let Some(action) = self.candidate.poll_action() {
+                self.perform_for_candidate(now, action, setup, deeds);
+            } else if !setup.slow_pipe
+                && let Some(word) = self.words.pop_front()
+            {
+                self.supervisor.handle(now, word);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn perform_for_candidate(&mut self, now: Time, action: Action, setup: &Setup, deeds: &mut Deeds) {
+        let event = match action {
+            Action::Ask => {
+                self.reader = Reader { asked: Some(now), ..Reader::default() };
+                self.late_answer = None;
+                return;
+            }
+            Action::Depart(departure) => Event::Departed(departure),
+            Action::Extend(right) => Event::Extended(right),
+            Action::JoinGroup | Action::LeaveGroup => return,
+            Action::Kill(loss) => Event::Killed(loss),
+            Action::Lead(right) => Event::Led(right),
+            Action::Note(note) => return self.note(now, &note, deeds),
+            Action::ReadFrom(offset) => {
+                self.reader.next = Some(offset);
+                return;
+            }
+            Action::Send { record } => {
+                if matches!(record.body, Body::Release { .. }) && self.job_is_alive() {
+                    deeds.breach = Some(Breach::ReleasedAlive);
+                }
+                // Hellos count in no law, and only take up offsets.
+                if !matches!(record.body, Body::Hello { .. }) {
+                    deeds.sent.push(record);
+                }
+                return;
+            }
+            Action::StopJob(why) => Event::StoppedFor(why),
+        };
+        deeds.said.push(format!("{event:?}"));
+        self.supervisor.handle(now, event);
+    }
+
+    fn note(&mut self, now: Time, note: &Note, deeds: &mut Deeds) {
+        match note {
+            Note::Released { term, delivered: true, .. } | Note::Superseded { term, .. } => {
+                self.guard.note_released(*term);
+            }
+            Note::Fenced { .. } => {
+                self.supervisor.handle(now, Event::LostLease);
+                if is_flawed(WorldFlaw::FenceTakenForDone) {
+                    let done = candidate::Event::NothingLeft { why: Why::Fenced, exit: None, leaving: false };
+                    self.candidate.handle(now, done);
+                }
+            }
+            Note::Claiming { .. }
+            | Note::Ended { .. }
+            | Note::FenceWarning { .. }
+            | Note::Leading { .. }
+            | Note::Released { delivered: false, .. }
+            | Note::Resigned { .. }
+            | Note::Standby { .. } => {}
+        }
+        deeds.said.push(format!("{note:?}"));
+    }
+
+    fn perform_for_supervisor(&mut self, now: Time, action: supervisor::Action, setup: &Setup, deeds: &mut Deeds) {
+        match action {
+            supervisor::Action::Exit(_) => self.life = Life::Dead,
+            supervisor::Action::GiveUpWaiting => self.candidate.give_up(now),
+            supervisor::Action::KillGuard => {
+                deeds.said.push("kills its guard, which does not answer".to_owned());
+                if !is_flawed(WorldFlaw::GuardUnwatched) {
+                    self.kill_guard(now);
+                }
+            }
+            supervisor::Action::KillOrphans => {
+                if !is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
+                    self.guard.job = None;
+                }
+                self.supervisor.handle(now, Event::Gone);
+            }
+            supervisor::Action::Note(_) => {}
+            supervisor::Action::Order(order) => self.order(now, order, setup),
+            supervisor::Action::StartGuard => {
+                if self.guard.life == Life::Dead {
+                    self.guard = Guard::default();
+                }
+            }
+            supervisor::Action::Tell(event) => self.candidate.handle(now, event),
+        }
+    }
+
+    fn order(&mut self, now: Time, order: Order, setup: &Setup) {
+        let by_hand = is_flawed(WorldFlaw::SupervisorSpawns) && matches!(order, Order::Spawn { .. });
+        if self.guard.life == Life::Awake && self.guard.orders.is_empty() && !setup.slow_pipe && !by_hand {
+            self.guard.obey(now, order, setup.jobs_have_children, &mut self.words);
+        } else if matches!(self.guard.life, Life::Awake | Life::Asleep) {
+            self.guard.orders.push_back(order);
+        }
+    }
+
+    /// SIGKILL to the guard: the job's main process dies with it, what that started does not.
+    pub(crate) fn kill_guard(&mut self, now: Time) {
+        self.guard.life = Life::Dying;
+        self.guard.orders.clear();
+        if let Some(job) = &mut self.guard.job {
+            job.main = false;
+            if !job.child {
+                self.guard.job = None;
+            }
+        }
+        if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
+            self.supervisor.handle(now, Event::GuardDied);
+        }
+    }
+
+    /// SIGKILL to the supervisor.
+    pub(crate) fn crash(&mut self, log: &Log) {
+        if is_flawed(WorldFlaw::GuardSeesTooMuch)
+            && let Some(Reading::Record(offset, _)) = self.to_read(log)
+            && let Some(tenure) = &mut self.guard.tenure
+        {
+            // It had just read that, told its guard, and did not come to judge it.
+            tenure.right.seen = offset;
+        }
+        self.life = Life::Dead;
+        self.forget();
+    }
+
+    /// The whole machine is dead.
+    pub(crate) fn die(&mut self) {
+        self.life = Life::Dead;
+        self.guard = Guard { life: Life::Dead, ..Guard::default() };
+        self.forget();
+    }
+
+    /// A dead process reads and hears nothing: all such are the same.
+    pub(crate) fn forget(&mut self) {
+        self.reader = Reader::default();
+        self.late_answer = None;
+        self.words.clear();
+        self.receipts.clear();
+        self.guard.orders.clear();
+    }
+}
+
+/// What a reader finds.
+pub(crate) enum Reading<'a> {
+    /// Nothing more up to the end, but markers.
+    End(Offset),
+    /// Its place is no longer in the log.
+    OutOfRange,
+    /// A record.
+    Record(Offset, &'a Slot),
+}

@@ -1,0 +1,114 @@
+//! Breadth first: every state is seen once, by the shortest way to it.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::flaws::{Broken, break_only};
+use crate::setup::Setup;
+use crate::world::{Breach, Step, World};
+
+/// What a search found.
+pub(crate) struct Found {
+    /// How many states it saw.
+    pub(crate) states: usize,
+    /// How many steps the longest way took.
+    pub(crate) depth: usize,
+    /// What must never happen, and the way to it.
+    pub(crate) story: Option<Story>,
+}
+
+/// The way to a breach.
+pub(crate) struct Story {
+    pub(crate) breach: Breach,
+    pub(crate) steps: usize,
+    /// One line for each thing that happened.
+    pub(crate) text: String,
+}
+
+/// How a state was come by.
+struct Node {
+    parent: usize,
+    step: Step,
+}
+
+/// Fingerprints are their own hashes.
+#[derive(Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let half = bytes.first_chunk().copied().unwrap_or_default();
+        self.0 = u64::from_ne_bytes(half);
+    }
+}
+
+/// Looks at every state of the world, with `rule` broken, until something happens that must not. With a broken rule only
+/// two jobs at once count; with the right ones everything does.
+pub(crate) fn search(setup: Setup, rule: Option<Broken>) -> Found {
+    break_only(rule);
+    let setup = Rc::new(setup);
+    let counts = |breach: Breach| rule.is_none() || breach == Breach::TwoJobs;
+    let first = World::new(Rc::clone(&setup), false);
+    let mut seen: HashSet<u128, BuildHasherDefault<Identity>> = HashSet::default();
+    seen.insert(first.fingerprint());
+    let mut nodes = vec![Node { parent: 0, step: Step::Tick }];
+    let mut level = vec![(0, first)];
+    let mut steps = Vec::new();
+    let mut depth = 0;
+    while !level.is_empty() && depth < setup.depth {
+        depth += 1;
+        let mut next_level = Vec::new();
+        for (parent, world) in level {
+            world.enabled(&mut steps);
+            for step in steps.drain(..) {
+                let mut next = world.clone();
+                next.take(step);
+                if !seen.insert(next.fingerprint()) {
+                    continue;
+                }
+                nodes.push(Node { parent, step });
+                let node = nodes.len() - 1;
+                if let Some(breach) = next.breach().filter(|breach| counts(*breach)) {
+                    let story = tell(&setup, breach, &nodes, node);
+                    return Found { states: seen.len(), depth, story: Some(story) };
+                }
+                next_level.push((node, next));
+            }
+            assert!(seen.len() < setup.most_states, "{}: the world is too large to be searched", setup.name);
+        }
+        level = next_level;
+    }
+    break_only(None);
+    Found { states: seen.len(), depth, story: None }
+}
+
+/// Goes the way once more, and writes down what happens.
+fn tell(setup: &Rc<Setup>, breach: Breach, nodes: &[Node], last: usize) -> Story {
+    let mut steps = Vec::new();
+    let mut node = last;
+    while node != 0 {
+        steps.push(nodes[node].step);
+        node = nodes[node].parent;
+    }
+    let mut world = World::new(Rc::clone(setup), true);
+    for step in steps.iter().rev() {
+        world.take(*step);
+    }
+    let mut text = String::new();
+    for line in world.story.iter().flatten() {
+        let _ = writeln!(text, "{line}");
+    }
+    Story { breach, steps: steps.len(), text }
+}
+
+/// For the reader of the output.
+pub(crate) fn seconds(duration: Duration) -> String {
+    format!("{:.2} s", duration.as_secs_f64())
+}
