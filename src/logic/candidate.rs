@@ -690,11 +690,6 @@ impl Candidate {
             View::Led(_) | View::Undecided(_) => return,
         };
         let term = lead.term;
-        if broken(Flaw::BeatOfAnEndedTerm) {
-            let (seen, lease_ms, seq) = (self.listener.last(), self.lease_ms(), self.next_seq());
-            let (state, pid, attempt, since_ms) = (None, None, None, None);
-            self.send(seq, Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms });
-        }
         // Another leads: whatever this term stood down for has come about.
         self.role = Role::Fenced { term, why: Why::Fenced, stood_down: None };
         self.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
@@ -1086,7 +1081,7 @@ impl Candidate {
         }
         let anew = matches!(why, Why::Fenced | Why::GuardDied);
         // R6: a release is written only while the term is current in our own view.
-        if self.listener.journal().term() == Some(term) {
+        if self.listener.journal().term() == Some(term) || broken(Flaw::ReleaseOfAnEndedTerm) {
             self.release(now, term, (why, exit), (give_up, anew), NothingLeft);
         } else {
             self.role = Role::Standby { not_before: now };

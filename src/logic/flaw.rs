@@ -11,8 +11,6 @@ pub enum Flaw {
     AnswersDatedByArrival,
     /// L4: an answer tells markers from missing records for ever, not for 60 s.
     AnswersHoldForEver,
-    /// R6: a beat is written for a term that is no longer current at its `seen`.
-    BeatOfAnEndedTerm,
     /// L1: only another claim voids a claim, a beat in between does not.
     BeatsDoNotVoid,
     /// R2: a claim says that everything up to the log's end was judged, read or not.
@@ -33,6 +31,8 @@ pub enum Flaw {
     MainEndTakenForAll,
     /// R2: silence is measured with the candidate's own lease, not with the holder's.
     OwnLeaseOfSilence,
+    /// R6: a release is written for a term that is no longer current at its `seen`.
+    ReleaseOfAnEndedTerm,
     /// L4: a beat or release decides whatever its `seen`.
     SeenIgnored,
     /// R2: a start counts as silence, and what is read at a start as received long ago.

@@ -38,7 +38,7 @@ impl Hash for Sealed {
 
 impl fmt::Display for Sealed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let by = self.record.member.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
+        let by = self.record.name.as_deref().unwrap_or("somebody");
         match &self.record.body {
             Body::Beat { term, seen, .. } => write!(f, "{by}'s beat of term {term}, seen {seen}"),
             Body::Claim { after, .. } => write!(f, "{by}'s claim, after {after}"),

@@ -7,7 +7,7 @@ use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::{Guard, Life};
 use crate::kafka::{Log, Slot};
 use crate::record::{Body, MemberId, Offset, Record, Why};
-use crate::setup::Setup;
+use crate::setup::{Setup, Who};
 use crate::supervisor::{self, Event, Order, StopPolicy, Supervisor};
 use crate::time::Time;
 use crate::world::Breach;
@@ -15,6 +15,7 @@ use crate::world::Breach;
 /// One candidate's machine.
 #[derive(Clone, Hash)]
 pub(crate) struct Machine {
+    pub(crate) member: MemberId,
     pub(crate) candidate: Candidate,
     supervisor: Supervisor,
     /// The supervisor's process.
@@ -23,6 +24,8 @@ pub(crate) struct Machine {
     pub(crate) reader: Reader,
     /// The 20 s question that is under way: when it was asked, and the log's bounds that come back.
     pub(crate) late_answer: Option<(Time, (Offset, Offset))>,
+    /// Its broker has died, and it has not noticed: what it sends reaches nobody.
+    pub(crate) cut_off: bool,
     /// What the guard said and the supervisor has not heard.
     pub(crate) words: VecDeque<Event>,
     /// What has happened to records that it sent, and it has not heard.
@@ -54,21 +57,24 @@ pub(crate) struct Deeds {
 
 impl Machine {
     /// A candidate that begins at `now`.
-    pub(crate) fn begin(now: Time, index: usize, setup: &Setup, deeds: &mut Deeds) -> Self {
+    pub(crate) fn begin(now: Time, (index, birth): (Who, usize), setup: &Setup, deeds: &mut Deeds) -> Self {
         let candidate = &setup.candidates[index];
         let hello = Body::Hello { host: None, pid: None, version: None, elector: None };
         let name = crate::setup::NAMES[index];
-        let identity = Identity { member: MemberId::from(name), name: name.into(), hello };
+        let member = MemberId::from(&*format!("{name}{birth}"));
+        let identity = Identity { member: member.clone(), name: name.into(), hello };
         let timings = candidate.timings();
         let policy = StopPolicy { signal: 15, timeout: candidate.stop_timeout, kill_margin: timings.kill_margin };
         let seed = 20 + 30 * index as u64;
         let mut machine = Self {
+            member,
             candidate: Candidate::new(now, identity, timings, seed, (now, None)),
             supervisor: Supervisor::new(policy),
             life: Life::Awake,
             guard: Guard::default(),
             reader: Reader::default(),
             late_answer: None,
+            cut_off: false,
             words: VecDeque::new(),
             receipts: VecDeque::new(),
         };
@@ -80,6 +86,11 @@ impl Machine {
     /// When something is due at the supervisor's.
     pub(crate) fn due(&self) -> Option<Time> {
         [self.candidate.poll_timeout(), self.supervisor.poll_timeout()].into_iter().flatten().min()
+    }
+
+    /// Whether neither supervisor nor guard is left.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.life == Life::Dead && self.guard.life == Life::Dead
     }
 
     /// Whether a process of a job is alive.
@@ -138,7 +149,10 @@ impl Machine {
                 self.reader.next = Some(next);
                 candidate::Event::ReachedEnd { next }
             }
-            Some(Reading::OutOfRange) => candidate::Event::HistoryCut,
+            Some(Reading::OutOfRange) => {
+                self.cut_off = false;
+                candidate::Event::HistoryCut
+            }
             Some(Reading::Record(offset, slot)) => {
                 self.reader.next = Some(offset + 1);
                 let record = match slot {
@@ -158,8 +172,19 @@ impl Machine {
         }
     }
 
-    /// The guard has died and has been waited for.
+    /// The broker has died: its successor is found under another address, and holds nothing of what was read.
+    pub(crate) fn lose_broker(&mut self) {
+        self.reader.answer = None;
+        self.late_answer = None;
+        self.reader.next = self.reader.next.map(|_| -1);
+        self.cut_off = self.reader.next.is_some();
+    }
+
+    /// The guard has died and has been waited for; all that it said is heard first.
     pub(crate) fn guard_died(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        while let Some(word) = self.words.pop_front() {
+            self.supervisor.handle(now, word);
+        }
         self.guard.life = Life::Dead;
         if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
             self.guard.job = None;

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
-use std::time::Duration;
 
 use crate::flaws::{Broken, break_only};
 use crate::setup::Setup;
@@ -106,9 +105,4 @@ fn tell(setup: &Rc<Setup>, breach: Breach, nodes: &[Node], last: usize) -> Story
         let _ = writeln!(text, "{line}");
     }
     Story { breach, steps: steps.len(), text }
-}
-
-/// For the reader of the output.
-pub(crate) fn seconds(duration: Duration) -> String {
-    format!("{:.2} s", duration.as_secs_f64())
 }

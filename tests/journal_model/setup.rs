@@ -31,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) slow_pipe: bool,
     /// By how much the guard may be scheduled late.
     pub(crate) guard_late: Duration,
+    /// Where a machine has died, or its candidate has gone, another begins.
+    pub(crate) reborn: bool,
     /// What may happen.
     pub(crate) faults: Faults,
     /// What has happened before the search begins.
@@ -130,6 +132,34 @@ impl Faults {
             stops: 0,
         }
     }
+
+    /// Everything goes wrong, again and again; but no broker is replaced by an empty one, and nobody ends the election.
+    pub(crate) const fn plenty() -> Self {
+        Self {
+            begins: 255,
+            compactions: 255,
+            crashes: 255,
+            cuts: 255,
+            deaths: 255,
+            delays: 255,
+            doubles: 255,
+            ends: 0,
+            exits: 255,
+            guard_deaths: 255,
+            guard_pauses: 255,
+            lags: 255,
+            losses: 255,
+            markers: 255,
+            nonsense: 255,
+            others: 255,
+            pauses: 255,
+            questions: 255,
+            remakes: 0,
+            resigns: 255,
+            slow_answers: 255,
+            stops: 255,
+        }
+    }
 }
 
 impl CandidateSetup {
@@ -171,6 +201,7 @@ impl Setup {
             jobs_have_children: false,
             slow_pipe: false,
             guard_late: Duration::ZERO,
+            reborn: false,
             faults: Faults::none(),
             before: |_| {},
             may: |_, _| true,

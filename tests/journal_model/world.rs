@@ -14,7 +14,7 @@ use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::Life;
 use crate::kafka::{Log, Sealed, Slot};
 use crate::machine::{Deeds, Machine, Reading};
-use crate::record::{Body, MemberId, Offset, Record, What, Why};
+use crate::record::{Body, Offset, Record, What, Why};
 use crate::setup::{Faults, NAMES, Setup, Who};
 use crate::time::Time;
 
@@ -36,6 +36,8 @@ pub(crate) struct World {
     end: Time,
     /// The highest term under which a job was started.
     highest_started: Offset,
+    /// How many candidates have begun.
+    births: usize,
     breach: Option<Breach>,
     /// One line for each thing that happened, when somebody wants to read it.
     pub(crate) story: Option<Vec<String>>,
@@ -169,6 +171,7 @@ impl World {
             remade: false,
             end: Time::from_nanos(u64::MAX),
             highest_started: -1,
+            births: 0,
             breach: None,
             story: told.then(Vec::new),
             setup: Rc::clone(&setup),
@@ -178,6 +181,21 @@ impl World {
         world.faults = setup.faults;
         world.end = world.now + setup.limit;
         world
+    }
+
+    /// How long it is until something is due.
+    pub(crate) fn idle(&self) -> Option<Duration> {
+        self.next_time().map(|next| next.since(self.now))
+    }
+
+    /// Time passes, and nothing is due yet.
+    pub(crate) fn wait(&mut self, span: Duration) {
+        self.now = self.now + span;
+    }
+
+    /// What goes wrong begins to go wrong again.
+    pub(crate) fn renew(&mut self) {
+        self.faults = self.setup.faults;
     }
 
     pub(crate) fn breach(&self) -> Option<Breach> {
@@ -231,6 +249,11 @@ impl World {
         self.take(step);
     }
 
+    /// How often the log's head may still be cut.
+    pub(crate) fn cuts_left(&self) -> u8 {
+        self.faults.cuts
+    }
+
     pub(crate) fn leads(&self, who: Who) -> bool {
         self.machine(who).is_some_and(|machine| machine.candidate.leads().is_some())
     }
@@ -243,7 +266,12 @@ impl World {
         self.enabled_in_flight(steps);
         for who in 0..self.machines.len() {
             match self.machine(who) {
-                Some(machine) => self.enabled_at(who, machine, steps),
+                Some(machine) => {
+                    self.enabled_at(who, machine, steps);
+                    if self.setup.reborn && machine.is_gone() {
+                        steps.push(Step::Begin(who));
+                    }
+                }
                 None if self.faults.begins > 0 => steps.push(Step::Begin(who)),
                 None => {}
             }
@@ -320,8 +348,7 @@ impl World {
             steps.push(Step::Resume(who));
         }
         self.enabled_at_guard(who, machine, steps);
-        let is_gone = machine.life == Life::Dead && guard.life == Life::Dead;
-        if self.faults.deaths > 0 && !is_gone {
+        if self.faults.deaths > 0 && !machine.is_gone() {
             steps.push(Step::Die(who));
         }
     }
@@ -426,7 +453,8 @@ impl World {
             }
             Step::Begin(who) => {
                 let mut deeds = Deeds::default();
-                let machine = Machine::begin(self.now, who, &self.setup, &mut deeds);
+                self.births += 1;
+                let machine = Machine::begin(self.now, (who, self.births), &self.setup, &mut deeds);
                 self.machines[who] = Some(Known::new(machine));
                 self.done(who, deeds);
             }
@@ -490,6 +518,9 @@ impl World {
                 self.remade = !is_flawed(WorldFlaw::NewLogTrusted);
                 self.flying.clear();
                 self.log = Known::new(Log::with_others(0, self.now));
+                for who in 0..self.machines.len() {
+                    self.at(who, |machine, _, _| machine.lose_broker());
+                }
             }
             Step::Resign(who) => {
                 let term = self.machine(who).and_then(|machine| machine.candidate.leads());
@@ -537,8 +568,8 @@ impl World {
                 why: Some(Why::SupervisorDied.as_str().into()),
                 exit: None,
             };
-            let member = Some(MemberId::from(NAMES[who]));
-            let record = Record { member, name: None, seq: Some(right.next_seq), body };
+            let member = self.machine(who).map(|machine| machine.member.clone());
+            let record = Record { member, name: Some(NAMES[who].into()), seq: Some(right.next_seq), body };
             self.say(format!("           {}'s guard sends {}", NAMES[who], Sealed::new(record.clone())));
             self.flying.push(Flight { from: None, record: Sealed::new(record), delayed: false });
         }
@@ -606,7 +637,8 @@ impl World {
                 self.say(format!("           {}: {line}", NAMES[who]));
             }
         }
-        for record in deeds.sent {
+        let reaches_broker = self.machine(who).is_some_and(|machine| !machine.cut_off);
+        for record in deeds.sent.into_iter().filter(|_| reaches_broker) {
             let record = Sealed::new(record);
             if self.story.is_some() {
                 self.say(format!("           {}: sends {record}", NAMES[who]));

@@ -1,0 +1,78 @@
+//! A net below the bounded search: one way among many, and a long one, with everything at once.
+
+use std::rc::Rc;
+
+use crate::flaws::break_only;
+use crate::setup::Setup;
+use crate::world::{Step, World};
+
+/// A splitmix64 generator: the same seed, the same walk.
+struct Dice(u64);
+
+impl Dice {
+    fn throw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    fn below(&mut self, sides: usize) -> usize {
+        usize::try_from(self.throw() % sides.max(1) as u64).unwrap_or(0)
+    }
+
+    fn one_in(&mut self, sides: usize) -> bool {
+        self.below(sides) == 0
+    }
+}
+
+/// Walks so many steps, most of them as they should be; the walk that ends in what must never happen is told.
+///
+/// # Panics
+///
+/// When it has happened.
+pub(crate) fn walk(setup: Setup, seed: u64, length: usize) {
+    break_only(None);
+    let setup = Rc::new(setup);
+    let taken = go(&mut World::new(Rc::clone(&setup), false), seed, length);
+    if taken < length {
+        let mut world = World::new(setup, true);
+        go(&mut world, seed, length);
+        let story = world.story.take().unwrap_or_default();
+        let last = story.len().saturating_sub(300);
+        panic!(
+            "seed {seed}: {:?} after {taken} steps; the last of them:\n{}",
+            world.breach(),
+            story[last..].join("\n")
+        );
+    }
+}
+
+fn go(world: &mut World, seed: u64, length: usize) -> usize {
+    let mut dice = Dice(seed);
+    let mut steps = Vec::new();
+    for taken in 0..length {
+        if world.breach().is_some() {
+            return taken;
+        }
+        world.renew();
+        world.enabled(&mut steps);
+        let calm: Vec<Step> = steps.iter().copied().filter(|step| step.is_prompt() || *step == Step::Tick).collect();
+        let wild = calm.is_empty() || dice.one_in(12);
+        let from = if wild { &steps } else { &calm };
+        if from.is_empty() {
+            return length;
+        }
+        let step = from[dice.below(from.len())];
+        if step == Step::Tick
+            && dice.one_in(3)
+            && let Some(idle) = world.idle()
+        {
+            world.wait(idle / 2);
+        } else {
+            world.take(step);
+        }
+    }
+    length
+}
