@@ -1026,12 +1026,15 @@ impl Candidate {
     /// Whoever claims nothing anyway is in the group, unless it is leaving, cooling off, or could do nothing with what
     /// the group might assign to it.
     fn keep_membership(&mut self, now: Time) {
-        if self.leaving.is_some() || self.cooling_off.is_some() {
+        let is_introduced = self.next_hello.is_some();
+        if !is_introduced || self.leaving.is_some() || self.cooling_off.is_some() {
             return;
         }
-        if self.claim_unanswered && self.claims_only_when_assigned() || self.blind_due().is_some_and(|due| now >= due) {
+        let lease = self.timings.lease;
+        let is_behind = self.listener.behind_since().is_some_and(|since| now >= since + lease);
+        if self.claims_only_when_assigned() && (is_behind || self.claim_unanswered) {
             self.leave_group();
-        } else if !self.claims_only_when_assigned() || self.listener.behind_since().is_none() {
+        } else {
             self.join_group();
         }
     }
@@ -1195,7 +1198,7 @@ impl Candidate {
     fn introduce(&mut self, now: Time) {
         if self.next_hello.is_none() && self.topic_judged && self.listener.is_answered() && self.leaving.is_none() {
             self.say_hello(now);
-            self.join_group();
+            self.keep_membership(now);
         }
     }
 

@@ -398,9 +398,9 @@ impl Listener {
     }
 }
 
-/// The span, which a test with a short log makes short.
 #[cfg(test)]
 std::thread_local! {
+    /// The span, which a test with a short log makes short.
     static FIRST_SPAN: std::cell::Cell<Offset> = const { std::cell::Cell::new(10_000) };
 }
 

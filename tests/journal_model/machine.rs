@@ -206,7 +206,7 @@ impl Machine {
             if let Some(action) = self.supervisor.poll_action() {
                 self.perform_for_supervisor(now, action, setup, deeds);
             } else if let Some(action) = self.candidate.poll_action() {
-                self.perform_for_candidate(now, action, setup, deeds);
+                self.perform_for_candidate(now, action, deeds);
             } else if !setup.slow_pipe
                 && let Some(word) = self.words.pop_front()
             {
@@ -217,7 +217,7 @@ impl Machine {
         }
     }
 
-    fn perform_for_candidate(&mut self, now: Time, action: Action, setup: &Setup, deeds: &mut Deeds) {
+    fn perform_for_candidate(&mut self, now: Time, action: Action, deeds: &mut Deeds) {
         let event = match action {
             Action::Ask => {
                 self.reader = Reader { asked: Some(now), ..Reader::default() };

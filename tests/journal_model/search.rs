@@ -54,7 +54,7 @@ pub(crate) fn search(setup: Setup, rule: Option<Broken>) -> Found {
     break_only(rule);
     let setup = Rc::new(setup);
     let counts = |breach: Breach| rule.is_none() || breach == Breach::TwoJobs;
-    let first = World::new(Rc::clone(&setup), false);
+    let first = World::new(&setup, false);
     let mut seen: HashSet<u128, BuildHasherDefault<Identity>> = HashSet::default();
     seen.insert(first.fingerprint());
     let mut nodes = vec![Node { parent: 0, step: Step::Tick }];
@@ -96,7 +96,7 @@ fn tell(setup: &Rc<Setup>, breach: Breach, nodes: &[Node], last: usize) -> Story
         steps.push(nodes[node].step);
         node = nodes[node].parent;
     }
-    let mut world = World::new(Rc::clone(setup), true);
+    let mut world = World::new(setup, true);
     for step in steps.iter().rev() {
         world.take(*step);
     }

@@ -16,6 +16,7 @@ pub(crate) const B: Who = 1;
 pub(crate) const C: Who = 2;
 
 /// A world, before anything has happened.
+#[expect(clippy::struct_excessive_bools, reason = "properties of a world that nothing ties to each other")]
 pub(crate) struct Setup {
     pub(crate) name: &'static str,
     pub(crate) candidates: Vec<CandidateSetup>,
@@ -62,7 +63,7 @@ pub(crate) struct Faults {
     pub(crate) begins: u8,
     /// One record is deleted from the middle of the log.
     pub(crate) compactions: u8,
-    /// A supervisor is SIGKILLed.
+    /// A supervisor is sent SIGKILL.
     pub(crate) crashes: u8,
     /// The log's head is cut.
     pub(crate) cuts: u8,
@@ -76,7 +77,7 @@ pub(crate) struct Faults {
     pub(crate) ends: u8,
     /// A job ends by itself.
     pub(crate) exits: u8,
-    /// A guard is SIGKILLed.
+    /// A guard is sent SIGKILL.
     pub(crate) guard_deaths: u8,
     /// A guard is stopped.
     pub(crate) guard_pauses: u8,

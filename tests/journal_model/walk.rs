@@ -35,9 +35,9 @@ impl Dice {
 pub(crate) fn walk(setup: Setup, seed: u64, length: usize) {
     break_only(None);
     let setup = Rc::new(setup);
-    let taken = go(&mut World::new(Rc::clone(&setup), false), seed, length);
+    let taken = go(&mut World::new(&setup, false), seed, length);
     if taken < length {
-        let mut world = World::new(setup, true);
+        let mut world = World::new(&setup, true);
         go(&mut world, seed, length);
         let story = world.story.take().unwrap_or_default();
         let last = story.len().saturating_sub(300);

@@ -100,7 +100,7 @@ pub(crate) enum Step {
     ChildEnds(Who),
     /// A record is deleted.
     Compact(Offset),
-    /// A supervisor is SIGKILLed.
+    /// A supervisor is sent SIGKILL.
     Crash(Who),
     /// The log's head is cut.
     Cut,
@@ -122,7 +122,7 @@ pub(crate) enum Step {
     GuardWaited(Who),
     /// A supervisor hears its guard, or its producer.
     Hear(Who),
-    /// A guard is SIGKILLed.
+    /// A guard is sent SIGKILL.
     KillGuard(Who),
     /// A reader takes its time.
     Lag(Who),
@@ -160,7 +160,7 @@ pub(crate) enum Step {
 
 impl World {
     /// The world as it is when the search begins.
-    pub(crate) fn new(setup: Rc<Setup>, told: bool) -> Self {
+    pub(crate) fn new(setup: &Rc<Setup>, told: bool) -> Self {
         crate::listener::begin_readings_before_end(setup.span);
         let mut world = Self {
             now: BEGIN,
@@ -174,10 +174,10 @@ impl World {
             births: 0,
             breach: None,
             story: told.then(Vec::new),
-            setup: Rc::clone(&setup),
+            setup: Rc::clone(setup),
         };
         (setup.before)(&mut world);
-        world.say("-- from here on anything may happen --".to_owned());
+        world.say("-- from here on anything may happen --");
         world.faults = setup.faults;
         world.end = world.now + setup.limit;
         world
@@ -252,10 +252,6 @@ impl World {
     /// How often the log's head may still be cut.
     pub(crate) fn cuts_left(&self) -> u8 {
         self.faults.cuts
-    }
-
-    pub(crate) fn leads(&self, who: Who) -> bool {
-        self.machine(who).is_some_and(|machine| machine.candidate.leads().is_some())
     }
 
     // ---- what can happen next -------------------------------------------------------------------------------------
@@ -439,13 +435,13 @@ impl World {
             *count = count.saturating_sub(1);
         }
         if self.story.is_some() {
-            self.say(self.describe(step));
+            self.say(&self.describe(step));
         }
         match step {
             Step::Answer(who) | Step::AnswerLate(who) => self.answer(who),
             Step::Append(flight) | Step::AppendLate(flight) => {
                 let flight = self.flying.remove(flight);
-                self.append(flight);
+                self.append(&flight);
             }
             Step::Ask(who) => {
                 let (now, bounds) = (self.now, self.bounds());
@@ -477,7 +473,7 @@ impl World {
             }
             Step::Delay(flight) => self.flying[flight].delayed = true,
             Step::Die(who) => self.at(who, |machine, _, _| machine.die()),
-            Step::Double(flight) => self.append(self.flying[flight].clone()),
+            Step::Double(flight) => self.append(&self.flying[flight].clone()),
             Step::End => self.request(What::End, None),
             Step::Fire(who) => self.at(who, |machine, now, (setup, deeds)| machine.fire(now, setup, deeds)),
             Step::GuardActs(who) => self.guard_acts(who),
@@ -570,7 +566,7 @@ impl World {
             };
             let member = self.machine(who).map(|machine| machine.member.clone());
             let record = Record { member, name: Some(NAMES[who].into()), seq: Some(right.next_seq), body };
-            self.say(format!("           {}'s guard sends {}", NAMES[who], Sealed::new(record.clone())));
+            self.say(&format!("           {}'s guard sends {}", NAMES[who], Sealed::new(record.clone())));
             self.flying.push(Flight { from: None, record: Sealed::new(record), delayed: false });
         }
     }
@@ -580,9 +576,9 @@ impl World {
         self.append_slot(Slot::Record(Sealed::new(Record { member: None, name: None, seq: None, body })));
     }
 
-    fn append(&mut self, flight: Flight) {
+    fn append(&mut self, flight: &Flight) {
         self.append_slot(Slot::Record(flight.record.clone()));
-        self.receipt(&flight, true);
+        self.receipt(flight, true);
     }
 
     fn append_slot(&mut self, slot: Slot) {
@@ -634,14 +630,14 @@ impl World {
     fn done(&mut self, who: Who, deeds: Deeds) {
         if self.story.is_some() {
             for line in &deeds.said {
-                self.say(format!("           {}: {line}", NAMES[who]));
+                self.say(&format!("           {}: {line}", NAMES[who]));
             }
         }
         let reaches_broker = self.machine(who).is_some_and(|machine| !machine.cut_off);
         for record in deeds.sent.into_iter().filter(|_| reaches_broker) {
             let record = Sealed::new(record);
             if self.story.is_some() {
-                self.say(format!("           {}: sends {record}", NAMES[who]));
+                self.say(&format!("           {}: sends {record}", NAMES[who]));
             }
             self.flying.push(Flight { from: Some(who), record, delayed: false });
         }
@@ -651,13 +647,11 @@ impl World {
     /// What must never happen; the worst of it counts.
     fn judge(&mut self, who: Who, mut breach: Option<Breach>) {
         let alive = self.machines.iter().flatten().filter(|known| known.part.job_is_alive()).count();
-        if let Some(machine) = self.machine(who) {
-            if let Some(job) = machine.guard.job {
-                if job.term < self.highest_started && !self.remade {
-                    breach = Some(Breach::TokenFell);
-                }
-                self.highest_started = self.highest_started.max(job.term);
+        if let Some(job) = self.machine(who).and_then(|machine| machine.guard.job) {
+            if job.term < self.highest_started && !self.remade {
+                breach = Some(Breach::TokenFell);
             }
+            self.highest_started = self.highest_started.max(job.term);
         }
         if alive > 1 {
             breach = Some(Breach::TwoJobs);
@@ -667,7 +661,7 @@ impl World {
         }
     }
 
-    fn say(&mut self, line: String) {
+    fn say(&mut self, line: &str) {
         let now = self.now;
         if let Some(story) = &mut self.story {
             story.push(format!("{:>9.3} s  {line}", now.since(BEGIN).as_secs_f64()));
