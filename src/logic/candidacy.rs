@@ -181,6 +181,8 @@ pub struct Right {
 pub enum Loss {
     /// Our own word in the journal no longer counts: the history is gone.
     HistoryCut,
+    /// The lease is over, by our own clock or by the guard's word.
+    LeaseOver,
     /// Another's claim took effect.
     Superseded,
 }
@@ -224,7 +226,7 @@ pub enum Note {
         /// And why.
         reason: Option<Box<str>>,
     },
-    /// The lease ran out, or was taken.
+    /// The lease ran out or was taken, and nothing of the job is left.
     Fenced {
         /// The term.
         term: Offset,

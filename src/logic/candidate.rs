@@ -79,7 +79,7 @@ enum Role {
     Departed,
     /// The lease is over; of the job something may be left. Nothing is written. What the term was standing down for holds
     /// beyond the fence.
-    Fenced { term: Offset, why: Why, stood_down: Option<Why> },
+    Fenced { term: Offset, why: Why, stood_down: Option<Why>, lease_end: Time, superseded: bool },
     /// It leads.
     Leading(Lead),
     /// Nothing of the job is left, nothing will be started, the release is on its way (R6).
@@ -114,6 +114,8 @@ struct Releasing {
     seq: u64,
     why: Why,
     exit: Option<u8>,
+    /// It could not be delivered, and is sent again then.
+    again_at: Option<Time>,
     /// It is no longer waited for from then on.
     give_up: Time,
     /// The journal is read anew afterwards: the lease was lost (R5).
@@ -174,7 +176,9 @@ impl Candidate {
                 let warning = self.warning_due(lead);
                 [Some(self.deadline(lead)), Some(lead.next_beat), warning].into_iter().flatten().min()
             }
-            Role::Releasing(releasing) => Some(releasing.give_up),
+            Role::Releasing(releasing) => {
+                Some(releasing.again_at.map_or(releasing.give_up, |again| again.min(releasing.give_up)))
+            }
             Role::Standby { .. } => {
                 let due = [self.claim_due(), self.wait_due(), self.cooling_off, self.blind_due()];
                 due.into_iter().flatten().min()
@@ -211,6 +215,8 @@ impl Candidate {
             Role::Releasing(releasing) => {
                 if now >= releasing.give_up {
                     self.release_is_over(now, false);
+                } else if releasing.again_at.is_some_and(|again| now >= again) {
+                    self.release_again(now);
                 }
             }
             Role::Departed | Role::Fenced { .. } | Role::Standby { .. } => {}
@@ -241,7 +247,7 @@ impl Candidate {
             }
             Event::Fenced { why } => {
                 if matches!(self.role, Role::Leading(_)) {
-                    self.lose_lease(why);
+                    self.lose_lease(why, Loss::LeaseOver);
                 }
             }
             Event::HistoryCut => self.history_cut(now),

@@ -70,8 +70,6 @@ pub enum Event {
     KilledAtTimeout,
     /// The candidate leads.
     Led(Right),
-    /// The lease is over, by the candidate's own clock.
-    LostLease,
     /// The main process ended.
     MainExited {
         /// How.

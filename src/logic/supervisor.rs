@@ -150,7 +150,7 @@ impl Supervisor {
             }
             Event::Gone => self.gone(),
             Event::GuardDied => self.guard_died(),
-            Event::Killed(_) | Event::LostLease => {
+            Event::Killed(_) => {
                 self.kill(Why::Fenced);
                 // No beat asks the guard for a sign of life any more; that nothing is left is its answer to this.
                 if let Some(watch) = &mut self.watch {

@@ -64,8 +64,11 @@ impl Candidate {
         let lease_ms = self.lease_ms();
         self.send(seq, Body::Claim { after, lease_ms });
         self.role = Role::Claiming { seq, sent: now, stood_down: None };
-        self.noted = None;
-        self.actions.push_back(Action::Note(Note::Claiming { after }));
+        // Kafka gives no answer: that has been said, and each lease brings another try.
+        if !self.claim_unanswered {
+            self.noted = None;
+            self.actions.push_back(Action::Note(Note::Claiming { after }));
+        }
     }
 
     /// R2: after a void claim a fresh random delay, so that two that retry in step do not void each other for ever.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::candidacy::{Action, JobReport, Note, Right};
+use super::super::candidacy::{Action, JobReport, Loss, Note, Right};
 use super::super::flaw::{Flaw, broken};
 use super::super::record::{Body, JobState, Offset, Why};
 use super::super::time::Time;
@@ -116,15 +116,15 @@ impl Candidate {
         if let Role::Leading(lead) = &self.role
             && now >= self.deadline(lead)
         {
-            self.lose_lease(Why::Fenced);
+            self.lose_lease(Why::Fenced, Loss::LeaseOver);
         }
     }
 
     /// R5: a lease that ended is not taken up again.
-    pub(super) fn lose_lease(&mut self, why: Why) {
+    pub(super) fn lose_lease(&mut self, why: Why, loss: Loss) {
         let Role::Leading(lead) = &self.role else { return };
-        let (term, stood_down) = (lead.term, lead.stopping);
-        self.role = Role::Fenced { term, why, stood_down };
-        self.actions.push_back(Action::Note(Note::Fenced { term, why }));
+        let (term, stood_down, lease_end) = (lead.term, lead.stopping, lead.lease_end);
+        self.role = Role::Fenced { term, why, stood_down, lease_end, superseded: false };
+        self.actions.push_back(Action::Kill(loss));
     }
 }

@@ -24,8 +24,7 @@ impl Candidate {
         match &self.role {
             Role::Claiming { .. } => self.role = Role::Standby { not_before: now },
             Role::Leading(_) => {
-                self.lose_lease(Why::Fenced);
-                self.actions.push_back(Action::Kill(Loss::HistoryCut));
+                self.lose_lease(Why::Fenced, Loss::HistoryCut);
             }
             Role::Departed | Role::Fenced { .. } | Role::Releasing(_) | Role::Standby { .. } => {}
         }
@@ -114,9 +113,9 @@ impl Candidate {
             View::NeverLed | View::Released { .. } => (None, None),
             View::Led(_) | View::Undecided(_) => return,
         };
-        let term = lead.term;
+        let (term, lease_end) = (lead.term, lead.lease_end);
         // Another leads: whatever this term stood down for has come about.
-        self.role = Role::Fenced { term, why: Why::Fenced, stood_down: None };
+        self.role = Role::Fenced { term, why: Why::Fenced, stood_down: None, lease_end, superseded: true };
         self.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
         self.actions.push_back(Action::Kill(Loss::Superseded));
     }

@@ -15,8 +15,12 @@ impl Candidate {
                 // R7: until one lease after the last effective record that was sent.
                 (lead.term, lead.last_effective_sent + self.timings.lease, why, None)
             }
-            // A lease that was lost is not waited for: silence does what the release might.
-            Role::Fenced { term, why, stood_down } => (*term, now + self.timings.lease, *why, *stood_down),
+            Role::Fenced { term, why, stood_down, lease_end, superseded } => {
+                if !superseded {
+                    self.actions.push_back(Action::Note(Note::Fenced { term: *term, why: *why }));
+                }
+                (*term, *lease_end, *why, *stood_down)
+            }
             Role::Claiming { .. } | Role::Departed | Role::Releasing(_) | Role::Standby { .. } => return,
         };
         if leaving {
@@ -45,10 +49,10 @@ impl Candidate {
         _: NothingLeft,
     ) {
         self.highest_term = self.highest_term.max(term);
-        // A stillborn term's lease is over by itself; still, others wait for its silence unless the release arrives.
+        // Whoever goes waits no longer than the lease would have lasted (R7); whoever stays has nothing better to do.
         let give_up = give_up.max(if self.leaving.is_some() { now } else { now + self.timings.lease });
         let seq = self.send_release(term, why, exit);
-        self.role = Role::Releasing(Releasing { term, seq, why, exit, give_up, anew });
+        self.role = Role::Releasing(Releasing { term, seq, why, exit, again_at: None, give_up, anew });
     }
 
     pub(super) fn send_release(&mut self, term: Offset, why: Why, exit: Option<u8>) -> u64 {
@@ -58,19 +62,11 @@ impl Candidate {
         seq
     }
 
+    /// Not at once again: what could not be delivered may have been refused before it was sent.
     pub(super) fn undelivered(&mut self, now: Time, seq: u64) {
-        match &self.role {
-            Role::Releasing(releasing) if releasing.seq == seq => {
-                let Releasing { term, why, exit, give_up, .. } = *releasing;
-                if now < give_up && self.listener.journal().term() == Some(term) {
-                    let again = self.send_release(term, why, exit);
-                    if let Role::Releasing(releasing) = &mut self.role {
-                        releasing.seq = again;
-                    }
-                } else {
-                    self.release_is_over(now, false);
-                }
-            }
+        let interval = self.timings.heartbeat_interval;
+        match &mut self.role {
+            Role::Releasing(releasing) if releasing.seq == seq => releasing.again_at = Some(now + interval),
             // It may have arrived all the same: only the journal tells. Its time is up with its lease.
             Role::Claiming { .. }
             | Role::Departed
@@ -78,6 +74,18 @@ impl Candidate {
             | Role::Leading(_)
             | Role::Releasing(_)
             | Role::Standby { .. } => {}
+        }
+    }
+
+    /// A second release is void, so it may be sent as often as there is time; but only while the term is current.
+    pub(super) fn release_again(&mut self, now: Time) {
+        let Role::Releasing(Releasing { term, why, exit, .. }) = self.role else { return };
+        if self.listener.journal().term() != Some(term) {
+            return self.release_is_over(now, false);
+        }
+        let seq = self.send_release(term, why, exit);
+        if let Role::Releasing(releasing) = &mut self.role {
+            (releasing.seq, releasing.again_at) = (seq, None);
         }
     }
 
