@@ -14,6 +14,7 @@ pub mod text;
 
 /// Decides and never looks: no clock, no I/O, no thread.
 pub mod logic {
+    pub mod candidacy;
     pub mod candidate;
     pub mod flaw;
     pub mod journal;
@@ -22,6 +23,7 @@ pub mod logic {
     pub mod random;
     pub mod record;
     pub mod reminder;
+    pub mod supervision;
     pub mod supervisor;
     pub mod time;
     pub mod topic;

@@ -383,7 +383,7 @@ impl Run {
             Action::Kill(loss) => self.supervisor.handle(now, supervisor::Event::Killed(loss)),
             Action::Lead(right) => self.supervisor.handle(now, supervisor::Event::Led(right)),
             Action::LeaveGroup => self.leave_group(),
-            Action::Note(note) => self.note_candidate(now, note),
+            Action::Note(note) => self.note_candidate(note),
             Action::ReadFrom(offset) => {
                 if let Some(reader) = &self.reader {
                     reader.read_from(offset);
@@ -394,16 +394,16 @@ impl Run {
         }
     }
 
-    fn note_candidate(&mut self, now: Time, note: candidate::Note) {
+    fn note_candidate(&mut self, note: candidate::Note) {
         use candidate::Note;
         match &note {
             Note::Released { term, delivered: true, .. } | Note::Superseded { term, .. } => {
                 self.order(&Order::Released { term: *term });
             }
-            Note::Fenced { .. } => self.supervisor.handle(now, supervisor::Event::LostLease),
             Note::Claiming { .. }
             | Note::Ended { .. }
             | Note::FenceWarning { .. }
+            | Note::Fenced { .. }
             | Note::Leading { .. }
             | Note::Released { delivered: false, .. }
             | Note::Resigned { .. }

@@ -106,6 +106,8 @@ pub(crate) fn fence(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
     let urgency = Urgency::new();
     let mut from_deadline = Vec::new();
     let mut from_end = Vec::new();
+    // Who is killed does nothing more, but takes a turn of a processor to be gone.
+    let mut to_last = Vec::new();
     for _ in 0..n {
         let stage = stage();
         let job = stage.witness().with("--ignore-stop").with("--session").with("--daemon");
@@ -118,12 +120,16 @@ pub(crate) fn fence(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
         let tree = stage.testimony().alive(Some(term));
         candidate.signal(Signal::SIGSTOP);
         let gone = await_gone(&tree);
-        let deadline = stage.testimony().of(term).map(|line| line.deadline).max().expect("beats");
+        let testimony = stage.testimony();
+        let deadline = testimony.of(term).map(|line| line.deadline).max().expect("beats");
+        let last = testimony.of(term).map(|line| line.at).max().expect("beats");
+        to_last.push((deadline, last));
         from_deadline.push((deadline, gone));
         from_end.push((deadline + MARGIN, gone));
     }
     let seen = if urgency.granted { "" } else { " (seen by a thread that may be late itself)" };
     vec![
+        Row::between("fence, every core busy: deadline to the job's last beat", to_last),
         Row::between(format!("fence, every core busy: deadline to tree gone{seen}"), from_deadline),
         Row::between(format!("fence, every core busy: lease's end to tree gone{seen}"), from_end),
     ]

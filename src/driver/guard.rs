@@ -21,6 +21,7 @@ mod outbox;
 mod paper;
 mod release;
 mod run;
+mod standing;
 mod tenure;
 mod watch;
 

@@ -42,7 +42,7 @@ impl Orphans {
     /// Whatever descends from this process, but for `spared`; to be called stuck when it is there for `lease`.
     #[must_use]
     pub fn new(now: Time, spared: Vec<Pid>, main: Option<OwnedFd>, lease: Duration) -> Self {
-        let tree = Tree::below(Pid::this()).sparing(spared);
+        let tree = Tree::below(Pid::this()).sparing(spared).urgent();
         Self { tree, main, stuck_at: Some(now + lease), again_at: now, pause: FIRST_PAUSE }
     }
 

@@ -149,6 +149,47 @@ pub fn await_descriptor(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     watched.map_err(io::Error::from)
 }
 
+/// How the kernel shares the processors out to a thread: `SCHED_OTHER`, `SCHED_FIFO`, ... The nice value stands beside it,
+/// and is kept.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Scheduling {
+    policy: c_int,
+    /// 0 but for `SCHED_FIFO` and `SCHED_RR`.
+    priority: c_int,
+}
+
+impl Scheduling {
+    /// Before everything that is not real-time itself; the higher the `priority`, the more so.
+    pub(super) const fn real_time(priority: c_int) -> Self {
+        Self { policy: libc::SCHED_FIFO, priority }
+    }
+
+    /// That of this thread.
+    pub(super) fn present() -> io::Result<Self> {
+        let mut priority = 0;
+        // SAFETY: a sched_param is one integer, which is ours to write to. (musl knows these calls by number alone.)
+        unsafe {
+            let policy = Errno::result(libc::syscall(libc::SYS_sched_getscheduler, 0))?;
+            Errno::result(libc::syscall(libc::SYS_sched_getparam, 0, &raw mut priority))?;
+            Ok(Self { policy: c_int::try_from(policy).map_err(io::Error::other)?, priority })
+        }
+    }
+
+    /// Whether it is one of those that everybody has who did not ask for another.
+    pub(super) fn is_ordinary(self) -> bool {
+        matches!(self.policy, libc::SCHED_OTHER | libc::SCHED_BATCH | libc::SCHED_IDLE)
+    }
+
+    /// Gives it to a thread; 0 is the one that calls.
+    pub(super) fn give(self, thread: Pid) -> io::Result<()> {
+        let Self { policy, priority } = self;
+        // SAFETY: a sched_param is one integer, which is only read. Async-signal-safe: nothing but the call.
+        let answer =
+            unsafe { libc::syscall(libc::SYS_sched_setscheduler, thread.as_raw(), policy, &raw const priority) };
+        Ok(Errno::result(answer).map(drop)?)
+    }
+}
+
 /// What happened to a child.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Change {
@@ -216,7 +257,7 @@ fn fate(status: c_int) -> Option<Fate> {
 
 /// Two words of memory that other processes see.
 #[derive(Debug)]
-pub struct SharedWords(NonNull<[AtomicU64; 2]>);
+pub(super) struct SharedWords(NonNull<[AtomicU64; 2]>);
 
 impl SharedWords {
     /// How long the file must be.
@@ -270,9 +311,13 @@ pub(super) struct Birth<'a> {
 pub(super) enum Kind<'a> {
     /// Blocks every signal, and outlives its parent.
     Guard,
-    /// Leads a process group of its own, blocks no signal, dies with its parent, and executes only before the deadline:
-    /// nanoseconds of `CLOCK_BOOTTIME`, little-endian.
-    Job(&'a AtomicU64),
+    /// Leads a process group of its own, blocks no signal, and dies with its parent.
+    Job {
+        /// It executes only before then: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
+        deadline: &'a AtomicU64,
+        /// Its scheduling; `None` leaves that of its parent.
+        scheduling: Option<Scheduling>,
+    },
 }
 
 /// A child that may not have executed yet.
@@ -330,7 +375,7 @@ pub(super) fn spawn(birth: &Birth<'_>) -> io::Result<Newborn> {
         0 => unsafe { child.run() },
         pid => {
             let pid = Pid::from_raw(pid);
-            if matches!(birth.kind, Kind::Job(_)) {
+            if let Kind::Job { .. } = birth.kind {
                 // Here too, so that the group exists whoever is scheduled first. It fails when the child has executed.
                 let _ = unistd::setpgid(pid, pid);
             }
@@ -378,13 +423,17 @@ impl<'a> Child<'a> {
     unsafe fn run(&mut self) -> ! {
         // SAFETY: plain system calls; the pointers are good by the contract, and each list of them ends with a null.
         unsafe {
-            if let Kind::Job(_) = self.kind {
+            if let Kind::Job { scheduling, .. } = self.kind {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 if libc::getppid() != self.parent.as_raw() {
                     // It died before it could take us with it.
                     libc::_exit(0);
                 }
                 libc::setpgid(0, 0);
+                if let Some(scheduling) = scheduling {
+                    // To give up what is better is always allowed.
+                    let _ = scheduling.give(Pid::from_raw(0));
+                }
             }
             for signal in 1..=signals::HIGHEST {
                 libc::signal(signal, if self.ignored.contains(signal) { libc::SIG_IGN } else { libc::SIG_DFL });
@@ -404,7 +453,7 @@ impl<'a> Child<'a> {
     }
 
     fn is_late(&self) -> bool {
-        let Kind::Job(deadline) = self.kind else { return false };
+        let Kind::Job { deadline, .. } = self.kind else { return false };
         // clock_gettime(2) is async-signal-safe.
         clock::now().as_nanos() >= u64::from_le(deadline.load(Ordering::Acquire))
     }

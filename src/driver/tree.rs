@@ -4,18 +4,18 @@
 //! all. What has changed its uid is found, and may be out of reach; what other daemons started on the tree's behalf is
 //! not part of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use nix::libc::{SIGKILL, SIGSTOP};
+use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
-use crate::driver::process;
+use crate::driver::process::{self, Scheduling};
 
-/// How often at most a kill looks again for what was not there the last time, before it kills what it has found.
+/// How often at most a kill looks again for what was not there the last time, before the caller has its turn again.
 const LOOKS: usize = 16;
 
 /// What descends from one process, but for some of its children.
@@ -23,6 +23,7 @@ const LOOKS: usize = 16;
 pub struct Tree {
     root: Pid,
     spared: Vec<Pid>,
+    urgent: bool,
     proc: Proc,
 }
 
@@ -34,7 +35,7 @@ impl Tree {
     }
 
     fn in_proc(mount: PathBuf, root: Pid) -> Self {
-        Self { root, spared: Vec::new(), proc: Proc::new(mount, root) }
+        Self { root, spared: Vec::new(), urgent: false, proc: Proc::new(mount, root) }
     }
 
     /// The tree without these processes and what is below them.
@@ -44,19 +45,27 @@ impl Tree {
         self
     }
 
-    /// The processes that live; those that have ended and were not waited for are none.
+    /// The tree, whose processes are given the processors first once they were sent SIGKILL, if that is allowed. A process
+    /// has to run to die: on a busy machine it would wait its turn, for longer than a kill margin.
+    #[must_use]
+    pub fn urgent(mut self) -> Self {
+        self.urgent = true;
+        self
+    }
+
+    /// The processes that live, parents before their children. Those that have ended and were not waited for are none.
     #[must_use]
     pub fn members(&self) -> Vec<Pid> {
         let mut found = Vec::new();
         let snapshot = self.proc.snapshot();
         let mut seen = HashSet::from([self.root]);
-        let mut unseen = vec![self.root];
-        while let Some(parent) = unseen.pop() {
+        let mut unseen = VecDeque::from([self.root]);
+        while let Some(parent) = unseen.pop_front() {
             for child in self.proc.children(parent, snapshot.as_ref()) {
                 if self.spared.contains(&child.pid) || !seen.insert(child.pid) {
                     continue;
                 }
-                unseen.push(child.pid);
+                unseen.push_back(child.pid);
                 if child.lives {
                     found.push(child.pid);
                 }
@@ -87,24 +96,24 @@ impl Tree {
         }
     }
 
-    /// SIGKILL to each process that lives. It stops them all before it kills the first, so that none can start
-    /// another meanwhile. What got away in spite of it, the next call finds.
+    /// SIGKILL to each process that lives, parents before their children, until a look finds none that was not sent it.
+    ///
+    /// A process that was sent SIGKILL starts no other, not even when it is in the middle of a fork (which SIGSTOP
+    /// would let through): so what is new at the next look comes from what was not seen, and a tree that goes on
+    /// forking does not outrun it. What got away in spite of it, the next call finds.
     pub fn kill(&self) {
-        let mut stopped = HashSet::new();
-        let mut known = HashSet::new();
+        let mut killed = HashSet::new();
         for _ in 0..LOOKS {
             let members = self.members();
-            known = self.known(&members);
-            let fresh: Vec<Pid> = members.into_iter().filter(|pid| stopped.insert(*pid)).collect();
+            let known = self.known(&members);
+            let fresh: Vec<Pid> = members.into_iter().filter(|pid| killed.insert(*pid)).collect();
             if fresh.is_empty() {
-                break;
+                return;
             }
-            for pid in fresh {
-                self.send(pid, &[SIGSTOP], &known);
+            let dying: Vec<Pid> = fresh.into_iter().filter(|pid| self.send(*pid, &[SIGKILL], &known)).collect();
+            for pid in dying.into_iter().filter(|_| self.urgent) {
+                self.hasten(pid);
             }
-        }
-        for pid in &known {
-            self.send(*pid, &[SIGKILL], &known);
         }
     }
 
@@ -112,27 +121,36 @@ impl Tree {
         members.iter().copied().chain([self.root]).collect()
     }
 
+    /// Lets each thread of a process that was sent SIGKILL run at once. It never gets to run the program again.
+    fn hasten(&self, pid: Pid) {
+        for thread in self.proc.threads(pid) {
+            // It may be gone already. That its number is another's by now, within some microseconds, takes a machine
+            // that has no other number to give.
+            let _ = TO_DIE.give(thread);
+        }
+    }
+
     /// Sends `signals` to a member, if it still is one. Its number may have become a stranger's since it was found: so
     /// the process is held first, by a pidfd, and then looked at again. (Where the kernel has no pidfd, some
     /// microseconds are left.)
-    fn send(&self, pid: Pid, signals: &[i32], known: &HashSet<Pid>) {
-        if pid == self.root {
-            return;
-        }
+    ///
+    /// Returns whether it was sent them. It may end at any time, and may be a stranger's: the next look says what is left.
+    fn send(&self, pid: Pid, signals: &[i32], known: &HashSet<Pid>) -> bool {
         let held = process::open_pidfd(pid);
         let is_member = self.proc.process(pid).is_some_and(|process| known.contains(&process.parent));
-        if !is_member {
-            return;
-        }
-        for signal in signals {
-            // It may end at any time, and may be a stranger's: the next look says what is left.
-            let _ = match &held {
-                Ok(held) => process::signal_pidfd(held.as_fd(), *signal),
-                Err(_) => process::signal(pid, *signal),
-            };
-        }
+        is_member
+            && signals.iter().all(|signal| {
+                match &held {
+                    Ok(held) => process::signal_pidfd(held.as_fd(), *signal),
+                    Err(_) => process::signal(pid, *signal),
+                }
+                .is_ok()
+            })
     }
 }
+
+/// The priority of what is to die: above all that is not real-time, and nothing else.
+const TO_DIE: Scheduling = Scheduling::real_time(1);
 
 /// A process as `/proc` shows it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -180,13 +198,17 @@ impl Proc {
 
     /// The children of each thread of `parent`.
     fn listed_children(&self, parent: Pid) -> Vec<Pid> {
-        let threads = self.mount.join(format!("{parent}/task"));
         let mut children = Vec::new();
-        for thread in numbers_in(&threads) {
-            let list = fs::read_to_string(threads.join(format!("{thread}/children"))).unwrap_or_default();
+        for thread in self.threads(parent) {
+            let list = self.mount.join(format!("{parent}/task/{thread}/children"));
+            let list = fs::read_to_string(list).unwrap_or_default();
             children.extend(list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).map(Pid::from_raw));
         }
         children
+    }
+
+    fn threads(&self, pid: Pid) -> Vec<Pid> {
+        numbers_in(&self.mount.join(format!("{pid}/task")))
     }
 
     fn process(&self, pid: Pid) -> Option<Process> {

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use neli_run::driver::guard::{Answer, Grant, Order, Step, Target};
 use neli_run::driver::signals::Set;
 use nix::libc::{EACCES, ENOENT, EPERM, SIGHUP, SIGPIPE, SIGSTOP, SIGTERM, SIGUSR1};
-use nix::unistd::getpgid;
+use nix::unistd::{Pid, getpgid};
 
 use crate::post::{Post, descriptors, far, grant, inheritable, script, spawn, status};
 
@@ -161,6 +161,23 @@ fn the_guard_is_deaf_and_small_and_has_a_group_of_its_own() {
     assert_eq!(status(guard, "Name"), "neli-guard");
     assert_eq!(status(guard, "Threads"), "1");
     assert_eq!(getpgid(Some(guard)).unwrap(), guard);
+}
+
+/// The scheduling policy of a process.
+pub(crate) fn policy(pid: Pid) -> u32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    fields.split_ascii_whitespace().nth(38).unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_job_is_scheduled_as_its_supervisor_is_whatever_the_guard_is() {
+    let post = Post::with(command(&["sleep", "600"]));
+    let (pid, _) = post.start(0, far());
+    assert_eq!(policy(pid), policy(nix::unistd::getpid()));
+    if nix::unistd::geteuid().is_root() {
+        assert_eq!(policy(post.guard().pid()), 1, "SCHED_FIFO");
+    }
 }
 
 /// The two words of a lease.

@@ -15,6 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::post::{Words, await_readable, charge, far, grant, process_of, script, soon, spawn};
+use crate::starts::policy;
 
 const ROLE: &str = "NELI_TEST_SUPERVISOR";
 
@@ -43,7 +44,9 @@ fn role_of_a_supervisor() {
         }
         if orders {
             line.clear();
-            lines.read_line(&mut line).unwrap();
+            if lines.read_line(&mut line).unwrap() == 0 {
+                return;
+            }
             guard.send(&serde_json::from_str(&line).unwrap()).unwrap();
         }
     }
@@ -125,7 +128,7 @@ fn releaser(directory: &Path) -> PathBuf {
     let path = directory.join("releaser");
     let text = r#"#!/bin/sh
         directory=${0%/*}
-        { echo "$1"; pwd; cat "/proc/$$/fd/$2"; echo; ls -l "/proc/$$/fd"; } > "$directory/release.part"
+        { echo "$1"; pwd; cut -d " " -f 41 "/proc/$$/stat"; cat "/proc/$$/fd/$2"; echo; ls -l "/proc/$$/fd"; } > "$directory/release.part"
         mv "$directory/release.part" "$directory/release"
         echo released > "$directory/words""#;
     fs::write(&path, text).unwrap();
@@ -152,6 +155,7 @@ fn a_dead_supervisor_costs_the_tree_and_its_term_is_released() {
     let mut lines = report.lines();
     assert_eq!(lines.next(), Some("release"));
     assert_eq!(lines.next(), Some("/"));
+    assert_eq!(lines.next(), Some(policy(nix::unistd::getpid()).to_string().as_str()));
     let testament: Testament = serde_json::from_str(lines.next().unwrap()).unwrap();
     assert_eq!((testament.member.as_str(), testament.term), ("m-1", 42));
     assert_eq!((testament.seen, testament.seq), (57, 9));

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::candidate::{self, Action, Candidate, Identity, Note};
+use crate::candidate::{self, Action, Candidate, Identity, Loss, Note};
 use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::{Guard, Life};
 use crate::kafka::{Log, Slot};
@@ -227,9 +227,9 @@ impl Machine {
             Action::Depart(departure) => Event::Departed(departure),
             Action::Extend(right) => Event::Extended(right),
             Action::JoinGroup | Action::LeaveGroup => return,
-            Action::Kill(loss) => Event::Killed(loss),
+            Action::Kill(loss) => return self.lose(now, loss, deeds),
             Action::Lead(right) => Event::Led(right),
-            Action::Note(note) => return self.note(now, &note, deeds),
+            Action::Note(note) => return self.note(&note, deeds),
             Action::ReadFrom(offset) => {
                 self.reader.next = Some(offset);
                 return;
@@ -250,21 +250,24 @@ impl Machine {
         self.supervisor.handle(now, event);
     }
 
-    fn note(&mut self, now: Time, note: &Note, deeds: &mut Deeds) {
+    fn lose(&mut self, now: Time, loss: Loss, deeds: &mut Deeds) {
+        deeds.said.push(format!("{loss:?}"));
+        self.supervisor.handle(now, Event::Killed(loss));
+        if loss == Loss::LeaseOver && is_flawed(WorldFlaw::FenceTakenForDone) {
+            let done = candidate::Event::NothingLeft { why: Why::Fenced, exit: None, leaving: false };
+            self.candidate.handle(now, done);
+        }
+    }
+
+    fn note(&mut self, note: &Note, deeds: &mut Deeds) {
         match note {
             Note::Released { term, delivered: true, .. } | Note::Superseded { term, .. } => {
                 self.guard.note_released(*term);
             }
-            Note::Fenced { .. } => {
-                self.supervisor.handle(now, Event::LostLease);
-                if is_flawed(WorldFlaw::FenceTakenForDone) {
-                    let done = candidate::Event::NothingLeft { why: Why::Fenced, exit: None, leaving: false };
-                    self.candidate.handle(now, done);
-                }
-            }
             Note::Claiming { .. }
             | Note::Ended { .. }
             | Note::FenceWarning { .. }
+            | Note::Fenced { .. }
             | Note::Leading { .. }
             | Note::Released { delivered: false, .. }
             | Note::Resigned { .. }

@@ -13,28 +13,34 @@
 //! a lease (in this construction nobody leads or claims while it reads again, and what is read again is read whole), and
 //! whether anybody leads at all.
 
-#[allow(dead_code, unreachable_pub, reason = "the crate's own, and more than the search needs")]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
+#[path = "../../src/logic/candidacy.rs"]
+mod candidacy;
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/candidate.rs"]
 mod candidate;
-#[allow(dead_code, unreachable_pub, reason = "the crate's own, and more than the search needs")]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/flaw.rs"]
 mod flaw;
-#[allow(dead_code, unreachable_pub, reason = "the crate's own, and more than the search needs")]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/journal.rs"]
 mod journal;
-#[allow(dead_code, unreachable_pub, reason = "the crate's own, and more than the search needs")]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/listener.rs"]
 mod listener;
-#[allow(dead_code, unreachable_pub, reason = "the crate's own, and more than the search needs")]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/precedence.rs"]
 mod precedence;
-#[allow(dead_code, unreachable_pub, reason = "the crate's own, and more than the search needs")]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/record.rs"]
 mod record;
-#[allow(dead_code, unreachable_pub, reason = "the crate's own, and more than the search needs")]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
+#[path = "../../src/logic/supervision.rs"]
+mod supervision;
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/supervisor.rs"]
 mod supervisor;
-#[allow(dead_code, unreachable_pub, reason = "the crate's own, and more than the search needs")]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/time.rs"]
 mod time;
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use neli_run::logic::candidate::{self, Departure, JobReport, Loss, Right};
-use neli_run::logic::supervisor::{Action, Ending, Event, JobStatus, Note, Order, StopPolicy, Supervisor};
+use neli_run::logic::candidacy::{self as candidate, Departure, JobReport, Loss, Right};
+use neli_run::logic::supervision::{Action, Ending, Event, JobStatus, Note, Order, StopPolicy};
+use neli_run::logic::supervisor::Supervisor;
 use neli_run::logic::time::Time;
 
 use crate::Hero;
@@ -51,12 +52,12 @@ impl Story {
             "guard-died" => Event::GuardDied,
             "killed" => Event::Killed(match words.word(1) {
                 "history-cut" => Loss::HistoryCut,
+                "lease-over" => Loss::LeaseOver,
                 "superseded" => Loss::Superseded,
                 other => panic!("{other} is no loss"),
             }),
             "killed-at-timeout" => Event::KilledAtTimeout,
             "led" => Event::Led(right()),
-            "lost-lease" => Event::LostLease,
             "not-started" => Event::NotStarted { code: words.number(1), error: "no such file".to_owned() },
             "started" => Event::Started { pid: words.needed("pid", words.number_of("pid")) },
             "stopped-for" => Event::StoppedFor(crate::words::why(words.word(1))),

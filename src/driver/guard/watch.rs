@@ -5,14 +5,11 @@ use std::ffi::CString;
 use std::fmt;
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::mman::{self, MlockAllFlags};
-use nix::sys::prctl;
-use nix::sys::resource::{self, Resource};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{self, Pid};
@@ -27,10 +24,11 @@ use crate::driver::guard::outbox::Outbox;
 use crate::driver::guard::paper;
 use crate::driver::guard::release;
 use crate::driver::guard::run::Run;
+use crate::driver::guard::standing;
 use crate::driver::guard::tenure::{Tenure, Verdict};
 use crate::driver::image::Image;
 use crate::driver::lease::{Lease, Slot};
-use crate::driver::process::{self, Birth, Kind};
+use crate::driver::process::{self, Birth, Kind, Scheduling};
 use crate::driver::tree::Tree;
 use crate::logic::time::Time;
 
@@ -50,6 +48,8 @@ const LOOK_FOR_DEATH: Duration = Duration::from_millis(20);
 pub(super) struct Watch {
     charge: Charge,
     job: Image,
+    /// What the job and the release get back, when the guard has a better one.
+    ordinary_scheduling: Option<Scheduling>,
     tree: Tree,
     slot: Slot,
     /// `None` once the supervisor's end is closed.
@@ -70,25 +70,24 @@ pub(super) struct Watch {
 impl Watch {
     /// Sets itself up as the guard that `call` asks for.
     pub(super) fn new(call: &Call) -> io::Result<Self> {
-        SigSet::all().thread_set_mask()?;
-        unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
-        prctl::set_child_subreaper(true)?;
-        prctl::set_name(c"neli-guard")?;
-
+        standing::stand_apart()?;
         let mut charge: Charge = paper::read(call.charge)?;
         let lease_number = descriptors::lowest_free(&charge.inherited);
-        let channel = Channel::over(taken_over(call.socket, lease_number)?);
-        let death = call.supervisor_pidfd.map(|number| taken_over(number, lease_number)).transpose()?;
-        close_strays(&charge, &channel, death.as_ref())?;
+        let channel = Channel::over(standing::taken_over(call.socket, lease_number)?);
+        let death = call.supervisor_pidfd.map(|number| standing::taken_over(number, lease_number)).transpose()?;
+        standing::close_strays(&charge, &channel, death.as_ref())?;
 
         let mut environment = mem::take(&mut charge.environment);
         // Those of a `neli-run` around this one.
         environment.retain(|(name, _)| ![EPOCH, ATTEMPT, LEASE_FD].iter().any(|own| name == own));
         let job = Image::found_by_path(&mem::take(&mut charge.command), &environment)?;
+        let ordinary_scheduling = standing::go_first();
+        let tree = Tree::below(unistd::getpid());
         let watch = Self {
             charge,
             job,
-            tree: Tree::below(unistd::getpid()),
+            tree: if ordinary_scheduling.is_some() { tree.urgent() } else { tree },
+            ordinary_scheduling,
             slot: Slot::take(lease_number)?,
             channel: Some(channel),
             supervisor: Supervisor { pid: Pid::from_raw(call.supervisor), death, is_known_dead: false },
@@ -103,7 +102,7 @@ impl Watch {
             run: None,
             fenced: false,
         };
-        lock_memory();
+        standing::lock_memory();
         Ok(watch)
     }
 
@@ -301,7 +300,7 @@ impl Watch {
             environment: &environment,
             descriptors: &[self.slot.number()],
             ignored: self.charge.ignored,
-            kind: Kind::Job(lease.deadline()),
+            kind: Kind::Job { deadline: lease.deadline(), scheduling: self.ordinary_scheduling },
         };
         process::spawn(&birth).map(Run::new).map_err(|error| (Step::Fork, error))
     }
@@ -345,7 +344,10 @@ impl Watch {
 
     /// Becomes the program that releases for the dead. Everything that the guard has open is closed before.
     fn release(self, grant: Grant) -> io::Result<Infallible> {
-        let Self { charge, .. } = self;
+        let Self { charge, ordinary_scheduling, .. } = self;
+        if let Some(scheduling) = ordinary_scheduling {
+            scheduling.give(Pid::from_raw(0))?;
+        }
         release::execute(&charge, grant)
     }
 }
@@ -369,26 +371,4 @@ impl Supervisor {
 fn variable(name: &str, value: impl fmt::Display) -> CString {
     // A number holds no NUL.
     CString::new(format!("{name}={value}")).unwrap_or_default()
-}
-
-/// Takes over a descriptor, under another number than the one that is kept for the lease.
-fn taken_over(number: RawFd, kept: RawFd) -> io::Result<OwnedFd> {
-    let descriptor = process::adopt(number)?;
-    if number == kept { descriptor.try_clone() } else { Ok(descriptor) }
-}
-
-/// What the supervisor had open besides, and should not have left open to its children, goes no further.
-fn close_strays(charge: &Charge, channel: &Channel, death: Option<&OwnedFd>) -> io::Result<()> {
-    let own = [Some(channel.as_fd()), death.map(AsFd::as_fd)].into_iter().flatten();
-    let keep: Vec<RawFd> = charge.inherited.iter().copied().chain(own.map(|own| own.as_raw_fd())).collect();
-    descriptors::close_all_but(&keep)
-}
-
-/// A guard that must be read back from a disk is late. `MCL_ONFAULT` locks what is used, a tenth of what is mapped. What
-/// it will map later counts only where there is no limit: at one, the allocation would fail, and the guard with it.
-fn lock_memory() {
-    let on_fault = MlockAllFlags::MCL_CURRENT | MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
-    let unlimited = resource::getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == libc::RLIM_INFINITY);
-    // Where it is not allowed, the guard does without.
-    let _ = mman::mlockall(if unlimited { on_fault | MlockAllFlags::MCL_FUTURE } else { on_fault });
 }

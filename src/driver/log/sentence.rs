@@ -11,7 +11,9 @@ impl Event {
     pub fn sentence(&self) -> String {
         match self {
             Self::Assigned { .. } => "the group's choice: this candidate may claim a vacancy first".to_owned(),
-            Self::BrokerDown { error, down } if down.is_zero() => format!("Kafka does not answer: {error}; waiting"),
+            Self::BrokerDown { error, down } if *down < Duration::from_secs(1) => {
+                format!("Kafka does not answer: {error}; waiting")
+            }
             Self::BrokerDown { error, down } => {
                 format!("Kafka has not answered for {}: {error}; waiting", spoken(*down))
             }

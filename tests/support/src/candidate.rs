@@ -139,7 +139,7 @@ impl Candidate {
         let started_at = wait::now();
         let mut child = command.spawn().expect("setpriv is part of util-linux: apt-get install util-linux");
 
-        let process = Process::find(i32::try_from(child.id()).expect("a pid")).expect("just started");
+        let process = Process::child(child.id());
         let told = Arc::new(Told::default());
         if let (Some(mut input), Some(bytes)) = (child.stdin.take(), self.input.clone()) {
             // A job that does not read what it is given is no failure of the test.

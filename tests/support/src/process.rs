@@ -36,6 +36,14 @@ impl Process {
         stat.lives().then_some(Self { pid, started: stat.started })
     }
 
+    /// A child of ours that was not waited for: it is there, and may have ended already.
+    #[must_use]
+    pub fn child(pid: u32) -> Self {
+        let pid = i32::try_from(pid).expect("a pid");
+        let stat = Stat::read(pid).expect("a child stays until it is waited for");
+        Self { pid, started: stat.started }
+    }
+
     /// Every process with this in its environment.
     #[must_use]
     pub fn with_variable(name: &str, value: &Path) -> Vec<Self> {

@@ -1,0 +1,62 @@
+//! What a process does to stand as a guard: apart from its supervisor, with nothing that is not its own, and first when
+//! it has something to do.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+
+use nix::libc;
+use nix::sys::mman::{self, MlockAllFlags};
+use nix::sys::prctl;
+use nix::sys::resource::{self, Resource};
+use nix::sys::signal::SigSet;
+use nix::unistd::{self, Pid};
+
+use crate::driver::descriptors;
+use crate::driver::guard::channel::Channel;
+use crate::driver::guard::message::Charge;
+use crate::driver::process::{self, Scheduling};
+
+/// Above what it kills ([`crate::driver::tree::Tree::urgent`]).
+const PRIORITY: Scheduling = Scheduling::real_time(2);
+
+/// Deaf, in a group of its own, and parent of every orphan below it. Not in a session of its own: the job's terminal is
+/// the supervisor's.
+pub(super) fn stand_apart() -> io::Result<()> {
+    SigSet::all().thread_set_mask()?;
+    unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+    prctl::set_child_subreaper(true)?;
+    prctl::set_name(c"neli-guard")?;
+    Ok(())
+}
+
+/// Takes over a descriptor, under another number than the one that is kept for the lease.
+pub(super) fn taken_over(number: RawFd, kept: RawFd) -> io::Result<OwnedFd> {
+    let descriptor = process::adopt(number)?;
+    if number == kept { descriptor.try_clone() } else { Ok(descriptor) }
+}
+
+/// What the supervisor had open besides, and should not have left open to its children, goes no further.
+pub(super) fn close_strays(charge: &Charge, channel: &Channel, death: Option<&OwnedFd>) -> io::Result<()> {
+    let own = [Some(channel.as_fd()), death.map(AsFd::as_fd)].into_iter().flatten();
+    let keep: Vec<RawFd> = charge.inherited.iter().copied().chain(own.map(|own| own.as_raw_fd())).collect();
+    descriptors::close_all_but(&keep)
+}
+
+/// Goes before all that is not real-time, where that is allowed, and tells what scheduling it had before. Without it a
+/// machine with every core busy may hold up the guard for longer than the kill margin.
+pub(super) fn go_first() -> Option<Scheduling> {
+    let before = Scheduling::present().ok().filter(|before| before.is_ordinary())?;
+    // A limit on real-time running would be the end of the guard, sooner or later.
+    let (_, limit) = resource::getrlimit(Resource::RLIMIT_RTTIME).ok()?;
+    let is_unlimited = limit == libc::RLIM_INFINITY;
+    (is_unlimited && PRIORITY.give(Pid::from_raw(0)).is_ok()).then_some(before)
+}
+
+/// A guard that must be read back from a disk is late. `MCL_ONFAULT` locks what is used, a tenth of what is mapped. What
+/// it will map later counts only where there is no limit: at one, the allocation would fail, and the guard with it.
+pub(super) fn lock_memory() {
+    let on_fault = MlockAllFlags::MCL_CURRENT | MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
+    let unlimited = resource::getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == libc::RLIM_INFINITY);
+    // Where it is not allowed, the guard does without.
+    let _ = mman::mlockall(if unlimited { on_fault | MlockAllFlags::MCL_FUTURE } else { on_fault });
+}

@@ -1,0 +1,125 @@
+//! R2: when a vacancy or a silence is claimed, what becomes of the claim, and when a candidate gives up.
+
+use std::time::Duration;
+
+use super::super::candidacy::{Action, Departure, Note};
+use super::super::flaw::{Flaw, broken};
+use super::super::precedence::SPREAD;
+use super::super::record::{Body, Offset, Why};
+use super::super::time::Time;
+use super::standing_down::lets_another_lead;
+use super::{Candidate, NothingLeft, Role, WAIT_FOR_KAFKA};
+
+impl Candidate {
+    /// Whatever the new state of affairs calls for: leaving, reading further back, claiming, giving up.
+    pub(super) fn move_on(&mut self, now: Time) {
+        let Role::Standby { not_before } = self.role else { return };
+        if let Some(why) = self.leaving {
+            let departure = if why == Why::Ended { Departure::Ended } else { Departure::Left };
+            return self.depart(departure);
+        }
+        if self.listener.reads_further_back(now) {
+            self.actions.push_back(Action::Ask);
+        }
+        self.keep_membership(now);
+        self.draw_delay(now);
+        if self.wait_due().is_some_and(|due| now >= due) {
+            return self.depart(Departure::WaitedEnough);
+        }
+        if now >= not_before && self.claim_due().is_some_and(|due| now >= due) {
+            return self.claim(now);
+        }
+        self.note_standby(now);
+    }
+
+    /// Throws the dice once for each vacancy or silence, and anew after a void claim.
+    pub(super) fn draw_delay(&mut self, now: Time) {
+        let Some(opening) = self.listener.opening(self.timings.lease) else {
+            self.draw = None;
+            return;
+        };
+        if self.draw.is_none_or(|(since, _)| since != opening.since) {
+            let random = self.precedence.delay(now, opening.after_death).map(|delay| delay.random);
+            // A standing that comes later may widen the span: what is drawn is the share of it.
+            let drawn = self.random.up_to(Duration::from_secs(1));
+            self.draw = random.map(|_| (opening.since, drawn));
+        }
+    }
+
+    /// When the claim is due (R2); none while that isn't known, or never.
+    pub(super) fn claim_due(&self) -> Option<Time> {
+        let Role::Standby { not_before } = self.role else { return None };
+        if !self.topic_judged || self.cooling_off.is_some() || self.leaving.is_some() {
+            return None;
+        }
+        let opening = self.listener.opening(self.timings.lease)?;
+        let delay = self.precedence.delay(opening.since, opening.after_death)?;
+        let (_, share) = self.draw?;
+        Some((opening.since + delay.fixed + delay.random.mul_f64(share.as_secs_f64())).max(not_before))
+    }
+
+    pub(super) fn claim(&mut self, now: Time) {
+        let after = self.listener.last();
+        let seq = self.next_seq();
+        let lease_ms = self.lease_ms();
+        self.send(seq, Body::Claim { after, lease_ms });
+        self.role = Role::Claiming { seq, sent: now, stood_down: None };
+        // Kafka gives no answer: that has been said, and each lease brings another try.
+        if !self.claim_unanswered {
+            self.noted = None;
+            self.actions.push_back(Action::Note(Note::Claiming { after }));
+        }
+    }
+
+    /// R2: after a void claim a fresh random delay, so that two that retry in step do not void each other for ever.
+    pub(super) fn claim_was_void(&mut self, now: Time) {
+        let not_before = now + self.random.up_to(SPREAD);
+        if let Role::Claiming { stood_down: Some(why), .. } = self.role
+            && lets_another_lead(why)
+        {
+            self.cool_off(now);
+        }
+        self.draw = None;
+        self.role = Role::Standby { not_before };
+    }
+
+    /// R3: the lease runs from the claim's sending; R5: a claim that comes back with its lease over is released.
+    pub(super) fn claim_took_effect(&mut self, now: Time, term: Offset, sent: Time, stood_down: Option<Why>) {
+        self.wait_until = None;
+        let lease_end = sent + self.timings.lease;
+        if stood_down.is_some_and(lets_another_lead) {
+            self.cool_off(now);
+        }
+        if let Some(why) = self.leaving.or(stood_down) {
+            return self.release(now, term, (why, None), (lease_end, false), NothingLeft);
+        }
+        let is_late = now + self.timings.kill_margin >= lease_end;
+        if is_late && broken(Flaw::LateClaimTaken) {
+            return self.lead(now, term, now);
+        }
+        if is_late || term <= self.highest_term {
+            return self.release(now, term, (Why::Stillborn, None), (lease_end, false), NothingLeft);
+        }
+        self.lead(now, term, if broken(Flaw::LeaseFromReceipt) { now } else { sent });
+    }
+
+    /// When `--wait` is over; none where it must not cut the silence of an unheard leader short.
+    pub(super) fn wait_due(&self) -> Option<Time> {
+        let until = self.wait_until?;
+        if self.listener.heard_leader() || self.claim_unanswered {
+            Some(until)
+        } else if self.listener.is_answered() {
+            None
+        } else {
+            let at_once = until == self.started;
+            Some(if at_once { self.started + WAIT_FOR_KAFKA } else { until })
+        }
+    }
+
+    pub(super) fn depart(&mut self, departure: Departure) {
+        self.leave_group();
+        self.role = Role::Departed;
+        self.next_hello = None;
+        self.actions.push_back(Action::Depart(departure));
+    }
+}

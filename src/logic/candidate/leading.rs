@@ -1,0 +1,130 @@
+//! R3 to R6: the lease that a leader holds, its beats, and its end.
+
+use std::collections::VecDeque;
+
+use super::super::candidacy::{Action, JobReport, Loss, Note, Right};
+use super::super::flaw::{Flaw, broken};
+use super::super::record::{Body, JobState, Offset, Why};
+use super::super::time::Time;
+use super::{Candidate, Lead, Role};
+
+impl Candidate {
+    pub(super) fn lead(&mut self, now: Time, term: Offset, sent: Time) {
+        self.highest_term = self.highest_term.max(term);
+        let lease_end = sent + self.timings.lease;
+        let right = self.right(term, lease_end);
+        let lead = Lead {
+            term,
+            lease_end,
+            last_effective_sent: sent,
+            next_beat: sent + self.timings.heartbeat_interval,
+            under_way: VecDeque::new(),
+            extended: true,
+            right,
+            stopping: None,
+            job: JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now },
+        };
+        self.actions.push_back(Action::Lead(right));
+        self.actions.push_back(Action::Note(Note::Leading { term, until: lease_end }));
+        self.role = Role::Leading(lead);
+    }
+
+    pub(super) fn deadline(&self, lead: &Lead) -> Time {
+        lead.lease_end - self.timings.kill_margin
+    }
+
+    pub(super) fn right(&self, term: Offset, lease_end: Time) -> Right {
+        let until = lease_end - self.timings.kill_margin;
+        Right { term, seen: self.listener.last(), next_seq: self.seq + 1, until }
+    }
+
+    /// R3: the beat `seq` came back effective. The lease runs from its sending.
+    pub(super) fn extend_by(&mut self, now: Time, seq: u64) {
+        let Role::Leading(lead) = &mut self.role else { return };
+        let echo = lead.under_way.iter().position(|(sent, _)| *sent == seq);
+        let Some((_, sent)) = echo.and_then(|index| lead.under_way.remove(index)) else { return };
+        let sent = if broken(Flaw::LeaseFromReceipt) { now } else { sent };
+        if sent > lead.last_effective_sent {
+            lead.last_effective_sent = sent;
+            lead.lease_end = lead.lease_end.max(sent + self.timings.lease);
+            self.extend();
+        }
+    }
+
+    pub(super) fn extend(&mut self) {
+        let Role::Leading(lead) = &self.role else { return };
+        // R6: `term` and `seen` go to the guard together, and only while the view says that the term is current. In a
+        // view that says nothing the guard is told again what it knows: its answer shows that it is alive.
+        let is_current = self.listener.journal().term() == Some(lead.term);
+        let right = if is_current { self.right(lead.term, lead.lease_end) } else { lead.right };
+        let Role::Leading(lead) = &mut self.role else { return };
+        (lead.extended, lead.right) = (true, right);
+        self.actions.push_back(Action::Extend(right));
+    }
+
+    /// Sends a beat when one is due, if the term is current in our own view (R6).
+    pub(super) fn beat_if_due(&mut self, now: Time) {
+        let current = self.listener.journal().term();
+        let Role::Leading(lead) = &self.role else { return };
+        if now < lead.next_beat {
+            return;
+        }
+        let (term, job, is_current) = (lead.term, lead.job, current == Some(lead.term));
+        let (seen, lease_ms) = (self.listener.last(), self.lease_ms());
+        let seq = is_current.then(|| self.next_seq());
+        let (interval, lease) = (self.timings.heartbeat_interval, self.timings.lease);
+        let Role::Leading(lead) = &mut self.role else { return };
+        lead.next_beat = now + interval;
+        lead.under_way.retain(|(_, sent)| *sent + lease > now);
+        let was_extended = std::mem::replace(&mut lead.extended, false);
+        if let Some(seq) = seq {
+            lead.under_way.push_back((seq, now));
+            let since_ms = u64::try_from(now.since(job.since).as_millis()).ok();
+            self.send(
+                seq,
+                Body::Beat {
+                    term,
+                    seen,
+                    lease_ms,
+                    state: Some(job.state),
+                    pid: job.pid,
+                    attempt: Some(job.attempt),
+                    since_ms,
+                },
+            );
+        }
+        if !was_extended {
+            // Nothing new to say: the guard's answer shows that it is alive all the same.
+            self.extend();
+        }
+    }
+
+    /// When the fence warning is due: the beats of a whole warning are not coming back.
+    pub(super) fn warning_due(&self, lead: &Lead) -> Option<Time> {
+        let wanted = !self.timings.fence_warning.is_zero() && lead.stopping.is_none();
+        wanted.then(|| self.deadline(lead) - self.timings.fence_warning)
+    }
+
+    pub(super) fn warn_of_fence(&mut self, now: Time) {
+        let Role::Leading(lead) = &self.role else { return };
+        let (term, left) = (lead.term, lead.lease_end.since(now));
+        self.actions.push_back(Action::Note(Note::FenceWarning { term, left }));
+        self.stop_job(Why::Fenced);
+    }
+
+    pub(super) fn end_lease_if_due(&mut self, now: Time) {
+        if let Role::Leading(lead) = &self.role
+            && now >= self.deadline(lead)
+        {
+            self.lose_lease(Why::Fenced, Loss::LeaseOver);
+        }
+    }
+
+    /// R5: a lease that ended is not taken up again.
+    pub(super) fn lose_lease(&mut self, why: Why, loss: Loss) {
+        let Role::Leading(lead) = &self.role else { return };
+        let (term, stood_down, lease_end) = (lead.term, lead.stopping, lead.lease_end);
+        self.role = Role::Fenced { term, why, stood_down, lease_end, superseded: false };
+        self.actions.push_back(Action::Kill(loss));
+    }
+}

@@ -1,0 +1,122 @@
+//! R1 and R3: what a candidate makes of what it reads, its own records first.
+
+use super::super::candidacy::{Action, Loss, Note};
+use super::super::flaw::{Flaw, broken};
+use super::super::journal::{Term, Verdict, View};
+use super::super::record::{Body, Offset, Record, Why};
+use super::super::time::Time;
+use super::{Candidate, NothingLeft, Role};
+
+impl Candidate {
+    pub(super) fn answered(&mut self, now: Time, asked: Time, (start, end): (Offset, Offset), trusted: bool) {
+        match self.listener.answered(now, asked, (start, end), trusted) {
+            Ok(Some(from)) => {
+                self.actions.push_back(Action::ReadFrom(from));
+                self.introduce(now);
+            }
+            Ok(None) => {}
+            Err(super::super::listener::HistoryCut) => self.history_cut(now),
+        }
+    }
+
+    /// The leader fences, a claim under way spoke of what is gone, and everybody starts again at R1.
+    pub(super) fn history_cut(&mut self, now: Time) {
+        match &self.role {
+            Role::Claiming { .. } => self.role = Role::Standby { not_before: now },
+            Role::Leading(_) => {
+                self.lose_lease(Why::Fenced, Loss::HistoryCut);
+            }
+            Role::Departed | Role::Fenced { .. } | Role::Releasing(_) | Role::Standby { .. } => {}
+        }
+        self.listener.history_cut(now);
+        self.actions.push_back(Action::Ask);
+    }
+
+    pub(super) fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>) {
+        if offset < self.listener.journal().next() {
+            return self.history_cut(now);
+        }
+        let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.identity.member));
+        let received = self.listener.read(now, offset, record, own);
+        self.claim_unanswered = false;
+        if let Some(record) = record.filter(|_| received.verdict != Verdict::Nonsense) {
+            match &record.body {
+                Body::Request { what, term, by, reason } => {
+                    self.requested(now, offset, *what, (*term, by, reason));
+                }
+                Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } if own => {
+                    if received.fresh {
+                        self.came_back(now, offset, record, received.verdict);
+                    }
+                }
+                Body::Claim { .. } if received.verdict == Verdict::Effective && received.fresh => {
+                    // R7: somebody else leads now; the cool-off has done its work.
+                    if self.cooling_off.is_some() {
+                        self.cool_off_is_over();
+                    }
+                }
+                Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Release { .. } => {}
+            }
+        }
+        self.superseded_by_the_view();
+    }
+
+    /// One of our own records has been read for the first time.
+    pub(super) fn came_back(&mut self, now: Time, offset: Offset, record: &Record, verdict: Verdict) {
+        let effective = verdict == Verdict::Effective;
+        match (&record.body, &mut self.role) {
+            (Body::Claim { .. }, Role::Claiming { seq, sent, stood_down })
+                if record.seq == Some(*seq) || broken(Flaw::EchoByKind) =>
+            {
+                let (sent, stood_down) = (*sent, *stood_down);
+                if effective {
+                    self.claim_took_effect(now, offset, sent, stood_down);
+                } else {
+                    self.claim_was_void(now);
+                }
+            }
+            // A claim that was given up took effect all the same: its lease is over (R5).
+            (Body::Claim { .. }, Role::Claiming { .. } | Role::Standby { .. }) if effective => {
+                self.release(now, offset, (Why::Stillborn, None), (now, false), NothingLeft);
+            }
+            (Body::Beat { .. }, Role::Leading(lead)) if effective => {
+                let last = lead.under_way.back().map(|(seq, _)| *seq);
+                let seq = if broken(Flaw::EchoByKind) { last } else { record.seq };
+                if let Some(seq) = seq {
+                    self.extend_by(now, seq);
+                }
+            }
+            (Body::Release { term, .. }, Role::Releasing(releasing)) if *term == releasing.term => {
+                self.release_is_over(now, true);
+            }
+            (
+                Body::Beat { .. }
+                | Body::Claim { .. }
+                | Body::Hello { .. }
+                | Body::Release { .. }
+                | Body::Request { .. },
+                Role::Claiming { .. }
+                | Role::Departed
+                | Role::Fenced { .. }
+                | Role::Leading(_)
+                | Role::Releasing(_)
+                | Role::Standby { .. },
+            ) => {}
+        }
+    }
+
+    /// R7: a decided view in which another term is current, or ours is released, ends ours at once.
+    pub(super) fn superseded_by_the_view(&mut self) {
+        let Role::Leading(lead) = &self.role else { return };
+        let (by_term, by) = match self.listener.journal().view() {
+            View::Led(Term { offset, name, .. }) if *offset != lead.term => (Some(*offset), name.clone()),
+            View::NeverLed | View::Released { .. } => (None, None),
+            View::Led(_) | View::Undecided(_) => return,
+        };
+        let (term, lease_end) = (lead.term, lead.lease_end);
+        // Another leads: whatever this term stood down for has come about.
+        self.role = Role::Fenced { term, why: Why::Fenced, stood_down: None, lease_end, superseded: true };
+        self.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
+        self.actions.push_back(Action::Kill(Loss::Superseded));
+    }
+}

@@ -1,0 +1,109 @@
+//! R6: a release is written when nothing is left, and then nothing more.
+
+use super::super::candidacy::{Action, Note};
+use super::super::flaw::{Flaw, broken};
+use super::super::record::{Body, Offset, Why};
+use super::super::time::Time;
+use super::standing_down::lets_another_lead;
+use super::{Candidate, NothingLeft, Releasing, Role};
+
+impl Candidate {
+    pub(super) fn nothing_left(&mut self, now: Time, why: Why, exit: Option<u8>, leaving: bool) {
+        let (term, give_up, why, stood_down) = match &self.role {
+            Role::Leading(lead) => {
+                let why = lead.stopping.unwrap_or(why);
+                // R7: until one lease after the last effective record that was sent.
+                (lead.term, lead.last_effective_sent + self.timings.lease, why, None)
+            }
+            Role::Fenced { term, why, stood_down, lease_end, superseded } => {
+                if !superseded {
+                    self.actions.push_back(Action::Note(Note::Fenced { term: *term, why: *why }));
+                }
+                (*term, *lease_end, *why, *stood_down)
+            }
+            Role::Claiming { .. } | Role::Departed | Role::Releasing(_) | Role::Standby { .. } => return,
+        };
+        if leaving {
+            self.leaving.get_or_insert(why);
+            self.leave_group();
+        }
+        if lets_another_lead(why) || stood_down.is_some_and(lets_another_lead) {
+            self.cool_off(now);
+        }
+        let anew = matches!(why, Why::Fenced | Why::GuardDied);
+        // R6: a release is written only while the term is current in our own view.
+        if self.listener.journal().term() == Some(term) || broken(Flaw::ReleaseOfAnEndedTerm) {
+            self.release(now, term, (why, exit), (give_up, anew), NothingLeft);
+        } else {
+            self.role = Role::Standby { not_before: now };
+            self.ask_anew(now);
+        }
+    }
+
+    pub(super) fn release(
+        &mut self,
+        now: Time,
+        term: Offset,
+        (why, exit): (Why, Option<u8>),
+        (give_up, anew): (Time, bool),
+        _: NothingLeft,
+    ) {
+        self.highest_term = self.highest_term.max(term);
+        // Whoever goes waits no longer than the lease would have lasted (R7); whoever stays has nothing better to do.
+        let give_up = give_up.max(if self.leaving.is_some() { now } else { now + self.timings.lease });
+        let seq = self.send_release(term, why, exit);
+        self.role = Role::Releasing(Releasing { term, seq, why, exit, again_at: None, give_up, anew });
+    }
+
+    pub(super) fn send_release(&mut self, term: Offset, why: Why, exit: Option<u8>) -> u64 {
+        let seen = self.listener.last();
+        let seq = self.next_seq();
+        self.send(seq, Body::Release { term, seen, why: Some(why.as_str().into()), exit });
+        seq
+    }
+
+    /// Not at once again: what could not be delivered may have been refused before it was sent.
+    pub(super) fn undelivered(&mut self, now: Time, seq: u64) {
+        let interval = self.timings.heartbeat_interval;
+        match &mut self.role {
+            Role::Releasing(releasing) if releasing.seq == seq => releasing.again_at = Some(now + interval),
+            // It may have arrived all the same: only the journal tells. Its time is up with its lease.
+            Role::Claiming { .. }
+            | Role::Departed
+            | Role::Fenced { .. }
+            | Role::Leading(_)
+            | Role::Releasing(_)
+            | Role::Standby { .. } => {}
+        }
+    }
+
+    /// A second release is void, so it may be sent as often as there is time; but only while the term is current.
+    pub(super) fn release_again(&mut self, now: Time) {
+        let Role::Releasing(Releasing { term, why, exit, .. }) = self.role else { return };
+        if self.listener.journal().term() != Some(term) {
+            return self.release_is_over(now, false);
+        }
+        let seq = self.send_release(term, why, exit);
+        if let Role::Releasing(releasing) = &mut self.role {
+            (releasing.seq, releasing.again_at) = (seq, None);
+        }
+    }
+
+    pub(super) fn release_is_over(&mut self, now: Time, delivered: bool) {
+        let Role::Releasing(Releasing { term, why, anew, .. }) = self.role else { return };
+        self.actions.push_back(Action::Note(Note::Released { term, why, delivered }));
+        self.role = Role::Standby { not_before: now };
+        self.noted = None;
+        if anew {
+            self.ask_anew(now);
+        }
+    }
+
+    /// R5: after a fence it stands again like any other, from R1.
+    pub(super) fn ask_anew(&mut self, now: Time) {
+        if self.leaving.is_none() {
+            self.listener.ask_anew(now);
+            self.actions.push_back(Action::Ask);
+        }
+    }
+}

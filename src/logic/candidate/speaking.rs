@@ -1,0 +1,60 @@
+//! The records and the notes that a candidate hands out.
+
+use super::super::candidacy::{Action, Note, Waiting};
+use super::super::journal::View;
+use super::super::precedence::{HELLO_INTERVAL, SPREAD};
+use super::super::record::{Body, Record};
+use super::super::time::Time;
+use super::Candidate;
+
+impl Candidate {
+    pub(super) fn next_seq(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq
+    }
+
+    pub(super) fn lease_ms(&self) -> u64 {
+        u64::try_from(self.timings.lease.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn send(&mut self, seq: u64, body: Body) {
+        let (member, name) = (Some(self.identity.member.clone()), Some(self.identity.name.clone()));
+        self.actions.push_back(Action::Send { record: Record { member, name, seq: Some(seq), body } });
+    }
+
+    /// Says hello and joins the group, once the topic is known to be there and to be fit for an election: nothing is
+    /// written into one that R0 refuses.
+    pub(super) fn introduce(&mut self, now: Time) {
+        if self.next_hello.is_none() && self.topic_judged && self.listener.is_answered() && self.leaving.is_none() {
+            self.say_hello(now);
+            self.keep_membership(now);
+        }
+    }
+
+    pub(super) fn say_hello(&mut self, now: Time) {
+        self.next_hello = Some(now + HELLO_INTERVAL);
+        let seq = self.next_seq();
+        self.send(seq, self.identity.hello.clone());
+    }
+
+    pub(super) fn note_standby(&mut self, now: Time) {
+        if !self.listener.is_caught_up() || !self.topic_judged {
+            return;
+        }
+        let (leader, term, why) = match self.listener.journal().view() {
+            // Our own release is on its way, or our own silence is waited for: nobody leads.
+            View::Led(term) if term.member.as_ref() == Some(&self.identity.member) => return,
+            View::Led(term) => (term.name.clone(), Some(term.offset), Some(Waiting::Led)),
+            _ if self.cooling_off.is_some() => (None, None, Some(Waiting::CoolingOff)),
+            View::Undecided(_) => (None, None, Some(Waiting::Undecided)),
+            // A claim that is all but due is not worth a word.
+            View::NeverLed | View::Released { .. } if self.claim_due().is_some_and(|due| due < now + SPREAD) => return,
+            View::NeverLed | View::Released { .. } => (None, None, Some(Waiting::Precedence)),
+        };
+        let note = Note::Standby { leader, term, why };
+        if self.noted.as_ref() != Some(&note) {
+            self.noted = Some(note.clone());
+            self.actions.push_back(Action::Note(note));
+        }
+    }
+}

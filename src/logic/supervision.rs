@@ -1,0 +1,223 @@
+//! The words of a supervisor: what it is told, what it wants done, and what it says of the job.
+
+use std::time::Duration;
+
+use super::candidacy::{self, Departure, Loss, Right};
+use super::record::{Offset, Why};
+use super::time::Time;
+
+/// How the job is stopped.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct StopPolicy {
+    /// The number of the signal that asks the job to stop.
+    pub signal: i32,
+    /// From that signal to SIGKILL; zero is SIGKILL with no signal before it.
+    pub timeout: Duration,
+    /// The guard answers this long before a deadline, or is killed.
+    pub kill_margin: Duration,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum JobStatus {
+    /// It exited with this status, 0 to 255.
+    Exited(u8),
+    /// This signal killed it.
+    Signaled(i32),
+}
+
+impl JobStatus {
+    /// The status that a shell would show: 128 + n for signal n.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Exited(code) => code,
+            Self::Signaled(signal) => after_signal(signal),
+        }
+    }
+}
+
+/// The status of a process that signal n killed: 128 + n.
+#[must_use]
+pub fn after_signal(signal: i32) -> u8 {
+    u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX)
+}
+
+/// Things that happened.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Event {
+    /// The guard has answered the spawn, or a lease: its deadline is this.
+    Answered {
+        /// The deadline that it holds.
+        until: Time,
+    },
+    /// The candidate leaves.
+    Departed(Departure),
+    /// The candidate's right was extended.
+    Extended(Right),
+    /// The guard killed the tree at the deadline, or refused to start it so late; nothing of the term is left.
+    Fenced {
+        /// The term: a word about one that is over may come late.
+        term: Offset,
+    },
+    /// Nothing of the tree is left.
+    Gone,
+    /// The guard is dead and has been waited for: the tree is ours now.
+    GuardDied,
+    /// The candidate's right is over at once.
+    Killed(Loss),
+    /// The tree's rest was killed at the stop timeout.
+    KilledAtTimeout,
+    /// The candidate leads.
+    Led(Right),
+    /// The main process ended.
+    MainExited {
+        /// How.
+        status: JobStatus,
+        /// Whether it left children behind.
+        left: bool,
+    },
+    /// COMMAND could not be started.
+    NotStarted {
+        /// 126 or 127.
+        code: u8,
+        /// What the system said.
+        error: String,
+    },
+    /// A signal to `neli-run` that is passed on.
+    PassSignal {
+        /// Its number.
+        signal: i32,
+        /// To the whole group, else to the main process.
+        to_group: bool,
+    },
+    /// The job's main process runs.
+    Started {
+        /// Its process id.
+        pid: u32,
+    },
+    /// A signal told `neli-run` to stop.
+    StopSignal {
+        /// Its number.
+        signal: i32,
+    },
+    /// The candidate stands down: the barrier.
+    StoppedFor(Why),
+    /// These are still there one lease after SIGKILL.
+    Stuck {
+        /// Their process ids.
+        pids: Vec<u32>,
+    },
+}
+
+/// Things to do.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Action {
+    /// End with this status.
+    Exit(Ending),
+    /// Give up waiting for a claim or a delivery.
+    GiveUpWaiting,
+    /// Kill the guard: it does not answer.
+    KillGuard,
+    /// The guard is dead: kill what it left, and say [`Event::Gone`] when nothing is.
+    KillOrphans,
+    /// Say so.
+    Note(Note),
+    /// Tell the guard.
+    Order(Order),
+    /// Start a new guard.
+    StartGuard,
+    /// Tell the candidate.
+    Tell(candidacy::Event),
+}
+
+/// What the guard is told.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Order {
+    /// The lease holds until then.
+    Extend(Right),
+    /// SIGKILL to the tree now.
+    Kill,
+    /// The term is over: nothing of it is started or extended any more (R6).
+    Over {
+        /// The term.
+        term: Offset,
+    },
+    /// A signal for the job.
+    Signal {
+        /// Its number.
+        signal: i32,
+        /// To the whole group, else to the main process.
+        to_group: bool,
+    },
+    /// Start the job.
+    Spawn {
+        /// The right to run it.
+        right: Right,
+        /// 1 for the first run in this term.
+        attempt: u32,
+    },
+    /// The barrier.
+    Stop {
+        /// The stop signal; none when there is no time for one.
+        signal: Option<i32>,
+        /// SIGKILL from then on.
+        kill_at: Time,
+    },
+}
+
+/// With what status to end, and whose it is.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Ending {
+    /// Nothing led to a status of the job's: the election was ended.
+    Ended,
+    /// The job's own.
+    Job(JobStatus),
+    /// Something could not be killed.
+    Stuck,
+    /// Stopped by this signal while no job was alive.
+    StoppedBy(i32),
+    /// Not leading within `--wait`.
+    WaitedEnough,
+}
+
+/// What a person is told.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Note {
+    /// The guard died, or was killed because it did not answer.
+    GuardLost,
+    /// The main process ended.
+    JobExited {
+        /// How.
+        status: JobStatus,
+        /// For how long it ran.
+        ran: Duration,
+    },
+    /// SIGKILL was needed.
+    JobKilled {
+        /// Why the job was being stopped.
+        why: Why,
+    },
+    /// The main process runs.
+    JobStarted {
+        /// Its process id.
+        pid: u32,
+        /// 1 for the first run in this term.
+        attempt: u32,
+    },
+    /// COMMAND could not be started.
+    NotStarted {
+        /// What the system said.
+        error: String,
+    },
+    /// The barrier began.
+    Stopping {
+        /// Why.
+        why: Why,
+    },
+    /// These can't be killed.
+    Stuck {
+        /// Their process ids.
+        pids: Vec<u32>,
+    },
+}

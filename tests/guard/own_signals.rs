@@ -1,0 +1,51 @@
+//! The signals of `neli-run` itself: what was ignored at its start, and what it reads. A process of its own is asked:
+//! this test program, executed once more by a shell that ignores signals, for [`role_of_a_listener`] alone.
+
+use std::process::Command;
+
+use neli_run::driver::signals::{Signals, ignored_at_start};
+use nix::libc::{SIGCHLD, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2};
+use nix::sys::signal::{Signal, raise};
+
+const ROLE: &str = "NELI_TEST_LISTENER";
+
+/// Tells what it knows, when it was asked to.
+#[test]
+fn role_of_a_listener() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    let ignored: Vec<i32> = (1..=31).filter(|signal| ignored_at_start().contains(*signal)).collect();
+    println!("\nignored {ignored:?}");
+    let signals = Signals::take().unwrap();
+    for signal in [Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGCHLD] {
+        raise(signal).unwrap();
+    }
+    while let Some(received) = signals.read().unwrap() {
+        println!("read {} {}", received.signal, received.sender == std::process::id().cast_signed());
+    }
+}
+
+#[test]
+fn what_was_ignored_at_the_start_is_known_and_hup_stays_ignored() {
+    let output = Command::new("/bin/sh")
+        .args(["-c", r#"trap '' PIPE USR1 HUP; exec "$@""#, "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "own_signals::role_of_a_listener", "--nocapture"])
+        .env(ROLE, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let told: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("ignored ") || line.starts_with("read ")).collect();
+    // Standard signals come in the order of their numbers; HUP does not come at all.
+    assert_eq!(
+        told,
+        [
+            format!("ignored [{SIGHUP}, {SIGUSR1}, {SIGPIPE}]"),
+            format!("read {SIGUSR1} true"),
+            format!("read {SIGUSR2} true"),
+            format!("read {SIGCHLD} true"),
+        ]
+    );
+}
