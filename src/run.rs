@@ -8,7 +8,6 @@ use std::sync::Arc;
 use nix::sys::prctl;
 use nix::unistd::Pid;
 use rdkafka::config::RDKafkaLogLevel;
-use serde::Serialize;
 use tokio::sync::mpsc;
 
 use crate::command::release;
@@ -115,12 +114,6 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
 
 /// What the guard is told at its own start.
 fn charge(config: &Config, access: &Access, member: &MemberId, inherited: Vec<RawFd>) -> Charge {
-    let release = release::Means {
-        client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },
-        election: config.election.clone(),
-        name: config.name.clone(),
-        lease_ms: u64::try_from(config.timings.lease.as_millis()).unwrap_or(u64::MAX),
-    };
     Charge {
         command: config.command.clone(),
         environment: environment::of_job(config, member, std::env::vars_os()),
@@ -129,13 +122,20 @@ fn charge(config: &Config, access: &Access, member: &MemberId, inherited: Vec<Ra
         lease: config.timings.lease,
         member: member.to_string(),
         releaser: PROGRAM.into(),
-        release: to_value(&release),
+        release: means_of_release(config, access),
     }
 }
 
-/// A struct of strings and numbers always has a JSON form.
-fn to_value(value: &impl Serialize) -> serde_json::Value {
-    serde_json::to_value(value).unwrap_or_default()
+/// What the guard hands on, when it releases for the dead.
+fn means_of_release(config: &Config, access: &Access) -> serde_json::Value {
+    let means = release::Means {
+        client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },
+        election: config.election.clone(),
+        name: config.name.clone(),
+        lease_ms: u64::try_from(config.timings.lease.as_millis()).unwrap_or(u64::MAX),
+    };
+    // A struct of strings and numbers always has a JSON form.
+    serde_json::to_value(&means).unwrap_or_default()
 }
 
 /// One candidate's hands.
@@ -150,6 +150,8 @@ struct Run {
     guard_ready: Ready,
     /// The guard's socket is closed: nothing more comes from it but its end, by SIGCHLD.
     guard_is_silent: bool,
+    /// The guard remembers terms of a history that is gone: it is replaced as soon as no job is alive.
+    guard_is_outdated: bool,
     /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
     main: Option<OwnedFd>,
     /// The children that are no part of a job: embedded brokers.
@@ -265,6 +267,7 @@ impl Run {
                 .map_err(|error| Refusal::new(format!("the guard can't be awaited: {error}")))?,
             guard,
             guard_is_silent: false,
+            guard_is_outdated: false,
             main: None,
             own_children: Vec::new(),
             orphans: None,
@@ -366,6 +369,8 @@ impl Run {
                 self.perform_for_supervisor(action);
             } else if let Some(action) = self.candidate.poll_action() {
                 self.perform_for_candidate(action);
+            } else if self.guard_is_outdated && !self.supervisor.job_may_be_alive() {
+                self.renew_guard();
             } else {
                 return;
             }
@@ -380,6 +385,7 @@ impl Run {
             Action::Depart(departure) => self.supervisor.handle(now, supervisor::Event::Departed(departure)),
             Action::Extend(right) => self.supervisor.handle(now, supervisor::Event::Extended(right)),
             Action::JoinGroup => self.join_group(),
+            Action::ForgetTerms => self.guard_is_outdated = true,
             Action::Kill(loss) => self.supervisor.handle(now, supervisor::Event::Killed(loss)),
             Action::Lead(right) => self.supervisor.handle(now, supervisor::Event::Led(right)),
             Action::LeaveGroup => self.leave_group(),

@@ -150,6 +150,8 @@ pub enum Action {
     Lead(Right),
     /// Leave the group.
     LeaveGroup,
+    /// Terms begin anew: the guard is to forget those that it held (R5).
+    ForgetTerms,
     /// Say so.
     Note(Note),
     /// Read from this offset, which the log holds.

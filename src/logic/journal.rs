@@ -128,6 +128,20 @@ impl Journal {
         self.answers.push(Answer { asked, end });
     }
 
+    /// Whatever stands below `offset` and was not handed over is missing, and was no marker (L4).
+    pub fn miss_below(&mut self, offset: Offset) {
+        if offset <= self.next {
+            return;
+        }
+        self.next = offset;
+        if !broken(Flaw::WindowKept) {
+            self.window = offset;
+        }
+        if !matches!(self.view, View::Undecided(_)) && !broken(Flaw::GapIgnored) {
+            self.view = View::Undecided(Undecided::new());
+        }
+    }
+
     /// A record of another key stands at `offset`.
     pub fn read_other(&mut self, now: Time, offset: Offset) {
         self.move_to(now, offset);
@@ -181,14 +195,7 @@ impl Journal {
         let markers_from = self.answers.iter().filter(holds);
         let markers_from = markers_from.map(|answer| answer.end).min().unwrap_or(Offset::MAX);
         let missing_to = markers_from.min(offset);
-        if missing_to > self.next {
-            if !broken(Flaw::WindowKept) {
-                self.window = missing_to;
-            }
-            if !matches!(self.view, View::Undecided(_)) && !broken(Flaw::GapIgnored) {
-                self.view = View::Undecided(Undecided::new());
-            }
-        }
+        self.miss_below(missing_to);
         self.next = offset + 1;
     }
 

@@ -234,14 +234,22 @@ impl Listener {
 
     /// A record of another key stands at `offset`.
     pub fn read_other(&mut self, now: Time, offset: Offset) {
+        self.miss_what_is_undecodable(offset);
         self.journal.read_other(now, offset);
         self.frontier = self.frontier.max(offset + 1);
         self.passed(now, offset);
     }
 
-    /// A record was handed over: what could not be decoded before it is behind us, and counts as missing (L4).
+    /// What could not be decoded before this record is behind us, and counts as missing (L4): no answer makes markers of
+    /// it.
+    fn miss_what_is_undecodable(&mut self, offset: Offset) {
+        if std::mem::take(&mut self.undecodable) {
+            self.journal.miss_below(offset);
+        }
+    }
+
+    /// A record was handed over.
     fn passed(&mut self, now: Time, offset: Offset) {
-        self.undecodable = false;
         if offset >= self.known_end.1 {
             self.known_end = (now, offset + 1);
         }
@@ -251,6 +259,7 @@ impl Listener {
     /// A record of the election stands at `offset`; `own` when this candidate wrote it.
     pub fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, own: bool) -> Received {
         let fresh = offset >= self.frontier;
+        self.miss_what_is_undecodable(offset);
         let verdict = self.journal.read(now, offset, record);
         let body = record.filter(|_| verdict != Verdict::Nonsense).map(|record| &record.body);
         if let Some(lease) = body.and_then(Body::lease) {

@@ -114,6 +114,15 @@ impl Run {
         self.supervisor.handle(now, event);
     }
 
+    /// A new guard remembers no term, and knows the address that the embedded broker has now.
+    pub(super) fn renew_guard(&mut self) {
+        self.guard_is_outdated = false;
+        // Nothing of that history is to be released any more; the old one ends with its socket.
+        self.order(&Order::Released { term: self.supervisor.term() });
+        self.charge.release = super::means_of_release(&self.config, &self.access);
+        self.start_guard();
+    }
+
     pub(super) fn start_guard(&mut self) {
         let started = Guard::start(Path::new(PROGRAM), &self.charge);
         match started.and_then(|guard| Ok((Ready::of(&guard)?, guard))) {

@@ -226,6 +226,10 @@ impl Machine {
             }
             Action::Depart(departure) => Event::Departed(departure),
             Action::Extend(right) => Event::Extended(right),
+            Action::ForgetTerms => {
+                self.guard.tenure = None;
+                return;
+            }
             Action::JoinGroup | Action::LeaveGroup => return,
             Action::Kill(loss) => return self.lose(now, loss, deeds),
             Action::Lead(right) => Event::Led(right),

@@ -194,6 +194,7 @@ fn deed(action: Action) -> String {
         Action::Ask => "asks where the log ends".to_owned(),
         Action::Depart(departure) => format!("departs: {departure:?}"),
         Action::Extend(right) => format!("tells the guard: {}", shown_right(right)),
+        Action::ForgetTerms => "has the guard forget its terms".to_owned(),
         Action::JoinGroup => "joins the group".to_owned(),
         Action::Kill(loss) => format!("has the job killed: {loss:?}"),
         Action::Lead(right) => format!("leads: {}", shown_right(right)),

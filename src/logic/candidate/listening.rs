@@ -29,6 +29,9 @@ impl Candidate {
             Role::Departed | Role::Fenced { .. } | Role::Releasing(_) | Role::Standby { .. } => {}
         }
         self.listener.history_cut(now);
+        // What was held there says nothing of the terms to come, which may begin from 0 again.
+        self.highest_term = -1;
+        self.actions.push_back(Action::ForgetTerms);
         self.actions.push_back(Action::Ask);
     }
 

@@ -2,6 +2,7 @@
 
 use super::super::candidacy::{Action, Note};
 use super::super::flaw::{Flaw, broken};
+use super::super::precedence::SPREAD;
 use super::super::record::{Body, Offset, Why};
 use super::super::time::Time;
 use super::standing_down::lets_another_lead;
@@ -92,7 +93,9 @@ impl Candidate {
     pub(super) fn release_is_over(&mut self, now: Time, delivered: bool) {
         let Role::Releasing(Releasing { term, why, anew, .. }) = self.role else { return };
         self.actions.push_back(Action::Note(Note::Released { term, why, delivered }));
-        self.role = Role::Standby { not_before: now };
+        // R2: what came back too late may have voided a claim of ours, or of somebody's who retries in step.
+        let not_before = if why == Why::Stillborn { now + self.random.up_to(SPREAD) } else { now };
+        self.role = Role::Standby { not_before };
         self.noted = None;
         if anew {
             self.ask_anew(now);

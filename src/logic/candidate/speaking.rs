@@ -22,12 +22,15 @@ impl Candidate {
         self.actions.push_back(Action::Send { record: Record { member, name, seq: Some(seq), body } });
     }
 
-    /// Says hello and joins the group, once the topic is known to be there and to be fit for an election: nothing is
-    /// written into one that R0 refuses.
+    /// Joins the group once the topic is known to be there, and says hello once it is known to be fit for an election:
+    /// nothing is written into one that R0 refuses. What the group says takes a while, and is asked for meanwhile.
     pub(super) fn introduce(&mut self, now: Time) {
-        if self.next_hello.is_none() && self.topic_judged && self.listener.is_answered() && self.leaving.is_none() {
+        if !self.listener.is_answered() || self.leaving.is_some() || self.next_hello.is_some() {
+            return;
+        }
+        self.join_group();
+        if self.topic_judged {
             self.say_hello(now);
-            self.keep_membership(now);
         }
     }
 

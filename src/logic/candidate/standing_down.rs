@@ -71,8 +71,12 @@ impl Candidate {
         if self.in_group {
             self.precedence.stand(Standing::Elsewhere);
         }
-        if was_assigned {
-            self.stop_job(Why::Revoked);
+        if !was_assigned {
+            return;
+        }
+        self.stop_job(Why::Revoked);
+        if let Role::Claiming { stood_down, .. } = &mut self.role {
+            stood_down.get_or_insert(Why::Revoked);
         }
     }
 
