@@ -76,11 +76,11 @@ impl World {
 /// The line, with the points in time that `Debug` shows counted from `begin`.
 pub(super) fn with_times_since(begin: Time, line: &str) -> String {
     let mut parts = line.split("Time(");
-    let mut told = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
+    let before = parts.next().unwrap_or_default().to_owned();
+    let shown = parts.map(|part| {
         let (nanos, rest) = part.split_once(')').unwrap_or((part, ""));
         let time = Time::from_nanos(nanos.parse().unwrap_or(0));
-        told += &format!("{:.3} s{rest}", time.since(begin).as_secs_f64());
-    }
-    told
+        format!("{:.3} s{rest}", time.since(begin).as_secs_f64())
+    });
+    before + &shown.collect::<String>()
 }
