@@ -307,10 +307,4 @@ impl Candidate {
             | Role::Standby { .. } => None,
         }
     }
-
-    /// What has been heard.
-    #[must_use]
-    pub const fn listener(&self) -> &Listener {
-        &self.listener
-    }
 }

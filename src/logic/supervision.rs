@@ -32,15 +32,9 @@ impl JobStatus {
     pub fn code(self) -> u8 {
         match self {
             Self::Exited(code) => code,
-            Self::Signaled(signal) => after_signal(signal),
+            Self::Signaled(signal) => u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX),
         }
     }
-}
-
-/// The status of a process that signal n killed: 128 + n.
-#[must_use]
-pub fn after_signal(signal: i32) -> u8 {
-    u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX)
 }
 
 /// Things that happened.

@@ -11,7 +11,7 @@ use super::flaw::{Flaw, broken};
 use super::record::{JobState, Offset, Why};
 use super::time::Time;
 
-pub use super::supervision::{Action, Ending, Event, JobStatus, Note, Order, StopPolicy, after_signal};
+pub use super::supervision::{Action, Ending, Event, JobStatus, Note, Order, StopPolicy};
 
 /// Two stop signals nearer than this are one: GNU `timeout` sends two.
 const SAME_STOP: Duration = Duration::from_millis(500);

@@ -46,10 +46,6 @@ impl Run {
         self.guard_is_silent = true;
         // It is dead, or about to be.
         let _ = self.guard.kill();
-        self.kill_main();
-    }
-
-    pub(super) fn kill_main(&mut self) {
         if let Some(main) = &self.main {
             // It may have ended by itself.
             let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
