@@ -49,6 +49,7 @@ pub mod driver {
     pub mod reader;
     pub mod ready;
     pub mod signals;
+    pub mod terminal;
     pub mod timer;
     pub mod topic;
     pub mod tree;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nix::sys::prctl;
-use nix::unistd::Pid;
+use nix::unistd::{self, Pid};
 use rdkafka::config::RDKafkaLogLevel;
 use tokio::sync::mpsc;
 
@@ -25,7 +25,9 @@ use crate::driver::random;
 use crate::driver::reader::Reader;
 use crate::driver::ready::Ready;
 use crate::driver::signals::{self, Signals};
+use crate::driver::terminal::{Terminal, is_there, may_be_handed_on};
 use crate::driver::timer::Timer;
+use crate::driver::tree;
 use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity};
 use crate::logic::record::{Body, MemberId};
@@ -37,6 +39,7 @@ mod environment;
 mod guard;
 mod kafka;
 mod notes;
+mod terminal;
 mod translate;
 
 /// How many things seen of Kafka may wait for the loop; its threads wait beyond that.
@@ -75,6 +78,12 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
         let what = what.to_owned();
         move |error: io::Error| Refusal::new(format!("{what}: {error}"))
     };
+    if !tree::is_visible() {
+        return Err(Refusal::new(
+            "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it \
+             anew (unshare --mount-proc; mount -t proc proc /proc)",
+        ));
+    }
     // Before any thread exists: threads inherit the mask.
     let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
     // When the guard dies, what it leaves becomes ours to kill.
@@ -108,6 +117,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
             from: if status.is_jobs_own() { From::Job } else { From::NeliRun },
         });
         run.logger.finish();
+        run.die_of_the_terminals_signal();
         Ok(status)
     })
 }
@@ -119,6 +129,8 @@ fn charge(config: &Config, access: &Access, member: &MemberId, inherited: Vec<Ra
         environment: environment::of_job(config, member, std::env::vars_os()),
         ignored: signals::ignored_at_start(),
         inherited,
+        group: unistd::getpgrp().as_raw(),
+        foreground: may_be_handed_on(),
         lease: config.timings.lease,
         member: member.to_string(),
         releaser: PROGRAM.into(),
@@ -152,6 +164,13 @@ struct Run {
     guard_is_silent: bool,
     /// The guard remembers terms of a history that is gone: it is replaced as soon as no job is alive.
     guard_is_outdated: bool,
+    terminal: Terminal,
+    /// There was one at the start.
+    had_terminal: bool,
+    /// What is to be died of at the end: a signal, and whether all of the group is.
+    dies_of: Option<(i32, bool)>,
+    /// The process is to be stopped, once the group is left.
+    suspending: bool,
     /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
     main: Option<OwnedFd>,
     /// The children that are no part of a job: embedded brokers.
@@ -227,7 +246,7 @@ impl Run {
                 embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen_sender.clone()));
             follow.map_err(|error| Refusal::new(format!("--embedded: {error}")))?;
         }
-        if !nix::unistd::geteuid().is_root() {
+        if !unistd::geteuid().is_root() {
             let message =
                 "without root a setuid program that the job runs can't be killed, and would outlive its right";
             logger.event(&LogEvent::Warning { message: message.to_owned(), dropped: None });
@@ -243,7 +262,7 @@ impl Run {
             kill_margin: config.timings.kill_margin,
         };
         let hello = Body::Hello {
-            host: nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
+            host: unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
             pid: Some(std::process::id()),
             version: Some(env!("CARGO_PKG_VERSION").into()),
             elector: Some(elect.into()),
@@ -268,6 +287,10 @@ impl Run {
             guard,
             guard_is_silent: false,
             guard_is_outdated: false,
+            terminal: Terminal::of(unistd::getpgrp()),
+            had_terminal: is_there(),
+            dies_of: None,
+            suspending: false,
             main: None,
             own_children: Vec::new(),
             orphans: None,
@@ -296,6 +319,7 @@ impl Run {
         };
         loop {
             self.perform();
+            self.suspend_if_due();
             if let Some(status) = self.ending {
                 self.leave().await;
                 return status;
@@ -397,6 +421,7 @@ impl Run {
             }
             Action::Send { record } => self.send(now, &record),
             Action::StopJob(why) => self.supervisor.handle(now, supervisor::Event::StoppedFor(why)),
+            Action::Suspend => self.suspending = true,
         }
     }
 
@@ -421,12 +446,17 @@ impl Run {
     fn perform_for_supervisor(&mut self, action: supervisor::Action) {
         use supervisor::Action;
         match action {
+            Action::DieOf { signal, to_group } => self.dies_of = Some((signal, to_group)),
             Action::Exit(_) if self.refused => self.ending = Some(ExitStatus::Refused),
             Action::Exit(ending) => self.ending = Some(translate::status(ending)),
             Action::GiveUpWaiting => self.candidate.give_up(clock::now()),
             // It may be dead already, which SIGCHLD tells.
             Action::KillGuard => drop(self.guard.kill()),
             Action::KillOrphans => self.inherit_orphans(),
+            Action::LookAtForeground => {
+                let event = supervisor::Event::ForegroundSeen(self.terminal.foreground());
+                self.supervisor.handle(clock::now(), event);
+            }
             Action::Note(note) => {
                 let guard = self.guard.pid().as_raw();
                 self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy, guard));

@@ -86,6 +86,11 @@ impl Logger {
         }
     }
 
+    /// Waits for the lines so far: until they are written, 100 ms at most.
+    pub fn flush(&self) {
+        self.queue.drain(self.queue.state());
+    }
+
     /// Waits for the last lines: until they are written, 100 ms at most.
     pub fn finish(&self) {
         self.queue.finish();
@@ -174,6 +179,10 @@ impl Queue {
         let mut state = self.state();
         state.finished = true;
         self.changed.notify_all();
+        self.drain(state);
+    }
+
+    fn drain(&self, state: MutexGuard<'_, State>) {
         let left =
             |state: &mut State| !state.abandoned && (state.writing || !state.lines.is_empty() || state.dropped > 0);
         drop(self.changed.wait_timeout_while(state, DRAIN, left));

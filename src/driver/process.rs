@@ -21,6 +21,7 @@ use tokio::io::unix::AsyncFd;
 use crate::driver::clock;
 use crate::driver::image::Image;
 use crate::driver::signals::{self, Set};
+use crate::driver::terminal::Handover;
 
 /// The signals that were ignored when this process started, as the bits of a [`Set`].
 static IGNORED_AT_START: AtomicU64 = AtomicU64::new(0);
@@ -317,6 +318,8 @@ pub(super) enum Kind<'a> {
         deadline: &'a AtomicU64,
         /// Its scheduling; `None` leaves that of its parent.
         scheduling: Option<Scheduling>,
+        /// Whose foreground of the terminal it takes.
+        foreground: Option<Handover>,
     },
 }
 
@@ -423,13 +426,19 @@ impl<'a> Child<'a> {
     unsafe fn run(&mut self) -> ! {
         // SAFETY: plain system calls; the pointers are good by the contract, and each list of them ends with a null.
         unsafe {
-            if let Kind::Job { scheduling, .. } = self.kind {
+            if let Kind::Job { scheduling, foreground, .. } = self.kind {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 if libc::getppid() != self.parent.as_raw() {
                     // It died before it could take us with it.
                     libc::_exit(0);
                 }
                 libc::setpgid(0, 0);
+                // Before it executes, so that it never reads in the background. SIGTTOU is still blocked.
+                if let Some(Handover { terminal, from }) = foreground
+                    && libc::tcgetpgrp(terminal) == from.as_raw()
+                {
+                    libc::tcsetpgrp(terminal, libc::getpid());
+                }
                 if let Some(scheduling) = scheduling {
                     // To give up what is better is always allowed.
                     let _ = scheduling.give(Pid::from_raw(0));

@@ -9,8 +9,9 @@ use std::time::Duration;
 use super::candidacy::{self, JobReport};
 use super::record::{JobState, Offset, Why};
 use super::time::Time;
+use terminal::Terminal;
 
-pub use super::supervision::{Action, Ending, Event, JobStatus, Note, Order, StopPolicy};
+pub use super::supervision::{Action, Ending, Event, Foreground, JobStatus, Note, Order, StopPolicy};
 
 // Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
 #[path = "supervisor/exiting.rs"]
@@ -21,6 +22,8 @@ mod running;
 mod signalled;
 #[path = "supervisor/stopping.rs"]
 mod stopping;
+#[path = "supervisor/terminal.rs"]
+mod terminal;
 
 /// The supervisor of one job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -36,6 +39,7 @@ pub struct Supervisor {
     killed: bool,
     /// What stopped `neli-run`.
     stop: Option<Stop>,
+    terminal: Terminal,
     actions: VecDeque<Action>,
 }
 
@@ -107,6 +111,7 @@ impl Supervisor {
             last_status: None,
             killed: false,
             stop: None,
+            terminal: Terminal::new(),
             actions: VecDeque::new(),
         }
     }
@@ -120,7 +125,7 @@ impl Supervisor {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.guard_due()
+        [self.guard_due(), self.look_due()].into_iter().flatten().min()
     }
 
     /// Does what is due by now. Early calls do nothing.
@@ -130,6 +135,7 @@ impl Supervisor {
             self.watch = None;
             self.actions.push_back(Action::KillGuard);
         }
+        self.look_if_due(now);
     }
 
     /// Takes in what happened.
@@ -143,18 +149,28 @@ impl Supervisor {
             Event::Departed(departure) => self.exit(departure),
             Event::Extended(right) => self.extended(now, right),
             Event::Fenced { term } => self.fenced(term),
+            Event::ForegroundSeen(foreground) => self.foreground_seen(now, foreground),
             Event::Gone => self.gone(),
             Event::GuardDied => self.guard_died(),
+            Event::JobStopped { signal, foreground, continuable } => {
+                self.job_stopped(now, signal, (foreground, continuable));
+            }
             Event::Killed(_) => self.lose(now),
             Event::KilledAtTimeout => self.killed_at_timeout(),
             Event::Led(right) => self.led(now, right),
-            Event::MainExited { status, left } => self.main_exited(now, status, left),
+            Event::MainExited { status, left, foreground } => {
+                self.interrupted_by(now, status, foreground);
+                self.main_exited(now, status, left);
+            }
             Event::NotStarted { code, error } => self.not_started(code, error),
             Event::PassSignal { signal, to_group } => self.pass_signal(signal, to_group),
             Event::Started { pid } => self.started(now, pid),
             Event::StopSignal { signal } => self.stop_signal(now, signal),
             Event::StoppedFor(why) => self.stop(now, why),
             Event::Stuck { pids } => self.stuck(pids),
+            Event::SuspendSignal { continuable } => self.suspend(continuable),
+            Event::TerminalGone => self.terminal_gone(now),
+            Event::Typed { signal } => self.typed(now, signal),
         }
     }
 

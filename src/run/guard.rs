@@ -17,6 +17,22 @@ use crate::logic::supervisor::Event;
 
 impl Run {
     pub(super) fn order(&mut self, order: &Order) {
+        match order {
+            Order::Spawn { .. } => {
+                self.terminal.forget_job();
+                if self.charge.foreground {
+                    self.terminal.about_to_hand_on();
+                }
+            }
+            Order::HandOn => drop(self.terminal.about_to_hand_on()),
+            Order::Kill
+            | Order::Lease(_)
+            | Order::Over { .. }
+            | Order::Released { .. }
+            | Order::Signal { .. }
+            | Order::Stop { .. }
+            | Order::TakeBack => {}
+        }
         // A guard that takes no more orders gives no more answers: the supervisor's watch sees that.
         let _ = self.guard.send(order);
     }
@@ -28,6 +44,7 @@ impl Run {
                     if descriptor.is_some() {
                         self.main = descriptor;
                     }
+                    self.note_terminal(&answer);
                     if let Some(event) = translate::answer(answer, self.supervisor.term(), &self.config) {
                         self.supervisor.handle(clock::now(), event);
                         self.perform();
@@ -57,7 +74,7 @@ impl Run {
             if received.signal == SIGCHLD {
                 self.reap();
             } else {
-                self.supervisor.handle_signal(clock::now(), received.signal);
+                self.take_signal(received);
                 self.perform();
             }
         }
@@ -106,6 +123,7 @@ impl Run {
         };
         if event == Event::Gone {
             self.orphans = None;
+            self.terminal.take_back();
         }
         self.supervisor.handle(now, event);
     }

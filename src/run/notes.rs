@@ -36,6 +36,13 @@ pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopP
     use supervisor::Note;
     match note {
         Note::GuardLost => Event::GuardLost { pid: guard },
+        Note::JobContinued => warning(
+            "the job stopped itself (SIGTSTP) where nobody could continue it and neli-run: it was continued at once",
+        ),
+        Note::JobInBackground => warning(
+            "the job is stopped, since it wants the terminal and is in the background; it leads on, and goes on once \
+             neli-run is brought to the foreground (fg)",
+        ),
         Note::JobExited { status, ran } => {
             let signal = match status {
                 JobStatus::Exited(_) => None,
@@ -65,6 +72,10 @@ pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopP
 /// The log's event for a broker that does not answer.
 pub(super) fn of_outage((error, down): (String, Duration)) -> Event {
     Event::BrokerDown { error, down }
+}
+
+fn warning(message: &str) -> Event {
+    Event::Warning { message: message.to_owned(), dropped: None }
 }
 
 fn somebody(name: Option<Box<str>>) -> String {

@@ -184,6 +184,8 @@ pub(crate) fn charge(command: Vec<OsString>, words: &Path) -> Charge {
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("WORDS".into(), words.into())],
         ignored: Set::EMPTY,
         inherited: vec![0, 1, 2],
+        group: unistd::getpgrp().as_raw(),
+        foreground: false,
         lease: Duration::from_secs(5),
         member: "m-1".into(),
         releaser: "/bin/false".into(),

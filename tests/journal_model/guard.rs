@@ -108,7 +108,7 @@ impl Guard {
                     }
                 }
             }
-            Order::Signal { .. } => {}
+            Order::HandOn | Order::Signal { .. } | Order::TakeBack => {}
             Order::Spawn { right, .. } => {
                 if self.job.is_some() {
                     return;
@@ -152,7 +152,7 @@ impl Guard {
     pub(crate) fn main_ends(&mut self, words: &mut VecDeque<Event>) {
         let Some(job) = &mut self.job else { return };
         job.main = false;
-        words.push_back(Event::MainExited { status: JobStatus::Exited(0), left: job.child });
+        words.push_back(Event::MainExited { status: JobStatus::Exited(0), left: job.child, foreground: false });
         if !job.child {
             self.job = None;
             words.push_back(Event::Gone);
@@ -181,7 +181,7 @@ impl Guard {
 
     fn kill_job(&mut self, words: &mut VecDeque<Event>) {
         if let Some(job) = self.job.take().filter(|job| job.main) {
-            words.push_back(Event::MainExited { status: JobStatus::Signaled(9), left: job.child });
+            words.push_back(Event::MainExited { status: JobStatus::Signaled(9), left: job.child, foreground: false });
         }
     }
 

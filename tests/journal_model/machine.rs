@@ -118,6 +118,22 @@ impl Machine {
         self.perform(now, setup, deeds);
     }
 
+    /// TSTP to `neli-run`.
+    pub(crate) fn suspend(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        self.supervisor.handle(now, Event::SuspendSignal { continuable: true });
+        self.perform(now, setup, deeds);
+    }
+
+    /// It goes on; SIGCONT tells of a suspension's end.
+    pub(crate) fn resume(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        const SIGCONT: i32 = 18;
+        self.life = Life::Awake;
+        if self.candidate.is_suspended() {
+            self.supervisor.handle_signal(now, SIGCONT);
+            self.perform(now, setup, deeds);
+        }
+    }
+
     /// Hears one of the things that wait to be heard.
     pub(crate) fn hear(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
         if let Some(word) = self.words.pop_front() {
@@ -249,6 +265,13 @@ impl Machine {
                 return;
             }
             Action::StopJob(why) => Event::StoppedFor(why),
+            Action::Suspend => {
+                if self.job_is_alive() || self.candidate.leads().is_some() {
+                    deeds.breach = Some(Breach::SuspendedLeader);
+                }
+                self.life = Life::Asleep;
+                return;
+            }
         };
         deeds.said.push(format!("{event:?}"));
         self.supervisor.handle(now, event);
@@ -282,6 +305,7 @@ impl Machine {
 
     fn perform_for_supervisor(&mut self, now: Time, action: supervisor::Action, setup: &Setup, deeds: &mut Deeds) {
         match action {
+            supervisor::Action::DieOf { .. } | supervisor::Action::LookAtForeground => {}
             supervisor::Action::Exit(_) => self.life = Life::Dead,
             supervisor::Action::GiveUpWaiting => self.candidate.give_up(now),
             supervisor::Action::KillGuard => {

@@ -194,6 +194,11 @@ fn a_stop_behind_the_spawn() {
 }
 
 #[test]
+fn a_suspension() {
+    look_into(worlds::a_suspension, &[]);
+}
+
+#[test]
 fn sleepers() {
     look_into(worlds::sleepers, &[world(WorldFlaw::BothAsleep), world(WorldFlaw::GuardUnwatched)]);
 }

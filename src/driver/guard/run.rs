@@ -10,6 +10,7 @@ use nix::unistd::Pid;
 use crate::driver::guard::message::{Answer, Step, Target};
 use crate::driver::guard::outbox::Outbox;
 use crate::driver::process::{self, Change, Fate, Newborn, Progress, Reaped};
+use crate::driver::terminal::Terminal;
 use crate::driver::tree::Tree;
 use crate::logic::time::Time;
 
@@ -74,6 +75,14 @@ impl Run {
     /// Whether SIGKILL was sent.
     pub(super) fn is_being_killed(&self) -> bool {
         self.killing.is_some()
+    }
+
+    /// Gives it the terminal's foreground, if that is to be had, and lets it go on.
+    pub(super) fn hand_on(&mut self, terminal: &mut Terminal) {
+        if self.main.is_some() {
+            terminal.hand_on();
+            self.signal(SIGCONT, Target::Group);
+        }
     }
 
     /// Passes a signal on, as soon as the job has executed.
@@ -154,7 +163,7 @@ impl Run {
     }
 
     /// Takes note of what happened to children.
-    pub(super) fn observe_children(&mut self, reaped: &Reaped, outbox: &mut Outbox) {
+    pub(super) fn observe_children(&mut self, reaped: &Reaped, terminal: &Terminal, outbox: &mut Outbox) {
         let Some(main) = self.main else { return };
         for Change { fate, .. } in reaped.changes.iter().filter(|change| change.pid == main) {
             let (code, signal) = match *fate {
@@ -170,8 +179,10 @@ impl Run {
             // Whether it had executed is certain only now.
             self.observe_start(outbox);
             self.main = None;
+            // As a shell does, whatever the job has left behind.
+            let foreground = terminal.take_back();
             if self.failure.is_none() {
-                outbox.put(Answer::Exited { code, signal, left: reaped.children_left }, None);
+                outbox.put(Answer::Exited { code, signal, left: reaped.children_left, foreground }, None);
             }
         }
     }

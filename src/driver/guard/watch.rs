@@ -29,6 +29,7 @@ use crate::driver::guard::tenure::{Tenure, Verdict};
 use crate::driver::image::Image;
 use crate::driver::lease::{Lease, Slot};
 use crate::driver::process::{self, Birth, Kind, Scheduling};
+use crate::driver::terminal::{Handover, Terminal};
 use crate::driver::tree::Tree;
 use crate::logic::time::Time;
 
@@ -56,6 +57,7 @@ pub(super) struct Watch {
     channel: Option<Channel>,
     supervisor: Supervisor,
     children: SignalFd,
+    terminal: Terminal,
     alarm: Alarm,
     outbox: Outbox,
     /// The last term that was granted.
@@ -83,6 +85,7 @@ impl Watch {
         let job = Image::found_by_path(&mem::take(&mut charge.command), &environment)?;
         let ordinary_scheduling = standing::go_first();
         let tree = Tree::below(unistd::getpid());
+        let terminal = Terminal::of(Pid::from_raw(charge.group));
         let watch = Self {
             charge,
             job,
@@ -95,6 +98,7 @@ impl Watch {
                 &SigSet::from(Signal::SIGCHLD),
                 SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
             )?,
+            terminal,
             alarm: Alarm::new()?,
             outbox: Outbox::default(),
             tenure: None,
@@ -202,6 +206,11 @@ impl Watch {
 
     fn obey(&mut self, order: &Order, now: Time) {
         match *order {
+            Order::HandOn => {
+                if let Some(run) = &mut self.run {
+                    run.hand_on(&mut self.terminal);
+                }
+            }
             Order::Kill => {
                 if let Some(run) = self.run.as_mut().filter(|run| !run.is_being_killed()) {
                     self.outbox.put(Answer::Killed, None);
@@ -230,6 +239,9 @@ impl Watch {
                 if let Some(run) = &mut self.run {
                     run.stop(signal, kill_at, &self.tree);
                 }
+            }
+            Order::TakeBack => {
+                self.terminal.take_back();
             }
         }
     }
@@ -295,14 +307,18 @@ impl Watch {
         lease.grant(until);
         let (_, lease) = self.lease.insert((term, lease));
         let environment = [variable(EPOCH, term), variable(ATTEMPT, attempt), variable(LEASE_FD, self.slot.number())];
+        let terminal = if self.charge.foreground { self.terminal.about_to_hand_on() } else { None };
+        let foreground = terminal.as_ref().map(|terminal| Handover::of(terminal, &self.terminal));
         let birth = Birth {
             image: &self.job,
             environment: &environment,
             descriptors: &[self.slot.number()],
             ignored: self.charge.ignored,
-            kind: Kind::Job { deadline: lease.deadline(), scheduling: self.ordinary_scheduling },
+            kind: Kind::Job { deadline: lease.deadline(), scheduling: self.ordinary_scheduling, foreground },
         };
-        process::spawn(&birth).map(Run::new).map_err(|error| (Step::Fork, error))
+        let newborn = process::spawn(&birth).map_err(|error| (Step::Fork, error))?;
+        self.terminal.belongs_to_job(newborn.pid);
+        Ok(Run::new(newborn))
     }
 
     /// Nothing is started or extended under the term any more, and its job may not run.
@@ -318,7 +334,7 @@ impl Watch {
         let Some(run) = &mut self.run else { return };
         run.observe_start(&mut self.outbox);
         let reaped = process::reap();
-        run.observe_children(&reaped, &mut self.outbox);
+        run.observe_children(&reaped, &self.terminal, &mut self.outbox);
         if !reaped.children_left {
             self.end_run();
             return;
@@ -333,6 +349,8 @@ impl Watch {
 
     /// Nothing is left of the job.
     fn end_run(&mut self) {
+        self.terminal.take_back();
+        self.terminal.forget_job();
         let failure = self.run.take().and_then(Run::into_failure);
         let fenced = mem::take(&mut self.fenced).then_some(self.tenure).flatten();
         let fenced = fenced.map(|tenure| Answer::Fenced { term: tenure.term() });

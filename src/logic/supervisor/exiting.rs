@@ -17,6 +17,7 @@ impl Supervisor {
             (Departure::WaitedEnough, None) => Ending::WaitedEnough,
             (Departure::Left, None) => self.last_status.map_or(Ending::Ended, Ending::Job),
         };
+        self.die_of_the_terminals_signal(ending);
         self.actions.push_back(Action::Exit(ending));
     }
 }

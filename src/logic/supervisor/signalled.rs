@@ -31,7 +31,8 @@ impl Supervisor {
             SIGCHLD | SIGPIPE | SIGTSTP | SIGTTIN | SIGTTOU => {}
             _ if stops => self.handle(now, Event::StopSignal { signal }),
             SIGQUIT if !self.main_is_alive() => self.handle(now, Event::StopSignal { signal }),
-            SIGCONT | SIGQUIT | SIGWINCH => self.handle(now, Event::PassSignal { signal, to_group: true }),
+            SIGCONT => self.continued(now),
+            SIGQUIT | SIGWINCH => self.handle(now, Event::PassSignal { signal, to_group: true }),
             _ => self.handle(now, Event::PassSignal { signal, to_group: false }),
         }
     }

@@ -1,0 +1,71 @@
+//! What the loop does with the terminal, for the supervisor and the candidate.
+
+use std::mem;
+
+use nix::libc::{SIGHUP, SIGINT, SIGQUIT, SIGTSTP};
+use nix::unistd::Pid;
+
+use super::Run;
+use crate::driver::clock;
+use crate::driver::guard::Answer;
+use crate::driver::signals::Received;
+use crate::driver::terminal;
+use crate::logic::candidate;
+use crate::logic::supervisor::Event;
+
+impl Run {
+    /// A signal, with what has to be looked at to know its meaning.
+    pub(super) fn take_signal(&mut self, received: Received) {
+        let now = clock::now();
+        let typed = received.code > 0;
+        let event = match received.signal {
+            SIGHUP if self.had_terminal && !terminal::is_there() => Event::TerminalGone,
+            signal @ (SIGINT | SIGQUIT) if typed => Event::Typed { signal },
+            SIGTSTP => Event::SuspendSignal { continuable: terminal::is_continuable() },
+            signal => return self.supervisor.handle_signal(now, signal),
+        };
+        self.supervisor.handle(now, event);
+    }
+
+    /// What the guard says of the job, as far as it concerns the terminal.
+    pub(super) fn note_terminal(&mut self, answer: &Answer) {
+        match *answer {
+            Answer::Started { pid } => self.terminal.belongs_to_job(Pid::from_raw(pid)),
+            Answer::Stopped { signal } => {
+                let (foreground, continuable) = (self.terminal.foreground(), terminal::is_continuable());
+                let event = Event::JobStopped { signal, foreground, continuable };
+                self.supervisor.handle(clock::now(), event);
+                self.perform();
+            }
+            Answer::Accepted { .. }
+            | Answer::Exited { .. }
+            | Answer::Extended { .. }
+            | Answer::Fenced { .. }
+            | Answer::Gone
+            | Answer::Killed
+            | Answer::NotStarted { .. }
+            | Answer::Stuck { .. } => {}
+        }
+    }
+
+    /// Stops the process, and all of its group, until somebody continues it; that is told by SIGCONT.
+    pub(super) fn suspend_if_due(&mut self) {
+        // A member that just stops would hold up the others for a session; its last word turns the loop again.
+        if self.leaving > 0 || !mem::take(&mut self.suspending) || !self.candidate.is_suspended() {
+            return;
+        }
+        self.logger.flush();
+        // The shell may have gone meanwhile.
+        if !terminal::is_continuable() || terminal::stop_group().is_err() {
+            self.candidate.handle(clock::now(), candidate::Event::Continued);
+            self.perform();
+        }
+    }
+
+    /// So that a script around it ends too. Process 1 survives it, as whoever has a debugger does.
+    pub(super) fn die_of_the_terminals_signal(&self) {
+        if let Some((signal, to_group)) = self.dies_of.filter(|_| !self.refused) {
+            let _ = terminal::die_of(signal, to_group);
+        }
+    }
+}
