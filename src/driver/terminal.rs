@@ -91,7 +91,10 @@ impl Terminal {
 
     fn owner(&self, terminal: BorrowedFd<'_>) -> nix::Result<Foreground> {
         let owner = unistd::tcgetpgrp(terminal)?;
-        Ok(if owner == self.own {
+        // 0 is a group of another PID namespace, to which nothing could be given back.
+        Ok(if owner.as_raw() == 0 {
+            Foreground::Elsewhere
+        } else if owner == self.own {
             Foreground::NeliRun
         } else if Some(owner) == self.job || (self.modes.is_some() && is_empty(owner)) {
             // Within the job there may be shells with jobs of their own.

@@ -14,6 +14,7 @@ mod harness_itself;
 mod job;
 mod signals;
 mod strangers;
+mod terminal;
 mod watch;
 
 use std::path::Path;
