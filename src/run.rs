@@ -167,6 +167,8 @@ struct Run {
     terminal: Terminal,
     /// There was one at the start.
     had_terminal: bool,
+    /// Tells of its end, where a job that is given the foreground would be told instead of `neli-run`.
+    hangup: Option<Ready>,
     /// What is to be died of at the end: a signal, and whether all of the group is.
     dies_of: Option<(i32, bool)>,
     /// The process is to be stopped, once the group is left.
@@ -199,6 +201,7 @@ struct Run {
 /// What woke the loop.
 enum Input {
     Guard,
+    Hangup,
     Kafka(Option<Seen>),
     Group(Option<Grouped>),
     Signal,
@@ -289,6 +292,7 @@ impl Run {
             guard_is_outdated: false,
             terminal: Terminal::of(unistd::getpgrp()),
             had_terminal: is_there(),
+            hangup: terminal::hangup(),
             dies_of: None,
             suspending: false,
             main: None,
@@ -329,12 +333,14 @@ impl Run {
                 biased;
                 () = self.guard_ready.wait(), if !self.guard_is_silent => Input::Guard,
                 () = signals_ready.wait() => Input::Signal,
+                () = terminal::await_hangup(self.hangup.as_ref()) => Input::Hangup,
                 seen = self.seen.recv() => Input::Kafka(seen),
                 grouped = self.grouped.recv() => Input::Group(grouped),
                 () = timer.due() => Input::Timeout,
             };
             match input {
                 Input::Guard => self.hear_guard(),
+                Input::Hangup => self.terminal_hung_up(),
                 Input::Kafka(seen) => {
                     if let Some(seen) = seen {
                         self.see(seen);

@@ -144,9 +144,9 @@ pub fn signal_group(leader: Pid, signal: c_int) -> io::Result<()> {
 /// # Errors
 ///
 /// When the reactor can't watch it.
-pub fn await_descriptor(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub fn await_descriptor(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an OwnedFd is open until it is dropped and always gives the same number, and the AsyncFd owns it.
-    let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
+    let watched = unsafe { AsyncFd::register_with_interest(descriptor, interest) };
     watched.map_err(io::Error::from)
 }
 

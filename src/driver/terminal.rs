@@ -47,6 +47,12 @@ impl Terminal {
         *self = Self::of(self.own);
     }
 
+    /// Whether the job was given the foreground.
+    #[must_use]
+    pub fn was_handed_on(&self) -> bool {
+        self.modes.is_some()
+    }
+
     /// Whose the foreground is.
     #[must_use]
     pub fn foreground(&self) -> Foreground {

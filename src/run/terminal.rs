@@ -1,5 +1,7 @@
 //! What the loop does with the terminal, for the supervisor and the candidate.
 
+use std::future;
+use std::io;
 use std::mem;
 
 use nix::libc::{SIGHUP, SIGINT, SIGQUIT, SIGTSTP};
@@ -8,12 +10,35 @@ use nix::unistd::Pid;
 use super::Run;
 use crate::driver::clock;
 use crate::driver::guard::Answer;
-use crate::driver::signals::Received;
+use crate::driver::ready::Ready;
+use crate::driver::signals::{self, Received};
 use crate::driver::terminal;
 use crate::logic::candidate;
 use crate::logic::supervisor::Event;
 
+/// What tells of the terminal's end, where the job may be given its foreground, and HUP is not ignored.
+pub(super) fn hangup() -> Option<Ready> {
+    let is_heard = !signals::ignored_at_start().contains(SIGHUP);
+    if is_heard && terminal::may_be_handed_on() { Ready::of_hangup(&io::stdin()).ok() } else { None }
+}
+
+/// Waits for it; for ever, where nothing tells of it.
+pub(super) async fn await_hangup(hangup: Option<&Ready>) {
+    match hangup {
+        Some(hangup) => hangup.wait().await,
+        None => future::pending().await,
+    }
+}
+
 impl Run {
+    /// The kernel tells whoever is in the foreground: that the job is there instead of `neli-run` is its own doing.
+    pub(super) fn terminal_hung_up(&mut self) {
+        self.hangup = None;
+        if self.terminal.was_handed_on() && self.supervisor.job_may_be_alive() {
+            self.supervisor.handle(clock::now(), Event::TerminalGone);
+        }
+    }
+
     /// A signal, with what has to be looked at to know its meaning.
     pub(super) fn take_signal(&mut self, received: Received) {
         let now = clock::now();

@@ -12,6 +12,7 @@ mod embedded;
 mod handover;
 mod harness_itself;
 mod job;
+mod process_one;
 mod signals;
 mod strangers;
 mod terminal;

@@ -236,7 +236,9 @@ with_both_shells! {
         assert_eq!(person.terminal.modes(), person.modes);
 
         let mut other = person.stage.candidate().start();
-        assert!(other.await_lead() > term);
+        let next = other.await_lead();
+        assert!(next > term);
+        person.stage.await_witness(next);
         other.signal(Signal::SIGTERM);
         assert_eq!(other.status(), 0);
 
@@ -353,7 +355,7 @@ with_both_shells! {
 
     /// The window is closed: the job ends, and the term is released.
     fn a_closed_terminal(shell) {
-        for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'echo >told' HUP; echo waits; {ENDLESS}"), format!("trap '' HUP; echo waits; {ENDLESS}")] {
+        for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'echo >told' HUP; trap 'exit 3' TERM; echo waits; {ENDLESS}"), format!("trap '' HUP; echo waits; {ENDLESS}")] {
             let mut person = Person::new(shell, &job);
             person.terminal.type_line("./lead");
             person.terminal.await_text("waits");
