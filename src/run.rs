@@ -25,7 +25,7 @@ use crate::driver::random;
 use crate::driver::reader::Reader;
 use crate::driver::ready::Ready;
 use crate::driver::signals::{self, Signals};
-use crate::driver::terminal::{Terminal, is_there, may_be_handed_on};
+use crate::driver::terminal::may_be_handed_on;
 use crate::driver::timer::Timer;
 use crate::driver::tree;
 use crate::exit::{ExitStatus, Refusal};
@@ -34,6 +34,7 @@ use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
 use crate::logic::supervisor::{self, StopPolicy, Supervisor};
 use crate::logic::time::Time;
+use crate::run::terminal::Session;
 
 mod environment;
 mod guard;
@@ -164,15 +165,7 @@ struct Run {
     guard_is_silent: bool,
     /// The guard remembers terms of a history that is gone: it is replaced as soon as no job is alive.
     guard_is_outdated: bool,
-    terminal: Terminal,
-    /// There was one at the start.
-    had_terminal: bool,
-    /// Tells of its end, where a job that is given the foreground would be told instead of `neli-run`.
-    hangup: Option<Ready>,
-    /// What is to be died of at the end: a signal, and whether all of the group is.
-    dies_of: Option<(i32, bool)>,
-    /// The process is to be stopped, once the group is left.
-    suspending: bool,
+    session: Session,
     /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
     main: Option<OwnedFd>,
     /// The children that are no part of a job: embedded brokers.
@@ -290,11 +283,7 @@ impl Run {
             guard,
             guard_is_silent: false,
             guard_is_outdated: false,
-            terminal: Terminal::of(unistd::getpgrp()),
-            had_terminal: is_there(),
-            hangup: terminal::hangup(),
-            dies_of: None,
-            suspending: false,
+            session: Session::new(),
             main: None,
             own_children: Vec::new(),
             orphans: None,
@@ -333,7 +322,7 @@ impl Run {
                 biased;
                 () = self.guard_ready.wait(), if !self.guard_is_silent => Input::Guard,
                 () = signals_ready.wait() => Input::Signal,
-                () = terminal::await_hangup(self.hangup.as_ref()) => Input::Hangup,
+                () = self.session.hung_up() => Input::Hangup,
                 seen = self.seen.recv() => Input::Kafka(seen),
                 grouped = self.grouped.recv() => Input::Group(grouped),
                 () = timer.due() => Input::Timeout,
@@ -427,7 +416,7 @@ impl Run {
             }
             Action::Send { record } => self.send(now, &record),
             Action::StopJob(why) => self.supervisor.handle(now, supervisor::Event::StoppedFor(why)),
-            Action::Suspend => self.suspending = true,
+            Action::Suspend => self.session.suspending = true,
         }
     }
 
@@ -452,7 +441,7 @@ impl Run {
     fn perform_for_supervisor(&mut self, action: supervisor::Action) {
         use supervisor::Action;
         match action {
-            Action::DieOf { signal, to_group } => self.dies_of = Some((signal, to_group)),
+            Action::DieOf { signal, to_group } => self.session.dies_of = Some((signal, to_group)),
             Action::Exit(_) if self.refused => self.ending = Some(ExitStatus::Refused),
             Action::Exit(ending) => self.ending = Some(translate::status(ending)),
             Action::GiveUpWaiting => self.candidate.give_up(clock::now()),
@@ -460,7 +449,7 @@ impl Run {
             Action::KillGuard => drop(self.guard.kill()),
             Action::KillOrphans => self.inherit_orphans(),
             Action::LookAtForeground => {
-                let event = supervisor::Event::ForegroundSeen(self.terminal.foreground());
+                let event = supervisor::Event::ForegroundSeen(self.session.terminal.foreground());
                 self.supervisor.handle(clock::now(), event);
             }
             Action::Note(note) => {

@@ -36,6 +36,7 @@ const WAIT_FOR_KAFKA: Duration = Duration::from_secs(5);
 
 /// One candidate of one election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
 pub struct Candidate {
     identity: Identity,
     timings: Timings,

@@ -19,12 +19,12 @@ impl Run {
     pub(super) fn order(&mut self, order: &Order) {
         match order {
             Order::Spawn { .. } => {
-                self.terminal.forget_job();
+                self.session.terminal.forget_job();
                 if self.charge.foreground {
-                    self.terminal.about_to_hand_on();
+                    self.session.terminal.about_to_hand_on();
                 }
             }
-            Order::HandOn => drop(self.terminal.about_to_hand_on()),
+            Order::HandOn => drop(self.session.terminal.about_to_hand_on()),
             Order::Kill
             | Order::Lease(_)
             | Order::Over { .. }
@@ -123,7 +123,7 @@ impl Run {
         };
         if event == Event::Gone {
             self.orphans = None;
-            self.terminal.take_back();
+            self.session.terminal.take_back();
         }
         self.supervisor.handle(now, event);
     }

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::process::Process;
+use harness::terminal::{Ctrl, Log, Shell, Terminal, script};
 use harness::wait;
 use harness::witness::Event;
 use nix::sys::signal::Signal;
@@ -186,6 +187,29 @@ fn its_guards_death() {
     container.first.signal(Signal::SIGTERM);
     assert_eq!(container.running.status(), 0);
     stage.close([]);
+}
+
+/// Ctrl-C at a container's terminal. Process 1 survives the signal that it sends to its own group, and has the status all
+/// the same.
+#[test]
+fn ctrl_c() {
+    if !is_possible() {
+        return;
+    }
+    let stage = stage(Elector::Log);
+    let directory = stage.directory();
+    let job = ["sh", "-c", "echo waits; exec sleep 1000"];
+    script(&directory.join("lead"), &stage.candidate().option("--log-file", directory.join("log")).job(job).words());
+    let mut terminal = Terminal::new(Shell::Bash, directory);
+    // The terminal becomes that of the container's session, which process 1 leads.
+    let container = CONTAINER.join(" ");
+    terminal.type_line(&format!(r#"{container} setsid --ctty ./lead; echo "status <$?>""#));
+    terminal.await_text("waits");
+    terminal.press(Ctrl::C);
+    terminal.await_text("status <130>");
+    let mut log = Log::new(&directory.join("log"));
+    assert_eq!(log.await_event("released").text("why"), "stopped");
+    assert_eq!(log.await_event("exiting").number("status"), 130);
 }
 
 /// The `/proc` of another namespace shows a stranger's processes under our numbers: that is refused, before anything is joined.

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::libc::{SIGCONT, SIGKILL};
+use nix::libc::{SIGCONT, SIGKILL, SIGTSTP};
 use nix::unistd::Pid;
 
 use crate::driver::guard::message::{Answer, Step, Target};
@@ -170,6 +170,10 @@ impl Run {
                 Fate::Exited(code) => (Some(code), None),
                 Fate::Killed(signal) => (None, Some(signal)),
                 Fate::Stopped(signal) => {
+                    if self.newborn.is_some() && signal == SIGTSTP {
+                        // What is to become of it waits for it to execute.
+                        let _ = process::signal(main, SIGCONT);
+                    }
                     if self.killing.is_none() {
                         outbox.put(Answer::Stopped { signal }, None);
                     }
