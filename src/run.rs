@@ -30,7 +30,7 @@ use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity};
 use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
-use crate::logic::supervisor::{self, StopPolicy, Supervisor};
+use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
 
 mod environment;
@@ -145,7 +145,7 @@ struct Run {
     charge: Charge,
     candidate: Candidate,
     supervisor: Supervisor,
-    policy: StopPolicy,
+    policy: Policy,
     guard: Guard,
     guard_ready: Ready,
     /// The guard's socket is closed: nothing more comes from it but its end, by SIGCHLD.
@@ -237,10 +237,14 @@ impl Run {
         }
         let producer = Producer::start(&access, &config.election, config.timings.lease, seen_sender.clone())
             .map_err(Refusal::new)?;
-        let policy = StopPolicy {
-            signal: config.stop_signal,
-            timeout: config.stop_timeout,
-            kill_margin: config.timings.kill_margin,
+        let policy = Policy {
+            stop: StopPolicy {
+                signal: config.stop_signal,
+                timeout: config.stop_timeout,
+                kill_margin: config.timings.kill_margin,
+            },
+            restart: config.restart,
+            on_loss: config.on_loss,
         };
         let hello = Body::Hello {
             host: nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
@@ -421,7 +425,7 @@ impl Run {
     fn perform_for_supervisor(&mut self, action: supervisor::Action) {
         use supervisor::Action;
         match action {
-            Action::Exit(_) if self.refused => self.ending = Some(ExitStatus::Refused),
+            Action::Exit(ending) if self.refused && ending != Ending::Stuck => self.ending = Some(ExitStatus::Refused),
             Action::Exit(ending) => self.ending = Some(translate::status(ending)),
             Action::GiveUpWaiting => self.candidate.give_up(clock::now()),
             // It may be dead already, which SIGCHLD tells.
@@ -429,7 +433,7 @@ impl Run {
             Action::KillOrphans => self.inherit_orphans(),
             Action::Note(note) => {
                 let guard = self.guard.pid().as_raw();
-                self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy, guard));
+                self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy.stop, guard));
             }
             Action::Order(order) => self.order(&translate::order(order)),
             Action::StartGuard => self.start_guard(),

@@ -27,7 +27,7 @@ with_both_electors! {
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(false)));
         stage.assert_gone(term);
         broker.begin();
-        let _next = stage.await_witness_after(term);
+        stage.await_witness_after(term);
         candidates[leader].await_event("broker_up");
         stage.close(candidates);
     }

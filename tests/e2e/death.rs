@@ -229,7 +229,7 @@ fn of_a_guard_that_hangs() {
     first.await_event("guard_lost");
     first.await_event("released");
     stage.assert_gone(term);
-    let _next = stage.await_witness_after(term);
+    stage.await_witness_after(term);
     stage.close([first, second]);
 }
 
