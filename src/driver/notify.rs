@@ -162,6 +162,12 @@ impl Notifier {
     }
 }
 
+/// Whether the variable is the service manager's word to this process alone: nobody that it starts is to have it.
+#[must_use]
+pub fn is_own(variable: &OsStr) -> bool {
+    variable == "NOTIFY_SOCKET" || variable.as_bytes().starts_with(b"WATCHDOG_")
+}
+
 /// A socket that waits for nobody, and where to send: a path, or a name in the abstract space (`@name`).
 fn open(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
     let address = match name.as_bytes() {
