@@ -20,6 +20,7 @@ use crate::driver::group::{Grouped, Member};
 use crate::driver::guard::{Charge, Guard, Order};
 use crate::driver::journal::{Producer, Seen};
 use crate::driver::log::{Event as LogEvent, From, Logger};
+use crate::driver::notify::Notifier;
 use crate::driver::orphans::Orphans;
 use crate::driver::random;
 use crate::driver::reader::Reader;
@@ -32,14 +33,16 @@ use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity};
 use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
-use crate::logic::supervisor::{self, StopPolicy, Supervisor};
+use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
+use crate::run::report::Report;
 use crate::run::terminal::Session;
 
 mod environment;
 mod guard;
 mod kafka;
 mod notes;
+mod report;
 mod terminal;
 mod translate;
 
@@ -158,7 +161,7 @@ struct Run {
     charge: Charge,
     candidate: Candidate,
     supervisor: Supervisor,
-    policy: StopPolicy,
+    policy: Policy,
     guard: Guard,
     guard_ready: Ready,
     /// The guard's socket is closed: nothing more comes from it but its end, by SIGCHLD.
@@ -183,6 +186,7 @@ struct Run {
     /// Members of ours that have not left yet.
     leaving: u32,
     logger: Logger,
+    report: Report,
     outage: Reminder,
     undecodable: Reminder,
     /// Kafka has refused for good.
@@ -247,15 +251,20 @@ impl Run {
                 "without root a setuid program that the job runs can't be killed, and would outlive its right";
             logger.event(&LogEvent::Warning { message: message.to_owned(), dropped: None });
         }
-        for warning in &config.warnings {
+        let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
+        for warning in config.warnings.iter().chain(&warning) {
             logger.event(&LogEvent::Warning { message: warning.clone(), dropped: None });
         }
         let producer = Producer::start(&access, &config.election, config.timings.lease, seen_sender.clone())
             .map_err(Refusal::new)?;
-        let policy = StopPolicy {
-            signal: config.stop_signal,
-            timeout: config.stop_timeout,
-            kill_margin: config.timings.kill_margin,
+        let policy = Policy {
+            stop: StopPolicy {
+                signal: config.stop_signal,
+                timeout: config.stop_timeout,
+                kill_margin: config.timings.kill_margin,
+            },
+            restart: config.restart,
+            on_loss: config.on_loss,
         };
         let hello = Body::Hello {
             host: unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
@@ -297,6 +306,7 @@ impl Run {
             grouped_sender,
             leaving: 0,
             logger,
+            report: Report::to(notifier),
             outage: Reminder::default(),
             undecodable: Reminder::default(),
             refused: false,
@@ -312,6 +322,7 @@ impl Run {
         };
         loop {
             self.perform();
+            self.report();
             self.suspend_if_due();
             if let Some(status) = self.ending {
                 self.leave().await;
@@ -359,6 +370,7 @@ impl Run {
             self.supervisor.poll_timeout(),
             self.outage.poll_timeout(),
             self.undecodable.poll_timeout(),
+            self.report.notifier.poll_timeout(),
             self.orphans.as_ref().map(Orphans::again_at),
         ];
         timeouts.into_iter().flatten().min()
@@ -442,7 +454,7 @@ impl Run {
         use supervisor::Action;
         match action {
             Action::DieOf { signal, to_group } => self.session.dies_of = Some((signal, to_group)),
-            Action::Exit(_) if self.refused => self.ending = Some(ExitStatus::Refused),
+            Action::Exit(ending) if self.refused && ending != Ending::Stuck => self.ending = Some(ExitStatus::Refused),
             Action::Exit(ending) => self.ending = Some(translate::status(ending)),
             Action::GiveUpWaiting => self.candidate.give_up(clock::now()),
             // It may be dead already, which SIGCHLD tells.
@@ -454,7 +466,7 @@ impl Run {
             }
             Action::Note(note) => {
                 let guard = self.guard.pid().as_raw();
-                self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy, guard));
+                self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy.stop, guard));
             }
             Action::Order(order) => self.order(&translate::order(order)),
             Action::StartGuard => self.start_guard(),

@@ -6,12 +6,15 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::candidacy::{self, JobReport};
+use super::candidacy::{self, JobReport, Right};
 use super::record::{JobState, Offset, Why};
+use super::restart::Backoff;
 use super::time::Time;
 use terminal::Terminal;
 
-pub use super::supervision::{Action, Ending, Event, Foreground, JobStatus, Note, Order, StopPolicy};
+pub use super::supervision::{
+    Action, Ending, Event, Foreground, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy,
+};
 
 // Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
 #[path = "supervisor/exiting.rs"]
@@ -28,15 +31,15 @@ mod terminal;
 /// The supervisor of one job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Supervisor {
-    policy: StopPolicy,
+    policy: Policy,
     job: Job,
-    /// The term of the job that is alive, or was last.
-    term: Offset,
+    /// The right to run the job that is alive, or was last.
+    right: Right,
     watch: Option<Watch>,
-    /// The last run's end, in this process.
-    last_status: Option<JobStatus>,
-    /// The last run was killed, not asked, or not in time.
-    killed: bool,
+    run: Run,
+    backoff: Backoff,
+    /// Why the last term is over, once it is.
+    over: Option<Why>,
     /// What stopped `neli-run`.
     stop: Option<Stop>,
     terminal: Terminal,
@@ -50,12 +53,48 @@ enum Job {
     None,
     /// It has been ordered; whether it is alive is not known yet.
     Ordered,
+    /// Nothing, and the next run is due then; the lead is kept.
+    Restarting { at: Time },
     /// Its main process is alive.
     Running { pid: u32, since: Time },
     /// It has been asked to stop, or only what it left behind is alive.
     Stopping { why: Why, main: Option<(u32, Time)> },
     /// The guard is dead, and what it left is being killed.
     Orphaned,
+}
+
+/// The run that is alive, or was last.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct Run {
+    /// 1 for the first in this term.
+    attempt: u32,
+    /// Whether it was ever alive, as far as known.
+    started: bool,
+    /// What its main process ended with.
+    status: Option<JobStatus>,
+    /// For how long that was alive.
+    ran: Duration,
+    killed: Killed,
+}
+
+/// Whether SIGKILL was needed, and what for; the last reason counts.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+enum Killed {
+    No,
+    /// The stop timeout, or a second stop signal.
+    InBarrier,
+    /// The right to run was over.
+    ForLoss,
+}
+
+impl Run {
+    const fn new(attempt: u32) -> Self {
+        Self { attempt, started: false, status: None, ran: Duration::ZERO, killed: Killed::No }
+    }
+
+    fn be_killed(&mut self, killed: Killed) {
+        self.killed = self.killed.max(killed);
+    }
 }
 
 /// The guard is to answer before this.
@@ -95,21 +134,22 @@ impl Watch {
 struct Stop {
     signal: i32,
     at: Time,
-    /// Whether a run was alive when it came.
-    run_alive: bool,
+    /// It came while a run was alive, or between two.
+    amid_runs: bool,
 }
 
 impl Supervisor {
     /// One with no job yet.
     #[must_use]
-    pub const fn new(policy: StopPolicy) -> Self {
+    pub fn new(policy: Policy) -> Self {
         Self {
             policy,
             job: Job::None,
-            term: -1,
+            right: Right { term: -1, seen: -1, next_seq: 0, until: Time::ZERO },
             watch: None,
-            last_status: None,
-            killed: false,
+            run: Run::new(0),
+            backoff: Backoff::default(),
+            over: None,
             stop: None,
             terminal: Terminal::new(),
             actions: VecDeque::new(),
@@ -125,7 +165,7 @@ impl Supervisor {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        [self.guard_due(), self.look_due()].into_iter().flatten().min()
+        [self.guard_due(), self.look_due(), self.restart_due()].into_iter().flatten().min()
     }
 
     /// Does what is due by now. Early calls do nothing.
@@ -136,6 +176,9 @@ impl Supervisor {
             self.actions.push_back(Action::KillGuard);
         }
         self.look_if_due(now);
+        if self.restart_due().is_some_and(|due| now >= due) {
+            self.run_again(now);
+        }
     }
 
     /// Takes in what happened.
@@ -150,7 +193,7 @@ impl Supervisor {
             Event::Extended(right) => self.extended(now, right),
             Event::Fenced { term } => self.fenced(term),
             Event::ForegroundSeen(foreground) => self.foreground_seen(now, foreground),
-            Event::Gone => self.gone(),
+            Event::Gone => self.gone(now),
             Event::GuardDied => self.guard_died(),
             Event::JobStopped { signal, foreground, continuable } => {
                 self.job_stopped(now, signal, (foreground, continuable));
@@ -162,7 +205,7 @@ impl Supervisor {
                 self.interrupted_by(now, status, foreground);
                 self.main_exited(now, status, left);
             }
-            Event::NotStarted { code, error } => self.not_started(code, error),
+            Event::NotStarted { code, error } => self.not_started(now, code, error),
             Event::PassSignal { signal, to_group } => self.pass_signal(signal, to_group),
             Event::Started { pid } => self.started(now, pid),
             Event::StopSignal { signal } => self.stop_signal(now, signal),
@@ -177,32 +220,23 @@ impl Supervisor {
     /// The term of the job that is alive, or was last.
     #[must_use]
     pub const fn term(&self) -> Offset {
-        self.term
+        self.right.term
     }
 
-    /// Whether a process of the job may be alive.
+    /// Whether a process of the job is alive, or may be soon.
     #[must_use]
     pub fn job_may_be_alive(&self) -> bool {
         self.job != Job::None
     }
 
-    /// Whether its main process is alive, as far as known.
-    #[must_use]
-    pub const fn main_is_alive(&self) -> bool {
-        match self.job {
-            Job::Running { .. } | Job::Stopping { main: Some(_), .. } => true,
-            Job::None | Job::Ordered | Job::Orphaned | Job::Stopping { main: None, .. } => false,
-        }
-    }
-
     fn guard_due(&self) -> Option<Time> {
-        self.watch?.due(self.policy.kill_margin)
+        self.watch?.due(self.policy.stop.kill_margin)
     }
 
     // ---- speaking -------------------------------------------------------------------------------------------------
 
     fn report(&mut self, state: JobState, pid: Option<u32>, since: Time) {
-        self.tell(candidacy::Event::JobChanged(JobReport { state, pid, attempt: 1, since }));
+        self.tell(candidacy::Event::JobChanged(JobReport { state, pid, attempt: self.run.attempt, since }));
     }
 
     fn tell(&mut self, event: candidacy::Event) {

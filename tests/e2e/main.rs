@@ -15,6 +15,7 @@ mod job;
 mod process_one;
 mod signals;
 mod strangers;
+mod systemd;
 mod terminal;
 mod watch;
 

@@ -176,6 +176,37 @@ with_both_shells! {
         person.assert_as_before();
     }
 
+    /// Whatever is to follow a run, Ctrl-C ends the command line.
+    fn ctrl_c_under_a_restart_policy(shell) {
+        for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 130' INT; echo waits; {ENDLESS}")] {
+            let job = format!("[ $NELI_ATTEMPT -gt 1 ] || exit 3; {job}");
+            let always = |candidate: Candidate| candidate.option("--restart", "always").option("--restart-delay", "0");
+            let mut person = Person::of(Elector::Log, shell, &job, always);
+            executable(&person.file("around"), "./lead; echo went on");
+            person.terminal.type_line(&format!("{} ./around", shell.name()));
+            person.terminal.await_text("waits");
+            person.terminal.press(Ctrl::C);
+            let text = person.terminal.await_prompt();
+            assert!(!text.contains("went on"), "{text}");
+            assert_eq!(person.status(), 130);
+            person.assert_as_before();
+        }
+    }
+
+    /// Between two runs the terminal is `neli-run`'s own.
+    fn ctrl_c_between_two_runs(shell) {
+        let always = |candidate: Candidate| candidate.option("--restart", "always").option("--restart-delay", "1h");
+        let mut person = Person::of(Elector::Log, shell, "exit 3", always);
+        person.terminal.type_line("./lead");
+        person.log.await_event("restarting");
+        assert_eq!(person.terminal.foreground(), group_of(person.supervisor()));
+        person.terminal.press(Ctrl::C);
+        person.terminal.await_prompt();
+        assert_eq!(person.log.await_event("released").text("why"), "stopped");
+        assert_eq!(person.status(), 3);
+        person.assert_as_before();
+    }
+
     /// A script around it ends too, whatever the job made of the signal.
     fn ctrl_c_ends_the_script(shell) {
         for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 130' INT; echo waits; {ENDLESS}")] {

@@ -14,7 +14,6 @@ const SAME_STOP: Duration = Duration::from_millis(500);
 // The numbers of Linux, on every machine that Rust's standard library knows but MIPS and SPARC.
 const SIGINT: i32 = 2;
 const SIGQUIT: i32 = 3;
-const SIGPIPE: i32 = 13;
 const SIGTERM: i32 = 15;
 const SIGCHLD: i32 = 17;
 const SIGCONT: i32 = 18;
@@ -26,11 +25,11 @@ const SIGWINCH: i32 = 28;
 impl Supervisor {
     /// Takes in a signal to `neli-run`.
     pub fn handle_signal(&mut self, now: Time, signal: i32) {
-        let stops = signal == self.policy.signal || matches!(signal, SIGINT | SIGTERM);
+        let stops = signal == self.policy.stop.signal || matches!(signal, SIGINT | SIGTERM);
         match signal {
-            SIGCHLD | SIGPIPE | SIGTSTP | SIGTTIN | SIGTTOU => {}
+            SIGCHLD | SIGTSTP | SIGTTIN | SIGTTOU => {}
             _ if stops => self.handle(now, Event::StopSignal { signal }),
-            SIGQUIT if !self.main_is_alive() => self.handle(now, Event::StopSignal { signal }),
+            SIGQUIT if !self.takes_signals() => self.handle(now, Event::StopSignal { signal }),
             SIGCONT => self.continued(now),
             SIGQUIT | SIGWINCH => self.handle(now, Event::PassSignal { signal, to_group: true }),
             _ => self.handle(now, Event::PassSignal { signal, to_group: false }),
@@ -38,18 +37,22 @@ impl Supervisor {
     }
 
     pub(super) fn pass_signal(&mut self, signal: i32, to_group: bool) {
+        if self.takes_signals() {
+            self.order(Order::Signal { signal, to_group });
+        }
+    }
+
+    /// Whether the main process is alive, or about to be: the guard keeps a signal until it has executed.
+    pub(super) const fn takes_signals(&self) -> bool {
         match self.job {
-            Job::Ordered | Job::Running { .. } | Job::Stopping { main: Some(_), .. } => {
-                self.order(Order::Signal { signal, to_group });
-            }
-            Job::None | Job::Orphaned | Job::Stopping { main: None, .. } => {}
+            Job::Ordered | Job::Running { .. } | Job::Stopping { main: Some(_), .. } => true,
+            Job::None | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { main: None, .. } => false,
         }
     }
 
     pub(super) fn stop_signal(&mut self, now: Time, signal: i32) {
         let Some(stop) = self.stop else {
-            let run_alive = self.job_may_be_alive() && self.last_status.is_none();
-            self.stop = Some(Stop { signal, at: now, run_alive });
+            self.stop = Some(Stop { signal, at: now, amid_runs: self.job != Job::None });
             return self.tell(candidacy::Event::StandDown { why: Why::Stopped, leaving: true });
         };
         if now.since(stop.at) < SAME_STOP {

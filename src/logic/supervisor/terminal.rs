@@ -83,7 +83,7 @@ impl Supervisor {
         let (signal, to_group) = match ending {
             Ending::Job(status) => (interrupted_by.filter(|signal| signal_of(status) == Some(*signal)), true),
             Ending::StoppedBy(signal) => (typed.filter(|typed| *typed == signal), false),
-            Ending::Ended | Ending::Stuck | Ending::WaitedEnough => return,
+            Ending::Ended | Ending::Lost(_) | Ending::RestartLimit | Ending::Stuck | Ending::WaitedEnough => return,
         };
         if let Some(signal) = signal {
             self.actions.push_back(Action::DieOf { signal, to_group });
@@ -105,7 +105,15 @@ impl Supervisor {
                 self.foreground_seen(now, foreground);
             }
             // Whoever stopped it continues it; the barrier does before it asks.
-            (_, Job::None | Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. }) => {}
+            (
+                _,
+                Job::None
+                | Job::Ordered
+                | Job::Orphaned
+                | Job::Restarting { .. }
+                | Job::Running { .. }
+                | Job::Stopping { .. },
+            ) => {}
         }
     }
 
@@ -130,7 +138,7 @@ impl Supervisor {
     }
 
     pub(super) fn look_due(&self) -> Option<Time> {
-        self.terminal.look_at.filter(|_| self.main_is_alive())
+        self.terminal.look_at.filter(|_| self.takes_signals())
     }
 
     pub(super) fn look_if_due(&mut self, now: Time) {
