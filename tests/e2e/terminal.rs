@@ -439,7 +439,10 @@ with_both_shells! {
     /// SIGKILL to the supervisor, in a script: the guard gives the script the terminal back.
     fn a_dead_supervisor(shell) {
         let mut person = Person::new(shell, "stty -echo; echo waits; exec sleep 1000");
-        executable(&person.file("around"), r#"./lead; echo "status <$?>"; read line; echo "script read <$line>""#);
+        // It waits, since nothing can keep the script from reading before the guard has heard of the death.
+        let foreground = "while read pid name state parent group session tty owner rest </proc/$$/stat; [ $group != $owner ]; do sleep 0.05; done";
+        let script = format!(r#"./lead; echo "status <$?>"; {foreground}; read line; echo "script read <$line>""#);
+        executable(&person.file("around"), &script);
         person.terminal.type_line(&format!("{} ./around", shell.name()));
         person.terminal.await_text("waits");
         let job = person.await_job();

@@ -121,6 +121,8 @@ impl Watch {
             let heard_all = self.hear();
             let abandoned = self.supervisor.is_known_dead || self.channel.is_none();
             if abandoned {
+                // First of all: a script around the dead goes on at once, and may want to read.
+                self.terminal.take_back();
                 self.end_term();
             }
             self.look_after_run();
