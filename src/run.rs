@@ -26,7 +26,7 @@ use crate::driver::random;
 use crate::driver::reader::Reader;
 use crate::driver::ready::Ready;
 use crate::driver::signals::{self, Signals};
-use crate::driver::terminal::may_be_handed_on;
+use crate::driver::terminal::{is_there, may_be_handed_on};
 use crate::driver::timer::Timer;
 use crate::driver::tree;
 use crate::exit::{ExitStatus, Refusal};
@@ -61,6 +61,8 @@ pub struct AtStart {
     pub time: Time,
     /// The descriptors that it inherited.
     pub inherited: Vec<RawFd>,
+    /// Whether it had a terminal.
+    pub has_terminal: bool,
 }
 
 impl AtStart {
@@ -68,7 +70,8 @@ impl AtStart {
     #[must_use]
     pub fn now() -> Self {
         // Without /proc only the three that every process has are known.
-        Self { time: clock::now(), inherited: descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]) }
+        let inherited = descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]);
+        Self { time: clock::now(), inherited, has_terminal: is_there() }
     }
 }
 
@@ -105,7 +108,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
             access
         }
     };
-    let charge = charge(&config, &access, &member, at_start.inherited);
+    let charge = charge(&config, &access, &member, at_start.inherited.clone());
     let guard = Guard::start(Path::new(PROGRAM), &charge).map_err(cannot("the guard can't be started"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -113,7 +116,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
         .map_err(cannot("the main loop can't be started"))?;
     let logger = Logger::start(&config.log, &config.election.group, config.election.role)?;
     runtime.block_on(async move {
-        let mut run = Run::new(config, access, member, charge, guard, logger, at_start.time)?;
+        let mut run = Run::new(config, access, member, charge, guard, logger, &at_start)?;
         run.own_children.extend(brokers_started.iter().map(translate::pid_of));
         let status = run.turn(signals).await;
         run.logger.event(&LogEvent::Exiting {
@@ -213,7 +216,7 @@ impl Run {
         charge: Charge,
         guard: Guard,
         logger: Logger,
-        started: Time,
+        at_start: &AtStart,
     ) -> Result<Self, Refusal> {
         let (seen_sender, seen) = mpsc::channel(SEEN_WAITING);
         let (grouped_sender, grouped) = mpsc::channel(GROUPED_WAITING);
@@ -274,7 +277,7 @@ impl Run {
         };
         let identity = Identity { member, name: config.name.as_str().into(), hello };
         let random_seed = random::bytes().map(u64::from_le_bytes).map_err(|error| Refusal::new(error.to_string()))?;
-        let waiting = (started, config.wait);
+        let waiting = (at_start.time, config.wait);
         let mut candidate = Candidate::new(clock::now(), identity, config.timings.clone(), random_seed, waiting);
         if access.embedded.is_some() {
             // The mock broker has no settings to judge, and its log's head is cut by size.
@@ -292,7 +295,7 @@ impl Run {
             guard,
             guard_is_silent: false,
             guard_is_outdated: false,
-            session: Session::new(),
+            session: Session::new(at_start.has_terminal),
             main: None,
             own_children: Vec::new(),
             orphans: None,
@@ -484,6 +487,8 @@ impl Run {
     /// Leaves the group for real: a member that just goes would hold up the others for a session.
     async fn leave(&mut self) {
         self.reader = None;
+        // Of what could not be killed.
+        self.session.terminal.take_back();
         self.leave_group();
         while self.leaving > 0
             && let Some(grouped) = self.grouped.recv().await

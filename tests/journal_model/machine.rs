@@ -316,7 +316,6 @@ impl Machine {
 
     fn perform_for_supervisor(&mut self, now: Time, action: supervisor::Action, setup: &Setup, deeds: &mut Deeds) {
         match action {
-            supervisor::Action::DieOf { .. } | supervisor::Action::LookAtForeground => {}
             supervisor::Action::Exit(_) => self.life = Life::Dead,
             supervisor::Action::GiveUpWaiting => self.candidate.give_up(now),
             supervisor::Action::KillGuard => {
@@ -331,7 +330,7 @@ impl Machine {
                 }
                 self.supervisor.handle(now, Event::Gone);
             }
-            supervisor::Action::Note(_) => {}
+            supervisor::Action::DieOf { .. } | supervisor::Action::LookAtForeground | supervisor::Action::Note(_) => {}
             supervisor::Action::Order(order) => self.order(now, order, setup),
             supervisor::Action::StartGuard => {
                 if self.guard.life == Life::Dead {

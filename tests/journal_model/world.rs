@@ -282,11 +282,7 @@ impl World {
             Step::ResumeGuard(who) => self.at(who, |machine, _, _| machine.guard.life = Life::Awake),
             Step::Stop(who) => self.at(who, |machine, now, (setup, deeds)| machine.stop(now, setup, deeds)),
             Step::Suspend(who) => self.at(who, |machine, now, (setup, deeds)| machine.suspend(now, setup, deeds)),
-            Step::Tick => {
-                if let Some(next) = self.next_time() {
-                    self.now = next;
-                }
-            }
+            Step::Tick => self.now = self.next_time().unwrap_or(self.now),
         }
     }
 

@@ -100,6 +100,11 @@ impl Supervisor {
                     self.note(Note::JobContinued);
                 }
             }
+            // It was asked to end, which it can't like this.
+            (SIGTSTP, Job::Stopping { .. }) => {
+                self.suspend(continuable);
+                self.pass_signal(SIGCONT, true);
+            }
             (SIGTTIN | SIGTTOU, Job::Ordered | Job::Running { .. } | Job::Stopping { .. }) => {
                 self.terminal.look_at = Some(now);
                 self.foreground_seen(now, foreground);
