@@ -140,8 +140,8 @@ fn the_status_is_the_jobs() {
     }
     let stage = stage(Elector::Log);
     for (job, status) in [("exit 7", 7), ("kill -9 $$", 137), ("(sleep 1000 &); exit 3", 3)] {
-        let mut container = Container::start(&stage.candidate().job(["sh", "-c", job]));
-        assert_eq!(container.running.status(), status, "{job}");
+        let mut running = stage.candidate().job(["sh", "-c", job]).start_behind(&CONTAINER);
+        assert_eq!(running.status(), status, "{job}");
     }
     stage.close([]);
 }
