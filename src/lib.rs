@@ -23,6 +23,7 @@ pub mod logic {
     pub mod random;
     pub mod record;
     pub mod reminder;
+    pub mod restart;
     pub mod supervision;
     pub mod supervisor;
     pub mod time;
@@ -45,6 +46,7 @@ pub mod driver {
     mod listener;
     pub mod log;
     pub mod meaning;
+    pub mod notify;
     pub mod orphans;
     pub mod process;
     pub mod random;

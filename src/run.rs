@@ -22,6 +22,7 @@ use crate::driver::group::{Grouped, Member};
 use crate::driver::guard::{Charge, Guard, Order};
 use crate::driver::journal::{Producer, Seen};
 use crate::driver::log::{Event as LogEvent, From, Logger};
+use crate::driver::notify::Notifier;
 use crate::driver::orphans::Orphans;
 use crate::driver::random;
 use crate::driver::reader::Reader;
@@ -32,13 +33,15 @@ use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity};
 use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
-use crate::logic::supervisor::{self, StopPolicy, Supervisor};
+use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
+use crate::run::report::Report;
 
 mod environment;
 mod guard;
 mod kafka;
 mod notes;
+mod report;
 mod translate;
 
 /// How many things seen of Kafka may wait for the loop; its threads wait beyond that.
@@ -163,7 +166,7 @@ struct Run {
     charge: Charge,
     candidate: Candidate,
     supervisor: Supervisor,
-    policy: StopPolicy,
+    policy: Policy,
     guard: Guard,
     guard_ready: Ready,
     /// The guard's socket is closed: nothing more comes from it but its end, by SIGCHLD.
@@ -189,6 +192,7 @@ struct Run {
     /// Members of ours that have not left yet.
     leaving: u32,
     logger: Logger,
+    report: Report,
     outage: Reminder,
     undecodable: Reminder,
     /// Kafka has refused for good.
@@ -247,15 +251,20 @@ impl Run {
                 embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen_sender.clone()));
             follow.map_err(|error| Refusal::new(format!("--embedded: {error}")))?;
         }
-        for warning in &config.warnings {
+        let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
+        for warning in config.warnings.iter().chain(&warning) {
             logger.event(&LogEvent::Warning { message: warning.clone(), dropped: None });
         }
         let producer = Producer::start(&access, &config.election, config.timings.lease, seen_sender.clone())
             .map_err(Refusal::new)?;
-        let policy = StopPolicy {
-            signal: config.stop_signal,
-            timeout: config.stop_timeout,
-            kill_margin: config.timings.kill_margin,
+        let policy = Policy {
+            stop: StopPolicy {
+                signal: config.stop_signal,
+                timeout: config.stop_timeout,
+                kill_margin: config.timings.kill_margin,
+            },
+            restart: config.restart,
+            on_loss: config.on_loss,
         };
         let hello = Body::Hello {
             host: nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
@@ -297,6 +306,7 @@ impl Run {
             grouped_sender,
             leaving: 0,
             logger,
+            report: Report::to(notifier),
             outage: Reminder::default(),
             undecodable: Reminder::default(),
             refused: false,
@@ -312,6 +322,7 @@ impl Run {
         };
         loop {
             self.perform();
+            self.report();
             if let Some(status) = self.ending {
                 self.leave().await;
                 return status;
@@ -356,6 +367,7 @@ impl Run {
             self.supervisor.poll_timeout(),
             self.outage.poll_timeout(),
             self.undecodable.poll_timeout(),
+            self.report.notifier.poll_timeout(),
             self.orphans.as_ref().map(Orphans::again_at),
         ];
         timeouts.into_iter().flatten().min()
@@ -437,7 +449,7 @@ impl Run {
     fn perform_for_supervisor(&mut self, action: supervisor::Action) {
         use supervisor::Action;
         match action {
-            Action::Exit(_) if self.refused => self.ending = Some(ExitStatus::Refused),
+            Action::Exit(ending) if self.refused && ending != Ending::Stuck => self.ending = Some(ExitStatus::Refused),
             Action::Exit(ending) => self.ending = Some(translate::status(ending)),
             Action::GiveUpWaiting => self.candidate.give_up(clock::now()),
             // It may be dead already, which SIGCHLD tells.
@@ -445,7 +457,7 @@ impl Run {
             Action::KillOrphans => self.inherit_orphans(),
             Action::Note(note) => {
                 let guard = self.guard.pid().as_raw();
-                self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy, guard));
+                self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy.stop, guard));
             }
             Action::Order(order) => self.order(&translate::order(order)),
             Action::StartGuard => self.start_guard(),

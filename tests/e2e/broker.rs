@@ -27,11 +27,7 @@ with_both_electors! {
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(false)));
         stage.assert_gone(term);
         broker.begin();
-        let next = wait::until("a lead after the broker came back", || {
-            let mut leading = candidates.iter().flat_map(|candidate| candidate.events("leading"));
-            leading.find(|event| event.number("term") > term)
-        });
-        stage.await_witness(next.number("term"));
+        stage.await_witness_after(term);
         candidates[leader].await_event("broker_up");
         stage.close(candidates);
     }
@@ -59,13 +55,9 @@ fn frozen() {
     assert!(last.deadline == 0 || last.at < last.deadline + 20_000_000, "killed at the deadline: {last:?}");
 
     broker.thaw();
-    let next = wait::until("a lead of its own again", || {
-        let mut leading = candidate.events("leading").into_iter();
-        leading.find(|event| event.number("term") > term)
-    });
-    stage.await_witness(next.number("term"));
+    let next = stage.await_witness_after(term);
     candidate.signal(Signal::SIGKILL);
-    stage.await_gone(next.number("term"));
+    stage.await_gone(next);
     stage.assert_never_two();
 }
 

@@ -229,11 +229,7 @@ fn of_a_guard_that_hangs() {
     first.await_event("guard_lost");
     first.await_event("released");
     stage.assert_gone(term);
-    let next = wait::until("another term", || {
-        let mut leading = first.events("leading").into_iter().chain(second.events("leading"));
-        leading.find(|event| event.number("term") > term)
-    });
-    stage.await_witness(next.number("term"));
+    stage.await_witness_after(term);
     stage.close([first, second]);
 }
 
@@ -253,9 +249,7 @@ fn of_a_guard_that_hangs_before_its_first_answer() {
     wait::until_true("a guard that is killed", || !guard.lives());
     drop(hold);
     second.await_event("guard_lost");
-    let next = wait::until("a lead with a new guard, under which the job runs", || {
-        stage.testimony().spans().keys().copied().find(|epoch| *epoch > term)
-    });
+    let next = stage.await_witness_after(term);
     let claimed = second.events("claiming").len();
     assert!(claimed > 1, "the first claim's term had no job");
     // Its job may speak before its log does.

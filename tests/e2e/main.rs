@@ -14,6 +14,7 @@ mod harness_itself;
 mod job;
 mod signals;
 mod strangers;
+mod systemd;
 mod watch;
 
 use std::path::Path;

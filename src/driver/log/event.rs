@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::{Serialize, Serializer};
 
 use crate::config::LogFormat;
-use crate::text::one_line;
+use crate::text::{cut, one_line};
 
 /// How much it matters.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -162,6 +162,16 @@ pub enum Event {
         #[serde(serialize_with = "shortened")]
         reason: String,
     },
+    /// The job has ended, and is run again under the same term.
+    Restarting {
+        /// The term.
+        term: i64,
+        /// The number of the next run in this term.
+        attempt: u32,
+        /// From now to its start.
+        #[serde(rename = "delay_ms", serialize_with = "milliseconds")]
+        delay: Duration,
+    },
     /// The group took the partition away.
     Revoked {
         /// The session expired or the coordinator is out of reach; else the group gave it to another.
@@ -250,6 +260,7 @@ impl Event {
             | Self::Leading { .. }
             | Self::Released { .. }
             | Self::Resigned { .. }
+            | Self::Restarting { .. }
             | Self::Revoked { .. }
             | Self::Standby { .. }
             | Self::Started { .. }
@@ -278,6 +289,7 @@ impl Event {
             Self::Librdkafka { .. } => "librdkafka",
             Self::Released { .. } => "released",
             Self::Resigned { .. } => "resigned",
+            Self::Restarting { .. } => "restarting",
             Self::Revoked { .. } => "revoked",
             Self::Standby { .. } => "standby",
             Self::Started { .. } => "started",
@@ -299,11 +311,6 @@ const LONGEST_FIELD: usize = 1_000;
 
 fn shortened<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(cut(text, LONGEST_FIELD))
-}
-
-fn cut(text: &str, longest: usize) -> &str {
-    let end = text.char_indices().map(|(at, character)| at + character.len_utf8()).take_while(|end| *end <= longest);
-    text.get(..end.last().unwrap_or(0)).unwrap_or_default()
 }
 
 #[derive(Serialize)]

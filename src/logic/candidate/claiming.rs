@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::candidacy::{Action, Departure, Note};
+use super::super::candidacy::{Action, Departure, Note, Timings};
 use super::super::flaw::{Flaw, broken};
 use super::super::precedence::SPREAD;
 use super::super::record::{Body, Offset, Why};
@@ -83,9 +83,8 @@ impl Candidate {
         self.role = Role::Standby { not_before };
     }
 
-    /// R3: the lease runs from the claim's sending; R5: a claim that comes back with its lease over is released.
+    /// R3: the lease runs from the claim's sending; R5: a claim that comes back too late is released.
     pub(super) fn claim_took_effect(&mut self, now: Time, term: Offset, sent: Time, stood_down: Option<Why>) {
-        self.wait_until = None;
         let lease_end = sent + self.timings.lease;
         if stood_down.is_some_and(lets_another_lead) {
             self.cool_off(now);
@@ -93,7 +92,7 @@ impl Candidate {
         if let Some(why) = self.leaving.or(stood_down) {
             return self.release(now, term, (why, None), (lease_end, false), NothingLeft);
         }
-        let is_late = now + self.timings.kill_margin >= lease_end;
+        let is_late = now >= self.stillborn_from(sent);
         if is_late && broken(Flaw::LateClaimTaken) {
             return self.lead(now, term, now);
         }
@@ -101,6 +100,13 @@ impl Candidate {
             return self.release(now, term, (Why::Stillborn, None), (lease_end, false), NothingLeft);
         }
         self.lead(now, term, if broken(Flaw::LeaseFromReceipt) { now } else { sent });
+    }
+
+    /// From then on a claim that was sent at `sent` is too late: the job would be warned of the fence before a beat had
+    /// an interval's time to come back. Where beats are always as slow, no job could ever stay.
+    fn stillborn_from(&self, sent: Time) -> Time {
+        let Timings { lease, heartbeat_interval, kill_margin, fence_warning, .. } = &self.timings;
+        sent + lease.saturating_sub(*heartbeat_interval + *kill_margin + *fence_warning)
     }
 
     /// When `--wait` is over; none where it must not cut the silence of an unheard leader short.

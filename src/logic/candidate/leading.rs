@@ -10,6 +10,7 @@ use super::{Candidate, Lead, Role};
 
 impl Candidate {
     pub(super) fn lead(&mut self, now: Time, term: Offset, sent: Time) {
+        self.wait_until = None;
         self.highest_term = self.highest_term.max(term);
         let lease_end = sent + self.timings.lease;
         let right = self.right(term, lease_end);

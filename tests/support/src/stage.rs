@@ -97,6 +97,16 @@ impl Stage {
         wait::until_true("a job that runs", || self.testimony().of(epoch).any(|line| line.event == Event::Beat));
     }
 
+    /// Waits until a witness of a later term beats, and says of which: where a lease may be lost again at once, a word of
+    /// leading promises no job.
+    #[expect(clippy::must_use_candidate, reason = "most want the job to run, and not to know under which term")]
+    pub fn await_witness_after(&self, epoch: u64) -> u64 {
+        wait::until("a job in a later term", || {
+            let beats = self.testimony().lines.into_iter().filter(|line| line.event == Event::Beat);
+            beats.filter_map(|line| line.epoch).find(|later| *later > epoch)
+        })
+    }
+
     /// Waits until nothing of a term's job is left; what is left after all is an orphan.
     pub fn await_gone(&self, epoch: u64) {
         wait::until_true("a job's tree that is gone", || self.testimony().alive(Some(epoch)).is_empty());
