@@ -20,6 +20,7 @@ use crate::driver::group::{Grouped, Member};
 use crate::driver::guard::{Charge, Guard, Order};
 use crate::driver::journal::{Producer, Seen};
 use crate::driver::log::{Event as LogEvent, From, Logger};
+use crate::driver::notify::Notifier;
 use crate::driver::orphans::Orphans;
 use crate::driver::random;
 use crate::driver::reader::Reader;
@@ -32,11 +33,13 @@ use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
 use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
+use crate::run::report::Report;
 
 mod environment;
 mod guard;
 mod kafka;
 mod notes;
+mod report;
 mod translate;
 
 /// How many things seen of Kafka may wait for the loop; its threads wait beyond that.
@@ -169,6 +172,7 @@ struct Run {
     /// Members of ours that have not left yet.
     leaving: u32,
     logger: Logger,
+    report: Report,
     outage: Reminder,
     undecodable: Reminder,
     /// Kafka has refused for good.
@@ -232,7 +236,8 @@ impl Run {
                 "without root a setuid program that the job runs can't be killed, and would outlive its right";
             logger.event(&LogEvent::Warning { message: message.to_owned(), dropped: None });
         }
-        for warning in &config.warnings {
+        let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
+        for warning in config.warnings.iter().chain(&warning) {
             logger.event(&LogEvent::Warning { message: warning.clone(), dropped: None });
         }
         let producer = Producer::start(&access, &config.election, config.timings.lease, seen_sender.clone())
@@ -285,6 +290,7 @@ impl Run {
             grouped_sender,
             leaving: 0,
             logger,
+            report: Report::to(notifier),
             outage: Reminder::default(),
             undecodable: Reminder::default(),
             refused: false,
@@ -300,6 +306,7 @@ impl Run {
         };
         loop {
             self.perform();
+            self.report();
             if let Some(status) = self.ending {
                 self.leave().await;
                 return status;
@@ -344,6 +351,7 @@ impl Run {
             self.supervisor.poll_timeout(),
             self.outage.poll_timeout(),
             self.undecodable.poll_timeout(),
+            self.report.notifier.poll_timeout(),
             self.orphans.as_ref().map(Orphans::again_at),
         ];
         timeouts.into_iter().flatten().min()
