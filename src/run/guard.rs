@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use nix::libc::{SIGCHLD, SIGKILL};
+use nix::libc::{SIGCHLD, SIGKILL, SIGPIPE};
+use nix::unistd;
 
 use super::{PROGRAM, Run, translate};
 use crate::driver::clock;
@@ -57,6 +58,8 @@ impl Run {
         while let Ok(Some(received)) = signals.read() {
             if received.signal == SIGCHLD {
                 self.reap();
+            } else if received.signal == SIGPIPE && received.sender == unistd::getpid().as_raw() {
+                // A pipe of our own is closed (the log's, say), and the write has told us.
             } else {
                 self.supervisor.handle_signal(clock::now(), received.signal);
                 self.perform();

@@ -12,6 +12,8 @@ mod embedded;
 mod handover;
 mod harness_itself;
 mod job;
+mod loss;
+mod restart;
 mod signals;
 mod strangers;
 mod systemd;

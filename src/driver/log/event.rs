@@ -86,9 +86,12 @@ pub enum Event {
     FenceWarning {
         /// The term.
         term: i64,
-        /// Until the guard kills the job.
+        /// How much of the lease is left.
         #[serde(rename = "left_ms", serialize_with = "milliseconds")]
         left: Duration,
+        /// No heartbeat that was sent in this time has come back.
+        #[serde(rename = "silent_ms", serialize_with = "milliseconds")]
+        silent: Duration,
     },
     /// The right to run is over, and the job's tree has been killed for it.
     Fenced {
@@ -96,6 +99,9 @@ pub enum Event {
         term: i64,
         /// What ended it.
         why: String,
+        /// How much of the lease is left.
+        #[serde(rename = "left_ms", serialize_with = "milliseconds")]
+        left: Duration,
     },
     /// The guard is gone; another is started.
     GuardLost {
