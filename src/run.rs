@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::panic;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -111,7 +112,14 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
         .enable_io()
         .build()
         .map_err(cannot("the main loop can't be started"))?;
-    let logger = Logger::start(&config.log, &config.election.group, config.election.role)?;
+    let logger = Logger::start(&config.log, &config.election, &config.name)?;
+    let last_words = logger.clone();
+    // Written to stderr as usual it could wait for ever, and what has panicked would not end.
+    panic::set_hook(Box::new(move |panic| {
+        let message = format!("a fault in neli-run itself, which ends: {panic}");
+        last_words.event(&LogEvent::Error { message });
+        last_words.finish();
+    }));
     runtime.block_on(async move {
         let mut run = Run::new(config, access, member, charge, guard, logger, at_start.time)?;
         run.cgroup = cgroup;
