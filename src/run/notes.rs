@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::driver::log::{Event, because, timestamp};
-use crate::logic::candidate::{self, JobReport, Position, Waiting};
+use crate::logic::candidate::{self, JobReport, Loss, Position, Waiting};
 use crate::logic::record::{JobState, Offset, Why};
 use crate::logic::supervisor::{self, JobStatus, StopPolicy};
 
@@ -13,8 +13,14 @@ pub(super) fn of_candidate(note: candidate::Note) -> Event {
     match note {
         Note::Claiming { after } => Event::Claiming { after },
         Note::Ended { by, reason } => Event::Ended { by: somebody(by), reason: text(reason) },
-        Note::FenceWarning { term, left } => Event::FenceWarning { term, left },
-        Note::Fenced { term, why } => Event::Fenced { term, why: why.to_string() },
+        Note::FenceWarning { term, left, silent } => Event::FenceWarning { term, left, silent },
+        Note::Fenced { term, why, loss, left } => {
+            let why = match loss {
+                Loss::HistoryCut => "history-cut".to_owned(),
+                Loss::LeaseOver | Loss::Superseded => why.to_string(),
+            };
+            Event::Fenced { term, why, left }
+        }
         Note::Leading { term, .. } => Event::Leading { term },
         Note::Released { term, why, delivered } => Event::Released { term, why: why.to_string(), delivered },
         Note::Resigned { term, by, reason } => Event::Resigned { term, by: somebody(by), reason: text(reason) },
@@ -38,6 +44,7 @@ pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopP
         Note::JobKilled { why } => Event::JobKilled { term, why: why.to_string() },
         Note::JobStarted { pid, attempt } => Event::JobStarted { term, pid, attempt },
         Note::NotStarted { error } => Event::Error { message: error },
+        Note::Restarting { attempt, delay } => Event::Restarting { term, attempt, delay },
         Note::Stopping { why } => {
             Event::Stopping { term, why: why.to_string(), signal: policy.signal, timeout: policy.timeout }
         }

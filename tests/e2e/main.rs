@@ -13,6 +13,8 @@ mod handover;
 mod harness_itself;
 mod job;
 mod log;
+mod loss;
+mod restart;
 mod signals;
 mod strangers;
 mod systemd;

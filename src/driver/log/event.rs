@@ -88,9 +88,12 @@ pub enum Event {
     FenceWarning {
         /// The term.
         term: i64,
-        /// Until the guard kills the job.
+        /// How much of the lease is left.
         #[serde(rename = "left_ms", serialize_with = "milliseconds")]
         left: Duration,
+        /// No heartbeat that was sent in this time has come back.
+        #[serde(rename = "silent_ms", serialize_with = "milliseconds")]
+        silent: Duration,
     },
     /// The right to run is over, and the job's tree has been killed for it.
     Fenced {
@@ -98,6 +101,9 @@ pub enum Event {
         term: i64,
         /// What ended it.
         why: String,
+        /// How much of the lease is left.
+        #[serde(rename = "left_ms", serialize_with = "milliseconds")]
+        left: Duration,
     },
     /// The guard is gone; another is started.
     GuardLost {
@@ -163,6 +169,16 @@ pub enum Event {
         /// Why, in the operator's words.
         #[serde(serialize_with = "shortened")]
         reason: String,
+    },
+    /// The job has ended, and is run again under the same term.
+    Restarting {
+        /// The term.
+        term: i64,
+        /// The number of the next run in this term.
+        attempt: u32,
+        /// From now to its start.
+        #[serde(rename = "delay_ms", serialize_with = "milliseconds")]
+        delay: Duration,
     },
     /// The group took the partition away.
     Revoked {
@@ -253,6 +269,7 @@ impl Event {
             | Self::Leading { .. }
             | Self::Released { .. }
             | Self::Resigned { .. }
+            | Self::Restarting { .. }
             | Self::Revoked { .. }
             | Self::Standby { .. }
             | Self::Started { .. }
@@ -281,6 +298,7 @@ impl Event {
             Self::Librdkafka { .. } => "librdkafka",
             Self::Released { .. } => "released",
             Self::Resigned { .. } => "resigned",
+            Self::Restarting { .. } => "restarting",
             Self::Revoked { .. } => "revoked",
             Self::Standby { .. } => "standby",
             Self::Started { .. } => "started",
