@@ -12,6 +12,7 @@ mod embedded;
 mod handover;
 mod harness_itself;
 mod job;
+mod log;
 mod loss;
 mod restart;
 mod signals;
