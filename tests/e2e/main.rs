@@ -15,6 +15,7 @@ mod job;
 mod signals;
 mod strangers;
 mod systemd;
+mod tree;
 mod watch;
 
 use std::path::Path;
