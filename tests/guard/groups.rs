@@ -25,7 +25,7 @@ fn not_tested(why: &str) {
     let _ = writeln!(io::stderr(), "NOT TESTED: {why}");
 }
 
-fn made() -> Option<Cgroup> {
+pub(crate) fn made() -> Option<Cgroup> {
     Cgroup::make().inspect_err(|error| not_tested(&format!("no control group can be made here: {error}"))).ok()
 }
 

@@ -9,3 +9,4 @@ mod own_signals;
 mod post;
 mod starts;
 mod supervisor;
+mod trees;
