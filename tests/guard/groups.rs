@@ -21,7 +21,7 @@ use crate::post::{PROGRAM, Post, Words, await_readable, charge, far, has_ended, 
 const NOBODY: u32 = 65534;
 
 /// Says what could not be tested, past the test harness's silence.
-fn not_tested(why: &str) {
+pub(crate) fn not_tested(why: &str) {
     let _ = writeln!(io::stderr(), "NOT TESTED: {why}");
 }
 

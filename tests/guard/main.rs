@@ -5,6 +5,7 @@
 
 mod ends;
 mod groups;
+mod nature;
 mod own_signals;
 mod post;
 mod starts;

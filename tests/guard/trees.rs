@@ -60,6 +60,10 @@ fn a_fork_bomb_is_gone_when_it_has_gone_off() {
             post.words.next();
         }
         kill_and_hear(&post);
+        let guard = Process::find(post.guard().pid().as_raw()).unwrap();
+        // What is clean is the program's file, which a supervisor beside it shares.
+        let private = guard.kib("smaps_rollup", "Private_Dirty:").unwrap();
+        assert!(private < 1024, "{private} KiB of private memory");
     }
 }
 
