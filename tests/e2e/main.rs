@@ -18,6 +18,7 @@ mod restart;
 mod signals;
 mod strangers;
 mod systemd;
+mod tree;
 mod watch;
 
 use std::path::Path;

@@ -385,7 +385,7 @@ impl Watch {
     fn release(self, grant: Grant) -> io::Result<Infallible> {
         let Self { charge, ordinary_scheduling, .. } = self;
         if let Some(scheduling) = ordinary_scheduling {
-            scheduling.give(Pid::from_raw(0))?;
+            scheduling.resume()?;
         }
         release::execute(&charge, grant)
     }
