@@ -316,6 +316,10 @@ impl Supervisor {
         if self.job == Job::Ordered && broken(Flaw::StopBehindSpawnTakenForDone) {
             return self.nothing_left(why);
         }
+        if matches!(self.job, Job::Running { .. }) && broken(Flaw::StopTakenForDone) {
+            self.order_stop(now);
+            return self.nothing_left(why);
+        }
         match self.job {
             Job::Ordered | Job::Running { .. } => {
                 let main = match self.job {

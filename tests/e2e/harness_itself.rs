@@ -2,7 +2,7 @@
 
 use harness::accounts::{Account, PASSWORD, login};
 use harness::candidate::Elector;
-use harness::cluster::Cluster;
+use harness::cluster::{self, Cluster};
 use harness::journal::{self, Pen};
 use harness::kafka::{Broker, Kafka};
 use harness::wait;
@@ -42,7 +42,8 @@ fn a_cluster_does_without_one_of_three() {
     kafka.create_replicated_topic(topic, 3, &[("min.insync.replicas", "2")]);
     for broker in [1, 2] {
         wait::until_true("a leader that was moved", || {
-            cluster.move_leader(topic, broker).is_ok() && cluster.leader_of(topic) == Some(broker)
+            cluster::move_leader(&cluster.addresses(), topic, broker).is_ok()
+                && cluster.leader_of(topic) == Some(broker)
         });
     }
     cluster.broker(2).end();

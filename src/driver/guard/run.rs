@@ -11,6 +11,7 @@ use crate::driver::guard::message::{Answer, Step, Target};
 use crate::driver::guard::outbox::Outbox;
 use crate::driver::process::{self, Change, Fate, Newborn, Progress, Reaped};
 use crate::driver::tree::Tree;
+use crate::logic::flaw::{Flaw, broken};
 use crate::logic::time::Time;
 
 /// From one SIGKILL to the next, while something is still there: at first, and at last.
@@ -76,6 +77,11 @@ impl Run {
         self.killing.is_some()
     }
 
+    /// Whether the main process has ended.
+    pub(super) fn main_has_ended(&self) -> bool {
+        self.main.is_none()
+    }
+
     /// Passes a signal on, as soon as the job has executed.
     pub(super) fn signal(&mut self, signal: i32, to: Target) {
         let Some(main) = self.main else { return };
@@ -111,7 +117,9 @@ impl Run {
             // The group first: one call, and for most jobs it is all of it. The rest is the tree's.
             let _ = process::signal_group(main, SIGKILL);
         }
-        tree.kill();
+        if !broken(Flaw::GuardForgetsTree) {
+            tree.kill();
+        }
         let killing =
             self.killing.get_or_insert(Killing { since: now, again_at: now, pause: FIRST_PAUSE, said_stuck: false });
         killing.again_at = now + killing.pause;

@@ -58,7 +58,7 @@ impl Cluster {
     /// The Kafka that they are, past all wires.
     #[must_use]
     pub fn kafka(&self) -> Kafka {
-        Kafka::of_all(&self.brokers.iter().map(Broker::address).collect::<Vec<_>>())
+        Kafka::of_all(&self.addresses())
     }
 
     /// The Kafka that they are to a candidate.
@@ -93,16 +93,10 @@ impl Cluster {
         usize::try_from(leader - 1).ok()
     }
 
-    /// Makes a broker the preferred leader of partition 0 of a topic, and lets it lead.
-    ///
-    /// # Errors
-    /// No broker answered. Whether one did as it was asked, [`Self::leader_of`] says.
-    pub fn move_leader(&self, topic: &str, to: usize) -> io::Result<()> {
-        let others = (0..self.brokers.len()).filter(|other| *other != to);
-        let replicas: Vec<i32> =
-            iter::once(to).chain(others).map(|broker| i32::try_from(broker + 1).expect("a few")).collect();
-        self.ask(&reassignment(topic, &replicas))?;
-        self.ask(&preferred_election(topic))
+    /// Every broker's `HOST:PORT`, past all wires.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<String> {
+        self.brokers.iter().map(Broker::address).collect()
     }
 
     /// Waits until every broker knows of every broker.
@@ -115,13 +109,25 @@ impl Cluster {
             });
         }
     }
+}
 
-    /// Sends a request to the first broker that answers; it hands it on to the controller.
-    fn ask(&self, request: &Request) -> io::Result<()> {
-        let mut answers = self.brokers.iter().map(|broker| request.send(&broker.address()));
-        let answered = answers.by_ref().find(Result::is_ok);
-        answered.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into())).map(drop)
-    }
+/// Makes a broker of the cluster of these addresses the preferred leader of partition 0 of a topic, and lets it lead.
+///
+/// # Errors
+/// No broker answered. Whether one did as it was asked, [`Cluster::leader_of`] says.
+pub fn move_leader(addresses: &[String], topic: &str, to: usize) -> io::Result<()> {
+    let others = (0..addresses.len()).filter(|other| *other != to);
+    let replicas: Vec<i32> =
+        iter::once(to).chain(others).map(|broker| i32::try_from(broker + 1).expect("a few")).collect();
+    ask(addresses, &reassignment(topic, &replicas))?;
+    ask(addresses, &preferred_election(topic))
+}
+
+/// Sends a request to the first broker that answers; it hands it on to the controller.
+fn ask(addresses: &[String], request: &Request) -> io::Result<()> {
+    let mut answers = addresses.iter().map(|address| request.send(address));
+    let answered = answers.by_ref().find(Result::is_ok);
+    answered.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into())).map(drop)
 }
 
 /// `AlterPartitionReassignments`, version 0: the same replicas, another one preferred.
