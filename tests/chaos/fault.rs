@@ -165,7 +165,7 @@ impl Plan {
             seats,
             brokers: conditions.brokers,
             count: 0,
-            pause: Duration::from_millis(2500),
+            pause: Duration::from_millis(1200),
             next_remake: 300,
             remakes: conditions.long && only.is_empty(),
         }
