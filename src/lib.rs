@@ -23,6 +23,7 @@ pub mod logic {
     pub mod random;
     pub mod record;
     pub mod reminder;
+    pub mod restart;
     pub mod supervision;
     pub mod supervisor;
     pub mod time;
@@ -32,6 +33,7 @@ pub mod logic {
 /// Looks and does, and never decides.
 pub mod driver {
     pub mod broker;
+    pub mod cgroup;
     pub mod clock;
     pub mod descriptors;
     pub mod embedded;
@@ -39,10 +41,12 @@ pub mod driver {
     pub mod guard;
     pub mod image;
     pub mod journal;
+    mod killing;
     pub mod lease;
     mod listener;
     pub mod log;
     pub mod meaning;
+    pub mod notify;
     pub mod orphans;
     pub mod process;
     pub mod random;

@@ -1,8 +1,10 @@
 //! The loop: take an input, ask the logic, perform its actions. The only file that knows both `logic/` and `driver/`.
 
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::panic;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use nix::sys::prctl;
@@ -13,6 +15,7 @@ use tokio::sync::mpsc;
 use crate::command::release;
 use crate::config::{Brokers, Client, Config};
 use crate::driver::broker::Access;
+use crate::driver::cgroup::Cgroup;
 use crate::driver::clock;
 use crate::driver::descriptors;
 use crate::driver::embedded;
@@ -20,6 +23,7 @@ use crate::driver::group::{Grouped, Member};
 use crate::driver::guard::{Charge, Guard, Order};
 use crate::driver::journal::{Producer, Seen};
 use crate::driver::log::{Event as LogEvent, From, Logger};
+use crate::driver::notify::Notifier;
 use crate::driver::orphans::Orphans;
 use crate::driver::random;
 use crate::driver::reader::Reader;
@@ -30,13 +34,15 @@ use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity};
 use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
-use crate::logic::supervisor::{self, StopPolicy, Supervisor};
+use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
+use crate::run::report::Report;
 
 mod environment;
 mod guard;
 mod kafka;
 mod notes;
+mod report;
 mod translate;
 
 /// How many things seen of Kafka may wait for the loop; its threads wait beyond that.
@@ -70,7 +76,7 @@ impl AtStart {
 /// # Errors
 ///
 /// What keeps it from standing at all: one line, and the status to exit with.
-pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
+pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
     let cannot = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| Refusal::new(format!("{what}: {error}"))
@@ -92,15 +98,31 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
             access
         }
     };
-    let charge = charge(&config, &access, &member, at_start.inherited);
+    let cgroup = Cgroup::make().ok().map(Rc::new);
+    if cgroup.is_none() && !nix::unistd::geteuid().is_root() {
+        config.warnings.push(
+            "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the job \
+             runs can't be killed, and would outlive its right"
+                .to_owned(),
+        );
+    }
+    let charge = charge(&config, &access, &member, at_start.inherited, cgroup.as_deref());
     let guard = Guard::start(Path::new(PROGRAM), &charge).map_err(cannot("the guard can't be started"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
         .map_err(cannot("the main loop can't be started"))?;
-    let logger = Logger::start(&config.log, &config.election.group, config.election.role)?;
+    let logger = Logger::start(&config.log, &config.election, &config.name)?;
+    let last_words = logger.clone();
+    // Written to stderr as usual it could wait for ever, and what has panicked would not end.
+    panic::set_hook(Box::new(move |panic| {
+        let message = format!("a fault in neli-run itself, which ends: {panic}");
+        last_words.event(&LogEvent::Error { message });
+        last_words.finish();
+    }));
     runtime.block_on(async move {
         let mut run = Run::new(config, access, member, charge, guard, logger, at_start.time)?;
+        run.cgroup = cgroup;
         run.own_children.extend(brokers_started.iter().map(translate::pid_of));
         let status = run.turn(signals).await;
         run.logger.event(&LogEvent::Exiting {
@@ -113,8 +135,15 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
 }
 
 /// What the guard is told at its own start.
-fn charge(config: &Config, access: &Access, member: &MemberId, inherited: Vec<RawFd>) -> Charge {
+fn charge(
+    config: &Config,
+    access: &Access,
+    member: &MemberId,
+    inherited: Vec<RawFd>,
+    cgroup: Option<&Cgroup>,
+) -> Charge {
     Charge {
+        cgroup: cgroup.map(|cgroup| cgroup.as_fd().as_raw_fd()),
         command: config.command.clone(),
         environment: environment::of_job(config, member, std::env::vars_os()),
         ignored: signals::ignored_at_start(),
@@ -145,7 +174,7 @@ struct Run {
     charge: Charge,
     candidate: Candidate,
     supervisor: Supervisor,
-    policy: StopPolicy,
+    policy: Policy,
     guard: Guard,
     guard_ready: Ready,
     /// The guard's socket is closed: nothing more comes from it but its end, by SIGCHLD.
@@ -156,6 +185,8 @@ struct Run {
     main: Option<OwnedFd>,
     /// The children that are no part of a job: embedded brokers.
     own_children: Vec<Pid>,
+    /// The job's control group, where one could be made.
+    cgroup: Option<Rc<Cgroup>>,
     /// What a dead guard left, while it is not all gone.
     orphans: Option<Orphans>,
     producer: Producer,
@@ -169,6 +200,7 @@ struct Run {
     /// Members of ours that have not left yet.
     leaving: u32,
     logger: Logger,
+    report: Report,
     outage: Reminder,
     undecodable: Reminder,
     /// Kafka has refused for good.
@@ -227,20 +259,20 @@ impl Run {
                 embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen_sender.clone()));
             follow.map_err(|error| Refusal::new(format!("--embedded: {error}")))?;
         }
-        if !nix::unistd::geteuid().is_root() {
-            let message =
-                "without root a setuid program that the job runs can't be killed, and would outlive its right";
-            logger.event(&LogEvent::Warning { message: message.to_owned(), dropped: None });
-        }
-        for warning in &config.warnings {
+        let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
+        for warning in config.warnings.iter().chain(&warning) {
             logger.event(&LogEvent::Warning { message: warning.clone(), dropped: None });
         }
         let producer = Producer::start(&access, &config.election, config.timings.lease, seen_sender.clone())
             .map_err(Refusal::new)?;
-        let policy = StopPolicy {
-            signal: config.stop_signal,
-            timeout: config.stop_timeout,
-            kill_margin: config.timings.kill_margin,
+        let policy = Policy {
+            stop: StopPolicy {
+                signal: config.stop_signal,
+                timeout: config.stop_timeout,
+                kill_margin: config.timings.kill_margin,
+            },
+            restart: config.restart,
+            on_loss: config.on_loss,
         };
         let hello = Body::Hello {
             host: nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
@@ -270,6 +302,7 @@ impl Run {
             guard_is_outdated: false,
             main: None,
             own_children: Vec::new(),
+            cgroup: None,
             orphans: None,
             producer,
             reader: None,
@@ -281,6 +314,7 @@ impl Run {
             grouped_sender,
             leaving: 0,
             logger,
+            report: Report::to(notifier),
             outage: Reminder::default(),
             undecodable: Reminder::default(),
             refused: false,
@@ -296,6 +330,7 @@ impl Run {
         };
         loop {
             self.perform();
+            self.report();
             if let Some(status) = self.ending {
                 self.leave().await;
                 return status;
@@ -340,6 +375,7 @@ impl Run {
             self.supervisor.poll_timeout(),
             self.outage.poll_timeout(),
             self.undecodable.poll_timeout(),
+            self.report.notifier.poll_timeout(),
             self.orphans.as_ref().map(Orphans::again_at),
         ];
         timeouts.into_iter().flatten().min()
@@ -421,7 +457,7 @@ impl Run {
     fn perform_for_supervisor(&mut self, action: supervisor::Action) {
         use supervisor::Action;
         match action {
-            Action::Exit(_) if self.refused => self.ending = Some(ExitStatus::Refused),
+            Action::Exit(ending) if self.refused && ending != Ending::Stuck => self.ending = Some(ExitStatus::Refused),
             Action::Exit(ending) => self.ending = Some(translate::status(ending)),
             Action::GiveUpWaiting => self.candidate.give_up(clock::now()),
             // It may be dead already, which SIGCHLD tells.
@@ -429,7 +465,7 @@ impl Run {
             Action::KillOrphans => self.inherit_orphans(),
             Action::Note(note) => {
                 let guard = self.guard.pid().as_raw();
-                self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy, guard));
+                self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy.stop, guard));
             }
             Action::Order(order) => self.order(&translate::order(order)),
             Action::StartGuard => self.start_guard(),

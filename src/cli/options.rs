@@ -256,6 +256,48 @@ pub const OPTIONS: &[Opt] = &[
                SIGKILL at once, with no stop signal before it.",
     },
     Opt {
+        long: "restart",
+        short: None,
+        takes: Takes::OneOf("no|on-failure|always", &["no", "on-failure", "always"]),
+        default: Default::Value("no"),
+        section: Section::Job,
+        help: "Whether the job is run again here when it ends",
+        more: "The lead is kept between runs. With no: release, and exit with the job's status. With on-failure: \
+               again after a signal or a status other than 0; after 0, release and exit 0. With always: again \
+               whatever it was. A job that was told to stop is never run again for this.",
+    },
+    Opt {
+        long: "restart-delay",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("1s"),
+        section: Section::Job,
+        help: "From the end of a run to the next",
+        more: "Each failed run doubles it, up to 30s; one that ends with 0, or fails after 30s or more, sets it \
+               back. Not with --restart no.",
+    },
+    Opt {
+        long: "restart-limit",
+        short: None,
+        takes: Takes::Value("N/DURATION|none"),
+        default: Default::Value("10/5m"),
+        section: Section::Job,
+        help: "How often it is run again after failures",
+        more: "So many times in so long, while the lead lasts; at the next failure neli-run releases and exits \
+               with 84, so that another machine tries. A run that ends with 0 does not count. Not with --restart \
+               no.",
+    },
+    Opt {
+        long: "on-loss",
+        short: None,
+        takes: Takes::OneOf("standby|exit", &["standby", "exit"]),
+        default: Default::Value("standby"),
+        section: Section::Job,
+        help: "What to do when the lead is lost",
+        more: "Lost is a lead that was revoked, resigned, unhealthy, superseded or fenced, or whose guard died. \
+               With standby: stand by, and run the job again when elected. With exit: exit with 80, 81 or 82.",
+    },
+    Opt {
         long: "log-format",
         short: None,
         takes: Takes::OneOf("text|json", &["text", "json"]),

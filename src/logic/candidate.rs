@@ -14,7 +14,7 @@ use super::record::{Offset, Why};
 use super::time::Time;
 
 pub use super::candidacy::{
-    Action, Departure, Elector, Event, Identity, JobReport, Loss, Note, Patience, Right, Timings, Waiting,
+    Action, Departure, Elector, Event, Identity, JobReport, Loss, Note, Patience, Position, Right, Timings, Waiting,
 };
 
 // Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
@@ -24,6 +24,8 @@ mod claiming;
 mod leading;
 #[path = "candidate/listening.rs"]
 mod listening;
+#[path = "candidate/position.rs"]
+mod position;
 #[path = "candidate/releasing.rs"]
 mod releasing;
 #[path = "candidate/speaking.rs"]
@@ -79,7 +81,7 @@ enum Role {
     Departed,
     /// The lease is over; of the job something may be left. Nothing is written. What the term was standing down for holds
     /// beyond the fence.
-    Fenced { term: Offset, why: Why, stood_down: Option<Why>, lease_end: Time, superseded: bool },
+    Fenced { term: Offset, why: Why, stood_down: Option<Why>, lease_end: Time, loss: Loss },
     /// It leads.
     Leading(Lead),
     /// Nothing of the job is left, nothing will be started, the release is on its way (R6).

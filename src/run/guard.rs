@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use nix::libc::{SIGCHLD, SIGKILL};
+use nix::libc::{SIGCHLD, SIGKILL, SIGPIPE};
+use nix::unistd;
 
 use super::{PROGRAM, Run, translate};
 use crate::driver::clock;
@@ -51,12 +52,15 @@ impl Run {
             // It may have ended by itself.
             let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
         }
+        self.cgroup.iter().for_each(|cgroup| cgroup.kill());
     }
 
     pub(super) fn take_signals(&mut self, signals: &Signals) {
         while let Ok(Some(received)) = signals.read() {
             if received.signal == SIGCHLD {
                 self.reap();
+            } else if received.signal == SIGPIPE && received.sender == unistd::getpid().as_raw() {
+                // A pipe of our own is closed (the log's, say), and the write has told us.
             } else {
                 self.supervisor.handle_signal(clock::now(), received.signal);
                 self.perform();
@@ -92,7 +96,8 @@ impl Run {
     /// The guard is dead: what it left is ours, by the subreaper's right.
     pub(super) fn inherit_orphans(&mut self) {
         let spared = self.own_children.clone();
-        self.orphans = Some(Orphans::new(clock::now(), spared, self.main.take(), self.config.timings.lease));
+        let (main, cgroup) = (self.main.take(), self.cgroup.clone());
+        self.orphans = Some(Orphans::new(clock::now(), spared, main, cgroup, self.config.timings.lease));
         self.kill_orphans();
     }
 

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::driver::guard::{self, Answer, Grant, Step, Target};
 use crate::exit::ExitStatus;
 use crate::logic::candidate::Right;
-use crate::logic::supervisor::{self, Ending, JobStatus, Order};
+use crate::logic::supervisor::{self, Ending, JobStatus, Lost, Order};
 
 pub(super) fn number_of(pid: Pid) -> Option<u32> {
     u32::try_from(pid.as_raw()).ok()
@@ -23,6 +23,10 @@ pub(super) fn status(ending: Ending) -> ExitStatus {
     match ending {
         Ending::Ended => ExitStatus::Ended,
         Ending::Job(status) => ExitStatus::Job(status.code()),
+        Ending::Lost(Lost::Fenced) => ExitStatus::Fenced,
+        Ending::Lost(Lost::Killed) => ExitStatus::LostKilled,
+        Ending::Lost(Lost::Stopped) => ExitStatus::LostStopped,
+        Ending::RestartLimit => ExitStatus::RestartLimit,
         Ending::StoppedBy(signal) => ExitStatus::Stopped(u8::try_from(signal).unwrap_or(u8::MAX)),
         Ending::Stuck => ExitStatus::Unkillable,
         Ending::WaitedEnough => ExitStatus::NotElected,

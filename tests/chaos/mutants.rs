@@ -21,17 +21,21 @@ struct Mutant {
 /// at the right moment: the model has them.
 const MUTANTS: &[Mutant] = &[
     Mutant { flaw: "AcknowledgedClaimTaken", faults: &[] },
+    Mutant { flaw: "BeatsDoNotVoid", faults: &[] },
+    Mutant { flaw: "ClaimAheadOfReading", faults: &[] },
+    Mutant { flaw: "EchoByKind", faults: &[] },
     Mutant { flaw: "EveryClaimEffective", faults: &[] },
     Mutant { flaw: "GuardForgetsTree", faults: &[] },
     Mutant { flaw: "GuardIgnoresDeadline", faults: &[] },
     Mutant { flaw: "GuardReleasesFirst", faults: &[] },
+    Mutant { flaw: "LateClaimTaken", faults: &[Fault::Delay, Fault::Term] },
     Mutant { flaw: "LeaseFromReceipt", faults: &[] },
     Mutant { flaw: "MainEndTakenForAll", faults: &[] },
     Mutant { flaw: "OrphansTakenForGone", faults: &[] },
     Mutant { flaw: "OwnLeaseOfSilence", faults: &[] },
     Mutant { flaw: "SilenceFromBeforeListening", faults: &[] },
     Mutant { flaw: "SilenceNotAwaited", faults: &[] },
-    Mutant { flaw: "StopBehindSpawnTakenForDone", faults: &[] },
+    Mutant { flaw: "StopBehindSpawnTakenForDone", faults: &[Fault::TermAtLead] },
     Mutant { flaw: "StopTakenForDone", faults: &[] },
 ];
 

@@ -21,7 +21,7 @@ pub(crate) struct Terms<'a> {
 }
 
 /// The leases of the seats: mostly a second, and one that waits for others as long as they lead, not as long as it would.
-pub(crate) const LEASES_MS: [u64; 5] = [1000, 1500, 1000, 1000, 1000];
+pub(crate) const LEASES_MS: [u64; 5] = [1000, 2000, 1000, 1000, 1000];
 
 /// One of the seats.
 pub(crate) struct Seat {

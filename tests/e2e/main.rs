@@ -12,8 +12,11 @@ mod embedded;
 mod handover;
 mod harness_itself;
 mod job;
+mod loss;
+mod restart;
 mod signals;
 mod strangers;
+mod systemd;
 mod watch;
 
 use std::path::Path;
