@@ -51,6 +51,7 @@ impl Run {
             // It may have ended by itself.
             let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
         }
+        self.cgroup.iter().for_each(|cgroup| cgroup.kill());
     }
 
     pub(super) fn take_signals(&mut self, signals: &Signals) {
@@ -94,7 +95,8 @@ impl Run {
     /// The guard is dead: what it left is ours, by the subreaper's right.
     pub(super) fn inherit_orphans(&mut self) {
         let spared = self.own_children.clone();
-        self.orphans = Some(Orphans::new(clock::now(), spared, self.main.take(), self.config.timings.lease));
+        let (main, cgroup) = (self.main.take(), self.cgroup.clone());
+        self.orphans = Some(Orphans::new(clock::now(), spared, main, cgroup, self.config.timings.lease));
         self.kill_orphans();
     }
 

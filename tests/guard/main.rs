@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what failed by panicking, its helpers too")]
 
 mod ends;
+mod groups;
 mod own_signals;
 mod post;
 mod starts;
