@@ -83,8 +83,15 @@ impl Tree {
     /// miss some, and are not asked.)
     #[must_use]
     pub fn is_gone(&self) -> bool {
+        self.is_gone_but_for(&[])
+    }
+
+    /// The same, these children of the root and what is below them left out: none of them was waited for.
+    #[must_use]
+    pub fn is_gone_but_for(&self, children: &[Pid]) -> bool {
+        let is_spared = |pid| self.spared.contains(&pid) || children.contains(&pid);
         let processes = numbers_in(&self.proc.mount).into_iter().filter_map(|pid| self.proc.process(pid));
-        processes.into_iter().all(|process| process.parent != self.root || self.spared.contains(&process.pid))
+        processes.into_iter().all(|process| process.parent != self.root || is_spared(process.pid))
     }
 
     /// Sends `signals`, in this order, to each process that lives.
