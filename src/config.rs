@@ -14,12 +14,14 @@ use crate::cli::given::{Given, Value};
 use crate::exit::Refusal;
 use crate::logic::candidate::{Elector, Patience, Timings};
 
+mod beside;
 mod brokers;
 mod executable;
 pub(crate) mod properties;
 mod signal;
 mod watch;
 
+pub use beside::Beside;
 pub use signal::signal_name;
 pub use watch::{Watch, WatchFrom};
 
@@ -42,6 +44,8 @@ pub struct Config {
     pub stop_signal: i32,
     /// From the stop signal to SIGKILL; zero is SIGKILL with no stop signal before it.
     pub stop_timeout: Duration,
+    /// What runs beside the job.
+    pub beside: Beside,
     /// Where and how we log.
     pub log: Log,
     /// COMMAND and its arguments; never empty.
@@ -161,6 +165,7 @@ impl Config {
             timings,
             stop_signal: signal::prove(&given.setting("stop-signal"))?,
             stop_timeout: duration(&given.setting("stop-timeout"))?,
+            beside: beside::prove(given)?,
             log: log(given)?,
             command,
             warnings,

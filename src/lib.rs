@@ -53,6 +53,7 @@ pub mod driver {
     pub mod ready;
     pub mod shell;
     pub mod signals;
+    pub mod tail;
     pub mod timer;
     pub mod topic;
     pub mod tree;

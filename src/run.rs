@@ -25,19 +25,24 @@ use crate::driver::random;
 use crate::driver::reader::Reader;
 use crate::driver::ready::Ready;
 use crate::driver::signals::{self, Signals};
+use crate::driver::tail::Tail;
 use crate::driver::timer::Timer;
 use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity};
+use crate::logic::hooks::{self, Hooks};
 use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
 use crate::logic::supervisor::{self, StopPolicy, Supervisor};
 use crate::logic::time::Time;
 
+mod commands;
 mod environment;
 mod guard;
 mod kafka;
 mod notes;
 mod translate;
+
+use commands::RunningHook;
 
 /// How many things seen of Kafka may wait for the loop; its threads wait beyond that.
 const SEEN_WAITING: usize = 1024;
@@ -117,10 +122,12 @@ fn charge(config: &Config, access: &Access, member: &MemberId, inherited: Vec<Ra
     Charge {
         command: config.command.clone(),
         environment: environment::of_job(config, member, std::env::vars_os()),
+        health: config.beside.health.as_ref().map(|(command, _)| command.clone()),
         ignored: signals::ignored_at_start(),
         inherited,
         lease: config.timings.lease,
         member: member.to_string(),
+        on_lead: config.beside.on_lead.clone(),
         releaser: PROGRAM.into(),
         release: means_of_release(config, access),
     }
@@ -154,8 +161,12 @@ struct Run {
     guard_is_outdated: bool,
     /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
     main: Option<OwnedFd>,
-    /// The children that are no part of a job: embedded brokers.
+    /// The children that are no part of a job, besides hooks: embedded brokers.
     own_children: Vec<Pid>,
+    hooks: Hooks,
+    running_hooks: Vec<RunningHook>,
+    /// The output of the health command that runs.
+    health_output: Option<Tail>,
     /// What a dead guard left, while it is not all gone.
     orphans: Option<Orphans>,
     producer: Producer,
@@ -180,6 +191,7 @@ struct Run {
 /// What woke the loop.
 enum Input {
     Guard,
+    HealthOutput,
     Kafka(Option<Seen>),
     Group(Option<Grouped>),
     Signal,
@@ -256,9 +268,15 @@ impl Run {
             // The mock broker has no settings to judge, and its log's head is cut by size.
             candidate.handle(clock::now(), candidate::Event::TopicJudged { cut_is_harmless: false });
         }
+        let supervisor = Supervisor::new(policy.clone());
+        let supervisor = match &config.beside.health {
+            Some((_, health)) => supervisor.looking_after_health(health.clone()),
+            None => supervisor,
+        };
+        let hooks = Hooks::new(commands::hooks_in(&config.beside));
         Ok(Self {
             candidate,
-            supervisor: Supervisor::new(policy.clone()),
+            supervisor,
             config,
             access,
             charge,
@@ -270,6 +288,9 @@ impl Run {
             guard_is_outdated: false,
             main: None,
             own_children: Vec::new(),
+            hooks,
+            running_hooks: Vec::new(),
+            health_output: None,
             orphans: None,
             producer,
             reader: None,
@@ -297,7 +318,7 @@ impl Run {
         loop {
             self.perform();
             if let Some(status) = self.ending {
-                self.leave().await;
+                self.leave(&signals, &signals_ready, &mut timer).await;
                 return status;
             }
             timer.set(self.next_timeout());
@@ -308,9 +329,15 @@ impl Run {
                 seen = self.seen.recv() => Input::Kafka(seen),
                 grouped = self.grouped.recv() => Input::Group(grouped),
                 () = timer.due() => Input::Timeout,
+                () = wait_for(self.health_output.as_ref()) => Input::HealthOutput,
             };
             match input {
                 Input::Guard => self.hear_guard(),
+                Input::HealthOutput => {
+                    if let Some(output) = &mut self.health_output {
+                        output.read();
+                    }
+                }
                 Input::Kafka(seen) => {
                     if let Some(seen) = seen {
                         self.see(seen);
@@ -338,6 +365,7 @@ impl Run {
         let timeouts = [
             self.candidate.poll_timeout(),
             self.supervisor.poll_timeout(),
+            self.hooks.poll_timeout(),
             self.outage.poll_timeout(),
             self.undecodable.poll_timeout(),
             self.orphans.as_ref().map(Orphans::again_at),
@@ -349,6 +377,7 @@ impl Run {
         let now = clock::now();
         self.supervisor.handle_timeout(now);
         self.candidate.handle_timeout(now);
+        self.hooks.handle_timeout(now);
         if self.orphans.as_ref().is_some_and(|orphans| now >= orphans.again_at()) {
             self.kill_orphans();
         }
@@ -369,6 +398,9 @@ impl Run {
                 self.perform_for_supervisor(action);
             } else if let Some(action) = self.candidate.poll_action() {
                 self.perform_for_candidate(action);
+            } else if let Some(action) = self.hooks.poll_action() {
+                // After what stops or kills: a hook is never in its way.
+                self.perform_hook(action);
             } else if self.guard_is_outdated && !self.supervisor.job_may_be_alive() {
                 self.renew_guard();
             } else {
@@ -415,6 +447,9 @@ impl Run {
             | Note::Resigned { .. }
             | Note::Standby { .. } => {}
         }
+        if let Some(event) = translate::cause_for_hooks(&note) {
+            self.hooks.handle(clock::now(), event);
+        }
         self.logger.event(&notes::of_candidate(note));
     }
 
@@ -423,7 +458,10 @@ impl Run {
         match action {
             Action::Exit(_) if self.refused => self.ending = Some(ExitStatus::Refused),
             Action::Exit(ending) => self.ending = Some(translate::status(ending)),
-            Action::GiveUpWaiting => self.candidate.give_up(clock::now()),
+            Action::GiveUpWaiting => {
+                self.candidate.give_up(clock::now());
+                self.hooks.give_up();
+            }
             // It may be dead already, which SIGCHLD tells.
             Action::KillGuard => drop(self.guard.kill()),
             Action::KillOrphans => self.inherit_orphans(),
@@ -431,6 +469,7 @@ impl Run {
                 let guard = self.guard.pid().as_raw();
                 self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy, guard));
             }
+            Action::Order(supervisor::Order::CheckHealth { id, kill_at }) => self.check_health(id, kill_at),
             Action::Order(order) => self.order(&translate::order(order)),
             Action::StartGuard => self.start_guard(),
             Action::Tell(event) => self.candidate.handle(clock::now(), event),
@@ -444,14 +483,31 @@ impl Run {
         *self.ending.get_or_insert(ExitStatus::Refused)
     }
 
-    /// Leaves the group for real: a member that just goes would hold up the others for a session.
-    async fn leave(&mut self) {
+    /// Leaves the group for real: a member that just goes would hold up the others for a session. And waits for hooks.
+    async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
         self.reader = None;
         self.leave_group();
-        while self.leaving > 0
-            && let Some(grouped) = self.grouped.recv().await
-        {
-            self.hear_group(grouped);
+        self.hooks.handle(clock::now(), hooks::Event::Exiting);
+        loop {
+            while let Some(action) = self.hooks.poll_action() {
+                self.perform_hook(action);
+            }
+            if self.leaving == 0 && self.hooks.is_idle() {
+                return;
+            }
+            timer.set(self.hooks.poll_timeout());
+            tokio::select! {
+                Some(grouped) = self.grouped.recv(), if self.leaving > 0 => self.hear_group(grouped),
+                () = signals_ready.wait() => self.take_last_signals(signals),
+                () = timer.due() => self.hooks.handle_timeout(clock::now()),
+            }
         }
+    }
+}
+
+async fn wait_for(output: Option<&Tail>) {
+    match output {
+        Some(output) => output.wait().await,
+        None => std::future::pending().await,
     }
 }

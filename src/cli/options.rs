@@ -57,6 +57,8 @@ pub enum Default {
 pub enum Section {
     /// Which election, and who claims it.
     Election,
+    /// What runs beside the job.
+    Beside,
     /// The job.
     Job,
     /// How Kafka is reached.
@@ -72,6 +74,7 @@ impl Section {
     #[must_use]
     pub const fn heading(self) -> &'static str {
         match self {
+            Self::Beside => "Health and hook options",
             Self::Election => "Election options",
             Self::Job => "Job options",
             Self::Kafka => "Kafka options",
@@ -254,6 +257,80 @@ pub const OPTIONS: &[Opt] = &[
         more: "The end of the lease may cut it short. Keep it below what stops neli-run itself: 10s with Docker \
                and Podman, TimeoutStopSec with systemd, terminationGracePeriodSeconds with Kubernetes. With 0: \
                SIGKILL at once, with no stop signal before it.",
+    },
+    Opt {
+        long: "health-cmd",
+        short: None,
+        takes: Takes::Value("COMMAND"),
+        default: Default::None,
+        section: Section::Beside,
+        help: "Tells by its status whether the job is well",
+        more: "Run by /bin/sh -c beside the job, in a process group of its own. When it has failed too often in a row this machine stands down, so that another tries. \
+               The last line of its output is logged.",
+    },
+    Opt {
+        long: "health-interval",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("10s"),
+        section: Section::Beside,
+        help: "Between the job's start or a health command's end, and the next",
+        more: "Each run of the job counts anew.",
+    },
+    Opt {
+        long: "health-timeout",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("5s"),
+        section: Section::Beside,
+        help: "A health command that takes longer has failed",
+        more: "Its process group is killed.",
+    },
+    Opt {
+        long: "health-failures",
+        short: None,
+        takes: Takes::Value("N"),
+        default: Default::Value("3"),
+        section: Section::Beside,
+        help: "So many failures in a row make a job ill",
+        more: "A success sets the count back.",
+    },
+    Opt {
+        long: "health-start",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("0"),
+        section: Section::Beside,
+        help: "How long a job may take to become well",
+        more: "What fails this early in a run counts only after a success.",
+    },
+    Opt {
+        long: "on-lead",
+        short: None,
+        takes: Takes::Value("COMMAND"),
+        default: Default::None,
+        section: Section::Beside,
+        help: "Run when the lead is won, beside the job",
+        more: "Run by /bin/sh -c, as the other hooks: in a process group of its own, with NELI_EVENT (lead, standby, fence) \
+               and NELI_WHY, its output on stderr; what is left of it after 10s is killed. Nothing waits for a hook but the exit. This one ends with the job.",
+    },
+    Opt {
+        long: "on-standby",
+        short: None,
+        takes: Takes::Value("COMMAND"),
+        default: Default::None,
+        section: Section::Beside,
+        help: "Run when standing by begins, and at exit after a lead",
+        more: "After a lead NELI_WHY says why that ended. Not when neli-run was killed: what must be undone belongs in the job.",
+    },
+    Opt {
+        long: "on-fence",
+        short: None,
+        takes: Takes::Value("COMMAND"),
+        default: Default::None,
+        section: Section::Beside,
+        help: "Run when the lease was lost and the job killed for it",
+        more: "NELI_WHY is fenced, guard-died or superseded.",
     },
     Opt {
         long: "log-format",

@@ -39,28 +39,35 @@ pub enum Left {
 }
 
 impl Orphans {
-    /// Whatever descends from this process, but for `spared`; to be called stuck when it is there for `lease`.
+    /// Whatever descends from this process; to be called stuck when it is there for `lease`.
     #[must_use]
-    pub fn new(now: Time, spared: Vec<Pid>, main: Option<OwnedFd>, lease: Duration) -> Self {
-        let tree = Tree::below(Pid::this()).sparing(spared).urgent();
+    pub fn new(now: Time, main: Option<OwnedFd>, lease: Duration) -> Self {
+        let tree = Tree::below(Pid::this()).urgent();
         Self { tree, main, stuck_at: Some(now + lease), again_at: now, pause: FIRST_PAUSE }
     }
 
+    /// Children of ours that are no part of it, with all below them: each of them was not waited for.
+    pub fn spare(&mut self, spared: Vec<Pid>) {
+        self.tree.spare(spared);
+    }
+
     /// SIGKILL to all that is left. To be called again at [`again_at`](Self::again_at), and whenever a child has ended.
-    pub fn kill(&mut self, now: Time) -> Left {
+    pub fn kill(&mut self, now: Time) {
         if let Some(main) = &self.main {
             // It may have ended.
             let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
         }
         self.tree.kill();
-        // Nobody is waited for here but what is being killed.
-        let _ = process::reap();
-        if self.tree.is_gone() {
-            return Left::Nothing;
-        }
         if now >= self.again_at {
             self.again_at = now + self.pause;
             self.pause = (self.pause * 2).min(LAST_PAUSE);
+        }
+    }
+
+    /// What is left of it, once all that has ended was waited for.
+    pub fn left(&mut self, now: Time) -> Left {
+        if self.tree.is_gone() {
+            return Left::Nothing;
         }
         match self.stuck_at {
             Some(at) if now >= at => {

@@ -230,7 +230,7 @@ pub fn reap() -> Reaped {
 ///
 /// (nix's `waitpid` throws away a child that a real-time signal killed.)
 #[must_use]
-pub(super) fn reap_after(mut before: impl FnMut(Pid)) -> Reaped {
+pub fn reap_after(mut before: impl FnMut(Pid)) -> Reaped {
     // __WALL: children that end without SIGCHLD count too.
     const NOW: c_int = libc::WNOHANG | libc::__WALL;
     let mut reaped = Reaped::default();

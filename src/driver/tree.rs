@@ -45,6 +45,11 @@ impl Tree {
         self
     }
 
+    /// From now on these are spared, and no others.
+    pub fn spare(&mut self, spared: Vec<Pid>) {
+        self.spared = spared;
+    }
+
     /// The tree, whose processes are given the processors first once they were sent SIGKILL, if that is allowed. A process
     /// has to run to die: on a busy machine it would wait its turn, for longer than a kill margin.
     #[must_use]

@@ -154,6 +154,12 @@ impl Health {
         self.run.is_some()
     }
 
+    /// So many failures in a row make it ill.
+    #[must_use]
+    pub const fn most_failures(&self) -> u32 {
+        self.policy.failures
+    }
+
     fn ended(&mut self, now: Time, end: CommandEnd, last_line: Box<str>) {
         let Some(run) = &mut self.run else { return };
         // The end of a run before this one.

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::candidacy::{self, Departure, Loss, Right};
+use super::command::CommandEnd;
+use super::health::Failure;
 use super::record::{Offset, Why};
 use super::time::Time;
 
@@ -58,6 +60,15 @@ pub enum Event {
     Gone,
     /// The guard is dead and has been waited for: the tree is ours now.
     GuardDied,
+    /// The health command has ended.
+    HealthEnded {
+        /// Which.
+        id: u32,
+        /// How.
+        end: CommandEnd,
+        /// The last line of its output; may be empty.
+        last_line: Box<str>,
+    },
     /// The candidate's right is over at once.
     Killed(Loss),
     /// The tree's rest was killed at the stop timeout.
@@ -128,6 +139,13 @@ pub enum Action {
 /// What the guard is told.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Order {
+    /// Run the health command beside the job.
+    CheckHealth {
+        /// To be said with its end.
+        id: u32,
+        /// When it is killed.
+        kill_at: Time,
+    },
     /// The lease holds until then.
     Extend(Right),
     /// SIGKILL to the tree now.
@@ -180,6 +198,8 @@ pub enum Ending {
 pub enum Note {
     /// The guard died, or was killed because it did not answer.
     GuardLost,
+    /// The health command failed, and that counts; of so many failures in a row that are one too many.
+    HealthFailed(Failure, u32),
     /// The main process ended.
     JobExited {
         /// How.
@@ -214,4 +234,6 @@ pub enum Note {
         /// Their process ids.
         pids: Vec<u32>,
     },
+    /// So many failures in a row: another machine is to try.
+    Unhealthy(Failure),
 }

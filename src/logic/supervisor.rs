@@ -8,10 +8,15 @@ use std::time::Duration;
 
 use super::candidacy::{self, Departure, JobReport, Right};
 use super::flaw::{Flaw, broken};
+use super::health::{Health, HealthPolicy};
 use super::record::{JobState, Offset, Why};
 use super::time::Time;
 
 pub use super::supervision::{Action, Ending, Event, JobStatus, Note, Order, StopPolicy};
+
+// Said with its path, so that it is found from wherever this file is compiled: the model compiles it, too.
+#[path = "supervisor/ailing.rs"]
+mod ailing;
 
 /// Two stop signals nearer than this are one: GNU `timeout` sends two.
 const SAME_STOP: Duration = Duration::from_millis(500);
@@ -42,6 +47,7 @@ pub struct Supervisor {
     killed: bool,
     /// What stopped `neli-run`.
     stop: Option<Stop>,
+    health: Option<Health>,
     actions: VecDeque<Action>,
 }
 
@@ -101,8 +107,15 @@ impl Supervisor {
             last_status: None,
             killed: false,
             stop: None,
+            health: None,
             actions: VecDeque::new(),
         }
+    }
+
+    /// The same, with a health command.
+    #[must_use]
+    pub fn looking_after_health(self, policy: HealthPolicy) -> Self {
+        Self { health: Some(Health::new(policy)), ..self }
     }
 
     /// What to do next.
@@ -114,6 +127,10 @@ impl Supervisor {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
+        [self.guard_due(), self.health_due()].into_iter().flatten().min()
+    }
+
+    fn guard_due(&self) -> Option<Time> {
         let watch = self.watch.filter(|watch| watch.unanswered > 0)?;
         // A question that comes so late has half the kill margin for its answer: the tree is dead before the lease's end
         // all the same, which is a whole one after the deadline.
@@ -123,11 +140,12 @@ impl Supervisor {
 
     /// Does what is due by now. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.poll_timeout().is_some_and(|due| now >= due) {
+        if self.guard_due().is_some_and(|due| now >= due) {
             // Its death is reported, and what it leaves is then ours to kill.
             self.watch = None;
             self.actions.push_back(Action::KillGuard);
         }
+        self.look_after_health(now);
     }
 
     /// Takes in what happened.
@@ -150,6 +168,7 @@ impl Supervisor {
             }
             Event::Gone => self.gone(),
             Event::GuardDied => self.guard_died(),
+            Event::HealthEnded { id, end, last_line } => self.health_ended(now, id, end, last_line),
             Event::Killed(_) => {
                 self.kill(Why::Fenced);
                 // No beat asks the guard for a sign of life any more; that nothing is left is its answer to this, and
@@ -191,6 +210,7 @@ impl Supervisor {
                 self.actions.push_back(Action::Exit(Ending::Stuck));
             }
         }
+        self.look_after_health(now);
     }
 
     /// Takes in a signal to `neli-run` (interface.md, Signals).

@@ -6,9 +6,10 @@ use std::process::Child;
 use nix::unistd::Pid;
 
 use crate::config::Config;
-use crate::driver::guard::{self, Answer, Grant, Step, Target};
+use crate::driver::guard::{self, Answer, CommandKind, Grant, Step, Target};
 use crate::exit::ExitStatus;
-use crate::logic::candidate::Right;
+use crate::logic::candidate::{Note, Right};
+use crate::logic::hooks;
 use crate::logic::supervisor::{self, Ending, JobStatus, Order};
 
 pub(super) fn number_of(pid: Pid) -> Option<u32> {
@@ -33,6 +34,7 @@ pub(super) fn order(order: Order) -> guard::Order {
     let grant =
         |right: Right| Grant { term: right.term, seen: right.seen, next_seq: right.next_seq, until: right.until };
     match order {
+        Order::CheckHealth { id, kill_at } => guard::Order::Command { kind: CommandKind::Health, id, kill_at },
         Order::Extend(right) => guard::Order::Lease(grant(right)),
         Order::Kill => guard::Order::Kill,
         Order::Over { term } => guard::Order::Over { term },
@@ -44,11 +46,25 @@ pub(super) fn order(order: Order) -> guard::Order {
     }
 }
 
+/// What a candidate's note means to the hooks.
+pub(super) fn cause_for_hooks(note: &Note) -> Option<hooks::Event> {
+    Some(match note {
+        Note::Fenced { why, .. } => hooks::Event::Fenced(*why),
+        Note::Leading { term, .. } => hooks::Event::Led(*term),
+        Note::Released { why, .. } => hooks::Event::Released(*why),
+        Note::Standby { .. } => hooks::Event::StoodBy,
+        Note::Superseded { .. } => hooks::Event::Superseded,
+        Note::Claiming { .. } | Note::Ended { .. } | Note::FenceWarning { .. } | Note::Resigned { .. } => return None,
+    })
+}
+
 /// The guard's word to the supervisor, about the job of `term`.
 pub(super) fn answer(answer: Answer, term: i64, config: &Config) -> Option<supervisor::Event> {
     use supervisor::Event;
     Some(match answer {
         Answer::Accepted { until } | Answer::Extended { until } => Event::Answered { until },
+        // It is heard where its output is.
+        Answer::CommandEnded { .. } => return None,
         Answer::Exited { code, signal, left } => {
             let status = match (code, signal) {
                 (_, Some(signal)) => JobStatus::Signaled(signal),

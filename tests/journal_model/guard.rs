@@ -108,7 +108,7 @@ impl Guard {
                     }
                 }
             }
-            Order::Signal { .. } => {}
+            Order::CheckHealth { .. } | Order::Signal { .. } => {}
             Order::Spawn { right, .. } => {
                 if self.job.is_some() {
                     return;

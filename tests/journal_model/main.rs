@@ -20,8 +20,14 @@ mod candidacy;
 #[path = "../../src/logic/candidate.rs"]
 mod candidate;
 #[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
+#[path = "../../src/logic/command.rs"]
+mod command;
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/flaw.rs"]
 mod flaw;
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
+#[path = "../../src/logic/health.rs"]
+mod health;
 #[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/journal.rs"]
 mod journal;

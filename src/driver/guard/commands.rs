@@ -51,8 +51,7 @@ struct Running {
 impl Commands {
     /// The commands of a charge, to be run in this environment.
     pub(super) fn new(charge: &Charge, environment: &[(OsString, OsString)]) -> io::Result<Self> {
-        let image =
-            |line: &Option<OsString>| line.as_ref().map(|line| Image::of_shell(line, environment)).transpose();
+        let image = |line: &Option<OsString>| line.as_ref().map(|line| Image::of_shell(line, environment)).transpose();
         Ok(Self { health: image(&charge.health)?, on_lead: image(&charge.on_lead)?, running: Vec::new() })
     }
 
