@@ -13,11 +13,14 @@ use serde::{Deserialize, Serialize};
 use crate::cli::given::{Given, Value};
 use crate::exit::Refusal;
 use crate::logic::candidate::{Elector, Patience, Timings};
+use crate::logic::restart::RestartPolicy;
+use crate::logic::supervision::OnLoss;
 
 mod beside;
 mod brokers;
 mod executable;
 pub(crate) mod properties;
+mod restart;
 mod signal;
 mod watch;
 
@@ -44,6 +47,10 @@ pub struct Config {
     pub stop_signal: i32,
     /// From the stop signal to SIGKILL; zero is SIGKILL with no stop signal before it.
     pub stop_timeout: Duration,
+    /// Whether the job is run again.
+    pub restart: RestartPolicy,
+    /// What follows the loss of the lead.
+    pub on_loss: OnLoss,
     /// What runs beside the job.
     pub beside: Beside,
     /// Where and how we log.
@@ -165,6 +172,8 @@ impl Config {
             timings,
             stop_signal: signal::prove(&given.setting("stop-signal"))?,
             stop_timeout: duration(&given.setting("stop-timeout"))?,
+            restart: restart::prove(given)?,
+            on_loss: on_loss(given)?,
             beside: beside::prove(given)?,
             log: log(given)?,
             command,
@@ -314,6 +323,15 @@ fn wait(given: &Given, claim_delay: Duration) -> Result<Option<Duration>, Refusa
         return Err(value.refuse(format!("must be more than {}", given.setting("claim-delay").shown())));
     }
     Ok(Some(wait))
+}
+
+fn on_loss(given: &Given) -> Result<OnLoss, Refusal> {
+    let value = given.setting("on-loss");
+    match value.text()? {
+        "exit" => Ok(OnLoss::Exit),
+        "standby" => Ok(OnLoss::Standby),
+        _ => Err(value.refuse("must be standby or exit")),
+    }
 }
 
 fn log(given: &Given) -> Result<Log, Refusal> {

@@ -72,12 +72,18 @@ impl From<ExitStatus> for ExitCode {
     }
 }
 
-/// The statuses as people read them: the number, and when. Those of options that are yet to come (80 to 84: `--on-loss`,
-/// `assert`, `--restart`) come with them.
+/// The statuses as people read them: the number, and when.
 pub const TABLE: &[(&str, &str)] = &[
     ("the job's own", "The job ended by itself, or after TERM or INT to neli-run; 128 + n if signal n killed it."),
     ("0", "Besides the job's own 0: the election was ended; a subcommand did what it was asked to."),
     ("75", "Not leading within --wait."),
+    (
+        "80",
+        "The lead was lost; the job stopped by itself in time, or none ran. This, 81 and 82 only with --on-loss exit.",
+    ),
+    ("81", "The lead was lost; the job had to be killed at the stop timeout."),
+    ("82", "Fenced: the lease ran out, the guard died, or another's claim took effect, and the job was killed for it."),
+    ("84", "The job failed more often than --restart-limit allows; another machine may try."),
     ("85", "Something of the job's tree could not be killed, one lease after SIGKILL. Nothing was released."),
     (
         "125",

@@ -26,6 +26,7 @@ pub mod logic {
     pub mod random;
     pub mod record;
     pub mod reminder;
+    pub mod restart;
     pub mod supervision;
     pub mod supervisor;
     pub mod time;

@@ -32,7 +32,7 @@ use crate::logic::candidate::{self, Candidate, Elector, Identity};
 use crate::logic::hooks::{self, Hooks};
 use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
-use crate::logic::supervisor::{self, StopPolicy, Supervisor};
+use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
 
 mod commands;
@@ -152,7 +152,7 @@ struct Run {
     charge: Charge,
     candidate: Candidate,
     supervisor: Supervisor,
-    policy: StopPolicy,
+    policy: Policy,
     guard: Guard,
     guard_ready: Ready,
     /// The guard's socket is closed: nothing more comes from it but its end, by SIGCHLD.
@@ -249,10 +249,15 @@ impl Run {
         }
         let producer = Producer::start(&access, &config.election, config.timings.lease, seen_sender.clone())
             .map_err(Refusal::new)?;
-        let policy = StopPolicy {
-            signal: config.stop_signal,
-            timeout: config.stop_timeout,
-            kill_margin: config.timings.kill_margin,
+        let policy = Policy {
+            stop: StopPolicy {
+                signal: config.stop_signal,
+                timeout: config.stop_timeout,
+                kill_margin: config.timings.kill_margin,
+            },
+            restart: config.restart,
+            on_loss: config.on_loss,
+            health: config.beside.health.as_ref().map(|(_, health)| health.clone()),
         };
         let hello = Body::Hello {
             host: nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
@@ -268,15 +273,10 @@ impl Run {
             // The mock broker has no settings to judge, and its log's head is cut by size.
             candidate.handle(clock::now(), candidate::Event::TopicJudged { cut_is_harmless: false });
         }
-        let supervisor = Supervisor::new(policy.clone());
-        let supervisor = match &config.beside.health {
-            Some((_, health)) => supervisor.looking_after_health(health.clone()),
-            None => supervisor,
-        };
         let hooks = Hooks::new(commands::hooks_in(&config.beside));
         Ok(Self {
             candidate,
-            supervisor,
+            supervisor: Supervisor::new(policy.clone()),
             config,
             access,
             charge,
@@ -456,7 +456,7 @@ impl Run {
     fn perform_for_supervisor(&mut self, action: supervisor::Action) {
         use supervisor::Action;
         match action {
-            Action::Exit(_) if self.refused => self.ending = Some(ExitStatus::Refused),
+            Action::Exit(ending) if self.refused && ending != Ending::Stuck => self.ending = Some(ExitStatus::Refused),
             Action::Exit(ending) => self.ending = Some(translate::status(ending)),
             Action::GiveUpWaiting => {
                 self.candidate.give_up(clock::now());
@@ -467,7 +467,7 @@ impl Run {
             Action::KillOrphans => self.inherit_orphans(),
             Action::Note(note) => {
                 let guard = self.guard.pid().as_raw();
-                self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy, guard));
+                self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy.stop, guard));
             }
             Action::Order(supervisor::Order::CheckHealth { id, kill_at }) => self.check_health(id, kill_at),
             Action::Order(order) => self.order(&translate::order(order)),

@@ -40,7 +40,7 @@ fn what_stands_in_the_wrong_place_is_put_right() {
     refused("-g g --embedded=1 -- true", "--embedded 1: takes no value");
     refused("completions ksh", "ksh: must be bash, fish or zsh");
     // Later options are not accepted before they do something.
-    refused("-g g --restart always -- true", "--restart: no such option; neli-run --help lists them");
+    refused("-g g --roles 2 -- true", "--roles: no such option; did you mean --brokers?");
 }
 
 #[test]
@@ -63,7 +63,16 @@ fn a_name_has_bounds() {
 #[test]
 fn a_duration_has_a_unit_and_bounds() {
     let duration = "must be a duration with its unit, such as 500ms, 5s or 2m";
-    for option in ["lease", "heartbeat-interval", "fence-warning", "patience", "claim-delay", "wait", "stop-timeout"] {
+    for option in [
+        "lease",
+        "heartbeat-interval",
+        "fence-warning",
+        "patience",
+        "claim-delay",
+        "wait",
+        "stop-timeout",
+        "restart-delay",
+    ] {
         for wrong in ["5", "soon", "", "-5s", "5 parsecs", "99999999999999999999s", "1.5.s"] {
             refused_value(option, wrong, duration);
         }
@@ -73,7 +82,7 @@ fn a_duration_has_a_unit_and_bounds() {
         refused_value("lease", wrong, "must be 300ms to 60s");
     }
     refused_value("lease", "300001us", "must be whole milliseconds");
-    for option in ["patience", "claim-delay", "wait", "stop-timeout"] {
+    for option in ["patience", "claim-delay", "wait", "stop-timeout", "restart-delay"] {
         refused_value(option, "366days", "must be 0 to 365d");
     }
 }
@@ -99,9 +108,26 @@ fn durations_hold_together() {
 }
 
 #[test]
+fn a_restart_limit_is_a_number_and_a_span() {
+    let why = "must be none, or restarts/duration such as 10/5m: 0 to 10000 in more than 0 and at most 365d";
+    for wrong in ["", "10", "/", "10/", "/5m", "-1/5m", "+1/5m", "1.5/5m", "10001/5m", "10/0", "10/5", "10/366d", "no"]
+    {
+        refused_value("restart-limit", wrong, why);
+    }
+    for option in ["--restart-delay 1s", "--restart-limit none"] {
+        let line = format!("-g g -b a:1 --restart no {option} -- true");
+        refused(&line, &format!("{option}: has no meaning with --restart no"));
+        let line = format!("-g g -b a:1 {option} -- true");
+        refused(&line, &format!("{option}: has no meaning with --restart no (the default)"));
+    }
+}
+
+#[test]
 fn a_word_is_one_of_its_words() {
     refused_value("elect", "raft", "must be group or log");
     refused_value("log-format", "xml", "must be text or json");
+    refused_value("restart", "never", "must be no, on-failure or always");
+    refused_value("on-loss", "stay", "must be standby or exit");
     refused("-g g -b a:1 -q -v -- true", "--quiet: can't be combined with --verbose");
     refused("-g g -b a:1 --embedded -- true", "--brokers a:1: can't be combined with --embedded");
     for wrong in ["begin", "-1", "1.5", "99999999999999999999"] {

@@ -259,14 +259,57 @@ pub const OPTIONS: &[Opt] = &[
                SIGKILL at once, with no stop signal before it.",
     },
     Opt {
+        long: "restart",
+        short: None,
+        takes: Takes::OneOf("no|on-failure|always", &["no", "on-failure", "always"]),
+        default: Default::Value("no"),
+        section: Section::Job,
+        help: "Whether the job is run again here when it ends",
+        more: "The lead is kept between runs. With no: release, and exit with the job's status. With on-failure: \
+               again after a signal or a status other than 0; after 0, release and exit 0. With always: again \
+               whatever it was. A job that was told to stop is never run again for this.",
+    },
+    Opt {
+        long: "restart-delay",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("1s"),
+        section: Section::Job,
+        help: "From the end of a run to the next",
+        more: "Each failed run doubles it, up to 30s; one that ends with 0, or fails after 30s or more, sets it \
+               back. Not with --restart no.",
+    },
+    Opt {
+        long: "restart-limit",
+        short: None,
+        takes: Takes::Value("N/DURATION|none"),
+        default: Default::Value("10/5m"),
+        section: Section::Job,
+        help: "How often it is run again after failures",
+        more: "So many times in so long, while the lead lasts; at the next failure neli-run releases and exits \
+               with 84, so that another machine tries. A run that ends with 0 does not count. Not with --restart \
+               no.",
+    },
+    Opt {
+        long: "on-loss",
+        short: None,
+        takes: Takes::OneOf("standby|exit", &["standby", "exit"]),
+        default: Default::Value("standby"),
+        section: Section::Job,
+        help: "What to do when the lead is lost",
+        more: "Lost is a lead that was revoked, resigned, unhealthy, superseded or fenced, or whose guard died. \
+               With standby: stand by, and run the job again when elected. With exit: exit with 80, 81 or 82.",
+    },
+    Opt {
         long: "health-cmd",
         short: None,
         takes: Takes::Value("COMMAND"),
         default: Default::None,
         section: Section::Beside,
         help: "Tells by its status whether the job is well",
-        more: "Run by /bin/sh -c beside the job, in a process group of its own. When it has failed too often in a row this machine stands down, so that another tries. \
-               The last line of its output is logged.",
+        more: "Run by /bin/sh -c beside the job, in a process group of its own that ends with it, with the job's \
+               environment and NELI_EVENT=health. When it has failed --health-failures times in a row this machine \
+               stands down, so that another tries. Of its output the last line is logged, when it fails.",
     },
     Opt {
         long: "health-interval",
@@ -274,8 +317,8 @@ pub const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("10s"),
         section: Section::Beside,
-        help: "Between the job's start or a health command's end, and the next",
-        more: "Each run of the job counts anew.",
+        help: "Between two health commands",
+        more: "From the job's start to the first, and from the end of each to the next.",
     },
     Opt {
         long: "health-timeout",
@@ -293,7 +336,7 @@ pub const OPTIONS: &[Opt] = &[
         default: Default::Value("3"),
         section: Section::Beside,
         help: "So many failures in a row make a job ill",
-        more: "A success sets the count back.",
+        more: "A success sets the count back, and each run of the job begins with none.",
     },
     Opt {
         long: "health-start",
@@ -302,7 +345,7 @@ pub const OPTIONS: &[Opt] = &[
         default: Default::Value("0"),
         section: Section::Beside,
         help: "How long a job may take to become well",
-        more: "What fails this early in a run counts only after a success.",
+        more: "A health command that fails this early in a run counts only after one that did not.",
     },
     Opt {
         long: "on-lead",
@@ -311,8 +354,10 @@ pub const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Beside,
         help: "Run when the lead is won, beside the job",
-        more: "Run by /bin/sh -c, as the other hooks: in a process group of its own, with NELI_EVENT (lead, standby, fence) \
-               and NELI_WHY, its output on stderr; what is left of it after 10s is killed. Nothing waits for a hook but the exit. This one ends with the job.",
+        more: "Every hook runs by /bin/sh -c, in a process group of its own that ends with it, with the job's \
+               environment, NELI_EVENT (lead, standby or fence) and NELI_WHY. Its output goes to stderr; after 10s it \
+               is killed. Nothing waits for a hook but the exit, no hook waits for another, and this one ends with \
+               the job.",
     },
     Opt {
         long: "on-standby",
@@ -321,7 +366,8 @@ pub const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Beside,
         help: "Run when standing by begins, and at exit after a lead",
-        more: "After a lead NELI_WHY says why that ended. Not when neli-run was killed: what must be undone belongs in the job.",
+        more: "After a lead NELI_WHY says why that ended. A neli-run that was killed runs no hook: what must be \
+               undone belongs in the job.",
     },
     Opt {
         long: "on-fence",

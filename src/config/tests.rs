@@ -3,6 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 use super::*;
 use crate::cli::given::Environment;
 use crate::cli::{self, Request};
+use crate::logic::restart::{Limit, Restart};
 
 const PATH: (&str, &str) = ("PATH", "/bin:/usr/bin");
 
@@ -40,6 +41,9 @@ fn what_is_not_said_is_as_the_manual_says() {
     assert_eq!(config.timings, timings);
     assert_eq!(config.wait, None);
     assert_eq!((config.stop_signal, config.stop_timeout), (15, Duration::from_secs(8)));
+    let limit = Limit { restarts: 10, within: Duration::from_secs(300) };
+    let restart = RestartPolicy { restart: Restart::No, delay: Duration::from_secs(1), limit: Some(limit) };
+    assert_eq!((config.restart, config.on_loss), (restart, OnLoss::Standby));
     assert_eq!((config.log.format, config.log.verbosity, config.log.file), (LogFormat::Text, 0, None));
     assert_eq!(config.command, ["true", "--lease"]);
     assert_eq!(config.warnings, [""; 0]);
@@ -71,6 +75,14 @@ fn what_is_said_counts() {
         "sigint",
         "--stop-timeout",
         "0",
+        "--restart",
+        "on-failure",
+        "--restart-delay",
+        "200ms",
+        "--restart-limit",
+        "0/1h",
+        "--on-loss",
+        "exit",
         "--log-format",
         "json",
         "--log-file",
@@ -88,6 +100,10 @@ fn what_is_said_counts() {
     assert_eq!(config.timings.elector, Elector::Log);
     assert_eq!(config.wait, Some(Duration::from_secs(2)));
     assert_eq!((config.stop_signal, config.stop_timeout), (2, Duration::ZERO));
+    let limit = Limit { restarts: 0, within: Duration::from_secs(3600) };
+    let delay = Duration::from_millis(200);
+    assert_eq!(config.restart, RestartPolicy { restart: Restart::OnFailure, delay, limit: Some(limit) });
+    assert_eq!(config.on_loss, OnLoss::Exit);
     assert_eq!((config.log.format, config.log.verbosity), (LogFormat::Json, 1));
 }
 
@@ -100,6 +116,8 @@ fn bounds_belong_to_what_they_bound() {
     assert_eq!(wait, Some(Duration::ZERO));
     let never = prove(&[], &["-g", "b", "--embedded", "--patience", "never", "--", "true"]).unwrap();
     assert_eq!(never.timings.elector, Elector::Group(Patience::Never));
+    let run = ["-g", "b", "--embedded", "--restart", "always", "--restart-limit", "none", "--", "true"];
+    assert_eq!(prove(&[], &run).unwrap().restart.limit, None);
     let group = "a b/ä";
     prove(&[], &["-g", group, "-t", "t", "--embedded", "--", "true"]).unwrap();
 }

@@ -152,6 +152,8 @@ const COMMON: &[(&str, &str)] = &[
     ("reconnect.backoff.ms", "20"),
     ("socket.connection.setup.timeout.ms", "5000"),
     ("socket.keepalive.enable", "true"),
+    // A release right behind a beat, or a claim behind a hello, would wait for the network's word on what is before it.
+    ("socket.nagle.disable", "true"),
     // A machine that died without a reset is noticed within this, not within a minute.
     ("socket.timeout.ms", "2000"),
 ];

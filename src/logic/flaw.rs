@@ -33,6 +33,8 @@ pub enum Flaw {
     OwnLeaseOfSilence,
     /// R6: a release is written for a term that is no longer current at its `seen`.
     ReleaseOfAnEndedTerm,
+    /// R6: a stop between two runs releases the term, and the next run is started all the same.
+    RestartAfterRelease,
     /// L4: a beat or release decides whatever its `seen`.
     SeenIgnored,
     /// R2: a start counts as silence, and what is read at a start as received long ago.

@@ -4,9 +4,32 @@ use std::time::Duration;
 
 use super::candidacy::{self, Departure, Loss, Right};
 use super::command::CommandEnd;
-use super::health::Failure;
+use super::health::{Failure, HealthPolicy};
 use super::record::{Offset, Why};
+use super::restart::RestartPolicy;
 use super::time::Time;
+
+/// How the job is treated.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Policy {
+    /// How it is stopped.
+    pub stop: StopPolicy,
+    /// Whether it is run again.
+    pub restart: RestartPolicy,
+    /// What follows the loss of the lead.
+    pub on_loss: OnLoss,
+    /// How its health is looked after, if it is.
+    pub health: Option<HealthPolicy>,
+}
+
+/// `--on-loss`.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum OnLoss {
+    /// It goes for good.
+    Exit,
+    /// It stands by, and runs the job again when it is elected.
+    Standby,
+}
 
 /// How the job is stopped.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -185,12 +208,27 @@ pub enum Ending {
     Ended,
     /// The job's own.
     Job(JobStatus),
+    /// The lead was lost.
+    Lost(Lost),
+    /// The job failed too often.
+    RestartLimit,
     /// Something could not be killed.
     Stuck,
     /// Stopped by this signal while no job was alive.
     StoppedBy(i32),
     /// Not leading within `--wait`.
     WaitedEnough,
+}
+
+/// What became of the job when the lead was lost.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Lost {
+    /// It was killed because the right to run it was over.
+    Fenced,
+    /// It was killed at the stop timeout.
+    Killed,
+    /// It stopped by itself in time, or none ran.
+    Stopped,
 }
 
 /// What a person is told.
@@ -223,6 +261,13 @@ pub enum Note {
     NotStarted {
         /// What the system said.
         error: String,
+    },
+    /// The run is over, and another follows.
+    Restarting {
+        /// The number of the next run in this term.
+        attempt: u32,
+        /// How long after the end of the old tree.
+        delay: Duration,
     },
     /// The barrier began.
     Stopping {

@@ -88,9 +88,10 @@ impl Run {
 
     fn run_hook(&mut self, hook: Hook, id: u32, why: &str, term: Option<i64>) {
         let Some(line) = line_of(hook, &self.config.beside) else { return };
-        let variables = [("NELI_EVENT", hook.event().to_owned()), ("NELI_WHY", why.to_owned())];
-        let term = term.map(|term| ("NELI_EPOCH", term.to_string()));
-        let own = variables.into_iter().chain(term);
+        let event = [("NELI_EVENT", hook.event().to_owned()), ("NELI_WHY", why.to_owned())];
+        let attempt = self.supervisor.attempt();
+        let lead = term.map(|term| [("NELI_EPOCH", term.to_string()), ("NELI_ATTEMPT", attempt.to_string())]);
+        let own = event.into_iter().chain(lead.into_iter().flatten());
         let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let environment: Vec<_> = self.charge.environment.iter().cloned().chain(own).collect();
         match ShellCommand::start(line, &environment, self.charge.ignored) {

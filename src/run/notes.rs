@@ -56,6 +56,7 @@ pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopP
         Note::JobKilled { why } => Event::JobKilled { term, why: why.to_string() },
         Note::JobStarted { pid, attempt } => Event::JobStarted { term, pid, attempt },
         Note::NotStarted { error } => Event::Error { message: error },
+        Note::Restarting { attempt, delay } => Event::Restarting { term, attempt, delay },
         Note::Stopping { why } => {
             Event::Stopping { term, why: why.to_string(), signal: policy.signal, timeout: policy.timeout }
         }

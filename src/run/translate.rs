@@ -10,7 +10,7 @@ use crate::driver::guard::{self, Answer, CommandKind, Grant, Step, Target};
 use crate::exit::ExitStatus;
 use crate::logic::candidate::{Note, Right};
 use crate::logic::hooks;
-use crate::logic::supervisor::{self, Ending, JobStatus, Order};
+use crate::logic::supervisor::{self, Ending, JobStatus, Lost, Order};
 
 pub(super) fn number_of(pid: Pid) -> Option<u32> {
     u32::try_from(pid.as_raw()).ok()
@@ -24,6 +24,10 @@ pub(super) fn status(ending: Ending) -> ExitStatus {
     match ending {
         Ending::Ended => ExitStatus::Ended,
         Ending::Job(status) => ExitStatus::Job(status.code()),
+        Ending::Lost(Lost::Fenced) => ExitStatus::Fenced,
+        Ending::Lost(Lost::Killed) => ExitStatus::LostKilled,
+        Ending::Lost(Lost::Stopped) => ExitStatus::LostStopped,
+        Ending::RestartLimit => ExitStatus::RestartLimit,
         Ending::StoppedBy(signal) => ExitStatus::Stopped(u8::try_from(signal).unwrap_or(u8::MAX)),
         Ending::Stuck => ExitStatus::Unkillable,
         Ending::WaitedEnough => ExitStatus::NotElected,

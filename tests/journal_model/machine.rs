@@ -8,7 +8,7 @@ use crate::guard::{Guard, Life};
 use crate::kafka::{Log, Slot};
 use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::setup::{Setup, Who};
-use crate::supervisor::{self, Event, Order, StopPolicy, Supervisor};
+use crate::supervisor::{self, Event, OnLoss, Order, Policy, StopPolicy, Supervisor};
 use crate::time::Time;
 use crate::world::Breach;
 
@@ -26,6 +26,8 @@ pub(crate) struct Machine {
     pub(crate) late_answer: Option<(Time, (Offset, Offset))>,
     /// Its broker has died, and it has not noticed: what it sends reaches nobody.
     pub(crate) cut_off: bool,
+    /// The last term whose release it handed over: nothing of it runs any more (R6).
+    pub(crate) released: Offset,
     /// What the guard said and the supervisor has not heard.
     pub(crate) words: VecDeque<Event>,
     /// What has happened to records that it sent, and it has not heard.
@@ -64,7 +66,12 @@ impl Machine {
         let member = MemberId::from(&*format!("{name}{birth}"));
         let identity = Identity { member: member.clone(), name: name.into(), hello };
         let timings = candidate.timings();
-        let policy = StopPolicy { signal: 15, timeout: candidate.stop_timeout, kill_margin: timings.kill_margin };
+        let policy = Policy {
+            stop: StopPolicy { signal: 15, timeout: candidate.stop_timeout, kill_margin: timings.kill_margin },
+            restart: candidate.restart,
+            on_loss: OnLoss::Standby,
+            health: None,
+        };
         let seed = 20 + 30 * index as u64;
         let mut machine = Self {
             member,
@@ -75,6 +82,7 @@ impl Machine {
             reader: Reader::default(),
             late_answer: None,
             cut_off: false,
+            released: -1,
             words: VecDeque::new(),
             receipts: VecDeque::new(),
         };
@@ -228,6 +236,7 @@ impl Machine {
             Action::Extend(right) => Event::Extended(right),
             Action::ForgetTerms => {
                 self.guard.tenure = None;
+                self.released = -1;
                 return;
             }
             Action::JoinGroup | Action::LeaveGroup => return,
@@ -239,8 +248,11 @@ impl Machine {
                 return;
             }
             Action::Send { record } => {
-                if matches!(record.body, Body::Release { .. }) && self.job_is_alive() {
-                    deeds.breach = Some(Breach::ReleasedAlive);
+                if let Body::Release { term, .. } = record.body {
+                    self.released = term;
+                    if self.job_is_alive() {
+                        deeds.breach = Some(Breach::ReleasedAlive);
+                    }
                 }
                 // Hellos count in no law, and only take up offsets.
                 if !matches!(record.body, Body::Hello { .. }) {

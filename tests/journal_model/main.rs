@@ -41,6 +41,9 @@ mod precedence;
 #[path = "../../src/logic/record.rs"]
 mod record;
 #[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
+#[path = "../../src/logic/restart.rs"]
+mod restart;
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/supervision.rs"]
 mod supervision;
 #[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
@@ -197,6 +200,16 @@ fn deaths() {
 #[test]
 fn a_stop_behind_the_spawn() {
     look_into(worlds::a_stop_behind_the_spawn, &[logic(Flaw::StopBehindSpawnTakenForDone)]);
+}
+
+#[test]
+fn a_stop_between_two_runs() {
+    look_into(worlds::a_stop_between_two_runs, &[logic(Flaw::RestartAfterRelease)]);
+}
+
+#[test]
+fn a_restart_that_is_held_up() {
+    look_into(worlds::a_restart_that_is_held_up, &[world(WorldFlaw::SupervisorSpawns)]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::candidate::{Elector, Timings};
 use crate::record::Offset;
+use crate::restart::{Restart, RestartPolicy};
 use crate::step::Step;
 use crate::world::World;
 
@@ -55,6 +56,7 @@ pub(crate) struct CandidateSetup {
     pub(crate) lease: Duration,
     pub(crate) stop_timeout: Duration,
     pub(crate) claim_delay: Duration,
+    pub(crate) restart: RestartPolicy,
 }
 
 /// How often something may happen.
@@ -171,7 +173,14 @@ impl CandidateSetup {
             lease: Duration::from_millis(millis),
             stop_timeout: Duration::from_millis(150),
             claim_delay: Duration::ZERO,
+            restart: RestartPolicy::NEVER,
         }
+    }
+
+    /// Runs its job again after every end, so many milliseconds later.
+    pub(crate) const fn restarting(self, millis: u64) -> Self {
+        let restart = RestartPolicy { restart: Restart::Always, delay: Duration::from_millis(millis), limit: None };
+        Self { restart, ..self }
     }
 
     /// Claims a vacancy only after so many milliseconds.

@@ -77,6 +77,8 @@ pub(crate) enum Breach {
     BusyLoop,
     /// R6: a release was handed over while the job was alive.
     ReleasedAlive,
+    /// R6: a job was started under a term whose release had been handed over.
+    RunAfterRelease,
     /// A job was started under a term that is not above all before.
     TokenFell,
     /// Two jobs are alive.
@@ -399,7 +401,10 @@ impl World {
     /// What must never happen; the worst of it counts.
     fn judge(&mut self, who: Who, mut breach: Option<Breach>) {
         let alive = self.machines.iter().flatten().filter(|known| known.part.job_is_alive()).count();
-        if let Some(job) = self.machine(who).and_then(|machine| machine.guard.job) {
+        if let Some((job, released)) = self.machine(who).and_then(|it| Some((it.guard.job?, it.released))) {
+            if job.term <= released {
+                breach = breach.or(Some(Breach::RunAfterRelease));
+            }
             if job.term < self.highest_started && !self.remade {
                 breach = Some(Breach::TokenFell);
             }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::setup::{A, B, C, CandidateSetup, Faults, Setup};
+use crate::setup::{A, B, C, CandidateSetup, Faults, Setup, Who};
 use crate::step::Step;
 
 const NONE: Faults = Faults::none();
@@ -314,6 +314,36 @@ pub(crate) fn a_stop_behind_the_spawn() -> Setup {
     }
 }
 
+/// R6: between two runs nothing is left, and after a stop there is no next one.
+pub(crate) fn a_stop_between_two_runs() -> Setup {
+    Setup {
+        candidates: vec![SHORT.restarting(20), SHORT],
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { exits: 1, resigns: 1, stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::MainEnds(B) | Step::Resign(B) | Step::Stop(B)),
+        limit: millis(60),
+        ..Setup::named("a stop between two runs")
+    }
+}
+
+/// R4: the lead is kept between two runs, and no longer than the lease; the guard starts the next one, or does not.
+pub(crate) fn a_restart_that_is_held_up() -> Setup {
+    Setup {
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        candidates: vec![SHORT.restarting(20), SHORT.after(50)],
+        faults: Faults { exits: 1, guard_pauses: 1, pauses: 1, ..NONE },
+        limit: millis(420),
+        may: |_, step| !matches!(step, Step::MainEnds(B) | Step::PauseGuard(B) | Step::Pause(B)),
+        ..Setup::named("a restart that is held up")
+    }
+}
+
 /// Assumption 3: guard and supervisor may each sleep, die or hang, and the other makes good for it.
 pub(crate) fn sleepers() -> Setup {
     Setup {
@@ -456,8 +486,9 @@ pub(crate) fn guard_and_supervisor() -> Setup {
 
 /// Everything at once, for the walks: nobody could search it.
 pub(crate) fn everything(leases: [u64; 3]) -> Setup {
+    let lease = |who: Who| CandidateSetup::lease(leases[who]);
     Setup {
-        candidates: leases.map(CandidateSetup::lease).to_vec(),
+        candidates: vec![lease(0), lease(1).restarting(40), lease(2).restarting(700)],
         span: 4,
         jobs_have_children: true,
         guard_late: millis(19),

@@ -5,7 +5,8 @@ use std::time::Duration;
 use neli_run::logic::candidacy::{self as candidate, Departure, JobReport, Loss, Right};
 use neli_run::logic::command::CommandEnd;
 use neli_run::logic::health::HealthPolicy;
-use neli_run::logic::supervision::{Action, Ending, Event, JobStatus, Note, Order, StopPolicy};
+use neli_run::logic::restart::{Limit, Restart, RestartPolicy};
+use neli_run::logic::supervision::{Action, Ending, Event, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy};
 use neli_run::logic::supervisor::Supervisor;
 use neli_run::logic::time::Time;
 
@@ -19,21 +20,37 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    /// `supervisor timeout=8s margin=20ms health-interval=10s health-timeout=5s failures=3 health-start=0s`.
+    /// `supervisor timeout=8s margin=20ms restart=no|on-failure|always delay=1s limit=2 within=5m loss=standby|exit
+    /// health-interval=10s health-timeout=5s failures=3 health-start=0s`.
     pub(crate) fn begin(words: &Words<'_>) -> Self {
         let timeout = words.span_of("timeout").unwrap_or(Duration::from_secs(8));
         let kill_margin = words.span_of("margin").unwrap_or(Duration::from_millis(20));
-        let supervisor = Supervisor::new(StopPolicy { signal: 15, timeout, kill_margin });
-        let supervisor = match words.span_of("health-interval") {
-            Some(interval) => supervisor.looking_after_health(HealthPolicy {
-                interval,
-                timeout: words.span_of("health-timeout").unwrap_or(Duration::from_secs(5)),
-                failures: words.number_of("failures").unwrap_or(3),
-                start: words.span_of("health-start").unwrap_or_default(),
+        let restart = RestartPolicy {
+            restart: match words.value("restart") {
+                None | Some("no") => Restart::No,
+                Some("on-failure") => Restart::OnFailure,
+                Some("always") => Restart::Always,
+                Some(other) => panic!("{other} is no way to restart"),
+            },
+            delay: words.span_of("delay").unwrap_or(Duration::from_secs(1)),
+            limit: words.number_of("limit").map(|restarts| {
+                let within = words.span_of("within").unwrap_or(Duration::from_secs(300));
+                Limit { restarts, within }
             }),
-            None => supervisor,
         };
-        Self { supervisor, now: begin() }
+        let on_loss = match words.value("loss") {
+            None | Some("standby") => OnLoss::Standby,
+            Some("exit") => OnLoss::Exit,
+            Some(other) => panic!("{other} is nothing to do after a loss"),
+        };
+        let health = words.span_of("health-interval").map(|interval| HealthPolicy {
+            interval,
+            timeout: words.span_of("health-timeout").unwrap_or(Duration::from_secs(5)),
+            failures: words.number_of("failures").unwrap_or(3),
+            start: words.span_of("health-start").unwrap_or_default(),
+        });
+        let policy = Policy { stop: StopPolicy { signal: 15, timeout, kill_margin }, restart, on_loss, health };
+        Self { supervisor: Supervisor::new(policy), now: begin() }
     }
 
     /// `healthy 1`, `ill 1 status=1`, `ill 1 signal=9`, `ill 1 timed-out`, `abandoned 1`: how a health command ended.
@@ -133,6 +150,10 @@ fn deed(action: Action) -> String {
         Action::Exit(ending) => match ending {
             Ending::Ended => "exits: 0, the election was ended".to_owned(),
             Ending::Job(status) => format!("exits: {}, the job's own", status.code()),
+            Ending::Lost(Lost::Fenced) => "exits: the lead is lost, the job was fenced".to_owned(),
+            Ending::Lost(Lost::Killed) => "exits: the lead is lost, the job had to be killed".to_owned(),
+            Ending::Lost(Lost::Stopped) => "exits: the lead is lost, the job had stopped".to_owned(),
+            Ending::RestartLimit => "exits: the restart limit is reached".to_owned(),
             Ending::StoppedBy(signal) => format!("exits: stopped by signal {signal}"),
             Ending::Stuck => "exits: something can't be killed".to_owned(),
             Ending::WaitedEnough => "exits: waited enough".to_owned(),
@@ -209,6 +230,7 @@ fn shown_note(note: Note) -> String {
         Note::JobKilled { why } => format!("says: the job had to be killed, {why}"),
         Note::JobStarted { pid, attempt } => format!("says: the job runs, pid {pid}, attempt {attempt}"),
         Note::NotStarted { error } => format!("says: the job could not be started, {error}"),
+        Note::Restarting { attempt, delay } => format!("says: attempt {attempt} follows in {}", shown(delay)),
         Note::Stopping { why } => format!("says: stopping, {why}"),
         Note::Stuck { pids } => format!("says: can't be killed: {pids:?}"),
         Note::Unhealthy(failure) => {

@@ -170,6 +170,16 @@ pub enum Event {
         #[serde(serialize_with = "shortened")]
         reason: String,
     },
+    /// The job has ended, and is run again under the same term.
+    Restarting {
+        /// The term.
+        term: i64,
+        /// The number of the next run in this term.
+        attempt: u32,
+        /// From now to its start.
+        #[serde(rename = "delay_ms", serialize_with = "milliseconds")]
+        delay: Duration,
+    },
     /// The group took the partition away.
     Revoked {
         /// The session expired or the coordinator is out of reach; else the group gave it to another.
@@ -273,6 +283,7 @@ impl Event {
             | Self::Leading { .. }
             | Self::Released { .. }
             | Self::Resigned { .. }
+            | Self::Restarting { .. }
             | Self::Revoked { .. }
             | Self::Standby { .. }
             | Self::Started { .. }
@@ -302,6 +313,7 @@ impl Event {
             Self::Librdkafka { .. } => "librdkafka",
             Self::Released { .. } => "released",
             Self::Resigned { .. } => "resigned",
+            Self::Restarting { .. } => "restarting",
             Self::Revoked { .. } => "revoked",
             Self::Standby { .. } => "standby",
             Self::Started { .. } => "started",

@@ -58,6 +58,9 @@ impl Event {
                 because(why)
             ),
             Self::Resigned { term, by, reason } => format!("asked to stand down by {by}{} (term {term})", said(reason)),
+            Self::Restarting { term, attempt, delay } => {
+                format!("running the job again in {} (term {term}, attempt {attempt})", spoken(*delay))
+            }
             Self::Revoked { lost: false } => "the group's choice is another".to_owned(),
             Self::Revoked { lost: true } => {
                 "the group has lost sight of this candidate; the journal says who leads".to_owned()

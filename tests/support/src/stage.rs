@@ -99,6 +99,7 @@ impl Stage {
 
     /// Waits until a witness of a later term beats, and says of which: where a lease may be lost again at once, a word of
     /// leading promises no job.
+    #[expect(clippy::must_use_candidate, reason = "most want the job to run, and not to know under which term")]
     pub fn await_witness_after(&self, epoch: u64) -> u64 {
         wait::until("a job in a later term", || {
             let beats = self.testimony().lines.into_iter().filter(|line| line.event == Event::Beat);

@@ -1,0 +1,51 @@
+//! `--restart`, `--restart-delay` and `--restart-limit`.
+
+use std::time::Duration;
+
+use super::duration;
+use crate::cli::given::{Given, Value};
+use crate::exit::Refusal;
+use crate::logic::restart::{Limit, Restart, RestartPolicy};
+
+/// The most restarts that a limit counts: each is remembered.
+const MOST_RESTARTS: u32 = 10_000;
+
+/// The longest time in which a limit counts them.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+pub(super) fn prove(given: &Given) -> Result<RestartPolicy, Refusal> {
+    let restart = given.setting("restart");
+    let (delay, limit) = (given.setting("restart-delay"), given.setting("restart-limit"));
+    let policy = RestartPolicy {
+        restart: match restart.text()? {
+            "always" => Restart::Always,
+            "no" => Restart::No,
+            "on-failure" => Restart::OnFailure,
+            _ => return Err(restart.refuse("must be no, on-failure or always")),
+        },
+        delay: duration(&delay)?,
+        limit: prove_limit(&limit)?,
+    };
+    let idle = [delay, limit].into_iter().find(|value| policy.restart == Restart::No && value.is_given());
+    match idle {
+        Some(value) => Err(value.refuse(format!("has no meaning with {}", restart.shown()))),
+        None => Ok(policy),
+    }
+}
+
+fn prove_limit(value: &Value) -> Result<Option<Limit>, Refusal> {
+    let text = value.text()?;
+    if text == "none" {
+        return Ok(None);
+    }
+    let limit = text.split_once('/').and_then(|(restarts, within)| {
+        let digits = restarts.bytes().all(|byte| byte.is_ascii_digit());
+        let restarts = restarts.parse().ok().filter(|restarts| digits && *restarts <= MOST_RESTARTS)?;
+        let within = humantime::parse_duration(within).ok()?;
+        (!within.is_zero() && within <= LONGEST).then_some(Limit { restarts, within })
+    });
+    let must_be = format!(
+        "must be none, or restarts/duration such as 10/5m: 0 to {MOST_RESTARTS} in more than 0 and at most 365d"
+    );
+    limit.map(Some).ok_or_else(|| value.refuse(must_be))
+}

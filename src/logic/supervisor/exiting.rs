@@ -1,0 +1,61 @@
+//! With which status to end: several causes, the first that applies (interface.md, Exit status).
+
+use super::super::candidacy::Departure;
+use super::super::record::Why;
+use super::super::supervision::{Action, Ending, JobStatus, Lost, OnLoss};
+use super::{Killed, Stop, Supervisor};
+
+const SIGKILL: i32 = 9;
+
+impl Supervisor {
+    pub(super) fn exit(&mut self, departure: Departure) {
+        let ending = match (departure, self.stop) {
+            (Departure::Ended, _) => Ending::Ended,
+            (Departure::Left | Departure::WaitedEnough, Some(stop)) => self.stopped(stop),
+            (Departure::WaitedEnough, None) => Ending::WaitedEnough,
+            (Departure::Left, None) => self.left(),
+        };
+        self.actions.push_back(Action::Exit(ending));
+    }
+
+    /// The status of the run that was alive when the signal came, or of the last one when it came between two.
+    fn stopped(&self, stop: Stop) -> Ending {
+        // What the main process itself ended with comes first: only what it left may have been killed. A guard that died
+        // tells no status.
+        let was_killed = self.run.started && self.run.killed != Killed::No;
+        let status = self.run.status.or(was_killed.then_some(JobStatus::Signaled(SIGKILL)));
+        status.filter(|_| stop.amid_runs).map_or(Ending::StoppedBy(stop.signal), Ending::Job)
+    }
+
+    fn left(&self) -> Ending {
+        match self.over {
+            Some(why) if is_loss(why) => Ending::Lost(match self.run.killed {
+                Killed::ForLoss if self.run.started => Lost::Fenced,
+                Killed::InBarrier if self.run.started => Lost::Killed,
+                Killed::ForLoss | Killed::InBarrier | Killed::No => Lost::Stopped,
+            }),
+            Some(Why::RestartLimit) => Ending::RestartLimit,
+            Some(_) | None => self.run.status.map_or(Ending::Ended, Ending::Job),
+        }
+    }
+
+    /// Whether the end of a term, for this reason, is this candidate's end too.
+    pub(super) fn leaves_after(&self, why: Why) -> bool {
+        let by_itself = matches!(why, Why::Exited | Why::RestartLimit);
+        self.stop.is_some() || by_itself || (is_loss(why) && self.policy.on_loss == OnLoss::Exit)
+    }
+}
+
+/// Whether the lead was lost: taken, given up for another's sake, or run out.
+const fn is_loss(why: Why) -> bool {
+    match why {
+        Why::Fenced | Why::GuardDied | Why::Resigned | Why::Revoked | Why::Unhealthy => true,
+        Why::Ended
+        | Why::Exited
+        | Why::RestartLimit
+        | Why::Stillborn
+        | Why::Stopped
+        | Why::SupervisorDied
+        | Why::Suspended => false,
+    }
+}

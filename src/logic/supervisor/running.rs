@@ -1,0 +1,162 @@
+//! The runs of a term's job, as the guard tells of them: each from its start until nothing is left, and what follows it.
+
+use super::super::candidacy;
+use super::super::flaw::{Flaw, broken};
+use super::super::record::{JobState, Offset, Why};
+use super::super::restart::Verdict;
+use super::super::supervision::{Action, Ending, JobStatus, Note, Order};
+use super::super::time::Time;
+use super::{Job, Killed, Run, Supervisor};
+
+impl Supervisor {
+    pub(super) fn started(&mut self, now: Time, pid: u32) {
+        self.run.started = true;
+        self.note(Note::JobStarted { pid, attempt: self.run.attempt });
+        match &mut self.job {
+            Job::Ordered => {
+                self.job = Job::Running { pid, since: now };
+                self.report(JobState::Running, Some(pid), now);
+            }
+            // A stop went behind the spawn: the barrier already runs.
+            Job::Stopping { main, .. } => *main = Some((pid, now)),
+            Job::None | Job::Orphaned | Job::Restarting { .. } | Job::Running { .. } => {}
+        }
+    }
+
+    /// A failed run: COMMAND was there when this process started, and may be there again.
+    pub(super) fn not_started(&mut self, now: Time, code: u8, error: String) {
+        self.note(Note::NotStarted { error });
+        self.run.status = Some(JobStatus::Exited(code));
+        match self.job {
+            Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now),
+            Job::None | Job::Orphaned | Job::Restarting { .. } => {}
+        }
+    }
+
+    pub(super) fn main_exited(&mut self, now: Time, status: JobStatus, left: bool) {
+        let since = match self.job {
+            Job::Running { since, .. } | Job::Stopping { main: Some((_, since)), .. } => since,
+            Job::None | Job::Ordered | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { main: None, .. } => now,
+        };
+        (self.run.status, self.run.ran) = (Some(status), now.since(since));
+        self.note(Note::JobExited { status, ran: self.run.ran });
+        match &mut self.job {
+            Job::Stopping { main, .. } => *main = None,
+            Job::None | Job::Orphaned | Job::Restarting { .. } => {}
+            Job::Ordered | Job::Running { .. } => {
+                self.job = Job::Stopping { why: Why::Exited, main: None };
+                if left && broken(Flaw::MainEndTakenForAll) {
+                    return self.nothing_left(Why::Exited);
+                }
+                if left {
+                    // A daemon that the job left behind counts as running work: it is asked, then killed.
+                    self.order_stop(now);
+                    self.report(JobState::Stopping, None, now);
+                }
+            }
+        }
+    }
+
+    pub(super) fn gone(&mut self, now: Time) {
+        match self.job {
+            Job::None | Job::Restarting { .. } => {}
+            Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now),
+            Job::Stopping { why, .. } => self.nothing_left(why),
+            Job::Orphaned => {
+                self.nothing_left(Why::GuardDied);
+                self.actions.push_back(Action::StartGuard);
+            }
+        }
+    }
+
+    /// The job ended by itself: another run under the same term, or the end of the term.
+    fn run_is_over(&mut self, now: Time) {
+        let Some(status) = self.run.status.filter(|_| self.stop.is_none()) else {
+            return self.nothing_left(Why::Exited);
+        };
+        match self.backoff.judge(now, self.policy.restart, status, self.run.ran) {
+            Verdict::Again(delay) => {
+                self.note(Note::Restarting { attempt: self.run.attempt.saturating_add(1), delay });
+                self.job = Job::Restarting { at: now + delay };
+                // Whatever comes now, it does not come to this run.
+                self.run.killed = Killed::No;
+                self.report(JobState::Restarting, None, now);
+            }
+            Verdict::Done => self.nothing_left(Why::Exited),
+            Verdict::TooOften => self.nothing_left(Why::RestartLimit),
+        }
+    }
+
+    /// When the next run is due; never under a guard that is being killed.
+    pub(super) fn restart_due(&self) -> Option<Time> {
+        match self.job {
+            Job::Restarting { at } => self.watch.map(|_| at),
+            Job::None | Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => None,
+        }
+    }
+
+    /// The next run of the term; whether there is time for it the guard says (R4).
+    pub(super) fn run_again(&mut self, now: Time) {
+        self.job = Job::Ordered;
+        self.run = Run::new(self.run.attempt.saturating_add(1));
+        if let Some(watch) = &mut self.watch {
+            watch.ask(now);
+        }
+        self.order(Order::Spawn { right: self.right, attempt: self.run.attempt });
+    }
+
+    pub(super) fn killed_at_timeout(&mut self) {
+        self.run.be_killed(Killed::InBarrier);
+        if let Job::Stopping { why, .. } = self.job {
+            self.note(Note::JobKilled { why });
+        }
+    }
+
+    pub(super) fn fenced(&mut self, term: Offset) {
+        if term == self.term() && self.job != Job::None {
+            self.be_killed(Killed::ForLoss);
+            self.tell(candidacy::Event::Fenced { why: Why::Fenced });
+            self.nothing_left(Why::Fenced);
+        }
+    }
+
+    /// The net below the guard: what it left is killed, and only then is anything said to be over.
+    pub(super) fn guard_died(&mut self) {
+        self.watch = None;
+        self.note(Note::GuardLost);
+        if self.job == Job::None {
+            return self.actions.push_back(Action::StartGuard);
+        }
+        // It may have died before it could say so.
+        self.run.started |= self.job == Job::Ordered;
+        self.be_killed(Killed::ForLoss);
+        self.job = Job::Orphaned;
+        self.tell(candidacy::Event::Fenced { why: Why::GuardDied });
+        self.actions.push_back(Action::KillOrphans);
+    }
+
+    pub(super) fn stuck(&mut self, pids: Vec<u32>) {
+        self.note(Note::Stuck { pids });
+        self.actions.push_back(Action::Exit(Ending::Stuck));
+    }
+
+    /// What is killed is the run that may be alive, not the one before.
+    fn be_killed(&mut self, killed: Killed) {
+        match self.job {
+            Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => self.run.be_killed(killed),
+            Job::None | Job::Restarting { .. } => {}
+        }
+    }
+
+    pub(super) fn nothing_left(&mut self, why: Why) {
+        if self.job == Job::None {
+            return;
+        }
+        self.job = Job::None;
+        self.watch = None;
+        self.over = Some(why);
+        self.order(Order::Over { term: self.term() });
+        let (exit, leaving) = (self.run.status.map(JobStatus::code), self.leaves_after(why));
+        self.tell(candidacy::Event::NothingLeft { why, exit, leaving });
+    }
+}

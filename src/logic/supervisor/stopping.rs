@@ -1,0 +1,85 @@
+//! The candidate's word: the job may run, for how long, and that it may no longer.
+
+use super::super::candidacy::{self, Right};
+use super::super::flaw::{Flaw, broken};
+use super::super::record::{JobState, Why};
+use super::super::restart::Backoff;
+use super::super::supervision::{Note, Order, StopPolicy};
+use super::super::time::Time;
+use super::{Job, Killed, Run, Supervisor, Watch};
+
+impl Supervisor {
+    pub(super) fn led(&mut self, now: Time, right: Right) {
+        (self.job, self.right) = (Job::Ordered, right);
+        (self.run, self.backoff, self.over) = (Run::new(1), Backoff::default(), None);
+        self.watch = Some(Watch { unanswered: 1, since: now, answered_until: right.until });
+        self.order(Order::Spawn { right, attempt: self.run.attempt });
+    }
+
+    pub(super) fn extended(&mut self, now: Time, right: Right) {
+        if let Some(watch) = &mut self.watch {
+            watch.ask(now);
+            self.right = right;
+            self.order(Order::Extend(right));
+        }
+    }
+
+    /// The barrier. Where no run is alive it is behind us at once.
+    pub(super) fn stop(&mut self, now: Time, reason: Why) {
+        if self.job == Job::Ordered && broken(Flaw::StopBehindSpawnTakenForDone) {
+            return self.nothing_left(reason);
+        }
+        if matches!(self.job, Job::Restarting { .. }) && broken(Flaw::RestartAfterRelease) {
+            let exit = None;
+            return self.tell(candidacy::Event::NothingLeft { why: reason, exit, leaving: true });
+        }
+        match &mut self.job {
+            Job::Ordered => self.begin_to_stop(now, reason, None),
+            Job::Running { pid, since } => {
+                let main = (*pid, *since);
+                self.begin_to_stop(now, reason, Some(main));
+            }
+            // What the job left behind has been asked already; but this is no end by itself any more.
+            Job::Stopping { why: why @ Why::Exited, .. } => *why = reason,
+            Job::Restarting { .. } => self.nothing_left(reason),
+            Job::None | Job::Orphaned | Job::Stopping { .. } => {}
+        }
+    }
+
+    fn begin_to_stop(&mut self, now: Time, why: Why, main: Option<(u32, Time)>) {
+        self.note(Note::Stopping { why });
+        self.job = Job::Stopping { why, main };
+        self.order_stop(now);
+        self.report(JobState::Stopping, main.map(|(pid, _)| pid), now);
+    }
+
+    /// The lease is over, or was taken: no barrier.
+    pub(super) fn lose(&mut self, now: Time) {
+        self.kill(Why::Fenced);
+        // No beat asks the guard for a sign of life any more; that nothing is left is its answer to this, and whatever
+        // deadline it answered holds no longer.
+        if let Some(watch) = &mut self.watch {
+            watch.ask(now);
+            watch.answered_until = watch.answered_until.min(now);
+        }
+    }
+
+    pub(super) fn kill(&mut self, why: Why) {
+        let main = match self.job {
+            Job::Running { pid, since } => Some((pid, since)),
+            Job::Stopping { main, .. } => main,
+            Job::Ordered => None,
+            Job::Restarting { .. } => return self.nothing_left(why),
+            // There is nothing, or it is being killed already.
+            Job::None | Job::Orphaned => return,
+        };
+        self.run.be_killed(if why == Why::Fenced { Killed::ForLoss } else { Killed::InBarrier });
+        self.job = Job::Stopping { why, main };
+        self.order(Order::Kill);
+    }
+
+    pub(super) fn order_stop(&mut self, now: Time) {
+        let StopPolicy { signal, timeout, .. } = self.policy.stop;
+        self.order(Order::Stop { signal: (!timeout.is_zero()).then_some(signal), kill_at: now + timeout });
+    }
+}
