@@ -193,6 +193,11 @@ fn a_daemon_that_is_left() {
 }
 
 #[test]
+fn a_command_beside_the_job() {
+    look_into(worlds::a_command_beside_the_job, &[world(WorldFlaw::CommandForgotten)]);
+}
+
+#[test]
 fn deaths() {
     look_into(worlds::deaths, &[world(WorldFlaw::GuardReleasesFirst), world(WorldFlaw::ReleaseAtGuardsEnd)]);
 }
