@@ -166,7 +166,9 @@ fn what_gets_away_from_a_health_command_is_gone_before_the_release() {
         let daemon = stage.witness().with("--ignore-stop").with("--daemon").command();
         let words: Vec<_> = daemon.iter().map(|word| word.to_string_lossy()).collect();
         let once = stage.directory().join("once");
-        let command = format!("test -e {0} || {{ touch {0}; setsid {1} & }}", once.display(), words.join(" "));
+        // It ends once the other has got away from its group.
+        let away = format!("until grep -q daemon {}; do sleep 0.01; done", words[1]);
+        let command = format!("test -e {0} || {{ touch {0}; setsid {1} & {away}; }}", once.display(), words.join(" "));
         let mut run = looked_after(&stage, &command).option("--stop-timeout", "300ms").start();
         let term = run.await_lead();
         wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));

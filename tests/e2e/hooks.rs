@@ -178,7 +178,8 @@ fn what_gets_away_from_the_leads_hook_is_gone_before_the_release() {
     let stage = stage(Elector::Log);
     let daemon = stage.witness().with("--ignore-stop").with("--daemon").command();
     let words: Vec<_> = daemon.iter().map(|word| word.to_string_lossy()).collect();
-    let hook = format!("setsid {} &", words.join(" "));
+    // It ends once the other has got away from its group.
+    let hook = format!("setsid {} & until grep -q daemon {}; do sleep 0.01; done", words.join(" "), words[1]);
     let mut run = stage.candidate().option("--on-lead", &hook).option("--stop-timeout", "300ms").start();
     let term = run.await_lead();
     wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));

@@ -159,10 +159,13 @@ fn what_the_job_left_is_told_from_a_command() {
 
 #[test]
 fn a_command_that_gets_away_is_gone_before_the_job_is() {
-    let mut post = with_health("sleep 600", &format!("setsid sh -c \"trap '' TERM; setsid sh -c '{TELL}' & exit\""));
+    // It ends once the other has got away from its group.
+    let line = format!("trap '' TERM; setsid sh -c '{TELL}' & {UNTIL_LET_GO}");
+    let mut post = with_health("sleep 600", &line);
     post.start(0, far());
     post.send(&check(far()));
     let daemon = post.words.next_process();
+    let_go(&post);
     assert_eq!(post.hear(), ended(CommandEnd::Exited(0)));
     assert!(!has_ended(&daemon));
     post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
