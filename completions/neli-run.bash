@@ -35,7 +35,7 @@ _neli__run() {
 
     case "${cmd}" in
         neli__run)
-            opts="-g -b -t -X -v -q -h -V --group --name --elect --patience --claim-delay --wait --brokers --embedded --topic --no-create-topic --property --properties --lease --heartbeat-interval --fence-warning --stop-signal --stop-timeout --log-format --log-file --verbose --quiet --help --version watch broker completions man"
+            opts="-g -b -t -X -v -q -h -V --group --name --elect --patience --claim-delay --wait --brokers --embedded --topic --no-create-topic --property --properties --lease --heartbeat-interval --fence-warning --stop-signal --stop-timeout --restart --restart-delay --restart-limit --on-loss --log-format --log-file --verbose --quiet --help --version watch broker completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -126,6 +126,22 @@ _neli__run() {
                     ;;
                 --stop-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --restart)
+                    COMPREPLY=($(compgen -W "no on-failure always" -- "${cur}"))
+                    return 0
+                    ;;
+                --restart-delay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --restart-limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --on-loss)
+                    COMPREPLY=($(compgen -W "standby exit" -- "${cur}"))
                     return 0
                     ;;
                 --log-format)

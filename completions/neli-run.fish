@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_neli_run_global_optspecs
-    string join \n g/group= name= elect= patience= claim-delay= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= stop-signal= stop-timeout= log-format= log-file= v/verbose q/quiet h/help V/version
+    string join \n g/group= name= elect= patience= claim-delay= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= stop-signal= stop-timeout= restart= restart-delay= restart-limit= on-loss= log-format= log-file= v/verbose q/quiet h/help V/version
 end
 
 function __fish_neli_run_needs_command
@@ -40,6 +40,13 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l heartbeat-interval -d
 complete -c neli-run -n "__fish_neli_run_needs_command" -l fence-warning -d 'The stop signal comes this long before the kill [default: a quarter of --lease]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-signal -d 'What asks the job to stop, by name or number [default: TERM]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-timeout -d 'From the stop signal to SIGKILL [default: 8s]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l restart -d 'Whether the job is run again here when it ends [default: no]' -r -f -a "no\t''
+on-failure\t''
+always\t''"
+complete -c neli-run -n "__fish_neli_run_needs_command" -l restart-delay -d 'From the end of a run to the next [default: 1s]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l restart-limit -d 'How often it is run again after failures [default: 10/5m]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l on-loss -d 'What to do when the lead is lost [default: standby]' -r -f -a "standby\t''
+exit\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l log-format -d 'One sentence a line, or one JSON object [default: text]' -r -f -a "text\t''
 json\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l log-file -d 'Append the log here, and leave stderr to the job [default: stderr]' -r -F

@@ -47,6 +47,7 @@ pub mod driver {
     mod listener;
     pub mod log;
     pub mod meaning;
+    pub mod notify;
     pub mod orphans;
     pub mod process;
     pub mod random;

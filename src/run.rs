@@ -20,6 +20,7 @@ use crate::driver::group::{Grouped, Member};
 use crate::driver::guard::{Charge, Guard, Order};
 use crate::driver::journal::{Producer, Seen};
 use crate::driver::log::{Event as LogEvent, From, Logger};
+use crate::driver::notify::Notifier;
 use crate::driver::orphans::Orphans;
 use crate::driver::random;
 use crate::driver::reader::Reader;
@@ -34,12 +35,14 @@ use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
 use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
+use crate::run::report::Report;
 
 mod commands;
 mod environment;
 mod guard;
 mod kafka;
 mod notes;
+mod report;
 mod translate;
 
 use commands::RunningHook;
@@ -180,6 +183,7 @@ struct Run {
     /// Members of ours that have not left yet.
     leaving: u32,
     logger: Logger,
+    report: Report,
     outage: Reminder,
     undecodable: Reminder,
     /// Kafka has refused for good.
@@ -244,7 +248,8 @@ impl Run {
                 "without root a setuid program that the job runs can't be killed, and would outlive its right";
             logger.event(&LogEvent::Warning { message: message.to_owned(), dropped: None });
         }
-        for warning in &config.warnings {
+        let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
+        for warning in config.warnings.iter().chain(&warning) {
             logger.event(&LogEvent::Warning { message: warning.clone(), dropped: None });
         }
         let producer = Producer::start(&access, &config.election, config.timings.lease, seen_sender.clone())
@@ -302,6 +307,7 @@ impl Run {
             grouped_sender,
             leaving: 0,
             logger,
+            report: Report::to(notifier),
             outage: Reminder::default(),
             undecodable: Reminder::default(),
             refused: false,
@@ -317,6 +323,7 @@ impl Run {
         };
         loop {
             self.perform();
+            self.report();
             if let Some(status) = self.ending {
                 self.leave(&signals, &signals_ready, &mut timer).await;
                 return status;
@@ -368,6 +375,7 @@ impl Run {
             self.hooks.poll_timeout(),
             self.outage.poll_timeout(),
             self.undecodable.poll_timeout(),
+            self.report.notifier.poll_timeout(),
             self.orphans.as_ref().map(Orphans::again_at),
         ];
         timeouts.into_iter().flatten().min()
@@ -495,7 +503,9 @@ impl Run {
             if self.leaving == 0 && self.hooks.is_idle() {
                 return;
             }
-            timer.set(self.hooks.poll_timeout());
+            self.report();
+            let timeouts = [self.hooks.poll_timeout(), self.report.notifier.poll_timeout()];
+            timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
                 Some(grouped) = self.grouped.recv(), if self.leaving > 0 => self.hear_group(grouped),
                 () = signals_ready.wait() => self.take_last_signals(signals),

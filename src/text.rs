@@ -35,3 +35,10 @@ pub fn quoted(value: &OsStr) -> String {
         text.into_owned()
     }
 }
+
+/// As much of the text's beginning as fits so many bytes.
+#[must_use]
+pub fn cut(text: &str, longest: usize) -> &str {
+    let end = text.char_indices().map(|(at, character)| at + character.len_utf8()).take_while(|end| *end <= longest);
+    text.get(..end.last().unwrap_or(0)).unwrap_or_default()
+}

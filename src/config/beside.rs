@@ -33,19 +33,19 @@ pub(super) fn prove(given: &Given) -> Result<Beside, Refusal> {
 fn health(given: &Given) -> Result<Option<(OsString, HealthPolicy)>, Refusal> {
     let command = command(given, "health-cmd")?;
     let settings = ["health-interval", "health-timeout", "health-failures", "health-start"];
-    let [interval, timeout, failures, start] = settings.map(|long| given.setting(long));
-    if command.is_none()
-        && let Some(idle) = [&interval, &timeout, &failures, &start].into_iter().find(|value| value.is_given())
-    {
-        return Err(idle.refuse("has no meaning without --health-cmd"));
-    }
+    let settings = settings.map(|long| given.setting(long));
+    let [interval, timeout, failures, start] = &settings;
     let policy = HealthPolicy {
-        interval: some_time(&interval)?,
-        timeout: some_time(&timeout)?,
-        failures: count(&failures)?,
-        start: duration(&start)?,
+        interval: some_time(interval)?,
+        timeout: some_time(timeout)?,
+        failures: count(failures)?,
+        start: duration(start)?,
     };
-    Ok(command.map(|command| (command, policy)))
+    match (command, settings.iter().find(|setting| setting.is_given())) {
+        (Some(command), _) => Ok(Some((command, policy))),
+        (None, Some(idle)) => Err(idle.refuse("has no meaning without --health-cmd")),
+        (None, None) => Ok(None),
+    }
 }
 
 /// A command line for the shell.

@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use crate::driver::notify;
+
 /// Where programs are looked for when the environment has no PATH: glibc's `_CS_PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
@@ -45,16 +47,17 @@ impl Image {
         Self::found_by_path(&words, environment)
     }
 
-    /// The program at `path`, with the environment of this process.
+    /// The program at `path`, with the environment of this process, less what the service manager put there for this one.
     ///
     /// # Errors
     ///
     /// `InvalidInput` when there is a NUL within any of it.
     pub fn at(path: &Path, arguments: Vec<OsString>) -> io::Result<Self> {
+        let environment = std::env::vars_os().filter(|(name, _)| !notify::is_own(name));
         Ok(Self {
             paths: c_strings([path.as_os_str().to_owned()])?,
             arguments: c_strings(arguments)?,
-            environment: c_strings(std::env::vars_os().map(|(name, value)| assignment(&name, &value)))?,
+            environment: c_strings(environment.map(|(name, value)| assignment(&name, &value)))?,
         })
     }
 }

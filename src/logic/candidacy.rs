@@ -287,6 +287,45 @@ pub enum Note {
     },
 }
 
+/// What a candidate is in the election, for whoever looks at it from outside.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Position {
+    /// A claim is under way.
+    Claiming,
+    /// It is gone.
+    Departed,
+    /// The lease is over; of the job something may be left.
+    Fenced {
+        /// The term.
+        term: Offset,
+    },
+    /// It leads.
+    Leading {
+        /// The term.
+        term: Offset,
+        /// The job.
+        job: JobReport,
+        /// Why the job has been asked to stop, if it has.
+        stopping: Option<Why>,
+    },
+    /// It reads what was written before it came (R1).
+    Listening,
+    /// Nothing of the job is left, and the release is on its way.
+    Releasing {
+        /// The term.
+        term: Offset,
+    },
+    /// It stands by.
+    Standby {
+        /// Who leads, as far as known.
+        leader: Option<Box<str>>,
+        /// Its term.
+        term: Option<Offset>,
+        /// Why it may not claim yet.
+        why: Option<Waiting>,
+    },
+}
+
 /// Why a standby may not claim yet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Waiting {

@@ -14,7 +14,7 @@ use super::record::{Offset, Why};
 use super::time::Time;
 
 pub use super::candidacy::{
-    Action, Departure, Elector, Event, Identity, JobReport, Loss, Note, Patience, Right, Timings, Waiting,
+    Action, Departure, Elector, Event, Identity, JobReport, Loss, Note, Patience, Position, Right, Timings, Waiting,
 };
 
 // Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
@@ -24,6 +24,8 @@ mod claiming;
 mod leading;
 #[path = "candidate/listening.rs"]
 mod listening;
+#[path = "candidate/position.rs"]
+mod position;
 #[path = "candidate/releasing.rs"]
 mod releasing;
 #[path = "candidate/speaking.rs"]

@@ -34,6 +34,12 @@ impl Reminder {
         self.trouble.take().map(|trouble| now.since(trouble.since))
     }
 
+    /// The trouble that is there, and since when.
+    #[must_use]
+    pub fn trouble(&self) -> Option<(Time, &str)> {
+        self.trouble.as_ref().map(|trouble| (trouble.since, trouble.what.as_str()))
+    }
+
     /// What to say now, and for how long it has been so.
     pub fn poll(&mut self, now: Time) -> Option<(String, Duration)> {
         let trouble = self.trouble.as_mut().filter(|trouble| now >= trouble.next)?;

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::config::Config;
+use crate::driver::notify;
 use crate::logic::record::MemberId;
 
 /// Of the variables of our own options, those that `neli-run assert` needs inside the job.
@@ -41,7 +42,7 @@ fn is_handed_on(name: &OsStr) -> bool {
     if bytes.starts_with(b"NELI_RUN_") {
         return KEPT.iter().any(|kept| name == *kept);
     }
-    name != "NOTIFY_SOCKET" && !bytes.starts_with(b"WATCHDOG_")
+    !notify::is_own(name)
 }
 
 #[cfg(test)]

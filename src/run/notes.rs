@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use crate::config::signal_name;
-use crate::driver::log::Event;
-use crate::logic::candidate::{self, Waiting};
+use crate::driver::log::{Event, because, timestamp};
+use crate::logic::candidate::{self, JobReport, Position, Waiting};
 use crate::logic::command::CommandEnd;
 use crate::logic::health::Failure;
 use crate::logic::hooks::Hook;
-use crate::logic::record::Offset;
+use crate::logic::record::{JobState, Offset, Why};
 use crate::logic::supervisor::{self, JobStatus, StopPolicy};
 
 /// The log's event for what the candidate notes.
@@ -22,15 +22,7 @@ pub(super) fn of_candidate(note: candidate::Note) -> Event {
         Note::Leading { term, .. } => Event::Leading { term },
         Note::Released { term, why, delivered } => Event::Released { term, why: why.to_string(), delivered },
         Note::Resigned { term, by, reason } => Event::Resigned { term, by: somebody(by), reason: text(reason) },
-        Note::Standby { leader, term, why } => {
-            let why = why.and_then(|why| match why {
-                Waiting::CoolingOff => Some("it has stood down, and lets another lead first"),
-                Waiting::Led => None,
-                Waiting::Precedence => Some("nobody leads, and others may claim first"),
-                Waiting::Undecided => Some("the records do not tell who leads, so that only their silence can"),
-            });
-            Event::Standby { leader: leader.map(Into::into), term, why: why.map(str::to_owned) }
-        }
+        Note::Standby { leader, term, why } => standby(leader, term, why),
         Note::Superseded { term, by_term, by } => Event::Superseded { term, by_term, leader: somebody(by) },
     }
 }
@@ -97,10 +89,88 @@ pub(super) fn of_outage((error, down): (String, Duration)) -> Event {
     Event::BrokerDown { error, down }
 }
 
+/// What the candidate is, in the log's words; Kafka's trouble, how long it has lasted and what it is; by this wall clock.
+pub(super) fn of_position(position: &Position, trouble: Option<(Duration, &str)>, wall_ms: u64) -> String {
+    let doing = match position {
+        Position::Claiming => "claiming the lead".to_owned(),
+        Position::Departed => "leaving the election".to_owned(),
+        Position::Fenced { term } => format!("fenced: the job is being killed (term {term})"),
+        Position::Leading { term, job, stopping } => format!("leading, term {term}, {}", of_job(job, *stopping)),
+        Position::Listening => "reading the journal".to_owned(),
+        Position::Releasing { term } => format!("releasing term {term}"),
+        Position::Standby { leader, term, why } => standby(leader.clone(), *term, *why).sentence(),
+    };
+    let Some((lasted, error)) = trouble else { return doing };
+    let lasted = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
+    format!("{doing}; no broker reached since {}: {error}", timestamp(wall_ms.saturating_sub(lasted)))
+}
+
+fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
+    let pid = job.pid.map_or_else(String::new, |pid| format!(" {pid}"));
+    let attempt = if job.attempt > 1 { format!(" (attempt {})", job.attempt) } else { String::new() };
+    match (job.state, stopping) {
+        (JobState::Restarting, _) => format!("job to be started again{attempt}"),
+        (JobState::Running, _) => format!("job{pid} running{attempt}"),
+        (JobState::Starting, _) => format!("job starting{attempt}"),
+        (JobState::Stopping, Some(why)) => format!("job{pid} stopping: {}", because(why.as_str())),
+        (JobState::Stopping, None) => "job ended, what it left is stopping".to_owned(),
+    }
+}
+
+fn standby(leader: Option<Box<str>>, term: Option<Offset>, why: Option<Waiting>) -> Event {
+    let why = why.and_then(|why| match why {
+        Waiting::CoolingOff => Some("it has stood down, and lets another lead first"),
+        Waiting::Led => None,
+        Waiting::Precedence => Some("nobody leads, and others may claim first"),
+        Waiting::Undecided => Some("the records do not tell who leads, so that only their silence can"),
+    });
+    Event::Standby { leader: leader.map(Into::into), term, why: why.map(str::to_owned) }
+}
+
 fn somebody(name: Option<Box<str>>) -> String {
     name.map_or_else(|| "somebody".to_owned(), Into::into)
 }
 
 fn text(words: Option<Box<str>>) -> String {
     words.map_or_else(String::new, Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logic::time::Time;
+
+    #[test]
+    fn whoever_asks_the_service_manager_reads_what_we_do() {
+        let job = |state, pid, attempt| JobReport { state, pid, attempt, since: Time::ZERO };
+        let leading = |job, stopping| Position::Leading { term: 42, job, stopping };
+        let leader = Some("db2:77".into());
+        let told = [
+            (Position::Listening, None),
+            (Position::Standby { leader, term: Some(42), why: Some(Waiting::Led) }, None),
+            (leading(job(JobState::Starting, None, 1), None), None),
+            (leading(job(JobState::Running, Some(4711), 1), None), None),
+            (
+                leading(job(JobState::Running, Some(4712), 2), None),
+                Some((Duration::from_secs(1), "kafka:9092: refused")),
+            ),
+            (leading(job(JobState::Stopping, Some(4712), 2), Some(Why::Stopped)), None),
+            (leading(job(JobState::Stopping, None, 1), None), None),
+            (Position::Releasing { term: 42 }, None),
+        ];
+        assert_eq!(
+            told.map(|(position, trouble)| of_position(&position, trouble, 1_769_860_801_123)),
+            [
+                "reading the journal",
+                "standing by: db2:77 leads (term 42)",
+                "leading, term 42, job starting",
+                "leading, term 42, job 4711 running",
+                "leading, term 42, job 4712 running (attempt 2); no broker reached since 2026-01-31T12:00:00.123Z: \
+                 kafka:9092: refused",
+                "leading, term 42, job 4712 stopping: a signal to neli-run",
+                "leading, term 42, job ended, what it left is stopping",
+                "releasing term 42",
+            ]
+        );
+    }
 }

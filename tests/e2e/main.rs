@@ -16,6 +16,7 @@ mod hooks;
 mod job;
 mod signals;
 mod strangers;
+mod systemd;
 mod watch;
 
 use std::path::Path;

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::{Serialize, Serializer};
 
 use crate::config::LogFormat;
-use crate::text::one_line;
+use crate::text::{cut, one_line};
 
 /// How much it matters.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -336,11 +336,6 @@ const LONGEST_FIELD: usize = 1_000;
 
 fn shortened<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(cut(text, LONGEST_FIELD))
-}
-
-fn cut(text: &str, longest: usize) -> &str {
-    let end = text.char_indices().map(|(at, character)| at + character.len_utf8()).take_while(|end| *end <= longest);
-    text.get(..end.last().unwrap_or(0)).unwrap_or_default()
 }
 
 #[derive(Serialize)]

@@ -1,0 +1,339 @@
+//! What the service manager is told (systemd, `Type=notify`): that we are ready, what we do, that we are alive, and that
+//! we are about to end.
+//!
+//! Nobody waits for it: what its socket does not take now is said again a little later. (The crates that speak this
+//! protocol wait for a service manager that is slow; a lease would be lost by that.) The sign of life comes from whoever
+//! calls [`Notifier::tell`], so that it fails to come when the main loop hangs.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+use crate::logic::time::Time;
+use crate::text::{cut, one_line, quoted, reason};
+
+/// Before what was not taken is said again.
+const AGAIN: Duration = Duration::from_millis(100);
+/// Between two requests for more time: less than any timeout that is worth one.
+const EXTENSION_INTERVAL: Duration = Duration::from_secs(1);
+/// The shortest time between two signs of life.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
+/// The longest status, in bytes: systemd reads 4,096 of a message.
+const LONGEST_STATUS: usize = 2_000;
+
+/// The service manager's ear; where there is none, nothing is said.
+#[derive(Debug, Default)]
+pub struct Notifier {
+    ear: Option<(UnixDatagram, SocketAddr)>,
+    /// The time between two signs of life, where they are wanted.
+    interval: Option<Duration>,
+    ready: Word,
+    stopping: Word,
+    /// What we do, while that is still to be said.
+    status: Option<String>,
+    /// When the next sign of life is due.
+    alive_at: Option<Time>,
+    /// By when we shall have ended.
+    end: Option<Time>,
+    /// When to ask for that much time, the next time.
+    extend_at: Option<Time>,
+    /// When to say again what was not taken.
+    again_at: Option<Time>,
+}
+
+/// What is said once.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Word {
+    #[default]
+    NotYet,
+    Due,
+    Said,
+}
+
+impl Word {
+    fn make_due(&mut self) {
+        if *self == Self::NotYet {
+            *self = Self::Due;
+        }
+    }
+
+    fn say(&mut self) {
+        if *self == Self::Due {
+            *self = Self::Said;
+        }
+    }
+}
+
+impl Notifier {
+    /// The one that `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` name, and what is wrong with them: one line.
+    /// `pid` is this process's.
+    #[must_use]
+    pub fn of_environment(variable: impl Fn(&str) -> Option<OsString>, pid: u32) -> (Self, Option<String>) {
+        let set = |name| variable(name).filter(|value| !value.is_empty());
+        let Some(name) = set("NOTIFY_SOCKET") else { return (Self::default(), None) };
+        let ear = match open(&name) {
+            Ok(ear) => ear,
+            Err(error) => {
+                let (name, error) = (quoted(&name), reason(&error));
+                let line = format!("NOTIFY_SOCKET={name}: {error}; the service manager is told nothing");
+                return (Self::default(), Some(line));
+            }
+        };
+        let (interval, warning) = match watchdog(set("WATCHDOG_USEC"), set("WATCHDOG_PID"), pid) {
+            Ok(interval) => (interval, None),
+            Err(line) => (None, Some(line)),
+        };
+        (Self { ear: Some(ear), interval, ..Self::default() }, warning)
+    }
+
+    /// Whether anybody listens.
+    #[must_use]
+    pub const fn is_heard(&self) -> bool {
+        self.ear.is_some()
+    }
+
+    /// The configuration is proven, COMMAND found, every signal held.
+    pub fn ready(&mut self, now: Time) {
+        if self.ready == Word::NotYet {
+            self.alive_at = self.interval.map(|_| now);
+        }
+        self.ready.make_due();
+    }
+
+    /// What we do, in words.
+    pub fn status(&mut self, words: &str) {
+        self.status = Some(cut(&one_line(words), LONGEST_STATUS).to_owned());
+    }
+
+    /// We end, by `end` at the latest: that much time is asked for, whatever the unit's configuration grants.
+    pub fn stopping(&mut self, now: Time, end: Time) {
+        self.stopping.make_due();
+        if self.end.is_none() {
+            (self.end, self.extend_at) = (Some(end), Some(now));
+        }
+    }
+
+    /// When to call [`tell`](Self::tell), unless there is something new before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.ear.as_ref()?;
+        // Before what was not taken is said again, nothing is.
+        self.again_at.or_else(|| [self.alive_at, self.extend_at].into_iter().flatten().min())
+    }
+
+    /// Says what is due by now.
+    pub fn tell(&mut self, now: Time) {
+        let Some((socket, address)) = &self.ear else { return };
+        if self.again_at.is_some_and(|again| now < again) {
+            return;
+        }
+        let is_due = |at: Option<Time>| at.is_some_and(|at| now >= at);
+        let (alive, extend) = (is_due(self.alive_at), is_due(self.extend_at));
+        let lines = [
+            (self.ready == Word::Due).then(|| "READY=1".to_owned()),
+            self.status.as_ref().map(|words| format!("STATUS={words}")),
+            (self.stopping == Word::Due).then(|| "STOPPING=1".to_owned()),
+            self.end.filter(|_| extend).map(|end| format!("EXTEND_TIMEOUT_USEC={}", end.since(now).as_micros())),
+            alive.then(|| "WATCHDOG=1".to_owned()),
+        ];
+        let message = lines.into_iter().flatten().collect::<Vec<_>>().join("\n");
+        if message.is_empty() {
+            return;
+        }
+        if socket.send_to_addr(message.as_bytes(), address).is_err() {
+            // It is busy, or being started anew.
+            self.again_at = Some(now + AGAIN);
+            return;
+        }
+        (self.again_at, self.status) = (None, None);
+        self.ready.say();
+        self.stopping.say();
+        if alive {
+            self.alive_at = self.interval.map(|interval| now + interval);
+        }
+        if extend {
+            // When all of the time is over, what then is the service manager's to judge.
+            let next = now + EXTENSION_INTERVAL;
+            self.extend_at = self.end.and_then(|end| (next < end).then_some(next));
+        }
+    }
+}
+
+/// Whether the variable is the service manager's word to this process alone: nobody that it starts is to have it.
+#[must_use]
+pub fn is_own(variable: &OsStr) -> bool {
+    variable == "NOTIFY_SOCKET" || variable.as_bytes().starts_with(b"WATCHDOG_")
+}
+
+/// A socket that waits for nobody, and where to send: a path, or a name in the abstract space (`@name`).
+fn open(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
+    let address = match name.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+        [b'/', ..] => SocketAddr::from_pathname(name)?,
+        _ => return Err(io::Error::other("must be an absolute path or @name")),
+    };
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    Ok((socket, address))
+}
+
+/// Half of what the service manager waits for a sign of life of the process `pid`; `None` when it waits for none.
+fn watchdog(usec: Option<OsString>, for_pid: Option<OsString>, pid: u32) -> Result<Option<Duration>, String> {
+    // Meant for another: for whoever started us, and left us its environment.
+    if for_pid.is_some_and(|wanted| wanted.to_str() != Some(&pid.to_string())) {
+        return Ok(None);
+    }
+    let Some(usec) = usec else { return Ok(None) };
+    let micros = usec.to_str().and_then(|text| text.parse().ok()).filter(|micros| *micros > 0);
+    let Some(micros) = micros else {
+        let usec = quoted(&usec);
+        return Err(format!("WATCHDOG_USEC={usec}: must be a number of microseconds; no sign of life is given"));
+    };
+    Ok(Some((Duration::from_micros(micros) / 2).max(SHORTEST_INTERVAL)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    const PID: u32 = 77;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(1_000_000 + ms)
+    }
+
+    /// A service manager at an abstract address of its own.
+    fn manager(name: &str) -> (UnixDatagram, String) {
+        let name = format!("neli-run-test-{}-{name}", std::process::id());
+        let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        (socket, format!("@{name}"))
+    }
+
+    fn heard(socket: &UnixDatagram) -> Option<String> {
+        let mut bytes = [0; 4_096];
+        let length = socket.recv(&mut bytes).ok()?;
+        Some(String::from_utf8(bytes[..length].to_vec()).unwrap())
+    }
+
+    fn notifier(variables: &[(&str, &str)]) -> (Notifier, Option<String>) {
+        let variables: HashMap<&str, &str> = variables.iter().copied().collect();
+        Notifier::of_environment(|name| variables.get(name).map(OsString::from), PID)
+    }
+
+    #[test]
+    fn without_a_service_manager_nothing_is_said() {
+        for variables in [&[][..], &[("NOTIFY_SOCKET", "")], &[("WATCHDOG_USEC", "20000")]] {
+            let (mut notifier, warning) = notifier(variables);
+            assert_eq!((notifier.is_heard(), warning), (false, None));
+            notifier.ready(at(0));
+            notifier.tell(at(0));
+            assert_eq!(notifier.poll_timeout(), None);
+        }
+    }
+
+    #[test]
+    fn each_word_is_said_once_and_together() {
+        let (socket, name) = manager("words");
+        let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
+        notifier.ready(at(0));
+        notifier.status("standing\nby");
+        notifier.tell(at(0));
+        assert_eq!(heard(&socket).unwrap(), "READY=1\nSTATUS=standing\\nby");
+        notifier.ready(at(1));
+        notifier.tell(at(1));
+        assert_eq!((heard(&socket), notifier.poll_timeout()), (None, None));
+    }
+
+    #[test]
+    fn a_sign_of_life_comes_twice_as_often_as_it_is_wanted() {
+        let (socket, name) = manager("alive");
+        let variables = [("NOTIFY_SOCKET", name.as_str()), ("WATCHDOG_USEC", "20000"), ("WATCHDOG_PID", "77")];
+        let (mut notifier, _) = notifier(&variables);
+        notifier.ready(at(0));
+        notifier.tell(at(0));
+        assert_eq!(heard(&socket).unwrap(), "READY=1\nWATCHDOG=1");
+        assert_eq!(notifier.poll_timeout(), Some(at(10)));
+        notifier.tell(at(9));
+        assert_eq!(heard(&socket), None);
+        notifier.tell(at(12));
+        assert_eq!(heard(&socket).unwrap(), "WATCHDOG=1");
+        assert_eq!(notifier.poll_timeout(), Some(at(22)));
+    }
+
+    #[test]
+    fn whose_watchdog_is_another_s_gives_no_sign_of_life() {
+        let interval = |usec: &str, pid: Option<&str>| watchdog(Some(usec.into()), pid.map(Into::into), PID);
+        assert_eq!(interval("30000000", Some("78")), Ok(None));
+        assert_eq!(interval("30000000", None), Ok(Some(Duration::from_secs(15))));
+        assert_eq!(interval("1", None), Ok(Some(SHORTEST_INTERVAL)));
+        for nonsense in ["0", "-1", "5s", ""] {
+            assert!(interval(nonsense, None).unwrap_err().starts_with("WATCHDOG_USEC="), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn more_time_is_asked_for_again_until_it_is_over() {
+        let (socket, name) = manager("time");
+        let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
+        notifier.ready(at(0));
+        notifier.tell(at(0));
+        assert!(heard(&socket).is_some());
+        for ms in [0, 500, 1_000, 2_000] {
+            notifier.stopping(at(ms), at(ms + 2_500));
+            notifier.tell(at(ms));
+        }
+        assert_eq!(heard(&socket).unwrap(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=2500000");
+        assert_eq!(heard(&socket).unwrap(), "EXTEND_TIMEOUT_USEC=1500000");
+        assert_eq!(heard(&socket).unwrap(), "EXTEND_TIMEOUT_USEC=500000");
+        assert_eq!((heard(&socket), notifier.poll_timeout()), (None, None));
+    }
+
+    #[test]
+    fn what_nobody_took_is_said_again() {
+        let (socket, name) = manager("again");
+        let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
+        drop(socket);
+        notifier.ready(at(0));
+        notifier.status("standing by");
+        notifier.tell(at(0));
+        let again = notifier.poll_timeout().unwrap();
+        notifier.status("leading");
+        let (socket, _) = manager("again");
+        notifier.tell(at(1));
+        assert_eq!(heard(&socket), None, "not in a hurry");
+        notifier.tell(again);
+        assert_eq!(heard(&socket).unwrap(), "READY=1\nSTATUS=leading");
+        assert_eq!(notifier.poll_timeout(), None);
+    }
+
+    #[test]
+    fn a_full_socket_holds_up_nobody() {
+        let (socket, name) = manager("full");
+        let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
+        // More than any queue of datagrams holds.
+        for ms in 0..5_000 {
+            notifier.status("standing by");
+            notifier.tell(at(ms * 1_000));
+        }
+        assert!(notifier.poll_timeout().is_some());
+        while heard(&socket).is_some() {}
+        notifier.tell(at(9_000_000));
+        assert_eq!(heard(&socket).unwrap(), "STATUS=standing by");
+    }
+
+    #[test]
+    fn an_address_that_is_none_is_named() {
+        let long = format!("/{}", "x".repeat(200));
+        for name in ["relative/path", "vsock:2:1234", &long] {
+            let (notifier, warning) = notifier(&[("NOTIFY_SOCKET", name)]);
+            assert!(!notifier.is_heard());
+            assert!(warning.unwrap().starts_with(&format!("NOTIFY_SOCKET={name}: ")));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What the service manager is told of the loop: what the candidate is, and whether Kafka answers.
+
+use std::time::Duration;
+
+use super::{Run, notes};
+use crate::config::Config;
+use crate::driver::clock;
+use crate::driver::notify::Notifier;
+use crate::logic::candidate::Position;
+use crate::logic::hooks;
+use crate::logic::time::Time;
+
+/// What is told, and what was.
+pub(super) struct Report {
+    pub(super) notifier: Notifier,
+    told: Option<(Position, Option<(Time, String)>)>,
+}
+
+impl Report {
+    /// To this service manager, which has been told nothing yet.
+    pub(super) const fn to(notifier: Notifier) -> Self {
+        Self { notifier, told: None }
+    }
+}
+
+impl Run {
+    /// Tells what has changed, and what is due. Once a turn: a loop that does not turn gives no sign of life.
+    pub(super) fn report(&mut self) {
+        if !self.report.notifier.is_heard() {
+            return;
+        }
+        let now = clock::now();
+        let trouble = self.outage.trouble().map(|(since, error)| (since, error.to_owned()));
+        let told = Some((self.candidate.position(), trouble));
+        if self.report.told != told
+            && let Some((position, trouble)) = &told
+        {
+            let trouble = trouble.as_ref().map(|(since, error)| (now.since(*since), error.as_str()));
+            self.report.notifier.status(&notes::of_position(position, trouble, clock::wall_ms()));
+            self.report.told = told;
+        }
+        self.report.notifier.ready(now);
+        if self.ending.is_some() || self.candidate.is_leaving() {
+            self.report.notifier.stopping(now, now + longest_stop(&self.config));
+        }
+        self.report.notifier.tell(now);
+    }
+}
+
+/// How long a stop takes at most: the barrier, or the wait for a claim under way; a lease for what SIGKILL does not end at
+/// once; a lease for the release's delivery; what the hook has that runs at exit; and what leaving the group and the last
+/// line of the log take.
+fn longest_stop(config: &Config) -> Duration {
+    let hook = if config.beside.on_standby.is_some() { hooks::LIMIT } else { Duration::ZERO };
+    config.stop_timeout.max(config.timings.lease) + 2 * config.timings.lease + hook + Duration::from_secs(1)
+}

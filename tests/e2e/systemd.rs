@@ -1,0 +1,261 @@
+//! What a service manager hears (`Type=notify`), at a socket of ours in its place.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use harness::candidate::{Candidate, Elector, Running};
+use harness::kafka::SilentBroker;
+use harness::process::Process;
+use harness::stage::Stage;
+use harness::{install, wait};
+use nix::sys::signal::Signal;
+
+use crate::{PROGRAM, bare, stage};
+
+/// systemd, as far as a unit of `Type=notify` sees it.
+struct Manager {
+    socket: UnixDatagram,
+    name: String,
+    /// Lines that were heard, and not asked for yet.
+    heard: Vec<String>,
+    /// The directory of a socket that has a path.
+    _directory: Option<tempfile::TempDir>,
+}
+
+impl Manager {
+    /// At a path.
+    fn new() -> Self {
+        // A socket's path may have 107 bytes: that of `target/` may be longer.
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("notify");
+        let socket = UnixDatagram::bind(&path).expect("a socket");
+        Self::at(socket, path.display().to_string(), Some(directory))
+    }
+
+    /// At a name in the abstract space.
+    fn nowhere() -> Self {
+        let name = format!("neli-run-{:x}-{}", wait::now(), std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).expect("a name");
+        Self::at(UnixDatagram::bind_addr(&address).expect("a socket"), format!("@{name}"), None)
+    }
+
+    fn at(socket: UnixDatagram, name: String, directory: Option<tempfile::TempDir>) -> Self {
+        socket.set_read_timeout(Some(wait::PATIENCE)).expect("a timeout");
+        Self { socket, name, heard: Vec::new(), _directory: directory }
+    }
+
+    /// The candidate as a unit of this manager.
+    fn unit(&self, candidate: Candidate) -> Candidate {
+        candidate.variable("NOTIFY_SOCKET", &self.name)
+    }
+
+    /// Waits for a line that begins so; what follows it. Lines before it are passed over.
+    fn await_line(&mut self, beginning: &str) -> String {
+        loop {
+            while !self.heard.is_empty() {
+                let line = self.heard.remove(0);
+                if let Some(rest) = line.strip_prefix(beginning) {
+                    return rest.to_owned();
+                }
+            }
+            let message = self.receive().unwrap_or_else(|| panic!("waited {:?} in vain: {beginning}", wait::PATIENCE));
+            self.heard = message;
+        }
+    }
+
+    /// The lines of the next message.
+    fn receive(&self) -> Option<Vec<String>> {
+        let mut bytes = [0; 4_096];
+        match self.socket.recv(&mut bytes) {
+            Ok(length) => Some(String::from_utf8_lossy(&bytes[..length]).lines().map(str::to_owned).collect()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Passes over all that was said so far; how many messages.
+    fn forget(&mut self) -> usize {
+        self.heard.clear();
+        self.socket.set_nonblocking(true).expect("ours");
+        let count = std::iter::from_fn(|| self.receive()).count();
+        self.socket.set_nonblocking(false).expect("ours");
+        count
+    }
+}
+
+/// Ready is said by whoever can do its work as soon as there is a broker, and what keeps it from that is said too.
+#[test]
+fn ready_comes_before_any_broker() {
+    let stage = Stage::unreachable(PROGRAM);
+    let broker = SilentBroker::start();
+    for mut manager in [Manager::new(), Manager::nowhere()] {
+        let candidate = bare().option("--group", &stage.group).option("--brokers", broker.address()).job(["true"]);
+        let run = manager.unit(candidate).start();
+        let first = manager.receive().expect("a word");
+        assert_eq!(first[..2], ["READY=1", "STATUS=reading the journal"], "{first:?}");
+        let status = manager.await_line("STATUS=reading the journal; ");
+        assert!(status.starts_with("no broker reached since 20") && status.contains(&broker.address()), "{status}");
+        run.signal(Signal::SIGTERM);
+        manager.await_line("STOPPING=1");
+    }
+}
+
+/// What can't run is never ready.
+#[test]
+fn what_is_refused_is_never_ready() {
+    let stage = Stage::unreachable(PROGRAM);
+    let broker = SilentBroker::start();
+    let missing = stage.directory().join("no").join("log");
+    let refused: [(&[&str], &Path); 2] =
+        [(&["no-such-command-anywhere"], Path::new("/dev/null")), (&["true"], &missing)];
+    for (job, log) in refused {
+        let mut manager = Manager::new();
+        let candidate = bare().option("--group", &stage.group).option("--brokers", broker.address());
+        let mut run = manager.unit(candidate.option("--log-file", log).job(job)).start();
+        assert!([125, 127].contains(&run.status()));
+        assert_eq!(manager.forget(), 0);
+    }
+}
+
+/// The status is what a person would ask for, from standing by to the end.
+#[test]
+fn the_status_says_what_it_does() {
+    let stage = stage(Elector::Log);
+    let mut first = stage.candidate().option("--name", "db1").start();
+    let term = first.await_lead();
+    stage.await_witness(term);
+    let mut manager = Manager::new();
+    let mut second = manager.unit(stage.candidate()).start();
+    manager.await_line("READY=1");
+    manager.await_line(&format!("STATUS=standing by: db1 leads (term {term})"));
+    first.signal(Signal::SIGTERM);
+
+    let term = second.await_lead();
+    let job = second.await_job().pid;
+    manager.await_line(&format!("STATUS=leading, term {term}, job {job} running"));
+    second.signal(Signal::SIGTERM);
+    manager.await_line(&format!("STATUS=leading, term {term}, job {job} stopping: a signal to neli-run"));
+    manager.await_line("STOPPING=1");
+    manager.await_line(&format!("STATUS=releasing term {term}"));
+    stage.close([first, second]);
+}
+
+/// A stop that takes long asks for the time that it needs, again and again: `TimeoutStopSec` can't cut a barrier short.
+#[test]
+fn a_long_barrier_asks_for_time() {
+    let stage = stage(Elector::Log);
+    let mut manager = Manager::new();
+    let job = stage.witness().with("--ignore-stop");
+    let candidate = stage.candidate().job(job.command()).option("--stop-timeout", "5m");
+    let mut leader = manager.unit(candidate).start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    leader.signal(Signal::SIGTERM);
+    manager.await_line("STOPPING=1");
+    let mut extension = || manager.await_line("EXTEND_TIMEOUT_USEC=").parse::<u64>().expect("a number");
+    let (first, second) = (extension(), extension());
+    // The stop timeout, a lease for what SIGKILL does not end at once, a lease for the release.
+    assert!(first >= (300 + 5 + 5) * 1_000_000, "{first}");
+    assert!(second < first, "{second} and {first}");
+    leader.signal(Signal::SIGTERM);
+    assert_eq!(leader.status(), 137);
+    stage.close([leader]);
+}
+
+/// A loop that does not turn gives no sign of life.
+#[test]
+fn a_stopped_supervisor_gives_no_sign_of_life() {
+    let stage = stage(Elector::Log);
+    let mut manager = Manager::new();
+    let candidate = manager.unit(stage.candidate()).variable("WATCHDOG_USEC", "100000");
+    let for_itself = ["sh", "-c", r#"WATCHDOG_PID=$$ exec "$@""#, "sh"];
+    let leader = candidate.start_behind(&for_itself);
+    manager.await_line("READY=1");
+    for _ in 0..3 {
+        manager.await_line("WATCHDOG=1");
+    }
+    leader.signal(Signal::SIGSTOP);
+    wait::until_true("a stopped supervisor", || leader.process().is_stopped());
+    manager.forget();
+    wait::pause(Duration::from_millis(500));
+    assert_eq!(manager.forget(), 0);
+    leader.signal(Signal::SIGCONT);
+    manager.await_line("WATCHDOG=1");
+    stage.close([leader]);
+}
+
+/// The manager's ear is the supervisor's alone: what the job says to it would be taken for ours.
+#[test]
+fn nobody_else_learns_of_the_manager() {
+    let runtime = install::scratch();
+    let stage = Stage::unreachable(PROGRAM);
+    let mut manager = Manager::new();
+    let candidate = bare().flag("--embedded").option("--group", &stage.group).job(stage.witness().command());
+    let candidate = candidate.variable("XDG_RUNTIME_DIR", runtime.path()).variable("WATCHDOG_USEC", "30000000");
+    let mut leader = manager.unit(candidate).start();
+    manager.await_line("WATCHDOG=1");
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    let family = leader.process().descendants();
+    let names: Vec<_> = family.iter().filter_map(|process| process.name()).collect();
+    assert!(family.len() >= 3, "a guard, a job and a broker: {names:?}");
+    for process in family {
+        let environment = environment(process);
+        for name in ["NOTIFY_SOCKET", "WATCHDOG_"] {
+            assert!(!environment.contains(name), "{process:?} of {names:?}: {environment}");
+        }
+    }
+    assert!(environment(leader.process()).contains("NOTIFY_SOCKET"), "the look would notice");
+    end_with_broker(leader, runtime.path());
+}
+
+/// A manager that takes nothing costs no lead.
+#[test]
+fn a_manager_that_listens_to_nobody_holds_up_nobody() {
+    let stage = stage(Elector::Log);
+    let manager = Manager::new();
+    // Its queue is full before it begins.
+    let stranger = UnixDatagram::unbound().expect("a socket");
+    stranger.set_nonblocking(true).expect("ours");
+    while stranger.send_to(b"STATUS=x", &manager.name).is_ok() {}
+    let candidate = manager.unit(stage.candidate()).variable("WATCHDOG_USEC", "20000").lease("1s");
+    let mut leader = candidate.start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    let beats =
+        || stage.testimony().of(term).map(|line| line.deadline).collect::<std::collections::BTreeSet<_>>().len();
+    wait::until_true("a lease that is renewed", || beats() > 5);
+    leader.signal(Signal::SIGTERM);
+    assert_eq!(leader.status(), 0);
+    stage.close([leader]);
+}
+
+/// An address that makes no sense is worth a line, and no more.
+#[test]
+fn an_address_that_is_none_is_said() {
+    let stage = stage(Elector::Log);
+    let mut run = stage.candidate().variable("NOTIFY_SOCKET", "vsock:2:1234").job(["true"]).start();
+    assert_eq!(run.status(), 0);
+    let warnings = run.events("warning");
+    assert_eq!(
+        warnings.iter().filter(|event| event.text("message").contains("NOTIFY_SOCKET=vsock:2:1234: ")).count(),
+        1
+    );
+}
+
+fn environment(process: Process) -> String {
+    let path: PathBuf = format!("/proc/{}/environ", process.pid).into();
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+}
+
+/// The broker would wait ten seconds for another candidate.
+fn end_with_broker(leader: Running, runtime: &Path) {
+    drop(leader);
+    for process in Process::with_variable("XDG_RUNTIME_DIR", runtime) {
+        process.signal(Signal::SIGKILL);
+    }
+}

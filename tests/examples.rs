@@ -1,0 +1,107 @@
+//! The examples hold: their options are the program's, and what is said beside them of durations is true.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::ffi::OsString;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use neli_run::cli::given::Environment;
+use neli_run::cli::{self, Request};
+use neli_run::config::Config;
+
+const UNIT: &str = include_str!("../examples/neli-run.service");
+const DEPLOYMENT: &str = include_str!("../examples/kubernetes.yaml");
+
+/// What the program makes of a command line; the example's COMMAND is not on this machine, and `true` stands in for it.
+fn prove(words: &[String], variables: &[(&str, &str)]) -> Config {
+    let (options, command) = words.split_at(words.iter().position(|word| word == "--").unwrap());
+    assert_eq!(command.len(), 2, "{words:?}");
+    let line = options.iter().map(String::as_str).chain(["--", "true"]);
+    let arguments: Vec<OsString> = ["neli-run"].into_iter().chain(line).map(OsString::from).collect();
+    let variables = [("PATH", "/bin:/usr/bin")].iter().chain(variables);
+    let environment = Environment(variables.map(|(name, value)| (name.into(), value.into())).collect());
+    let Request::Run(given) = cli::parse(&arguments, environment).unwrap() else { panic!("{words:?} is no run") };
+    let config = Config::prove(&given).unwrap();
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+    config
+}
+
+/// Whoever stops us must leave us this long: the barrier, and the release's delivery.
+fn longest_stop(config: &Config) -> Duration {
+    config.stop_timeout + config.timings.lease
+}
+
+fn seconds(text: &str) -> Duration {
+    Duration::from_secs(text.trim_end_matches('s').parse().unwrap())
+}
+
+/// What follows `name`, of the one line that begins so.
+fn setting<'a>(text: &'a str, name: &str) -> &'a str {
+    let mut lines = text.lines().filter_map(|line| line.trim_start().strip_prefix(name));
+    let value = lines.next().unwrap_or_else(|| panic!("no {name}"));
+    assert_eq!(lines.next(), None, "{name} twice");
+    value.trim()
+}
+
+#[test]
+fn the_unit_gives_us_what_we_need() {
+    let words: Vec<String> = setting(UNIT, "ExecStart=").split(' ').map(str::to_owned).collect();
+    let config = prove(&words[1..], &[]);
+    assert!(seconds(setting(UNIT, "TimeoutStopSec=")) > longest_stop(&config));
+    for (name, value) in [
+        ("Type=", "notify"),
+        ("NotifyAccess=", "main"),
+        ("KillMode=", "mixed"),
+        ("SuccessExitStatus=", "143"),
+        ("Delegate=", "yes"),
+        ("Restart=", "always"),
+        ("RestartSec=", "10s"),
+        ("StartLimitIntervalSec=", "0"),
+        ("RestartPreventExitStatus=", "125 126 127"),
+    ] {
+        assert_eq!(setting(UNIT, name), value, "{name}");
+    }
+}
+
+/// systemd's own word. Where there is no systemd that is said, past libtest's capture.
+#[test]
+fn systemd_takes_the_unit() {
+    let directory = tempfile::tempdir().unwrap();
+    let unit = directory.path().join("billing.service");
+    // systemd looks for the program, too.
+    let text = UNIT.replace("/usr/local/bin/neli-run", env!("CARGO_BIN_EXE_neli-run"));
+    std::fs::write(&unit, &text).unwrap();
+    let verify = |unit: &Path| Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(unit).output();
+    let answer = match verify(&unit) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let line = "examples: systemd-analyze is not here, and examples/neli-run.service was not shown to systemd";
+            let _ = writeln!(std::io::stderr(), "{line}");
+            return;
+        }
+        answer => answer.unwrap(),
+    };
+    let said = format!("{}{}", String::from_utf8_lossy(&answer.stdout), String::from_utf8_lossy(&answer.stderr));
+    // It reads the machine's own units, too, and says what it thinks of them.
+    let ours = |said: &str| said.lines().filter(|line| line.contains("billing")).map(str::to_owned).collect::<Vec<_>>();
+    assert!(answer.status.success() && ours(&said).is_empty(), "{said}");
+
+    std::fs::write(&unit, text.replace("KillMode=", "KillMood=")).unwrap();
+    let said = String::from_utf8(verify(&unit).unwrap().stderr).unwrap();
+    assert!(ours(&said).iter().any(|line| line.contains("KillMood")), "it would notice: {said}");
+}
+
+#[test]
+fn the_deployment_gives_us_what_we_need() {
+    let words: Vec<String> = serde_json::from_str(setting(DEPLOYMENT, "args: ")).unwrap();
+    let value = |name: &str| {
+        let rest = setting(DEPLOYMENT, &format!("- {{name: {name}, value: \""));
+        rest.strip_suffix("\"}").unwrap().to_owned()
+    };
+    let (brokers, group) = (value("NELI_RUN_BROKERS"), value("NELI_RUN_GROUP"));
+    let config = prove(&words, &[("NELI_RUN_BROKERS", &brokers), ("NELI_RUN_GROUP", &group)]);
+    assert_eq!(config.election.group, "billing");
+    assert!(seconds(setting(DEPLOYMENT, "terminationGracePeriodSeconds: ")) > longest_stop(&config));
+}
