@@ -36,6 +36,7 @@ pub mod logic {
 /// Looks and does, and never decides.
 pub mod driver {
     pub mod broker;
+    pub mod cgroup;
     pub mod clock;
     pub mod descriptors;
     pub mod embedded;
@@ -43,6 +44,7 @@ pub mod driver {
     pub mod guard;
     pub mod image;
     pub mod journal;
+    mod killing;
     pub mod lease;
     mod listener;
     pub mod log;

@@ -1,8 +1,10 @@
 //! The loop: take an input, ask the logic, perform its actions. The only file that knows both `logic/` and `driver/`.
 
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::panic;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use nix::sys::prctl;
@@ -13,6 +15,7 @@ use tokio::sync::mpsc;
 use crate::command::release;
 use crate::config::{Brokers, Client, Config};
 use crate::driver::broker::Access;
+use crate::driver::cgroup::Cgroup;
 use crate::driver::clock;
 use crate::driver::descriptors;
 use crate::driver::embedded;
@@ -78,7 +81,7 @@ impl AtStart {
 /// # Errors
 ///
 /// What keeps it from standing at all: one line, and the status to exit with.
-pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
+pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
     let cannot = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| Refusal::new(format!("{what}: {error}"))
@@ -100,15 +103,31 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
             access
         }
     };
-    let charge = charge(&config, &access, &member, at_start.inherited);
+    let cgroup = Cgroup::make().ok().map(Rc::new);
+    if cgroup.is_none() && !nix::unistd::geteuid().is_root() {
+        config.warnings.push(
+            "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the job \
+             runs can't be killed, and would outlive its right"
+                .to_owned(),
+        );
+    }
+    let charge = charge(&config, &access, &member, at_start.inherited, cgroup.as_deref());
     let guard = Guard::start(Path::new(PROGRAM), &charge).map_err(cannot("the guard can't be started"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
         .map_err(cannot("the main loop can't be started"))?;
-    let logger = Logger::start(&config.log, &config.election.group, config.election.role)?;
+    let logger = Logger::start(&config.log, &config.election, &config.name)?;
+    let last_words = logger.clone();
+    // Written to stderr as usual it could wait for ever, and what has panicked would not end.
+    panic::set_hook(Box::new(move |panic| {
+        let message = format!("a fault in neli-run itself, which ends: {panic}");
+        last_words.event(&LogEvent::Error { message });
+        last_words.finish();
+    }));
     runtime.block_on(async move {
         let mut run = Run::new(config, access, member, charge, guard, logger, at_start.time)?;
+        run.cgroup = cgroup;
         run.own_children.extend(brokers_started.iter().map(translate::pid_of));
         let status = run.turn(signals).await;
         run.logger.event(&LogEvent::Exiting {
@@ -121,8 +140,15 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
 }
 
 /// What the guard is told at its own start.
-fn charge(config: &Config, access: &Access, member: &MemberId, inherited: Vec<RawFd>) -> Charge {
+fn charge(
+    config: &Config,
+    access: &Access,
+    member: &MemberId,
+    inherited: Vec<RawFd>,
+    cgroup: Option<&Cgroup>,
+) -> Charge {
     Charge {
+        cgroup: cgroup.map(|cgroup| cgroup.as_fd().as_raw_fd()),
         command: config.command.clone(),
         environment: environment::of_job(config, member, std::env::vars_os()),
         health: config.beside.health.as_ref().map(|(command, _)| command.clone()),
@@ -170,6 +196,8 @@ struct Run {
     running_hooks: Vec<RunningHook>,
     /// The output of the health command that runs.
     health_output: Option<Tail>,
+    /// The job's control group, where one could be made.
+    cgroup: Option<Rc<Cgroup>>,
     /// What a dead guard left, while it is not all gone.
     orphans: Option<Orphans>,
     producer: Producer,
@@ -243,11 +271,6 @@ impl Run {
                 embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen_sender.clone()));
             follow.map_err(|error| Refusal::new(format!("--embedded: {error}")))?;
         }
-        if !nix::unistd::geteuid().is_root() {
-            let message =
-                "without root a setuid program that the job runs can't be killed, and would outlive its right";
-            logger.event(&LogEvent::Warning { message: message.to_owned(), dropped: None });
-        }
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
         for warning in config.warnings.iter().chain(&warning) {
             logger.event(&LogEvent::Warning { message: warning.clone(), dropped: None });
@@ -296,6 +319,7 @@ impl Run {
             hooks,
             running_hooks: Vec::new(),
             health_output: None,
+            cgroup: None,
             orphans: None,
             producer,
             reader: None,
@@ -464,6 +488,7 @@ impl Run {
     fn perform_for_supervisor(&mut self, action: supervisor::Action) {
         use supervisor::Action;
         match action {
+            Action::CheckHealth { id, kill_at } => self.check_health(id, kill_at),
             Action::Exit(ending) if self.refused && ending != Ending::Stuck => self.ending = Some(ExitStatus::Refused),
             Action::Exit(ending) => self.ending = Some(translate::status(ending)),
             Action::GiveUpWaiting => {
@@ -477,7 +502,6 @@ impl Run {
                 let guard = self.guard.pid().as_raw();
                 self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy.stop, guard));
             }
-            Action::Order(supervisor::Order::CheckHealth { id, kill_at }) => self.check_health(id, kill_at),
             Action::Order(order) => self.order(&translate::order(order)),
             Action::StartGuard => self.start_guard(),
             Action::Tell(event) => self.candidate.handle(clock::now(), event),

@@ -84,6 +84,7 @@ impl Guard {
         if supervisor.is_none() {
             arguments.push(NO_PIDFD.into());
         }
+        let descriptors: Vec<RawFd> = descriptors.into_iter().chain(charge.cgroup).collect();
         let newborn = process::spawn(&Birth {
             image: &Image::at(program, arguments.into_iter().map(OsString::from).collect())?,
             environment: &[],

@@ -3,7 +3,7 @@
 //! All unsafe code of the crate is here, and nothing else is.
 #![expect(unsafe_code, reason = "the one file that makes raw system calls")]
 
-use std::ffi::{CString, c_char, c_int, c_uint};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::io;
 use std::mem;
 use std::ops::Deref;
@@ -336,6 +336,8 @@ pub(super) enum Kind<'a> {
         deadline: Option<&'a AtomicU64>,
         /// Its scheduling; `None` leaves that of its parent.
         scheduling: Option<Scheduling>,
+        /// The directory of the control group that it is born into; `None` leaves it in its parent's.
+        cgroup: Option<BorrowedFd<'a>>,
         /// Its stdout and stderr; `None` is the stderr of its parent.
         output: Option<BorrowedFd<'a>>,
     },
@@ -345,6 +347,8 @@ pub(super) enum Kind<'a> {
         deadline: &'a AtomicU64,
         /// Its scheduling; `None` leaves that of its parent.
         scheduling: Option<Scheduling>,
+        /// The directory of the control group that it is born into; `None` leaves it in its parent's.
+        cgroup: Option<BorrowedFd<'a>>,
     },
 }
 
@@ -397,8 +401,12 @@ impl AsFd for Newborn {
 pub(super) fn spawn(birth: &Birth<'_>) -> io::Result<Newborn> {
     let (report, reporter) = unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let mut child = Child::prepare(birth, &reporter);
+    let cgroup = match birth.kind {
+        Kind::Guard => None,
+        Kind::Command { cgroup, .. } | Kind::Job { cgroup, .. } => cgroup,
+    };
     // SAFETY: the child only calls `run`, which keeps to what is allowed in the child of a process with threads.
-    match Errno::result(unsafe { libc::fork() })? {
+    match unsafe { fork(cgroup) }? {
         // SAFETY: this is the child, and everything that `child` points to is borrowed by `birth` or owned by `child`.
         0 => unsafe { child.run() },
         pid => {
@@ -410,6 +418,77 @@ pub(super) fn spawn(birth: &Birth<'_>) -> io::Result<Newborn> {
             Ok(Newborn { pid, report })
         }
     }
+}
+
+/// The child is born into `cgroup`, or where that can't be, as where there is none: what must not be lost is the job.
+///
+/// (To be put there by a write to `cgroup.procs` takes some milliseconds; to be born there, none: both measured.)
+///
+/// # Safety
+///
+/// Until it executes, the child makes async-signal-safe calls alone, and none that asks the C library for its own thread's
+/// number.
+unsafe fn fork(cgroup: Option<BorrowedFd<'_>>) -> io::Result<c_int> {
+    // SAFETY: the contract is that of both calls; the C library is told of the second one's child alone.
+    unsafe {
+        let born = cgroup.and_then(|cgroup| clone_into(cgroup).ok());
+        Ok(Errno::result(born.unwrap_or_else(|| libc::fork()))?)
+    }
+}
+
+/// The arguments of clone3(2), as far as a fork into a control group needs them.
+#[repr(C)]
+#[derive(Default)]
+struct CloneArguments {
+    flags: u64,
+    unused: [u64; 3],
+    exit_signal: u64,
+    unused_too: [u64; 5],
+    cgroup: u64,
+}
+
+/// # Safety
+///
+/// As for [`fork`].
+unsafe fn clone_into(cgroup: BorrowedFd<'_>) -> io::Result<c_int> {
+    /// The C library's crate has it as a number too small to hold it.
+    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+    let arguments = CloneArguments {
+        flags: CLONE_INTO_CGROUP,
+        exit_signal: u64::from(libc::SIGCHLD.cast_unsigned()),
+        cgroup: u64::from(cgroup.as_raw_fd().cast_unsigned()),
+        ..CloneArguments::default()
+    };
+    // SAFETY: the arguments are only read. Without a stack of its own, and without shared memory, the child goes on as that
+    // of a fork does.
+    let answer = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>()) };
+    c_int::try_from(Errno::result(answer)?).map_err(io::Error::other)
+}
+
+/// Whether children can be born into a control group, and live: tried with one that does nothing.
+///
+/// # Errors
+///
+/// `ENOSYS` before Linux 5.3, `EINVAL` before 5.7, either or `EPERM` where a sandbox hides the call; `EACCES` where
+/// we may put nobody there; `Interrupted` when the child was killed.
+pub(super) fn try_birth_in(cgroup: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the child makes one call that is async-signal-safe, and does not come back.
+    let child = unsafe {
+        match clone_into(cgroup)? {
+            0 => libc::_exit(0),
+            child => child,
+        }
+    };
+    let mut status = 0;
+    // SAFETY: `status` is ours to write to.
+    Errno::result(unsafe { libc::waitpid(child, &raw mut status, 0) })?;
+    if fate(status) == Some(Fate::Exited(0)) { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
+}
+
+/// Whether a file has an extended attribute of this name.
+pub(super) fn has_attribute(file: BorrowedFd<'_>, name: &CStr) -> bool {
+    // SAFETY: `name` ends with a NUL; with a size of 0 nothing is written.
+    unsafe { libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), ptr::null_mut(), 0) >= 0 }
 }
 
 /// What the child needs between fork and exec, made before the fork.

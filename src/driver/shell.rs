@@ -23,6 +23,8 @@ pub struct ShellCommand(Newborn);
 /// What it is started with, besides its image.
 #[derive(Debug, Default)]
 pub(super) struct Circumstances<'a> {
+    /// The directory of the control group that it is born into; `None` leaves it in this process's.
+    pub(super) cgroup: Option<BorrowedFd<'a>>,
     /// It executes only before then: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
     pub(super) deadline: Option<&'a AtomicU64>,
     /// Environment variables besides the image's: `NAME=value`.
@@ -47,8 +49,8 @@ impl ShellCommand {
     }
 
     pub(super) fn start_in(image: &Image, circumstances: Circumstances<'_>) -> io::Result<Self> {
-        let Circumstances { deadline, environment, ignored, output, scheduling } = circumstances;
-        let kind = Kind::Command { deadline, scheduling, output };
+        let Circumstances { cgroup, deadline, environment, ignored, output, scheduling } = circumstances;
+        let kind = Kind::Command { deadline, scheduling, cgroup, output };
         process::spawn(&Birth { image, environment, descriptors: &[], ignored, kind }).map(Self)
     }
 

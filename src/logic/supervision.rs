@@ -141,6 +141,13 @@ pub enum Event {
 /// Things to do.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
+    /// Run the health command beside the job.
+    CheckHealth {
+        /// To be said with its end.
+        id: u32,
+        /// When it is killed.
+        kill_at: Time,
+    },
     /// End with this status.
     Exit(Ending),
     /// Give up waiting for a claim or a delivery.
@@ -162,13 +169,6 @@ pub enum Action {
 /// What the guard is told.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Order {
-    /// Run the health command beside the job.
-    CheckHealth {
-        /// To be said with its end.
-        id: u32,
-        /// When it is killed.
-        kill_at: Time,
-    },
     /// The lease holds until then.
     Extend(Right),
     /// SIGKILL to the tree now.

@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use nix::libc::{SIGCHLD, SIGKILL};
-use nix::unistd::Pid;
+use nix::libc::{SIGCHLD, SIGKILL, SIGPIPE};
+use nix::unistd::{self, Pid};
 
 use super::commands::RunningHook;
 use super::{PROGRAM, Run, translate};
@@ -55,12 +55,15 @@ impl Run {
             // It may have ended by itself.
             let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
         }
+        self.cgroup.iter().for_each(|cgroup| cgroup.kill());
     }
 
     pub(super) fn take_signals(&mut self, signals: &Signals) {
         while let Ok(Some(received)) = signals.read() {
             if received.signal == SIGCHLD {
                 self.reap();
+            } else if received.signal == SIGPIPE && received.sender == unistd::getpid().as_raw() {
+                // A pipe of our own is closed (the log's, say), and the write has told us.
             } else {
                 self.supervisor.handle_signal(clock::now(), received.signal);
                 self.perform();
@@ -122,7 +125,8 @@ impl Run {
 
     /// The guard is dead: what it left is ours, by the subreaper's right.
     pub(super) fn inherit_orphans(&mut self) {
-        self.orphans = Some(Orphans::new(clock::now(), self.main.take(), self.config.timings.lease));
+        let (main, cgroup) = (self.main.take(), self.cgroup.clone());
+        self.orphans = Some(Orphans::new(clock::now(), main, cgroup, self.config.timings.lease));
         self.kill_orphans();
     }
 

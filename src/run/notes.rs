@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::config::signal_name;
 use crate::driver::log::{Event, because, timestamp};
-use crate::logic::candidate::{self, JobReport, Position, Waiting};
+use crate::logic::candidate::{self, JobReport, Loss, Position, Waiting};
 use crate::logic::command::CommandEnd;
 use crate::logic::health::Failure;
 use crate::logic::hooks::Hook;
@@ -17,8 +17,14 @@ pub(super) fn of_candidate(note: candidate::Note) -> Event {
     match note {
         Note::Claiming { after } => Event::Claiming { after },
         Note::Ended { by, reason } => Event::Ended { by: somebody(by), reason: text(reason) },
-        Note::FenceWarning { term, left } => Event::FenceWarning { term, left },
-        Note::Fenced { term, why } => Event::Fenced { term, why: why.to_string() },
+        Note::FenceWarning { term, left, silent } => Event::FenceWarning { term, left, silent },
+        Note::Fenced { term, why, loss, left } => {
+            let why = match loss {
+                Loss::HistoryCut => "history-cut".to_owned(),
+                Loss::LeaseOver | Loss::Superseded => why.to_string(),
+            };
+            Event::Fenced { term, why, left }
+        }
         Note::Leading { term, .. } => Event::Leading { term },
         Note::Released { term, why, delivered } => Event::Released { term, why: why.to_string(), delivered },
         Note::Resigned { term, by, reason } => Event::Resigned { term, by: somebody(by), reason: text(reason) },

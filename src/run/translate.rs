@@ -6,7 +6,7 @@ use std::process::Child;
 use nix::unistd::Pid;
 
 use crate::config::Config;
-use crate::driver::guard::{self, Answer, CommandKind, Grant, Step, Target};
+use crate::driver::guard::{self, Answer, Grant, Step, Target};
 use crate::exit::ExitStatus;
 use crate::logic::candidate::{Note, Right};
 use crate::logic::hooks;
@@ -38,7 +38,6 @@ pub(super) fn order(order: Order) -> guard::Order {
     let grant =
         |right: Right| Grant { term: right.term, seen: right.seen, next_seq: right.next_seq, until: right.until };
     match order {
-        Order::CheckHealth { id, kill_at } => guard::Order::Command { kind: CommandKind::Health, id, kill_at },
         Order::Extend(right) => guard::Order::Lease(grant(right)),
         Order::Kill => guard::Order::Kill,
         Order::Over { term } => guard::Order::Over { term },

@@ -14,6 +14,8 @@ mod harness_itself;
 mod health;
 mod hooks;
 mod job;
+mod loss;
+mod restart;
 mod signals;
 mod strangers;
 mod systemd;

@@ -5,6 +5,7 @@
 
 mod commands;
 mod ends;
+mod groups;
 mod own_signals;
 mod post;
 mod starts;

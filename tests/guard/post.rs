@@ -18,6 +18,9 @@ use nix::sys::stat::Mode;
 use nix::sys::wait::waitpid;
 use nix::unistd::{self, Pid};
 
+/// The program under test.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
+
 /// Far longer than anything takes.
 const BOUND_MS: u16 = 30_000;
 
@@ -102,7 +105,11 @@ impl Post {
         let words = Words::new();
         let mut charge = charge(command, &words.path());
         adjust(&mut charge);
-        let guard = Guard::start(Path::new(env!("CARGO_BIN_EXE_neli-run")), &charge).unwrap();
+        Self::guarded_by(Path::new(PROGRAM), &charge, words)
+    }
+
+    pub(crate) fn guarded_by(program: &Path, charge: &Charge, words: Words) -> Self {
+        let guard = Guard::start(program, charge).unwrap();
         let guard_process = process::open_pidfd(guard.pid()).unwrap();
         Self { words, guard: Some(guard), guard_process, term: Cell::new(0) }
     }
@@ -180,6 +187,7 @@ impl Drop for Post {
 
 pub(crate) fn charge(command: Vec<OsString>, words: &Path) -> Charge {
     Charge {
+        cgroup: None,
         command,
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("WORDS".into(), words.into())],
         health: None,

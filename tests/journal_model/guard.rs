@@ -111,7 +111,7 @@ impl Guard {
                     }
                 }
             }
-            Order::CheckHealth { .. } | Order::Signal { .. } => {}
+            Order::Signal { .. } => {}
             Order::Spawn { right, .. } => {
                 if self.job.is_some() {
                     return;

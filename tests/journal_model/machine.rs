@@ -308,7 +308,7 @@ impl Machine {
                 }
                 self.supervisor.handle(now, Event::Gone);
             }
-            supervisor::Action::Note(_) => {}
+            supervisor::Action::CheckHealth { .. } | supervisor::Action::Note(_) => {}
             supervisor::Action::Order(order) => self.order(now, order, setup),
             supervisor::Action::StartGuard => {
                 if self.guard.life == Life::Dead {

@@ -353,9 +353,9 @@ pub(crate) fn a_restart_that_is_held_up() -> Setup {
             world.begin(B);
         },
         candidates: vec![SHORT.restarting(20), SHORT.after(50)],
-        faults: Faults { exits: 1, guard_pauses: 1, pauses: 1, ..NONE },
+        faults: Faults { exits: 1, pauses: 1, ..NONE },
         limit: millis(420),
-        may: |_, step| !matches!(step, Step::MainEnds(B) | Step::PauseGuard(B) | Step::Pause(B)),
+        may: |_, step| !matches!(step, Step::MainEnds(B) | Step::Pause(B)),
         ..Setup::named("a restart that is held up")
     }
 }

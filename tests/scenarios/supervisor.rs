@@ -147,6 +147,7 @@ impl Hero for Story {
 
 fn deed(action: Action) -> String {
     match action {
+        Action::CheckHealth { id, kill_at } => format!("runs health command {id}, kill at {}", told(kill_at)),
         Action::Exit(ending) => match ending {
             Ending::Ended => "exits: 0, the election was ended".to_owned(),
             Ending::Job(status) => format!("exits: {}, the job's own", status.code()),
@@ -170,7 +171,6 @@ fn deed(action: Action) -> String {
 
 fn shown_order(order: Order) -> String {
     match order {
-        Order::CheckHealth { id, kill_at } => format!("health command {id}, kill at {}", told(kill_at)),
         Order::Extend(right) => format!("term {} until {}", right.term, told(right.until)),
         Order::Kill => "kill".to_owned(),
         Order::Over { term } => format!("term {term} is over"),

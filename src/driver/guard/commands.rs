@@ -122,6 +122,6 @@ impl Commands {
     /// Whether nothing but commands is left of a tree.
     pub(super) fn are_all_of(&self, tree: &Tree) -> bool {
         let commands: Vec<Pid> = self.running.iter().map(|running| running.command.pid()).collect();
-        !commands.is_empty() && tree.is_gone_but_for(&commands)
+        !commands.is_empty() && tree.is_all_below(&commands)
     }
 }

@@ -20,6 +20,8 @@ pub(super) const LONGEST: usize = 4096;
 /// What a guard is told at its own start, once and for all. It goes by a sealed file in memory: it holds secrets.
 #[derive(Clone, Deserialize, Serialize)]
 pub struct Charge {
+    /// The directory of the job's control group, a descriptor of the supervisor's.
+    pub cgroup: Option<RawFd>,
     /// COMMAND and its arguments; never empty.
     pub command: Vec<OsString>,
     /// The job's environment, but for what changes from run to run (`NELI_EPOCH`, `NELI_ATTEMPT`, `NELI_LEASE_FD`).
@@ -257,6 +259,7 @@ mod tests {
     #[test]
     fn a_charge_never_shows_its_secrets() {
         let charge = Charge {
+            cgroup: None,
             command: vec!["job".into(), "--password=hunter2".into()],
             environment: vec![("TOKEN".into(), "hunter2".into())],
             health: Some("check --password=hunter2".into()),

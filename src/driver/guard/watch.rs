@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
 use std::time::Duration;
 
 use nix::libc;
@@ -14,6 +15,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{self, Pid};
 
+use crate::driver::cgroup::Cgroup;
 use crate::driver::clock;
 use crate::driver::descriptors;
 use crate::driver::guard::Call;
@@ -72,6 +74,9 @@ pub(super) struct Watch {
     /// The number of that run, or of the last, in its term.
     attempt: u64,
     commands: Commands,
+    /// Where in the tree's control group the next run, or this one, is born.
+    birthplace: Option<OwnedFd>,
+    runs: u64,
     /// Whether the deadline has come while the run was alive.
     fenced: bool,
 }
@@ -84,7 +89,9 @@ impl Watch {
         let lease_number = descriptors::lowest_free(&charge.inherited);
         let channel = Channel::over(standing::taken_over(call.socket, lease_number)?);
         let death = call.supervisor_pidfd.map(|number| standing::taken_over(number, lease_number)).transpose()?;
-        standing::close_strays(&charge, &channel, death.as_ref())?;
+        let cgroup = charge.cgroup.map(|number| standing::taken_over(number, lease_number)).transpose()?;
+        let own = [Some(channel.as_fd()), death.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
+        standing::close_strays(&charge.inherited, &own)?;
 
         let mut environment = mem::take(&mut charge.environment);
         // Those of a `neli-run` around this one.
@@ -92,8 +99,9 @@ impl Watch {
         let job = Image::found_by_path(&mem::take(&mut charge.command), &environment)?;
         let commands = Commands::new(&charge, &environment)?;
         let ordinary_scheduling = standing::go_first();
-        let tree = Tree::below(unistd::getpid());
-        let watch = Self {
+        let cgroup = cgroup.and_then(|directory| Cgroup::over(directory).ok()).map(Rc::new);
+        let tree = Tree::below(unistd::getpid()).born_into(cgroup);
+        let mut watch = Self {
             charge,
             job,
             tree: if ordinary_scheduling.is_some() { tree.urgent() } else { tree },
@@ -112,8 +120,11 @@ impl Watch {
             run: None,
             attempt: 0,
             commands,
+            birthplace: None,
+            runs: 0,
             fenced: false,
         };
+        watch.prepare_birthplace();
         standing::lock_memory();
         Ok(watch)
     }
@@ -139,8 +150,14 @@ impl Watch {
                 continue;
             }
             match self.tenure.and_then(|tenure| tenure.unreleased()) {
-                None => return Ok(()),
-                Some(grant) if self.supervisor.is_known_dead && heard_all => return self.release(grant).map(drop),
+                None => {
+                    self.remove_cgroup();
+                    return Ok(());
+                }
+                Some(grant) if self.supervisor.is_known_dead && heard_all => {
+                    self.remove_cgroup();
+                    return self.release(grant).map(drop);
+                }
                 // A closed socket is reason to kill, not to release (R6).
                 Some(_) => {}
             }
@@ -318,9 +335,14 @@ impl Watch {
             environment: &environment,
             descriptors: &[self.slot.number()],
             ignored: self.charge.ignored,
-            kind: Kind::Job { deadline: lease.deadline(), scheduling: self.ordinary_scheduling },
+            kind: Kind::Job {
+                deadline: lease.deadline(),
+                scheduling: self.ordinary_scheduling,
+                cgroup: self.birthplace.as_ref().map(AsFd::as_fd),
+            },
         };
-        process::spawn(&birth).map(Run::new).map_err(|error| (Step::Fork, error))
+        let newborn = process::spawn(&birth).map_err(|error| (Step::Fork, error))?;
+        Ok(Run::new(newborn, self.charge.lease))
     }
 
     /// Starts a command beside a job that runs, and beside no other.
@@ -333,6 +355,7 @@ impl Watch {
         let environment =
             [variable(EPOCH, term), variable(ATTEMPT, self.attempt), variable(EVENT, event), variable(WHY, "")];
         let circumstances = Circumstances {
+            cgroup: self.birthplace.as_ref().map(AsFd::as_fd),
             deadline: Some(lease.deadline()),
             environment: &environment,
             ignored: self.charge.ignored,
@@ -358,7 +381,7 @@ impl Watch {
         self.commands.observe_children(&reaped, run.is_being_killed(), &mut self.outbox);
         let left = || reaped.children_left && !self.commands.are_all_of(&self.tree);
         run.observe_children(&reaped, left, &mut self.outbox);
-        if !reaped.children_left {
+        if !reaped.children_left && self.tree.is_out_of_cgroup() {
             self.end_run();
             return;
         }
@@ -368,10 +391,11 @@ impl Watch {
         }
         self.commands.handle_timeout(now, &mut self.outbox);
         let may_run = self.tenure.is_some_and(|tenure| tenure.deadline().is_some());
-        if !may_run && !run.is_being_killed() {
+        // What somebody else has put into the job's control group is not asked when the job has ended.
+        if !(may_run && reaped.children_left || run.is_being_killed()) {
             run.kill(now, &self.tree);
         }
-        run.handle_timeout(now, self.charge.lease, &self.tree, &mut self.outbox);
+        run.handle_timeout(now, &self.tree, &mut self.outbox);
     }
 
     /// Nothing is left of the job.
@@ -382,6 +406,22 @@ impl Watch {
         let gone = (failure.is_none() && fenced.is_none()).then_some(Answer::Gone);
         for answer in [failure, fenced, gone].into_iter().flatten() {
             self.outbox.put(answer, None);
+        }
+        if let Some(channel) = &self.channel {
+            self.outbox.flush(channel);
+        }
+        self.prepare_birthplace();
+    }
+
+    fn prepare_birthplace(&mut self) {
+        self.runs += 1;
+        self.birthplace = self.tree.cgroup().and_then(|cgroup| cgroup.birthplace(self.runs).ok());
+    }
+
+    /// While the supervisor lives it is the supervisor's.
+    fn remove_cgroup(&self) {
+        if self.supervisor.is_known_dead {
+            self.tree.cgroup().iter().for_each(|cgroup| cgroup.remove());
         }
     }
 

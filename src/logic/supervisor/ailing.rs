@@ -4,7 +4,7 @@ use super::super::candidacy;
 use super::super::command::CommandEnd;
 use super::super::health::{Action as Deed, Event};
 use super::super::record::Why;
-use super::super::supervision::{Note, Order};
+use super::super::supervision::{Action, Note};
 use super::super::time::Time;
 use super::{Job, Supervisor};
 
@@ -35,7 +35,7 @@ impl Supervisor {
         while let Some(deed) = health.poll_action() {
             match deed {
                 Deed::NoteFailure(failure) => self.note(Note::HealthFailed(failure, health.most_failures())),
-                Deed::Run { id, kill_at } => self.order(Order::CheckHealth { id, kill_at }),
+                Deed::Run { id, kill_at } => self.actions.push_back(Action::CheckHealth { id, kill_at }),
                 Deed::StandDown(failure) => {
                     self.note(Note::Unhealthy(failure));
                     self.tell(candidacy::Event::StandDown { why: Why::Unhealthy, leaving: false });

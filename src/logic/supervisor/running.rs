@@ -127,8 +127,8 @@ impl Supervisor {
         if self.job == Job::None {
             return self.actions.push_back(Action::StartGuard);
         }
-        // It may have died before it could say so.
-        self.run.started |= self.job == Job::Ordered;
+        // It may have died before it could say that the job runs.
+        self.run.started |= !matches!(self.job, Job::Restarting { .. });
         self.be_killed(Killed::ForLoss);
         self.job = Job::Orphaned;
         self.tell(candidacy::Event::Fenced { why: Why::GuardDied });
