@@ -21,7 +21,7 @@ use crate::text::reason;
 pub struct ShellCommand(Newborn);
 
 /// What it is started with, besides its image.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Circumstances<'a> {
     /// The directory of the control group that it is born into; `None` leaves it in this process's.
     pub(super) cgroup: Option<BorrowedFd<'a>>,

@@ -100,7 +100,9 @@ mod tests {
 
     fn last(parts: &[&str]) -> String {
         let mut line = LastLine::default();
-        parts.iter().for_each(|part| line.take_in(part.as_bytes()));
+        for part in parts {
+            line.take_in(part.as_bytes());
+        }
         line.text()
     }
 

@@ -238,12 +238,12 @@ mod tests {
         }
     }
 
-    fn noted(count: u32, end: CommandEnd) -> Option<Action> {
-        Some(Action::NoteFailure(Failure { count, end, last_line: "".into() }))
+    fn noted(count: u32, end: CommandEnd) -> Action {
+        Action::NoteFailure(Failure { count, end, last_line: "".into() })
     }
 
-    fn ill(end: CommandEnd) -> Option<Action> {
-        Some(Action::StandDown(Failure { count: 3, end, last_line: "".into() }))
+    fn ill(end: CommandEnd) -> Action {
+        Action::StandDown(Failure { count: 3, end, last_line: "".into() })
     }
 
     #[test]
@@ -260,13 +260,13 @@ mod tests {
     #[test]
     fn so_many_failures_in_a_row_and_no_other_make_it_ill() {
         let mut story = Story::begin(0);
-        assert_eq!(story.go_on(FAILED), noted(1, FAILED));
-        assert_eq!(story.go_on(CommandEnd::TimedOut), noted(2, CommandEnd::TimedOut));
+        assert_eq!(story.go_on(FAILED), Some(noted(1, FAILED)));
+        assert_eq!(story.go_on(CommandEnd::TimedOut), Some(noted(2, CommandEnd::TimedOut)));
         assert_eq!(story.go_on(WELL), None);
-        assert_eq!(story.go_on(CommandEnd::Signaled(9)), noted(1, CommandEnd::Signaled(9)));
-        assert_eq!(story.go_on(FAILED), noted(2, FAILED));
+        assert_eq!(story.go_on(CommandEnd::Signaled(9)), Some(noted(1, CommandEnd::Signaled(9))));
+        assert_eq!(story.go_on(FAILED), Some(noted(2, FAILED)));
         let missing = CommandEnd::NotStarted("no such file or directory".into());
-        assert_eq!(story.go_on(missing.clone()), ill(missing));
+        assert_eq!(story.go_on(missing.clone()), Some(ill(missing)));
         assert_eq!(story.health.poll_timeout(), None, "said once, and no more is looked at");
     }
 
@@ -278,12 +278,12 @@ mod tests {
         }
         let (id, at) = story.next_command();
         assert_eq!(at, 54, "the grace is over");
-        assert_eq!(story.end(id, FAILED), noted(1, FAILED));
+        assert_eq!(story.end(id, FAILED), Some(noted(1, FAILED)));
 
         let mut story = Story::begin(45);
         assert_eq!(story.go_on(FAILED), None);
         assert_eq!(story.go_on(WELL), None);
-        assert_eq!(story.go_on(FAILED), noted(1, FAILED));
+        assert_eq!(story.go_on(FAILED), Some(noted(1, FAILED)));
     }
 
     #[test]
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(story.end(id, FAILED), None, "of a run that is over");
         story.health.handle(story.now, Event::RunBegan);
         assert_eq!(story.end(id, FAILED), None, "of the run before");
-        assert_eq!(story.go_on(FAILED), noted(1, FAILED));
+        assert_eq!(story.go_on(FAILED), Some(noted(1, FAILED)));
     }
 
     #[test]

@@ -66,8 +66,6 @@ pub(super) fn answer(answer: Answer, term: i64, config: &Config) -> Option<super
     use supervisor::Event;
     Some(match answer {
         Answer::Accepted { until } | Answer::Extended { until } => Event::Answered { until },
-        // It is heard where its output is.
-        Answer::CommandEnded { .. } => return None,
         Answer::Exited { code, signal, left } => {
             let status = match (code, signal) {
                 (_, Some(signal)) => JobStatus::Signaled(signal),
@@ -86,8 +84,8 @@ pub(super) fn answer(answer: Answer, term: i64, config: &Config) -> Option<super
             Event::NotStarted { code, error: format!("{command}: can't be started: {error}") }
         }
         Answer::Started { pid } => Event::Started { pid: u32::try_from(pid).unwrap_or_default() },
-        // The terminal's business.
-        Answer::Stopped { .. } => return None,
+        // A command's end is heard where its output is, and a stop is the terminal's business.
+        Answer::CommandEnded { .. } | Answer::Stopped { .. } => return None,
         Answer::Stuck { pids } => {
             Event::Stuck { pids: pids.into_iter().filter_map(|pid| u32::try_from(pid).ok()).collect() }
         }

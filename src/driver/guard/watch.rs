@@ -204,7 +204,7 @@ impl Watch {
             match channel.receive() {
                 Ok(Some(packet)) => {
                     if let Ok(order) = serde_json::from_slice(&packet.bytes) {
-                        self.obey(&order, packet.descriptor, now);
+                        self.obey(&order, packet.descriptor.as_ref().map(AsFd::as_fd), now);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
@@ -229,11 +229,11 @@ impl Watch {
         }
     }
 
-    fn obey(&mut self, order: &Order, descriptor: Option<OwnedFd>, now: Time) {
+    fn obey(&mut self, order: &Order, descriptor: Option<BorrowedFd<'_>>, now: Time) {
         match *order {
             Order::Command { kind, id, kill_at } => {
                 let asked = Asked { kind, id };
-                if let Err(end) = self.start_command(asked, kill_at, descriptor.as_ref().map(AsFd::as_fd)) {
+                if let Err(end) = self.start_command(asked, kill_at, descriptor) {
                     self.outbox.put(asked.answer(end), None);
                 }
             }
