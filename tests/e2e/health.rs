@@ -162,8 +162,8 @@ fn a_job_that_ends_is_not_kept_by_its_health_command() {
     assert!(!format!("{run:?}").contains("health command") && run.events("unhealthy").is_empty(), "{run:?}");
 }
 
-/// What gets away from a health command is the tree's all the same, gone before the release; and so is all of it when
-/// the supervisor is SIGKILLed.
+/// What gets away from a health command is the tree's all the same, gone before the release; and before another leads,
+/// when the supervisor is killed.
 #[test]
 fn what_gets_away_from_a_health_command_is_gone_before_the_release() {
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {

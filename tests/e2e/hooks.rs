@@ -25,7 +25,7 @@ impl Noted {
         fs::create_dir(&directory).expect("ours");
         // Whole or not at all; one after the other, each with a number.
         let line = format!(
-            r#"cd {}; env -0 > part.$$; n=1; until ln part.$$ $NELI_EVENT.$n 2>/dev/null; do n=$((n+1)); done"#,
+            "cd {}; env -0 > part.$$; n=1; until ln part.$$ $NELI_EVENT.$n 2>/dev/null; do n=$((n+1)); done",
             directory.display()
         );
         let candidate = stage.candidate().option("--name", name);
@@ -47,7 +47,7 @@ impl Noted {
 
     /// How many hooks of this event have run.
     fn count(&self, event: &str) -> usize {
-        (1..).take_while(|nth| self.directory.join(format!("{event}.{nth}")).exists()).count()
+        (1..100).take_while(|nth| self.directory.join(format!("{event}.{nth}")).exists()).count()
     }
 }
 
