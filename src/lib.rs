@@ -16,7 +16,10 @@ pub mod text;
 pub mod logic {
     pub mod candidacy;
     pub mod candidate;
+    pub mod command;
     pub mod flaw;
+    pub mod health;
+    pub mod hooks;
     pub mod journal;
     pub mod listener;
     pub mod precedence;
@@ -33,6 +36,7 @@ pub mod logic {
 /// Looks and does, and never decides.
 pub mod driver {
     pub mod broker;
+    pub mod cgroup;
     pub mod clock;
     pub mod descriptors;
     pub mod embedded;
@@ -40,6 +44,7 @@ pub mod driver {
     pub mod guard;
     pub mod image;
     pub mod journal;
+    mod killing;
     pub mod lease;
     mod listener;
     pub mod log;
@@ -50,7 +55,9 @@ pub mod driver {
     pub mod random;
     pub mod reader;
     pub mod ready;
+    pub mod shell;
     pub mod signals;
+    pub mod tail;
     pub mod terminal;
     pub mod timer;
     pub mod topic;

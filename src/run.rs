@@ -1,8 +1,10 @@
 //! The loop: take an input, ask the logic, perform its actions. The only file that knows both `logic/` and `driver/`.
 
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::panic;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use nix::sys::prctl;
@@ -13,6 +15,7 @@ use tokio::sync::mpsc;
 use crate::command::release;
 use crate::config::{Brokers, Client, Config};
 use crate::driver::broker::Access;
+use crate::driver::cgroup::Cgroup;
 use crate::driver::clock;
 use crate::driver::descriptors;
 use crate::driver::embedded;
@@ -26,11 +29,13 @@ use crate::driver::random;
 use crate::driver::reader::Reader;
 use crate::driver::ready::Ready;
 use crate::driver::signals::{self, Signals};
+use crate::driver::tail::Tail;
 use crate::driver::terminal::{is_there, may_be_handed_on};
 use crate::driver::timer::Timer;
 use crate::driver::tree;
 use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity};
+use crate::logic::hooks::{self, Hooks};
 use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
 use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
@@ -38,6 +43,7 @@ use crate::logic::time::Time;
 use crate::run::report::Report;
 use crate::run::terminal::Session;
 
+mod commands;
 mod environment;
 mod guard;
 mod kafka;
@@ -45,6 +51,8 @@ mod notes;
 mod report;
 mod terminal;
 mod translate;
+
+use commands::RunningHook;
 
 /// How many things seen of Kafka may wait for the loop; its threads wait beyond that.
 const SEEN_WAITING: usize = 1024;
@@ -80,7 +88,7 @@ impl AtStart {
 /// # Errors
 ///
 /// What keeps it from standing at all: one line, and the status to exit with.
-pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
+pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
     let cannot = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| Refusal::new(format!("{what}: {error}"))
@@ -108,15 +116,31 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
             access
         }
     };
-    let charge = charge(&config, &access, &member, at_start.inherited.clone());
+    let cgroup = Cgroup::make().ok().map(Rc::new);
+    if cgroup.is_none() && !unistd::geteuid().is_root() {
+        config.warnings.push(
+            "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the job \
+             runs can't be killed, and would outlive its right"
+                .to_owned(),
+        );
+    }
+    let charge = charge(&config, &access, &member, at_start.inherited.clone(), cgroup.as_deref());
     let guard = Guard::start(Path::new(PROGRAM), &charge).map_err(cannot("the guard can't be started"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
         .map_err(cannot("the main loop can't be started"))?;
-    let logger = Logger::start(&config.log, &config.election.group, config.election.role)?;
+    let logger = Logger::start(&config.log, &config.election, &config.name)?;
+    let last_words = logger.clone();
+    // Written to stderr as usual it could wait for ever, and what has panicked would not end.
+    panic::set_hook(Box::new(move |panic| {
+        let message = format!("a fault in neli-run itself, which ends: {panic}");
+        last_words.event(&LogEvent::Error { message });
+        last_words.finish();
+    }));
     runtime.block_on(async move {
         let mut run = Run::new(config, access, member, charge, guard, logger, &at_start)?;
+        run.cgroup = cgroup;
         run.own_children.extend(brokers_started.iter().map(translate::pid_of));
         let status = run.turn(signals).await;
         run.logger.event(&LogEvent::Exiting {
@@ -130,16 +154,25 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
 }
 
 /// What the guard is told at its own start.
-fn charge(config: &Config, access: &Access, member: &MemberId, inherited: Vec<RawFd>) -> Charge {
+fn charge(
+    config: &Config,
+    access: &Access,
+    member: &MemberId,
+    inherited: Vec<RawFd>,
+    cgroup: Option<&Cgroup>,
+) -> Charge {
     Charge {
+        cgroup: cgroup.map(|cgroup| cgroup.as_fd().as_raw_fd()),
         command: config.command.clone(),
         environment: environment::of_job(config, member, std::env::vars_os()),
+        health: config.beside.health.as_ref().map(|(command, _)| command.clone()),
         ignored: signals::ignored_at_start(),
         inherited,
         group: unistd::getpgrp().as_raw(),
         foreground: may_be_handed_on(),
         lease: config.timings.lease,
         member: member.to_string(),
+        on_lead: config.beside.on_lead.clone(),
         releaser: PROGRAM.into(),
         release: means_of_release(config, access),
     }
@@ -174,8 +207,14 @@ struct Run {
     session: Session,
     /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
     main: Option<OwnedFd>,
-    /// The children that are no part of a job: embedded brokers.
+    /// The children that are no part of a job, besides hooks: embedded brokers.
     own_children: Vec<Pid>,
+    hooks: Hooks,
+    running_hooks: Vec<RunningHook>,
+    /// The output of the health command that runs.
+    health_output: Option<Tail>,
+    /// The job's control group, where one could be made.
+    cgroup: Option<Rc<Cgroup>>,
     /// What a dead guard left, while it is not all gone.
     orphans: Option<Orphans>,
     producer: Producer,
@@ -202,6 +241,7 @@ struct Run {
 enum Input {
     Guard,
     Hangup,
+    HealthOutput,
     Kafka(Option<Seen>),
     Group(Option<Grouped>),
     Signal,
@@ -249,11 +289,6 @@ impl Run {
                 embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen_sender.clone()));
             follow.map_err(|error| Refusal::new(format!("--embedded: {error}")))?;
         }
-        if !unistd::geteuid().is_root() {
-            let message =
-                "without root a setuid program that the job runs can't be killed, and would outlive its right";
-            logger.event(&LogEvent::Warning { message: message.to_owned(), dropped: None });
-        }
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
         for warning in config.warnings.iter().chain(&warning) {
             logger.event(&LogEvent::Warning { message: warning.clone(), dropped: None });
@@ -268,6 +303,7 @@ impl Run {
             },
             restart: config.restart,
             on_loss: config.on_loss,
+            health: config.beside.health.as_ref().map(|(_, health)| health.clone()),
         };
         let hello = Body::Hello {
             host: unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
@@ -283,6 +319,7 @@ impl Run {
             // The mock broker has no settings to judge, and its log's head is cut by size.
             candidate.handle(clock::now(), candidate::Event::TopicJudged { cut_is_harmless: false });
         }
+        let hooks = Hooks::new(commands::hooks_in(&config.beside));
         Ok(Self {
             candidate,
             supervisor: Supervisor::new(policy.clone()),
@@ -298,6 +335,10 @@ impl Run {
             session: Session::new(at_start.has_terminal),
             main: None,
             own_children: Vec::new(),
+            hooks,
+            running_hooks: Vec::new(),
+            health_output: None,
+            cgroup: None,
             orphans: None,
             producer,
             reader: None,
@@ -328,7 +369,7 @@ impl Run {
             self.report();
             self.suspend_if_due();
             if let Some(status) = self.ending {
-                self.leave().await;
+                self.leave(&signals, &signals_ready, &mut timer).await;
                 return status;
             }
             timer.set(self.next_timeout());
@@ -340,10 +381,16 @@ impl Run {
                 seen = self.seen.recv() => Input::Kafka(seen),
                 grouped = self.grouped.recv() => Input::Group(grouped),
                 () = timer.due() => Input::Timeout,
+                () = wait_for(self.health_output.as_ref()) => Input::HealthOutput,
             };
             match input {
                 Input::Guard => self.hear_guard(),
                 Input::Hangup => self.terminal_hung_up(),
+                Input::HealthOutput => {
+                    if let Some(output) = &mut self.health_output {
+                        output.read();
+                    }
+                }
                 Input::Kafka(seen) => {
                     if let Some(seen) = seen {
                         self.see(seen);
@@ -371,6 +418,7 @@ impl Run {
         let timeouts = [
             self.candidate.poll_timeout(),
             self.supervisor.poll_timeout(),
+            self.hooks.poll_timeout(),
             self.outage.poll_timeout(),
             self.undecodable.poll_timeout(),
             self.report.notifier.poll_timeout(),
@@ -383,6 +431,7 @@ impl Run {
         let now = clock::now();
         self.supervisor.handle_timeout(now);
         self.candidate.handle_timeout(now);
+        self.hooks.handle_timeout(now);
         if self.orphans.as_ref().is_some_and(|orphans| now >= orphans.again_at()) {
             self.kill_orphans();
         }
@@ -403,6 +452,9 @@ impl Run {
                 self.perform_for_supervisor(action);
             } else if let Some(action) = self.candidate.poll_action() {
                 self.perform_for_candidate(action);
+            } else if let Some(action) = self.hooks.poll_action() {
+                // After what stops or kills: a hook is never in its way.
+                self.perform_hook(action);
             } else if self.guard_is_outdated && !self.supervisor.job_may_be_alive() {
                 self.renew_guard();
             } else {
@@ -450,16 +502,23 @@ impl Run {
             | Note::Resigned { .. }
             | Note::Standby { .. } => {}
         }
+        if let Some(event) = translate::cause_for_hooks(&note) {
+            self.hooks.handle(clock::now(), event);
+        }
         self.logger.event(&notes::of_candidate(note));
     }
 
     fn perform_for_supervisor(&mut self, action: supervisor::Action) {
         use supervisor::Action;
         match action {
+            Action::CheckHealth { id, kill_at } => self.check_health(id, kill_at),
             Action::DieOf { signal, to_group } => self.session.dies_of = Some((signal, to_group)),
             Action::Exit(ending) if self.refused && ending != Ending::Stuck => self.ending = Some(ExitStatus::Refused),
             Action::Exit(ending) => self.ending = Some(translate::status(ending)),
-            Action::GiveUpWaiting => self.candidate.give_up(clock::now()),
+            Action::GiveUpWaiting => {
+                self.candidate.give_up(clock::now());
+                self.hooks.give_up();
+            }
             // It may be dead already, which SIGCHLD tells.
             Action::KillGuard => drop(self.guard.kill()),
             Action::KillOrphans => self.inherit_orphans(),
@@ -484,16 +543,35 @@ impl Run {
         *self.ending.get_or_insert(ExitStatus::Refused)
     }
 
-    /// Leaves the group for real: a member that just goes would hold up the others for a session.
-    async fn leave(&mut self) {
+    /// Leaves the group for real: a member that just goes would hold up the others for a session. And waits for hooks.
+    async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
         self.reader = None;
         // Of what could not be killed.
         self.session.terminal.take_back();
         self.leave_group();
-        while self.leaving > 0
-            && let Some(grouped) = self.grouped.recv().await
-        {
-            self.hear_group(grouped);
+        self.hooks.handle(clock::now(), hooks::Event::Exiting);
+        loop {
+            while let Some(action) = self.hooks.poll_action() {
+                self.perform_hook(action);
+            }
+            if self.leaving == 0 && self.hooks.is_idle() {
+                return;
+            }
+            self.report();
+            let timeouts = [self.hooks.poll_timeout(), self.report.notifier.poll_timeout()];
+            timer.set(timeouts.into_iter().flatten().min());
+            tokio::select! {
+                Some(grouped) = self.grouped.recv(), if self.leaving > 0 => self.hear_group(grouped),
+                () = signals_ready.wait() => self.take_last_signals(signals),
+                () = timer.due() => self.hooks.handle_timeout(clock::now()),
+            }
         }
+    }
+}
+
+async fn wait_for(output: Option<&Tail>) {
+    match output {
+        Some(output) => output.wait().await,
+        None => std::future::pending().await,
     }
 }

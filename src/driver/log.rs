@@ -4,33 +4,38 @@
 //! a full disk, a closed pipe) 1,000 lines are kept, later ones dropped and counted. `O_NONBLOCK` is never set on 0, 1
 //! or 2: the job shares them.
 //!
+//! Several candidates may append to one file: a line is one `write` at its end.
+//!
 //! What it does not do: decide, block a signal (whoever starts it has blocked them all: the thread inherits that), or
 //! speak for the guard, which writes no log at all.
 
 use std::collections::VecDeque;
-use std::fs::OpenOptions;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::config::{Log, LogFormat};
+use crate::config::{Election, Log, LogFormat};
 use crate::driver::clock;
+use crate::driver::log::sink::Sink;
 use crate::exit::Refusal;
 use crate::text::reason;
 
 mod event;
 mod sentence;
+mod sink;
 
 pub use event::{Event, From, Level, timestamp};
+
+use event::Speaker;
 pub use sentence::because;
 
 /// How many lines are kept while none is taken.
 const KEPT: usize = 1_000;
+/// How many of them may be librdkafka's words, which come by the thousand.
+const KEPT_OF_DEBUG: usize = KEPT / 2;
 /// How long the last lines have at exit.
 const DRAIN: Duration = Duration::from_millis(100);
 /// Between two attempts at a descriptor that refuses.
@@ -48,8 +53,7 @@ pub struct Logger {
 struct Form {
     format: LogFormat,
     least: Level,
-    group: String,
-    role: u32,
+    speaker: Speaker,
 }
 
 impl Logger {
@@ -58,31 +62,33 @@ impl Logger {
     /// # Errors
     ///
     /// When the file can't be opened for appending, or no thread can be had.
-    pub fn start(log: &Log, group: &str, role: u32) -> Result<Self, Refusal> {
+    pub fn start(log: &Log, election: &Election, name: &str) -> Result<Self, Refusal> {
         let least = match log.verbosity {
             ..0 => Level::Warning,
             0 => Level::Info,
             1.. => Level::Debug,
         };
-        let form = Form { format: log.format, least, group: group.to_owned(), role };
-        Self::start_on(descriptor(log)?, form)
+        let (group, role) = (election.group.clone(), election.role);
+        let speaker = Speaker { name: name.to_owned(), pid: std::process::id(), group, role };
+        let form = Form { format: log.format, least, speaker };
+        Self::start_on(Sink::open(log)?, form)
     }
 
-    fn start_on(descriptor: OwnedFd, form: Form) -> Result<Self, Refusal> {
+    fn start_on(sink: Sink, form: Form) -> Result<Self, Refusal> {
         let queue = Arc::new(Queue::default());
         let writer = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("log".to_owned());
         let refuse =
             |error: std::io::Error| Refusal::new(format!("the log's thread can't be started: {}", reason(&error)));
         let last_words = form.clone();
-        thread.spawn(move || write_lines(&writer, &descriptor, &last_words)).map_err(refuse)?;
+        thread.spawn(move || write_lines(&writer, sink, &last_words)).map_err(refuse)?;
         Ok(Self { form, queue })
     }
 
     /// Logs an event, and returns at once.
     pub fn event(&self, event: &Event) {
         if event.level() >= self.form.least {
-            self.queue.push(self.form.line(event), &self.form);
+            self.queue.push(self.form.line(event), event.level(), &self.form);
         }
     }
 
@@ -99,7 +105,7 @@ impl Logger {
 
 impl Form {
     fn line(&self, event: &Event) -> String {
-        event::line(self.format, clock::wall_ms(), &self.group, self.role, event)
+        event::line(self.format, clock::wall_ms(), &self.speaker, event)
     }
 
     fn dropped(&self, count: u64) -> String {
@@ -128,10 +134,17 @@ struct State {
     abandoned: bool,
 }
 
+impl State {
+    fn is_written(&self) -> bool {
+        !self.writing && self.lines.is_empty() && self.dropped == 0
+    }
+}
+
 impl Queue {
-    fn push(&self, line: String, form: &Form) {
+    fn push(&self, line: String, level: Level, form: &Form) {
+        let room = if level == Level::Debug { KEPT_OF_DEBUG } else { KEPT };
         let mut state = self.state();
-        if state.lines.len() >= KEPT {
+        if state.lines.len() >= room {
             state.dropped += 1;
             return;
         }
@@ -183,9 +196,12 @@ impl Queue {
     }
 
     fn drain(&self, state: MutexGuard<'_, State>) {
-        let left =
-            |state: &mut State| !state.abandoned && (state.writing || !state.lines.is_empty() || state.dropped > 0);
-        drop(self.changed.wait_timeout_while(state, DRAIN, left));
+        drop(self.changed.wait_timeout_while(state, DRAIN, |state| !state.abandoned && !state.is_written()));
+    }
+
+    #[cfg(test)]
+    fn is_written(&self) -> bool {
+        self.state().is_written()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -194,26 +210,37 @@ impl Queue {
 }
 
 /// The writer's whole life.
-fn write_lines(queue: &Queue, descriptor: &OwnedFd, form: &Form) {
+fn write_lines(queue: &Queue, mut sink: Sink, form: &Form) {
     while let Some(line) = queue.next(form) {
-        if !write_line(queue, descriptor, line.as_bytes()) {
+        sink.follow();
+        if !write_line(queue, &sink, &line) {
             return;
         }
     }
 }
 
 /// Writes a line, whole, however long that takes; false when the log was finished before.
-fn write_line(queue: &Queue, descriptor: &OwnedFd, mut rest: &[u8]) -> bool {
+fn write_line(queue: &Queue, sink: &Sink, line: &str) -> bool {
+    // What a full disk cut off is no line's beginning: others may have written behind it meanwhile.
+    let again = format!("\n{line}");
+    let mut rest = line.as_bytes();
+    let mut cut = false;
     while !rest.is_empty() {
-        match nix::unistd::write(descriptor, rest) {
-            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+        match nix::unistd::write(sink, rest) {
+            Ok(written) => {
+                rest = rest.get(written..).unwrap_or_default();
+                cut = true;
+            }
             Err(Errno::EINTR) => {}
             // Somebody else, the job perhaps, has made it so. An error here is the next write's, too.
             Err(Errno::EAGAIN) => {
                 let wait = PollTimeout::try_from(RETRY).unwrap_or(PollTimeout::MAX);
-                let _ = poll(&mut [PollFd::new(descriptor.as_fd(), PollFlags::POLLOUT)], wait);
+                let _ = poll(&mut [PollFd::new(sink.as_fd(), PollFlags::POLLOUT)], wait);
             }
             Err(_) => {
+                if cut {
+                    rest = again.as_bytes();
+                }
                 if !queue.pause() {
                     return false;
                 }
@@ -221,20 +248,6 @@ fn write_line(queue: &Queue, descriptor: &OwnedFd, mut rest: &[u8]) -> bool {
         }
     }
     true
-}
-
-fn descriptor(log: &Log) -> Result<OwnedFd, Refusal> {
-    let Some(path) = &log.file else {
-        // A descriptor of our own, so that a panic's message needs no lock that a stalled write holds.
-        let stderr = std::io::stderr();
-        return stderr.as_fd().try_clone_to_owned().map_err(|error| Refusal::new(format!("stderr: {error}")));
-    };
-    // A FIFO that nobody reads must not stall the start, nor a terminal become ours.
-    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-    let opened = OpenOptions::new().append(true).create(true).custom_flags(flags.bits()).open(path);
-    let refuse =
-        |error: std::io::Error| Refusal::new(format!("{}: can't be opened: {}", log.file_shown, reason(&error)));
-    Ok(opened.map_err(refuse)?.into())
 }
 
 #[cfg(test)]

@@ -3,18 +3,17 @@
 //! Only once the guard was waited for: the kernel closes a process's socket before it hands the children on.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
 use std::time::Duration;
 
 use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
+use crate::driver::cgroup::Cgroup;
+use crate::driver::killing::Killing;
 use crate::driver::process;
 use crate::driver::tree::Tree;
 use crate::logic::time::Time;
-
-/// From one SIGKILL to the next, while something is still there: at first, and at last.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const LAST_PAUSE: Duration = Duration::from_millis(100);
 
 /// A tree that is being killed by whoever inherited it.
 #[derive(Debug)]
@@ -22,9 +21,7 @@ pub struct Orphans {
     tree: Tree,
     /// The main process, whose number may be a stranger's by now.
     main: Option<OwnedFd>,
-    stuck_at: Option<Time>,
-    again_at: Time,
-    pause: Duration,
+    killing: Killing,
 }
 
 /// What is left of it.
@@ -39,41 +36,39 @@ pub enum Left {
 }
 
 impl Orphans {
-    /// Whatever descends from this process, but for `spared`; to be called stuck when it is there for `lease`.
+    /// Whatever descends from this process, or is in the job's control group; to be called stuck when it is there for
+    /// `lease`.
     #[must_use]
-    pub fn new(now: Time, spared: Vec<Pid>, main: Option<OwnedFd>, lease: Duration) -> Self {
-        let tree = Tree::below(Pid::this()).sparing(spared).urgent();
-        Self { tree, main, stuck_at: Some(now + lease), again_at: now, pause: FIRST_PAUSE }
+    pub fn new(now: Time, main: Option<OwnedFd>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
+        let tree = Tree::below(Pid::this()).urgent().born_into(cgroup);
+        Self { tree, main, killing: Killing::new(now, lease) }
+    }
+
+    /// Children of ours that are no part of it, with all below them: each of them was not waited for.
+    pub fn spare(&mut self, spared: Vec<Pid>) {
+        self.tree.spare(spared);
     }
 
     /// SIGKILL to all that is left. To be called again at [`again_at`](Self::again_at), and whenever a child has ended.
-    pub fn kill(&mut self, now: Time) -> Left {
+    pub fn kill(&mut self, now: Time) {
         if let Some(main) = &self.main {
             // It may have ended.
             let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
         }
-        self.tree.kill();
-        // Nobody is waited for here but what is being killed.
-        let _ = process::reap();
+        self.killing.kill(now, &self.tree);
+    }
+
+    /// What is left of it, once all that has ended was waited for.
+    pub fn left(&mut self, now: Time) -> Left {
         if self.tree.is_gone() {
             return Left::Nothing;
         }
-        if now >= self.again_at {
-            self.again_at = now + self.pause;
-            self.pause = (self.pause * 2).min(LAST_PAUSE);
-        }
-        match self.stuck_at {
-            Some(at) if now >= at => {
-                self.stuck_at = None;
-                Left::Stuck(self.tree.members())
-            }
-            _ => Left::Something,
-        }
+        self.killing.stuck(now, &self.tree).map_or(Left::Something, Left::Stuck)
     }
 
     /// When to kill again.
     #[must_use]
     pub const fn again_at(&self) -> Time {
-        self.again_at
+        self.killing.again_at()
     }
 }

@@ -9,10 +9,12 @@ use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
+use crate::driver::cgroup::Cgroup;
 use crate::driver::process::{self, Scheduling};
 
 /// How often at most a kill looks again for what was not there the last time, before the caller has its turn again.
@@ -31,6 +33,7 @@ pub struct Tree {
     spared: Vec<Pid>,
     urgent: bool,
     proc: Proc,
+    cgroup: Option<Rc<Cgroup>>,
 }
 
 impl Tree {
@@ -41,7 +44,7 @@ impl Tree {
     }
 
     fn in_proc(mount: PathBuf, root: Pid) -> Self {
-        Self { root, spared: Vec::new(), urgent: false, proc: Proc::new(mount, root) }
+        Self { root, spared: Vec::new(), urgent: false, proc: Proc::new(mount, root), cgroup: None }
     }
 
     /// The tree without these processes and what is below them.
@@ -49,6 +52,11 @@ impl Tree {
     pub fn sparing(mut self, spared: Vec<Pid>) -> Self {
         self.spared = spared;
         self
+    }
+
+    /// From now on these are spared, and no others.
+    pub fn spare(&mut self, spared: Vec<Pid>) {
+        self.spared = spared;
     }
 
     /// The tree, whose processes are given the processors first once they were sent SIGKILL, if that is allowed. A process
@@ -59,9 +67,46 @@ impl Tree {
         self
     }
 
-    /// The processes that live, parents before their children. Those that have ended and were not waited for are none.
+    /// The tree, which is born into this control group. What is in it belongs to the tree, whatever it descends from.
+    #[must_use]
+    pub fn born_into(mut self, cgroup: Option<Rc<Cgroup>>) -> Self {
+        self.cgroup = cgroup;
+        self
+    }
+
+    /// The control group that it is born into.
+    #[must_use]
+    pub fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_deref()
+    }
+
+    /// The processes that live, parents before their children, and what else is in the control group. Those that have
+    /// ended and were not waited for are none.
     #[must_use]
     pub fn members(&self) -> Vec<Pid> {
+        let mut members = self.descendants();
+        let known: HashSet<Pid> = members.iter().copied().collect();
+        let grouped = self.cgroup.as_ref().map(|cgroup| cgroup.members()).unwrap_or_default();
+        let lives = |pid: &Pid| self.proc.process(*pid).is_some_and(|process| process.lives);
+        members.extend(grouped.into_iter().filter(|pid| !known.contains(pid) && lives(pid)));
+        members
+    }
+
+    /// What keeps the tree from being gone: its members; or, where none lives, the children that have ended and can't be
+    /// waited for, since somebody traces them.
+    #[must_use]
+    pub fn remains(&self) -> Vec<Pid> {
+        let members = self.members();
+        if members.is_empty() { self.unspared_children() } else { members }
+    }
+
+    fn unspared_children(&self) -> Vec<Pid> {
+        let processes = numbers_in(&self.proc.mount).into_iter().filter_map(|pid| self.proc.process(pid));
+        let children = processes.filter(|process| process.parent == self.root).map(|process| process.pid);
+        children.filter(|pid| !self.spared.contains(pid)).collect()
+    }
+
+    fn descendants(&self) -> Vec<Pid> {
         let mut found = Vec::new();
         let snapshot = self.proc.snapshot();
         let mut seen = HashSet::from([self.root]);
@@ -89,13 +134,24 @@ impl Tree {
     /// miss some, and are not asked.)
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        let processes = numbers_in(&self.proc.mount).into_iter().filter_map(|pid| self.proc.process(pid));
-        processes.into_iter().all(|process| process.parent != self.root || self.spared.contains(&process.pid))
+        self.is_all_below(&[]) && self.is_out_of_cgroup()
+    }
+
+    /// Whether nothing of it is left but these children of the root, none of which was waited for, and what is below them.
+    #[must_use]
+    pub fn is_all_below(&self, children: &[Pid]) -> bool {
+        self.unspared_children().iter().all(|pid| children.contains(pid))
+    }
+
+    /// Whether its control group holds nobody, if it has one. It is asked besides, and proves nothing alone.
+    #[must_use]
+    pub fn is_out_of_cgroup(&self) -> bool {
+        !self.cgroup.as_ref().is_some_and(|cgroup| cgroup.is_populated())
     }
 
     /// Sends `signals`, in this order, to each process that lives.
     pub fn signal(&self, signals: &[i32]) {
-        let members = self.members();
+        let members = self.descendants();
         let known = self.known(&members);
         for pid in members {
             self.send(pid, signals, &known);
@@ -107,10 +163,18 @@ impl Tree {
     /// A process that was sent SIGKILL starts no other, not even when it is in the middle of a fork (which SIGSTOP
     /// would let through): so what is new at the next look comes from what was not seen, and a tree that goes on
     /// forking does not outrun it. What got away in spite of it, the next call finds.
+    ///
+    /// Last to all that is in its control group: what our signals do not reach, too. Last, because the kernel may keep us
+    /// waiting there for somebody who changes another group; nobody who sends a signal waits.
     pub fn kill(&self) {
+        self.kill_descendants();
+        self.cgroup.iter().for_each(|cgroup| cgroup.kill());
+    }
+
+    fn kill_descendants(&self) {
         let mut killed = HashSet::new();
         for _ in 0..LOOKS {
-            let members = self.members();
+            let members = self.descendants();
             let known = self.known(&members);
             let fresh: Vec<Pid> = members.into_iter().filter(|pid| killed.insert(*pid)).collect();
             if fresh.is_empty() {

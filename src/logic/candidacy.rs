@@ -240,6 +240,10 @@ pub enum Note {
         term: Offset,
         /// `fenced` or `guard-died`.
         why: Why,
+        /// How the right to run was lost.
+        loss: Loss,
+        /// How much of the lease is left.
+        left: Duration,
     },
     /// Beats are not coming back.
     FenceWarning {
@@ -247,6 +251,8 @@ pub enum Note {
         term: Offset,
         /// How much of the lease is left.
         left: Duration,
+        /// No heartbeat that was sent in this time has come back.
+        silent: Duration,
     },
     /// The lead was won.
     Leading {

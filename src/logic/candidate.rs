@@ -84,7 +84,7 @@ enum Role {
     Departed,
     /// The lease is over; of the job something may be left. Nothing is written. What the term was standing down for holds
     /// beyond the fence.
-    Fenced { term: Offset, why: Why, stood_down: Option<Why>, lease_end: Time, superseded: bool },
+    Fenced { term: Offset, why: Why, stood_down: Option<Why>, lease_end: Time, loss: Loss },
     /// It leads.
     Leading(Lead),
     /// Nothing of the job is left, nothing will be started, the release is on its way (R6).

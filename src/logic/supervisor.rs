@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::candidacy::{self, JobReport, Right};
+use super::health::Health;
 use super::record::{JobState, Offset, Why};
 use super::restart::Backoff;
 use super::time::Time;
@@ -17,6 +18,8 @@ pub use super::supervision::{
 };
 
 // Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
+#[path = "supervisor/ailing.rs"]
+mod ailing;
 #[path = "supervisor/exiting.rs"]
 mod exiting;
 #[path = "supervisor/running.rs"]
@@ -42,6 +45,7 @@ pub struct Supervisor {
     over: Option<Why>,
     /// What stopped `neli-run`.
     stop: Option<Stop>,
+    health: Option<Health>,
     terminal: Terminal,
     actions: VecDeque<Action>,
 }
@@ -143,6 +147,7 @@ impl Supervisor {
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
+            health: policy.health.clone().map(Health::new),
             policy,
             job: Job::None,
             right: Right { term: -1, seen: -1, next_seq: 0, until: Time::ZERO },
@@ -165,7 +170,7 @@ impl Supervisor {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        [self.guard_due(), self.look_due(), self.restart_due()].into_iter().flatten().min()
+        [self.guard_due(), self.health_due(), self.look_due(), self.restart_due()].into_iter().flatten().min()
     }
 
     /// Does what is due by now. Early calls do nothing.
@@ -179,6 +184,7 @@ impl Supervisor {
         if self.restart_due().is_some_and(|due| now >= due) {
             self.run_again(now);
         }
+        self.look_after_health(now);
     }
 
     /// Takes in what happened.
@@ -195,6 +201,7 @@ impl Supervisor {
             Event::ForegroundSeen(foreground) => self.foreground_seen(now, foreground),
             Event::Gone => self.gone(now),
             Event::GuardDied => self.guard_died(),
+            Event::HealthEnded { id, end, last_line } => self.health_ended(now, id, end, last_line),
             Event::JobStopped { signal, foreground, continuable } => {
                 self.job_stopped(now, signal, (foreground, continuable));
             }
@@ -215,12 +222,19 @@ impl Supervisor {
             Event::TerminalGone => self.terminal_gone(now),
             Event::Typed { signal } => self.typed(now, signal),
         }
+        self.look_after_health(now);
     }
 
     /// The term of the job that is alive, or was last.
     #[must_use]
     pub const fn term(&self) -> Offset {
         self.right.term
+    }
+
+    /// The number of the run that is alive, or was last, in that term.
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.run.attempt
     }
 
     /// Whether a process of the job is alive, or may be soon.

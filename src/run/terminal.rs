@@ -84,6 +84,7 @@ impl Run {
                 self.perform();
             }
             Answer::Accepted { .. }
+            | Answer::CommandEnded { .. }
             | Answer::Exited { .. }
             | Answer::Extended { .. }
             | Answer::Fenced { .. }
@@ -96,8 +97,13 @@ impl Run {
 
     /// Stops the process, and all of its group, until somebody continues it; that is told by SIGCONT.
     pub(super) fn suspend_if_due(&mut self) {
-        // A member that just stops would hold up the others for a session; its last word turns the loop again.
-        if self.leaving > 0 || !mem::take(&mut self.session.suspending) || !self.candidate.is_suspended() {
+        // A member that just stops would hold up the others for a session, and nobody would end a hook in time. The end of
+        // either turns the loop again.
+        if self.leaving > 0
+            || !self.hooks.is_idle()
+            || !mem::take(&mut self.session.suspending)
+            || !self.candidate.is_suspended()
+        {
             return;
         }
         self.logger.flush();

@@ -18,6 +18,9 @@ use nix::sys::stat::Mode;
 use nix::sys::wait::waitpid;
 use nix::unistd::{self, Pid};
 
+/// The program under test.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
+
 /// Far longer than anything takes.
 const BOUND_MS: u16 = 30_000;
 
@@ -102,7 +105,11 @@ impl Post {
         let words = Words::new();
         let mut charge = charge(command, &words.path());
         adjust(&mut charge);
-        let guard = Guard::start(Path::new(env!("CARGO_BIN_EXE_neli-run")), &charge).unwrap();
+        Self::guarded_by(Path::new(PROGRAM), &charge, words)
+    }
+
+    pub(crate) fn guarded_by(program: &Path, charge: &Charge, words: Words) -> Self {
+        let guard = Guard::start(program, charge).unwrap();
         let guard_process = process::open_pidfd(guard.pid()).unwrap();
         Self { words, guard: Some(guard), guard_process, term: Cell::new(0) }
     }
@@ -180,14 +187,17 @@ impl Drop for Post {
 
 pub(crate) fn charge(command: Vec<OsString>, words: &Path) -> Charge {
     Charge {
+        cgroup: None,
         command,
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("WORDS".into(), words.into())],
+        health: None,
         ignored: Set::EMPTY,
         inherited: vec![0, 1, 2],
         group: unistd::getpgrp().as_raw(),
         foreground: false,
         lease: Duration::from_secs(5),
         member: "m-1".into(),
+        on_lead: None,
         releaser: "/bin/false".into(),
         release: serde_json::json!({"why": "supervisor-died"}),
     }

@@ -236,8 +236,12 @@ fn shown_note(note: Note) -> String {
     match note {
         Note::Claiming { after } => format!("says: claiming, after {after}"),
         Note::Ended { by, .. } => format!("says: ended by {}", name(by)),
-        Note::FenceWarning { term, left } => format!("says: fence warning, term {term}, {} left", shown(left)),
-        Note::Fenced { term, why } => format!("says: fenced, term {term}, {why}"),
+        Note::FenceWarning { term, left, silent } => {
+            format!("says: fence warning, term {term}, {} left, silent for {}", shown(left), shown(silent))
+        }
+        Note::Fenced { term, why, loss, left } => {
+            format!("says: fenced, term {term}, {why}, {loss:?}, {} left", shown(left))
+        }
         Note::Leading { term, until } => format!("says: leading, term {term}, until {}", told(until)),
         Note::Released { term, why, delivered } => {
             format!("says: released, term {term}, {why}, delivered: {delivered}")

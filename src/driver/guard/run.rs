@@ -9,14 +9,12 @@ use nix::unistd::Pid;
 
 use crate::driver::guard::message::{Answer, Step, Target};
 use crate::driver::guard::outbox::Outbox;
+use crate::driver::killing::Killing;
 use crate::driver::process::{self, Change, Fate, Newborn, Progress, Reaped};
 use crate::driver::terminal::Terminal;
 use crate::driver::tree::Tree;
+use crate::logic::flaw::{Flaw, broken};
 use crate::logic::time::Time;
-
-/// From one SIGKILL to the next, while something is still there: at first, and at last.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const LAST_PAUSE: Duration = Duration::from_millis(100);
 
 /// How many signals are kept for a job that has not executed.
 const MOST_HELD_BACK: usize = 64;
@@ -37,21 +35,15 @@ pub(super) struct Run {
     failure: Option<Answer>,
     /// When the barrier ends.
     kill_at: Option<Time>,
+    /// Once SIGKILL was sent.
     killing: Option<Killing>,
-}
-
-/// SIGKILL was sent, and goes on being sent until nothing is left.
-#[derive(Debug)]
-struct Killing {
-    since: Time,
-    again_at: Time,
-    pause: Duration,
-    said_stuck: bool,
+    /// What is still there this long after SIGKILL is stuck.
+    patience: Duration,
 }
 
 impl Run {
     /// The run of a job that was just forked.
-    pub(super) fn new(newborn: Newborn) -> Self {
+    pub(super) fn new(newborn: Newborn, patience: Duration) -> Self {
         Self {
             main: Some(newborn.pid),
             newborn: Some(newborn),
@@ -59,6 +51,7 @@ impl Run {
             failure: None,
             kill_at: None,
             killing: None,
+            patience,
         }
     }
 
@@ -69,7 +62,12 @@ impl Run {
 
     /// When there is something to do.
     pub(super) fn due(&self) -> Option<Time> {
-        self.killing.as_ref().map_or(self.kill_at, |killing| Some(killing.again_at))
+        self.killing.as_ref().map_or(self.kill_at, |killing| Some(killing.again_at()))
+    }
+
+    /// Whether its main process was not waited for.
+    pub(super) fn has_main(&self) -> bool {
+        self.main.is_some()
     }
 
     /// Whether SIGKILL was sent.
@@ -120,15 +118,14 @@ impl Run {
             // The group first: one call, and for most jobs it is all of it. The rest is the tree's.
             let _ = process::signal_group(main, SIGKILL);
         }
-        tree.kill();
-        let killing =
-            self.killing.get_or_insert(Killing { since: now, again_at: now, pause: FIRST_PAUSE, said_stuck: false });
-        killing.again_at = now + killing.pause;
-        killing.pause = LAST_PAUSE.min(killing.pause * 2);
+        let killing = self.killing.get_or_insert_with(|| Killing::new(now, self.patience));
+        if !broken(Flaw::GuardForgetsTree) {
+            killing.kill(now, tree);
+        }
     }
 
     /// Does what is due at `now`.
-    pub(super) fn handle_timeout(&mut self, now: Time, patience: Duration, tree: &Tree, outbox: &mut Outbox) {
+    pub(super) fn handle_timeout(&mut self, now: Time, tree: &Tree, outbox: &mut Outbox) {
         if self.due().is_none_or(|due| due > now) {
             return;
         }
@@ -136,12 +133,8 @@ impl Run {
             outbox.put(Answer::Killed, None);
         }
         self.kill(now, tree);
-        if let Some(killing) = &mut self.killing
-            && !killing.said_stuck
-            && now.since(killing.since) >= patience
-        {
-            killing.said_stuck = true;
-            let pids = tree.members().into_iter().take(MOST_STUCK).map(Pid::as_raw).collect();
+        if let Some(pids) = self.killing.as_mut().and_then(|killing| killing.stuck(now, tree)) {
+            let pids = pids.into_iter().take(MOST_STUCK).map(Pid::as_raw).collect();
             outbox.put(Answer::Stuck { pids }, None);
         }
     }
@@ -162,8 +155,14 @@ impl Run {
         }
     }
 
-    /// Takes note of what happened to children.
-    pub(super) fn observe_children(&mut self, reaped: &Reaped, terminal: &Terminal, outbox: &mut Outbox) {
+    /// Takes note of what happened to children; `left` says whether something is left of the job.
+    pub(super) fn observe_children(
+        &mut self,
+        reaped: &Reaped,
+        left: impl Fn() -> bool,
+        terminal: &Terminal,
+        outbox: &mut Outbox,
+    ) {
         let Some(main) = self.main else { return };
         for Change { fate, .. } in reaped.changes.iter().filter(|change| change.pid == main) {
             let (code, signal) = match *fate {
@@ -186,7 +185,7 @@ impl Run {
             // As a shell does, whatever the job has left behind.
             let foreground = terminal.take_back();
             if self.failure.is_none() {
-                outbox.put(Answer::Exited { code, signal, left: reaped.children_left, foreground }, None);
+                outbox.put(Answer::Exited { code, signal, left: left(), foreground }, None);
             }
         }
     }

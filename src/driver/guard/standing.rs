@@ -2,7 +2,7 @@
 //! it has something to do.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use nix::libc;
 use nix::sys::mman::{self, MlockAllFlags};
@@ -12,8 +12,6 @@ use nix::sys::signal::SigSet;
 use nix::unistd::{self, Pid};
 
 use crate::driver::descriptors;
-use crate::driver::guard::channel::Channel;
-use crate::driver::guard::message::Charge;
 use crate::driver::process::{self, Scheduling};
 
 /// Above what it kills ([`crate::driver::tree::Tree::urgent`]).
@@ -35,10 +33,11 @@ pub(super) fn taken_over(number: RawFd, kept: RawFd) -> io::Result<OwnedFd> {
     if number == kept { descriptor.try_clone() } else { Ok(descriptor) }
 }
 
-/// What the supervisor had open besides, and should not have left open to its children, goes no further.
-pub(super) fn close_strays(charge: &Charge, channel: &Channel, death: Option<&OwnedFd>) -> io::Result<()> {
-    let own = [Some(channel.as_fd()), death.map(AsFd::as_fd)].into_iter().flatten();
-    let keep: Vec<RawFd> = charge.inherited.iter().copied().chain(own.map(|own| own.as_raw_fd())).collect();
+/// What the supervisor had open besides what it had `inherited`, and should not have left open to its children, goes no
+/// further.
+pub(super) fn close_strays(inherited: &[RawFd], own: &[Option<BorrowedFd<'_>>]) -> io::Result<()> {
+    let own = own.iter().flatten().map(AsRawFd::as_raw_fd);
+    let keep: Vec<RawFd> = inherited.iter().copied().chain(own).collect();
     descriptors::close_all_but(&keep)
 }
 

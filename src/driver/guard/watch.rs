@@ -5,7 +5,8 @@ use std::ffi::CString;
 use std::fmt;
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
 use std::time::Duration;
 
 use nix::libc;
@@ -14,11 +15,13 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{self, Pid};
 
+use crate::driver::cgroup::Cgroup;
 use crate::driver::clock;
 use crate::driver::descriptors;
 use crate::driver::guard::Call;
 use crate::driver::guard::alarm::Alarm;
 use crate::driver::guard::channel::Channel;
+use crate::driver::guard::commands::{Asked, Commands};
 use crate::driver::guard::message::{Answer, Charge, Grant, Order, Step};
 use crate::driver::guard::outbox::Outbox;
 use crate::driver::guard::paper;
@@ -29,14 +32,20 @@ use crate::driver::guard::tenure::{Tenure, Verdict};
 use crate::driver::image::Image;
 use crate::driver::lease::{Lease, Slot};
 use crate::driver::process::{self, Birth, Kind, Scheduling};
+use crate::driver::shell::Circumstances;
 use crate::driver::terminal::{Handover, Terminal};
 use crate::driver::tree::Tree;
+use crate::logic::command::CommandEnd;
+use crate::logic::flaw::{Flaw, broken};
 use crate::logic::time::Time;
 
 /// The variables that change from run to run.
 const EPOCH: &str = "NELI_EPOCH";
 const ATTEMPT: &str = "NELI_ATTEMPT";
 const LEASE_FD: &str = "NELI_LEASE_FD";
+/// Those that commands alone have.
+const EVENT: &str = "NELI_EVENT";
+const WHY: &str = "NELI_WHY";
 
 /// How many orders are read before everything else has its turn again.
 const ORDERS_AT_ONCE: usize = 16;
@@ -65,6 +74,12 @@ pub(super) struct Watch {
     /// That term's lease descriptor, from its first spawn on.
     lease: Option<(i64, Lease)>,
     run: Option<Run>,
+    /// The number of that run, or of the last, in its term.
+    attempt: u64,
+    commands: Commands,
+    /// Where in the tree's control group the next run, or this one, is born.
+    birthplace: Option<OwnedFd>,
+    runs: u64,
     /// Whether the deadline has come while the run was alive.
     fenced: bool,
 }
@@ -77,16 +92,20 @@ impl Watch {
         let lease_number = descriptors::lowest_free(&charge.inherited);
         let channel = Channel::over(standing::taken_over(call.socket, lease_number)?);
         let death = call.supervisor_pidfd.map(|number| standing::taken_over(number, lease_number)).transpose()?;
-        standing::close_strays(&charge, &channel, death.as_ref())?;
+        let cgroup = charge.cgroup.map(|number| standing::taken_over(number, lease_number)).transpose()?;
+        let own = [Some(channel.as_fd()), death.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
+        standing::close_strays(&charge.inherited, &own)?;
 
         let mut environment = mem::take(&mut charge.environment);
         // Those of a `neli-run` around this one.
-        environment.retain(|(name, _)| ![EPOCH, ATTEMPT, LEASE_FD].iter().any(|own| name == own));
+        environment.retain(|(name, _)| ![EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY].iter().any(|own| name == own));
         let job = Image::found_by_path(&mem::take(&mut charge.command), &environment)?;
+        let commands = Commands::new(&charge, &environment)?;
         let ordinary_scheduling = standing::go_first();
-        let tree = Tree::below(unistd::getpid());
+        let cgroup = cgroup.and_then(|directory| Cgroup::over(directory).ok()).map(Rc::new);
+        let tree = Tree::below(unistd::getpid()).born_into(cgroup);
         let terminal = Terminal::of(Pid::from_raw(charge.group));
-        let watch = Self {
+        let mut watch = Self {
             charge,
             job,
             tree: if ordinary_scheduling.is_some() { tree.urgent() } else { tree },
@@ -104,8 +123,13 @@ impl Watch {
             tenure: None,
             lease: None,
             run: None,
+            attempt: 0,
+            commands,
+            birthplace: None,
+            runs: 0,
             fenced: false,
         };
+        watch.prepare_birthplace();
         standing::lock_memory();
         Ok(watch)
     }
@@ -120,7 +144,13 @@ impl Watch {
             self.supervisor.look();
             let heard_all = self.hear();
             let abandoned = self.supervisor.is_known_dead || self.channel.is_none();
-            if abandoned {
+            if let Some(grant) = self.tenure.and_then(|tenure| tenure.unreleased())
+                && self.supervisor.is_known_dead
+                && broken(Flaw::GuardReleasesFirst)
+            {
+                return self.release(grant).map(drop);
+            }
+            if abandoned && !broken(Flaw::GuardReleasesFirst) {
                 // First of all: a script around the dead goes on at once, and may want to read.
                 self.terminal.take_back();
                 self.end_term();
@@ -133,8 +163,14 @@ impl Watch {
                 continue;
             }
             match self.tenure.and_then(|tenure| tenure.unreleased()) {
-                None => return Ok(()),
-                Some(grant) if self.supervisor.is_known_dead && heard_all => return self.release(grant).map(drop),
+                None => {
+                    self.remove_cgroup();
+                    return Ok(());
+                }
+                Some(grant) if self.supervisor.is_known_dead && heard_all => {
+                    self.remove_cgroup();
+                    return self.release(grant).map(drop);
+                }
                 // A closed socket is reason to kill, not to release (R6).
                 Some(_) => {}
             }
@@ -143,12 +179,12 @@ impl Watch {
 
     /// When there is something to do, whatever happens.
     fn due(&self) -> Option<Time> {
-        let deadline = self.tenure.and_then(|tenure| tenure.deadline());
+        let deadline = self.tenure.and_then(|tenure| tenure.deadline()).filter(|_| !broken(Flaw::GuardIgnoresDeadline));
         let run = self.run.as_ref().and_then(Run::due);
         let look_for_death =
             self.channel.is_none() && self.supervisor.death.is_none() && !self.supervisor.is_known_dead;
         let look = look_for_death.then(|| clock::now() + LOOK_FOR_DEATH);
-        [deadline, run, look].into_iter().flatten().min()
+        [deadline, run, self.commands.due(), look].into_iter().flatten().min()
     }
 
     /// Waits until there is something to do. What it is, everybody finds out by himself: nothing here ever blocks.
@@ -181,7 +217,7 @@ impl Watch {
             match channel.receive() {
                 Ok(Some(packet)) => {
                     if let Ok(order) = serde_json::from_slice(&packet.bytes) {
-                        self.obey(&order, now);
+                        self.obey(&order, packet.descriptor.as_ref().map(AsFd::as_fd), now);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
@@ -197,6 +233,9 @@ impl Watch {
         else {
             return;
         };
+        if broken(Flaw::GuardIgnoresDeadline) {
+            return;
+        }
         self.end_term();
         if let Some(run) = &mut self.run {
             self.fenced = true;
@@ -206,8 +245,14 @@ impl Watch {
         }
     }
 
-    fn obey(&mut self, order: &Order, now: Time) {
+    fn obey(&mut self, order: &Order, descriptor: Option<BorrowedFd<'_>>, now: Time) {
         match *order {
+            Order::Command { kind, id, kill_at } => {
+                let asked = Asked { kind, id };
+                if let Err(end) = self.start_command(asked, kill_at, descriptor) {
+                    self.outbox.put(asked.answer(end), None);
+                }
+            }
             Order::HandOn => {
                 if let Some(run) = &mut self.run {
                     run.hand_on(&mut self.terminal);
@@ -293,7 +338,7 @@ impl Watch {
             self.outbox.flush(channel);
         }
         match self.start(grant.term, until, attempt) {
-            Ok(run) => self.run = Some(run),
+            Ok(run) => (self.run, self.attempt) = (Some(run), attempt),
             Err((at, error)) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
                 self.outbox.put(Answer::NotStarted { errno, at }, None);
@@ -316,11 +361,36 @@ impl Watch {
             environment: &environment,
             descriptors: &[self.slot.number()],
             ignored: self.charge.ignored,
-            kind: Kind::Job { deadline: lease.deadline(), scheduling: self.ordinary_scheduling, foreground },
+            kind: Kind::Job {
+                deadline: lease.deadline(),
+                scheduling: self.ordinary_scheduling,
+                cgroup: self.birthplace.as_ref().map(AsFd::as_fd),
+                foreground,
+            },
         };
         let newborn = process::spawn(&birth).map_err(|error| (Step::Fork, error))?;
         self.terminal.belongs_to_job(newborn.pid);
-        Ok(Run::new(newborn))
+        Ok(Run::new(newborn, self.charge.lease))
+    }
+
+    /// Starts a command beside a job that runs, and beside no other.
+    fn start_command(&mut self, asked: Asked, kill_at: Time, output: Option<BorrowedFd<'_>>) -> Result<(), CommandEnd> {
+        let runs = self.run.as_ref().is_some_and(|run| run.has_main() && !run.is_being_killed());
+        let Some((term, lease)) = self.lease.as_ref().filter(|_| runs && !self.supervisor.is_known_dead) else {
+            return Err(CommandEnd::Abandoned);
+        };
+        let event = asked.kind.event();
+        let environment =
+            [variable(EPOCH, term), variable(ATTEMPT, self.attempt), variable(EVENT, event), variable(WHY, "")];
+        let circumstances = Circumstances {
+            cgroup: self.birthplace.as_ref().map(AsFd::as_fd),
+            deadline: Some(lease.deadline()),
+            environment: &environment,
+            ignored: self.charge.ignored,
+            output,
+            scheduling: self.ordinary_scheduling,
+        };
+        self.commands.start(asked, kill_at, circumstances)
     }
 
     /// Nothing is started or extended under the term any more, and its job may not run.
@@ -335,18 +405,26 @@ impl Watch {
         while let Ok(Some(_)) = self.children.read_signal() {}
         let Some(run) = &mut self.run else { return };
         run.observe_start(&mut self.outbox);
-        let reaped = process::reap();
-        run.observe_children(&reaped, &self.terminal, &mut self.outbox);
-        if !reaped.children_left {
+        let reaped = process::reap_after(|ended| self.commands.end_group_of(ended));
+        self.commands.observe_children(&reaped, run.is_being_killed(), &mut self.outbox);
+        let left = || reaped.children_left && !self.commands.are_all_of(&self.tree);
+        run.observe_children(&reaped, left, &self.terminal, &mut self.outbox);
+        let nothing_left = !reaped.children_left && self.tree.is_out_of_cgroup();
+        if nothing_left || (broken(Flaw::GuardForgetsTree) && !run.has_main()) {
             self.end_run();
             return;
         }
         let now = clock::now();
+        if !run.has_main() {
+            self.commands.abandon(&mut self.outbox);
+        }
+        self.commands.handle_timeout(now, &mut self.outbox);
         let may_run = self.tenure.is_some_and(|tenure| tenure.deadline().is_some());
-        if !may_run && !run.is_being_killed() {
+        // What somebody else has put into the job's control group is not asked when the job has ended.
+        if !(may_run && reaped.children_left || run.is_being_killed()) {
             run.kill(now, &self.tree);
         }
-        run.handle_timeout(now, self.charge.lease, &self.tree, &mut self.outbox);
+        run.handle_timeout(now, &self.tree, &mut self.outbox);
     }
 
     /// Nothing is left of the job.
@@ -360,13 +438,29 @@ impl Watch {
         for answer in [failure, fenced, gone].into_iter().flatten() {
             self.outbox.put(answer, None);
         }
+        if let Some(channel) = &self.channel {
+            self.outbox.flush(channel);
+        }
+        self.prepare_birthplace();
+    }
+
+    fn prepare_birthplace(&mut self) {
+        self.runs += 1;
+        self.birthplace = self.tree.cgroup().and_then(|cgroup| cgroup.birthplace(self.runs).ok());
+    }
+
+    /// While the supervisor lives it is the supervisor's.
+    fn remove_cgroup(&self) {
+        if self.supervisor.is_known_dead {
+            self.tree.cgroup().iter().for_each(|cgroup| cgroup.remove());
+        }
     }
 
     /// Becomes the program that releases for the dead. Everything that the guard has open is closed before.
     fn release(self, grant: Grant) -> io::Result<Infallible> {
         let Self { charge, ordinary_scheduling, .. } = self;
         if let Some(scheduling) = ordinary_scheduling {
-            scheduling.give(Pid::from_raw(0))?;
+            scheduling.resume()?;
         }
         release::execute(&charge, grant)
     }

@@ -1,8 +1,10 @@
 //! What is logged: one variant an event, with its level and its fields; and the line that is made of it.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use crate::config::LogFormat;
 use crate::text::{cut, one_line};
@@ -86,9 +88,12 @@ pub enum Event {
     FenceWarning {
         /// The term.
         term: i64,
-        /// Until the guard kills the job.
+        /// How much of the lease is left.
         #[serde(rename = "left_ms", serialize_with = "milliseconds")]
         left: Duration,
+        /// No heartbeat that was sent in this time has come back.
+        #[serde(rename = "silent_ms", serialize_with = "milliseconds")]
+        silent: Duration,
     },
     /// The right to run is over, and the job's tree has been killed for it.
     Fenced {
@@ -96,11 +101,22 @@ pub enum Event {
         term: i64,
         /// What ended it.
         why: String,
+        /// How much of the lease is left.
+        #[serde(rename = "left_ms", serialize_with = "milliseconds")]
+        left: Duration,
     },
     /// The guard is gone; another is started.
     GuardLost {
         /// The guard's process id.
         pid: i32,
+    },
+    /// A hook failed, or took too long.
+    HookFailed {
+        /// `lead`, `standby` or `fence`.
+        hook: String,
+        /// How it ended.
+        #[serde(serialize_with = "shortened")]
+        reason: String,
     },
     /// The job's main process ended.
     JobExited {
@@ -193,7 +209,8 @@ pub enum Event {
     Started {
         /// This program's version.
         version: String,
-        /// `--name`.
+        /// `--name`: every line has it.
+        #[serde(skip)]
         name: String,
         /// The random id of this run.
         member: String,
@@ -227,6 +244,19 @@ pub enum Event {
         /// The other's name.
         leader: String,
     },
+    /// The health command has failed so often in a row that another machine is to try.
+    Unhealthy {
+        /// The term.
+        term: i64,
+        /// How often.
+        failures: u32,
+        /// How it ended at last.
+        #[serde(serialize_with = "shortened")]
+        reason: String,
+        /// The last line of what it said then.
+        #[serde(serialize_with = "shortened")]
+        line: String,
+    },
     /// Something that somebody should know.
     Warning {
         /// What.
@@ -247,8 +277,10 @@ impl Event {
             Self::Error { .. } | Self::Fenced { .. } | Self::GuardLost { .. } | Self::Superseded { .. } => Level::Error,
             Self::BrokerDown { .. }
             | Self::FenceWarning { .. }
+            | Self::HookFailed { .. }
             | Self::JobKilled { .. }
             | Self::Released { delivered: false, .. }
+            | Self::Unhealthy { .. }
             | Self::Warning { .. } => Level::Warning,
             Self::Assigned { .. }
             | Self::BrokerUp { .. }
@@ -282,6 +314,7 @@ impl Event {
             Self::FenceWarning { .. } => "fence_warning",
             Self::Fenced { .. } => "fenced",
             Self::GuardLost { .. } => "guard_lost",
+            Self::HookFailed { .. } => "hook_failed",
             Self::JobExited { .. } => "job_exited",
             Self::JobKilled { .. } => "job_killed",
             Self::JobStarted { .. } => "job_started",
@@ -295,6 +328,7 @@ impl Event {
             Self::Started { .. } => "started",
             Self::Stopping { .. } => "stopping",
             Self::Superseded { .. } => "superseded",
+            Self::Unhealthy { .. } => "unhealthy",
             Self::Warning { .. } => "warning",
         }
     }
@@ -304,7 +338,9 @@ fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::
     serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Longer texts are cut: a line of at most 4,096 bytes enters a pipe in one piece, whoever else writes to it.
+/// What enters a pipe in one piece, whoever else writes to it (`PIPE_BUF`).
+const LONGEST_LINE: usize = 4_096;
+/// The longest sentence; the line's beginning has room beside it.
 const LONGEST_SENTENCE: usize = 3_500;
 /// The same for one field of many, whose characters JSON may have to escape.
 const LONGEST_FIELD: usize = 1_000;
@@ -320,6 +356,7 @@ struct Json<'a> {
     event: &'static str,
     group: &'a str,
     role: u32,
+    name: &'a str,
     #[serde(flatten)]
     fields: &'a Event,
 }
@@ -331,8 +368,21 @@ pub fn timestamp(wall_ms: u64) -> String {
     humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(wall_ms.min(LAST))).to_string()
 }
 
-/// The line, with its newline; `wall_ms` is milliseconds since 1970.
-pub(super) fn line(format: LogFormat, wall_ms: u64, group: &str, role: u32, event: &Event) -> String {
+/// Whose log it is.
+#[derive(Clone, Debug)]
+pub(super) struct Speaker {
+    /// `--name`.
+    pub(super) name: String,
+    /// Ours: what tells the lines of several candidates apart in text.
+    pub(super) pid: u32,
+    /// `--group`.
+    pub(super) group: String,
+    /// The role.
+    pub(super) role: u32,
+}
+
+/// The line, with its newline, of at most [`LONGEST_LINE`] bytes; `wall_ms` is milliseconds since 1970.
+pub(super) fn line(format: LogFormat, wall_ms: u64, speaker: &Speaker, event: &Event) -> String {
     let ts = timestamp(wall_ms);
     let level = match event.level() {
         Level::Debug => "debug",
@@ -342,16 +392,32 @@ pub(super) fn line(format: LogFormat, wall_ms: u64, group: &str, role: u32, even
     };
     match format {
         LogFormat::Json => {
-            let json = Json { ts, level, event: event.name(), group, role, fields: event };
-            // Strings and numbers under string keys: nothing of that can fail.
-            let mut line = serde_json::to_string(&json).unwrap_or_default();
+            let Speaker { name, group, role, .. } = speaker;
+            let mut line = json_line(&Json { ts, level, event: event.name(), group, role: *role, name, fields: event });
             line.push('\n');
             line
         }
         LogFormat::Text => {
             let sentence = one_line(&event.sentence());
             let sentence = cut(&sentence, LONGEST_SENTENCE);
-            format!("{ts} neli-run {}: {level}: {sentence}\n", one_line(group))
+            format!("{ts} neli-run[{}] {}: {level}: {sentence}\n", speaker.pid, one_line(&speaker.group))
         }
     }
+}
+
+/// The object; its texts are cut where a stranger's words, or what JSON makes of them, would make it too long.
+fn json_line(json: &Json<'_>) -> String {
+    // Strings and numbers under string keys: nothing of that can fail.
+    let line = serde_json::to_string(json).unwrap_or_default();
+    if line.len() < LONGEST_LINE {
+        return line;
+    }
+    let Ok(Value::Object(fields)) = serde_json::to_value(json) else { return line };
+    let shortened = [LONGEST_FIELD, 300, 100, 30].into_iter().map(|longest| {
+        let texts = fields
+            .iter()
+            .map(|(key, value)| (key, value.as_str().map_or_else(|| value.clone(), |text| cut(text, longest).into())));
+        serde_json::to_string(&texts.collect::<BTreeMap<_, Value>>()).unwrap_or_default()
+    });
+    shortened.into_iter().find(|line| line.len() < LONGEST_LINE).unwrap_or_default()
 }

@@ -23,19 +23,20 @@ impl Event {
             Self::Error { message } | Self::Warning { message, .. } => message.clone(),
             Self::Exiting { status, from: From::Job } => format!("exiting with the job's status, {status}"),
             Self::Exiting { status, from: From::NeliRun } => format!("exiting with status {status}"),
-            Self::FenceWarning { term, left } => {
-                let left = spoken(*left);
-                format!(
-                    "heartbeats don't come back from Kafka: asked the job to stop, and what is left of it in {left} is \
-                     killed (term {term})"
-                )
-            }
-            Self::Fenced { term, why } => {
-                format!("fenced, {}: killed the job and all that it started (term {term})", because(why))
+            Self::FenceWarning { term, left, silent } => format!(
+                "heartbeats don't come back from Kafka, for {} now: asking the job to stop; what is left of it at the \
+                 lease's end, in {}, is killed (term {term})",
+                spoken(*silent),
+                spoken(*left)
+            ),
+            Self::Fenced { term, why, left } => {
+                let (why, left) = (because(why), spoken(*left));
+                format!("fenced, {why}: nothing of the job is left, {left} before the lease's end (term {term})")
             }
             Self::GuardLost { pid } => {
                 format!("the guard (pid {pid}) died: no job runs without one, and another is started")
             }
+            Self::HookFailed { hook, reason } => format!("the hook --on-{hook} {reason}"),
             Self::JobExited { status, signal: None, ran, .. } => {
                 format!("the job exited with status {status} after {}", spoken(*ran))
             }
@@ -81,6 +82,16 @@ impl Event {
                      machine's clock wrong, or was one paused?"
                 )
             }
+            Self::Unhealthy { term, failures: 1, reason, line } => {
+                format!("the job is ill: the health command {reason}{} (term {term})", said(line))
+            }
+            Self::Unhealthy { term, failures, reason, line } => {
+                format!(
+                    "the job is ill: the health command has failed {failures} times in a row, and {reason} at last{} (term \
+                     {term})",
+                    said(line)
+                )
+            }
         }
     }
 }
@@ -93,6 +104,7 @@ pub fn because(why: &str) -> &str {
         "exited" => "the job has ended",
         "fenced" => "the lease ran out",
         "guard-died" => "the guard died",
+        "history-cut" => "the topic's records were cut, or it was made anew",
         "resigned" => "an operator asked for it",
         "restart-limit" => "the job failed too often",
         "revoked" => "the group's choice is another",
@@ -145,8 +157,8 @@ mod tests {
         let told = [
             Event::Standby { leader: Some("db2:77".to_owned()), term: Some(42), why: None },
             Event::Stopping { term: 42, why: "stopped".to_owned(), signal: 15, timeout: seconds(8) },
-            Event::FenceWarning { term: 42, left: Duration::from_millis(1_150) },
-            Event::Fenced { term: 42, why: "fenced".to_owned() },
+            Event::FenceWarning { term: 42, left: Duration::from_millis(1_350), silent: Duration::from_millis(3_650) },
+            Event::Fenced { term: 42, why: "fenced".to_owned(), left: Duration::from_millis(93) },
             Event::JobExited { term: 42, status: 137, signal: Some(9), ran: seconds(3_725) },
             Event::Released { term: 42, why: "exited".to_owned(), delivered: true },
             Event::BrokerDown { error: "kafka:9092: connection refused".to_owned(), down: seconds(30) },
@@ -156,9 +168,9 @@ mod tests {
             [
                 "standing by: db2:77 leads (term 42)",
                 "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 8s",
-                "heartbeats don't come back from Kafka: asked the job to stop, and what is left of it in 1.15s is killed \
-                 (term 42)",
-                "fenced, the lease ran out: killed the job and all that it started (term 42)",
+                "heartbeats don't come back from Kafka, for 3.65s now: asking the job to stop; what is left of it at the \
+                 lease's end, in 1.35s, is killed (term 42)",
+                "fenced, the lease ran out: nothing of the job is left, 93ms before the lease's end (term 42)",
                 "the job was ended by SIGKILL after 1h 2m 5s (status 137)",
                 "released term 42: the job has ended",
                 "Kafka has not answered for 30s: kafka:9092: connection refused; waiting",

@@ -1,11 +1,16 @@
 use std::io::Read;
+use std::os::fd::OwnedFd;
 
 use super::*;
 
 const AT: u64 = 1_769_860_800_123;
 
+fn speaker() -> Speaker {
+    Speaker { name: "db1".to_owned(), pid: 77, group: "billing".to_owned(), role: 0 }
+}
+
 fn form(format: LogFormat) -> Form {
-    Form { format, least: Level::Info, group: "billing".to_owned(), role: 0 }
+    Form { format, least: Level::Info, speaker: speaker() }
 }
 
 fn pipe() -> (std::io::PipeReader, OwnedFd) {
@@ -21,33 +26,33 @@ fn warning(message: &str) -> Event {
 fn a_line_is_what_the_interface_says() {
     let event = Event::Leading { term: 42 };
     assert_eq!(
-        event::line(LogFormat::Json, AT, "billing", 0, &event),
+        event::line(LogFormat::Json, AT, &speaker(), &event),
         "{\"ts\":\"2026-01-31T12:00:00.123Z\",\"level\":\"info\",\"event\":\"leading\",\"group\":\"billing\",\"role\":0,\
-         \"term\":42}\n"
+         \"name\":\"db1\",\"term\":42}\n"
     );
     assert_eq!(
-        event::line(LogFormat::Text, AT, "billing", 0, &event),
-        "2026-01-31T12:00:00.123Z neli-run billing: info: leading, term 42\n"
+        event::line(LogFormat::Text, AT, &speaker(), &event),
+        "2026-01-31T12:00:00.123Z neli-run[77] billing: info: leading, term 42\n"
     );
 }
 
 #[test]
 fn the_fields_have_the_names_that_scripts_read() {
     let event = Event::JobExited { term: 42, status: 137, signal: Some(9), ran: Duration::from_millis(1_250) };
-    let line: serde_json::Value = serde_json::from_str(&event::line(LogFormat::Json, AT, "b", 0, &event)).unwrap();
+    let line: serde_json::Value = serde_json::from_str(&event::line(LogFormat::Json, AT, &speaker(), &event)).unwrap();
     assert_eq!(line["event"], "job_exited");
     assert_eq!(line["status"], 137);
     assert_eq!(line["signal"], 9);
     assert_eq!(line["ran_ms"], 1_250);
     let event = Event::Exiting { status: 3, from: From::NeliRun };
-    let line: serde_json::Value = serde_json::from_str(&event::line(LogFormat::Json, AT, "b", 0, &event)).unwrap();
+    let line: serde_json::Value = serde_json::from_str(&event::line(LogFormat::Json, AT, &speaker(), &event)).unwrap();
     assert_eq!(line["from"], "neli-run");
 }
 
 #[test]
 fn a_stranger_s_name_is_one_line_and_moves_no_cursor() {
     let event = Event::Standby { leader: Some("evil\n\u{1b}[2J".to_owned()), term: None, why: None };
-    let line = event::line(LogFormat::Text, AT, "b", 0, &event);
+    let line = event::line(LogFormat::Text, AT, &speaker(), &event);
     assert!(line.ends_with("standing by: evil\\n\\u{1b}[2J leads\n"), "{line:?}");
 }
 
@@ -55,15 +60,80 @@ fn a_stranger_s_name_is_one_line_and_moves_no_cursor() {
 fn a_line_enters_a_pipe_in_one_piece() {
     let event = warning(&"ä".repeat(10_000));
     for format in [LogFormat::Json, LogFormat::Text] {
-        let line = event::line(format, AT, "billing", 0, &event);
+        let line = event::line(format, AT, &speaker(), &event);
         assert!(line.len() <= 4_096 && line.ends_with('\n'), "{}", line.len());
     }
+}
+
+/// Whatever a stranger's record says.
+#[test]
+fn a_stranger_s_words_make_no_line_longer() {
+    let long = "\u{1}".repeat(5_000);
+    let events = [
+        Event::Resigned { term: 1, by: long.clone(), reason: long.clone() },
+        Event::Superseded { term: 1, by_term: None, leader: long.clone() },
+        Event::Standby { leader: Some("\"".repeat(3_000)), term: None, why: Some(long) },
+    ];
+    for event in events {
+        let line = event::line(LogFormat::Json, AT, &speaker(), &event);
+        assert!(line.len() <= 4_096 && line.ends_with("}\n"), "{}", line.len());
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((line["event"].as_str(), line["group"].as_str()), (Some(event.name()), Some("billing")));
+        assert!(event::line(LogFormat::Text, AT, &speaker(), &event).len() <= 4_096);
+    }
+}
+
+fn log_to(file: &std::path::Path) -> Logger {
+    let (file_shown, file) = (file.display().to_string(), Some(file.to_owned()));
+    let election = Election { group: "b".to_owned(), topic: "t".to_owned(), partition: 0, role: 0 };
+    Logger::start(&Log { format: LogFormat::Text, verbosity: 0, file, file_shown }, &election, "db1").unwrap()
+}
+
+fn say(logger: &Logger, message: &str) {
+    logger.event(&warning(message));
+    while !logger.queue.is_written() {
+        std::thread::yield_now();
+    }
+}
+
+/// What the lines of a file say.
+fn said(file: &std::path::Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap();
+    text.lines().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect()
+}
+
+/// `logrotate`, in each of its ways: the file is renamed, or copied and cut.
+#[test]
+fn a_file_that_is_renamed_is_followed_and_one_that_is_cut_begins_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, old) = (directory.path().join("log"), directory.path().join("log.1"));
+    let logger = log_to(&file);
+    say(&logger, "first");
+    std::fs::rename(&file, &old).unwrap();
+    say(&logger, "second");
+    say(&logger, "third");
+    assert_eq!((said(&old), said(&file)), (vec!["first".to_owned()], vec!["second".to_owned(), "third".to_owned()]));
+    std::fs::File::options().write(true).open(&file).unwrap().set_len(0).unwrap();
+    say(&logger, "fourth");
+    assert_eq!(said(&file), ["fourth"]);
+    std::fs::remove_dir_all(directory.path()).unwrap();
+    say(&logger, "into-the-void");
+}
+
+#[test]
+fn a_named_pipe_that_nobody_reads_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pipe");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let log = Log { format: LogFormat::Text, verbosity: 0, file: Some(path), file_shown: "--log-file pipe".to_owned() };
+    let refusal = Sink::open(&log).unwrap_err().to_string();
+    assert_eq!(refusal, "--log-file pipe: can't be opened: it is a named pipe that nobody reads, or a socket");
 }
 
 #[test]
 fn lines_come_out_in_their_order() {
     let (mut reader, writer) = pipe();
-    let logger = Logger::start_on(writer, form(LogFormat::Text)).unwrap();
+    let logger = Logger::start_on(writer.into(), form(LogFormat::Text)).unwrap();
     (0..100).for_each(|term| logger.event(&Event::Leading { term }));
     logger.finish();
     drop(logger);
@@ -76,7 +146,7 @@ fn lines_come_out_in_their_order() {
 #[test]
 fn a_full_pipe_stalls_nobody_and_what_it_costs_is_said_where_it_is_missing() {
     let (mut reader, writer) = pipe();
-    let logger = Logger::start_on(writer, form(LogFormat::Json)).unwrap();
+    let logger = Logger::start_on(writer.into(), form(LogFormat::Json)).unwrap();
     // More than a pipe (64 KiB) and the queue hold.
     let padding = "x".repeat(900);
     (0..2_000).for_each(|_| logger.event(&warning(&padding)));
@@ -107,7 +177,7 @@ fn a_full_pipe_stalls_nobody_and_what_it_costs_is_said_where_it_is_missing() {
 #[test]
 fn a_pipe_that_nobody_empties_holds_up_the_end_for_a_tenth_of_a_second() {
     let (reader, writer) = pipe();
-    let logger = Logger::start_on(writer, form(LogFormat::Json)).unwrap();
+    let logger = Logger::start_on(writer.into(), form(LogFormat::Json)).unwrap();
     (0..1_500).for_each(|_| logger.event(&warning(&"x".repeat(900))));
     let start = clock::now();
     logger.finish();
@@ -120,7 +190,7 @@ fn a_pipe_that_nobody_empties_holds_up_the_end_for_a_tenth_of_a_second() {
 fn a_closed_pipe_is_no_reason_to_die() {
     let (reader, writer) = pipe();
     drop(reader);
-    let logger = Logger::start_on(writer, form(LogFormat::Text)).unwrap();
+    let logger = Logger::start_on(writer.into(), form(LogFormat::Text)).unwrap();
     (0..1_500).for_each(|term| logger.event(&Event::Leading { term }));
     assert!(logger.queue.state().dropped > 0);
     logger.finish();
@@ -129,7 +199,7 @@ fn a_closed_pipe_is_no_reason_to_die() {
 #[test]
 fn quiet_means_warnings_and_errors() {
     let (mut reader, writer) = pipe();
-    let logger = Logger::start_on(writer, Form { least: Level::Warning, ..form(LogFormat::Text) }).unwrap();
+    let logger = Logger::start_on(writer.into(), Form { least: Level::Warning, ..form(LogFormat::Text) }).unwrap();
     logger.event(&Event::Leading { term: 1 });
     logger.event(&warning("heard"));
     logger.finish();

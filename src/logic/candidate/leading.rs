@@ -108,8 +108,8 @@ impl Candidate {
 
     pub(super) fn warn_of_fence(&mut self, now: Time) {
         let Role::Leading(lead) = &self.role else { return };
-        let (term, left) = (lead.term, lead.lease_end.since(now));
-        self.actions.push_back(Action::Note(Note::FenceWarning { term, left }));
+        let (term, left, silent) = (lead.term, lead.lease_end.since(now), now.since(lead.last_effective_sent));
+        self.actions.push_back(Action::Note(Note::FenceWarning { term, left, silent }));
         self.stop_job(Why::Fenced);
     }
 
@@ -125,7 +125,7 @@ impl Candidate {
     pub(super) fn lose_lease(&mut self, why: Why, loss: Loss) {
         let Role::Leading(lead) = &self.role else { return };
         let (term, stood_down, lease_end) = (lead.term, lead.stopping, lead.lease_end);
-        self.role = Role::Fenced { term, why, stood_down, lease_end, superseded: false };
+        self.role = Role::Fenced { term, why, stood_down, lease_end, loss };
         self.actions.push_back(Action::Kill(loss));
     }
 }

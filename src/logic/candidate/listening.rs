@@ -119,7 +119,7 @@ impl Candidate {
         };
         let (term, lease_end) = (lead.term, lead.lease_end);
         // Another leads: whatever this term stood down for has come about.
-        self.role = Role::Fenced { term, why: Why::Fenced, stood_down: None, lease_end, superseded: true };
+        self.role = Role::Fenced { term, why: Why::Fenced, stood_down: None, lease_end, loss: Loss::Superseded };
         self.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
         self.actions.push_back(Action::Kill(Loss::Superseded));
     }

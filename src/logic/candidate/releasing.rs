@@ -1,6 +1,6 @@
 //! R6: a release is written when nothing is left, and then nothing more.
 
-use super::super::candidacy::{Action, Note};
+use super::super::candidacy::{Action, Loss, Note};
 use super::super::flaw::{Flaw, broken};
 use super::super::precedence::SPREAD;
 use super::super::record::{Body, Offset, Why};
@@ -16,9 +16,10 @@ impl Candidate {
                 // R7: until one lease after the last effective record that was sent.
                 (lead.term, lead.last_effective_sent + self.timings.lease, why, None)
             }
-            Role::Fenced { term, why, stood_down, lease_end, superseded } => {
-                if !superseded {
-                    self.actions.push_back(Action::Note(Note::Fenced { term: *term, why: *why }));
+            Role::Fenced { term, why, stood_down, lease_end, loss } => {
+                if *loss != Loss::Superseded {
+                    let (term, why, loss, left) = (*term, *why, *loss, lease_end.since(now));
+                    self.actions.push_back(Action::Note(Note::Fenced { term, why, loss, left }));
                 }
                 (*term, *lease_end, *why, *stood_down)
             }

@@ -1,0 +1,179 @@
+//! Losing the lead: `--on-loss`, and the two stages of a fence.
+
+use harness::candidate::{Candidate, Elector, Running};
+use harness::journal::Pen;
+use harness::kafka::{Broker, Kafka};
+use harness::stage::Stage;
+use harness::wait;
+use harness::witness::Event;
+use nix::sys::signal::Signal;
+
+use crate::{PROGRAM, stage};
+
+/// How a lead may be lost on a Kafka that is well.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Loss {
+    GuardDied,
+    Resigned,
+    Superseded,
+}
+
+/// What the job makes of the stop signal.
+fn candidate(stage: &Stage, obeys: bool) -> Candidate {
+    let job = stage.witness().set("--status", 3);
+    let job = if obeys { job } else { job.with("--ignore-stop") };
+    stage.candidate().job(job.command()).option("--on-loss", "exit").option("--stop-timeout", "300ms")
+}
+
+/// Writes under the election's key, as whoever is trusted to.
+fn write(stage: &Stage, text: &str) {
+    Pen::new(Kafka::shared(), &stage.topic(), &[]).write(&stage.key(), &[text.as_bytes()]);
+}
+
+fn resign(stage: &Stage, term: u64) {
+    write(stage, &format!(r#"{{"v":1,"kind":"request","what":"resign","term":{term},"by":"me","reason":"why"}}"#));
+}
+
+/// A claim is effective when nothing of the election lies between what it has judged and itself: between two beats.
+fn supersede(stage: &Stage, leader: &Running) {
+    wait::until_true("a claim between two beats", || {
+        let after = harness::journal::end(Kafka::shared(), &stage.topic()) - 1;
+        write(
+            stage,
+            &format!(
+                r#"{{"v":1,"kind":"claim","member":"other","name":"other","seq":1,"after":{after},"lease_ms":300}}"#
+            ),
+        );
+        !leader.events("superseded").is_empty()
+    });
+}
+
+#[test]
+fn each_loss_has_its_status() {
+    for (loss, obeys, status, why) in [
+        (Loss::Resigned, true, 80, Some("resigned")),
+        (Loss::Resigned, false, 81, Some("resigned")),
+        (Loss::GuardDied, true, 82, Some("guard-died")),
+        (Loss::Superseded, false, 82, None),
+    ] {
+        let stage = stage(Elector::Log);
+        let mut leader = candidate(&stage, obeys).start();
+        let term = leader.await_lead();
+        stage.await_witness(term);
+        match loss {
+            Loss::GuardDied => leader.guard().signal(Signal::SIGKILL),
+            Loss::Resigned => resign(&stage, term),
+            Loss::Superseded => supersede(&stage, &leader),
+        }
+        assert_eq!(leader.status(), status, "{loss:?}");
+        stage.assert_gone(term);
+        leader.await_silence();
+        let released: Vec<_> = leader.events("released");
+        assert_eq!(released.first().map(|event| event.text("why")), why, "{loss:?}");
+        let exiting = leader.await_event("exiting");
+        assert_eq!(exiting.text("from"), "neli-run");
+    }
+}
+
+/// Without `--on-loss exit` it stands by, and runs the job again when it is elected.
+#[test]
+fn a_loss_is_no_end() {
+    let stage = stage(Elector::Log);
+    let mut first = stage.candidate().lease("1s").start();
+    let term = first.await_lead();
+    stage.await_witness(term);
+    let mut second = stage.candidate().lease("1s").start();
+    second.await_event("standby");
+    resign(&stage, term);
+    let next = second.await_lead();
+    stage.await_witness(next);
+    resign(&stage, next);
+    let last = stage.await_witness_after(next);
+    assert_eq!(first.events("leading").last().map(|event| event.number("term")), Some(last));
+    stage.close([first, second]);
+}
+
+/// TERM in a barrier that was begun for a loss: the status is the run's, whatever `--on-loss` says.
+#[test]
+fn a_stop_in_the_barrier_of_a_loss() {
+    let stage = stage(Elector::Log);
+    let job = stage.witness().set("--linger-ms", 800).set("--status", 9);
+    let mut leader = stage.candidate().job(job.command()).option("--on-loss", "exit").start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    resign(&stage, term);
+    leader.await_event("stopping");
+    leader.signal(Signal::SIGTERM);
+    assert_eq!(leader.status(), 9);
+    assert_eq!(leader.await_event("exiting").text("from"), "job");
+    stage.close([leader]);
+}
+
+/// `end` in a barrier: 0, whatever the job ends with.
+#[test]
+fn an_end_in_a_barrier() {
+    let stage = stage(Elector::Log);
+    let job = stage.witness().set("--linger-ms", 800).set("--status", 9);
+    let mut leader = stage.candidate().job(job.command()).start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    leader.signal(Signal::SIGTERM);
+    leader.await_event("stopping");
+    write(&stage, r#"{"v":1,"kind":"request","what":"end","term":null,"by":"me","reason":"why"}"#);
+    assert_eq!(leader.status(), 0);
+    assert_eq!(leader.await_event("job_exited").number("status"), 9);
+    assert_eq!(leader.await_event("released").text("why"), "ended");
+    stage.close([leader]);
+}
+
+/// Kafka is silent: first the stop signal, and a job that heeds it ends by itself (80); one that does not is killed at the
+/// lease's end (82), and TERM meanwhile makes that a stop (137).
+#[test]
+fn a_fence_in_two_stages() {
+    for (obeys, term_too, status) in [(true, false, 80), (false, false, 82), (false, true, 137)] {
+        let broker = Broker::own();
+        let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+        let candidate = candidate(&stage, obeys).lease("2s").option("--fence-warning", "1s");
+        let mut leader = candidate.option("--stop-timeout", "1m").start();
+        let term = leader.await_lead();
+        stage.await_witness(term);
+        broker.freeze();
+        let warning = leader.await_event("fence_warning");
+        assert!((1..=1_040).contains(&warning.number("left_ms")), "{warning:?}");
+        assert!(warning.number("silent_ms") >= 960, "{warning:?}");
+        assert_eq!(leader.await_event("stopping").text("why"), "fenced");
+        if term_too {
+            leader.signal(Signal::SIGTERM);
+        }
+        assert_eq!(leader.status(), status);
+        stage.assert_gone(term);
+        assert_eq!(leader.events("fenced").len(), usize::from(!obeys), "{leader:?}");
+        assert!(stage.testimony().signals().any(|line| line.event == Event::Signal(15)));
+        drop(broker);
+    }
+}
+
+/// Kafka answers again after the warning: the job has been told, and stops in its own time; then the term is released.
+#[test]
+fn beats_that_come_back_after_the_warning() {
+    let broker = Broker::own();
+    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let job = stage.witness().set("--linger-ms", 6_000);
+    let candidate = stage.candidate().job(job.command()).lease("3s").option("--fence-warning", "1500ms");
+    let mut leader = candidate.option("--stop-timeout", "1m").start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    broker.freeze();
+    leader.await_event("fence_warning");
+    broker.thaw();
+    // It stops for longer than the lease, and is not killed.
+    let released = leader.await_event("released");
+    assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(true)));
+    assert_eq!(leader.await_event("job_exited").number("status"), 0);
+    assert!(leader.events("fenced").is_empty() && leader.events("job_killed").is_empty(), "{leader:?}");
+    let next = stage.await_witness_after(term);
+    assert!(next > term);
+    leader.signal(Signal::SIGKILL);
+    stage.await_gone(next);
+    stage.assert_never_two();
+}

@@ -1,0 +1,288 @@
+//! The job's control group: who is in it, whom it ends, and what is left of it. Where none can be made that is said, on the
+//! terminal too.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use neli_run::driver::cgroup::Cgroup;
+use neli_run::driver::clock;
+use neli_run::driver::guard::{Answer, Order};
+use nix::libc::{SIGKILL, SIGTERM};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Gid, Pid, Uid, chown};
+
+use crate::post::{PROGRAM, Post, Words, await_readable, charge, far, has_ended, process_of, script, status};
+
+/// Who is nobody on every Linux.
+const NOBODY: u32 = 65534;
+
+/// Says what could not be tested, past the test harness's silence.
+pub(crate) fn not_tested(why: &str) {
+    let _ = writeln!(io::stderr(), "NOT TESTED: {why}");
+}
+
+pub(crate) fn made() -> Option<Cgroup> {
+    Cgroup::make().inspect_err(|error| not_tested(&format!("no control group can be made here: {error}"))).ok()
+}
+
+fn path_of(group: &Cgroup) -> PathBuf {
+    fs::read_link(format!("/proc/self/fd/{}", group.as_fd().as_raw_fd())).unwrap()
+}
+
+fn post_in(group: &Cgroup, text: &str) -> Post {
+    Post::charged(script(text), |charge| charge.cgroup = Some(group.as_fd().as_raw_fd()))
+}
+
+/// Which group of the new hierarchy a process is in.
+fn group_of(pid: Pid) -> String {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    text.lines().find_map(|line| line.strip_prefix("0::")).unwrap().to_owned()
+}
+
+fn hear_killed(post: &Post) {
+    assert_eq!(post.hear(), Answer::Killed);
+    assert!(matches!(post.hear(), Answer::Exited { signal: Some(SIGKILL), .. }));
+    assert_eq!(post.hear(), Answer::Gone);
+}
+
+#[test]
+fn the_job_is_born_into_it_and_the_guard_is_not() {
+    let Some(group) = made() else { return };
+    let mut post = post_in(&group, r#"sh -c 'echo $$ > "$WORDS"; sleep 600' & wait"#);
+    let (main, _) = post.start(0, far());
+    let child = Pid::from_raw(post.words.next().parse().unwrap());
+    let name = path_of(&group).file_name().unwrap().to_str().unwrap().to_owned();
+    for pid in [main, child] {
+        assert!(group_of(pid).contains(&format!("/{name}/run.")), "{}", group_of(pid));
+    }
+    assert_eq!(group_of(post.guard().pid()), group_of(Pid::this()));
+    assert!(group.is_populated());
+}
+
+/// What is born into a group that was killed once is killed at its birth, by the kernel: each run has its own.
+#[test]
+fn a_run_lives_after_one_that_was_killed() {
+    let Some(group) = made() else { return };
+    let mut post = post_in(&group, r#"echo alive > "$WORDS"; while :; do sleep 600; done"#);
+    for _ in 0..3 {
+        post.start(0, far());
+        assert_eq!(post.words.next(), "alive");
+        post.send(&Order::Kill);
+        hear_killed(&post);
+        assert!(!group.is_populated());
+    }
+}
+
+#[test]
+fn a_run_lives_after_one_that_somebody_else_has_killed() {
+    let Some(group) = made() else { return };
+    let mut post = post_in(&group, r#"echo alive > "$WORDS"; while :; do sleep 600; done"#);
+    for _ in 0..3 {
+        post.start(0, far());
+        assert_eq!(post.words.next(), "alive");
+        group.kill();
+        assert!(matches!(post.hear(), Answer::Exited { signal: Some(SIGKILL), .. }));
+        assert_eq!(post.hear(), Answer::Gone);
+    }
+}
+
+#[test]
+fn who_leaves_it_is_ended_all_the_same() {
+    let Some(group) = made() else { return };
+    let above = path_of(&group).parent().unwrap().join("cgroup.procs");
+    let text = format!(r#"echo 0 > {}; setsid sleep 600 & echo $! > "$WORDS"; wait"#, above.display());
+    let mut post = post_in(&group, &text);
+    let (main, _) = post.start(0, far());
+    let child = post.words.next_process();
+    assert_eq!(group_of(main), group_of(Pid::this()));
+    post.send(&Order::Kill);
+    hear_killed(&post);
+    assert!(has_ended(&child));
+}
+
+/// A process that was put there, and descends from nobody of ours.
+fn stranger_in(group: &Path) -> Child {
+    let stranger = Command::new("sleep").arg("600").spawn().unwrap();
+    fs::write(group.join("cgroup.procs"), stranger.id().to_string()).unwrap();
+    stranger
+}
+
+#[test]
+fn nothing_is_gone_while_a_stranger_is_in_it() {
+    let Some(group) = made() else { return };
+    let mut post = post_in(&group, r#"echo $$ > "$WORDS"; exec sleep 600"#);
+    let (main, _) = post.start(0, far());
+    post.words.next();
+    let above = path_of(&group);
+    let run = above.join(group_of(main).rsplit('/').next().unwrap());
+    let mut stranger = stranger_in(&run);
+    let its_process = process_of(stranger.id().cast_signed());
+    post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
+    assert_eq!(post.hear(), Answer::Exited { code: None, signal: Some(SIGTERM), left: false, foreground: false });
+    assert_eq!(post.hear(), Answer::Gone);
+    assert!(has_ended(&its_process), "it was killed before");
+    stranger.wait().unwrap();
+}
+
+#[test]
+fn it_goes_with_who_made_it_whatever_the_job_made_below_it() {
+    let Some(group) = made() else { return };
+    let path = path_of(&group);
+    let text = format!(
+        r#"below={}/$(sed -n 's|^0::.*/||p' /proc/self/cgroup)/of-the-job; mkdir -p "$below/and/below"
+           echo 0 > "$below/and/below/cgroup.procs"; echo ready > "$WORDS"; exec sleep 600"#,
+        path.display()
+    );
+    let mut post = post_in(&group, &text);
+    post.start(0, far());
+    assert_eq!(post.words.next(), "ready");
+    assert!(group.is_populated());
+    assert!(!group.members().is_empty());
+    post.send(&Order::Kill);
+    hear_killed(&post);
+    drop(group);
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_a_killed_pair_has_left_is_ended_by_the_next() {
+    let Some(group) = made() else { return };
+    let parent = path_of(&group).parent().unwrap().to_owned();
+    let left = parent.join(format!("neli-run.{}.left", std::process::id()));
+    fs::create_dir(&left).unwrap();
+    let mut job = stranger_in(&left);
+    drop(made());
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&job.wait().unwrap()), Some(SIGKILL));
+    // The kernel takes a moment for the last of it, and then the next one has it.
+    drop(made());
+    assert!(!left.exists());
+    assert!(path_of(&group).exists(), "one that is held is let alone");
+}
+
+/// A post whose guard is nobody's, where root may be found: a job that gets root escapes its signals.
+struct Unprivileged {
+    post: Post,
+    escaped: Option<Pid>,
+}
+
+impl Unprivileged {
+    /// With the group of that directory, which the guard is put above.
+    fn in_group(group: Option<&Path>) -> Self {
+        let words = Words::new();
+        let home = words.directory.path();
+        fs::set_permissions(home, Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(words.path(), Permissions::from_mode(0o666)).unwrap();
+        // A setuid program of root's.
+        let climb = home.join("climb");
+        fs::copy("/usr/bin/setpriv", &climb).unwrap();
+        fs::set_permissions(&climb, Permissions::from_mode(0o4755)).unwrap();
+        let text = format!(
+            r#"{} --reuid=0 --regid=0 --clear-groups sh -c 'echo $$ > "$WORDS"; exec sleep 600' & wait"#,
+            climb.display()
+        );
+        let guard = home.join("guard");
+        let enter = group.map(|group| format!("echo $$ > {}/cgroup.procs;", group.parent().unwrap().display()));
+        let drop_root = format!("exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups {PROGRAM} \"$@\"");
+        fs::write(&guard, format!("#!/bin/sh\n{}{drop_root}\n", enter.unwrap_or_default())).unwrap();
+        fs::set_permissions(&guard, Permissions::from_mode(0o755)).unwrap();
+
+        let directory = group.map(|group| File::open(group).unwrap());
+        let mut charge = charge(script(&text), &words.path());
+        charge.cgroup = directory.as_ref().map(AsRawFd::as_raw_fd);
+        charge.lease = std::time::Duration::from_millis(300);
+        let mut post = Post::guarded_by(&guard, &charge, words);
+        post.start(3, far());
+        let escaped = Pid::from_raw(post.words.next().parse().unwrap());
+        assert!(status(escaped, "Uid").starts_with("0\t0"), "the directory for temporary files is mounted nosuid");
+        Self { post, escaped: Some(escaped) }
+    }
+
+    fn end_escaped(&mut self) {
+        if let Some(escaped) = self.escaped.take() {
+            let process = process_of(escaped.as_raw());
+            kill(escaped, Signal::SIGKILL).unwrap();
+            await_readable(process.as_fd(), "its end");
+        }
+    }
+}
+
+impl Drop for Unprivileged {
+    fn drop(&mut self) {
+        self.end_escaped();
+    }
+}
+
+fn is_root() -> bool {
+    let is_root = Uid::effective().is_root();
+    if !is_root {
+        not_tested("only root can make a setuid program of root's");
+    }
+    is_root
+}
+
+#[test]
+fn without_it_what_got_root_is_stuck_and_named_and_the_guard_goes_on() {
+    if !is_root() {
+        return;
+    }
+    let mut unprivileged = Unprivileged::in_group(None);
+    let post = &unprivileged.post;
+    post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: clock::now() });
+    let mut answers = Vec::new();
+    while !matches!(answers.last(), Some(Answer::Stuck { .. })) {
+        answers.push(post.hear());
+    }
+    let escaped = unprivileged.escaped.unwrap();
+    assert_eq!(answers.last(), Some(&Answer::Stuck { pids: vec![escaped.as_raw()] }));
+    assert!(!answers.contains(&Answer::Gone));
+    assert!(post.is_silent(), "said once");
+    unprivileged.end_escaped();
+    assert_eq!(unprivileged.post.hear(), Answer::Gone);
+}
+
+/// A control group that is nobody's, with one below it, for a guard and its job; removed in the end.
+struct Delegated(PathBuf);
+
+impl Delegated {
+    fn new() -> Option<Self> {
+        let group = made()?;
+        let delegated = path_of(&group).with_file_name(format!("test-{}", std::process::id()));
+        let below = delegated.join("neli-run.test");
+        fs::create_dir_all(&below).unwrap();
+        for path in [delegated.clone(), below.clone(), delegated.join("cgroup.procs")] {
+            chown(&path, Some(Uid::from_raw(NOBODY)), Some(Gid::from_raw(NOBODY))).unwrap();
+        }
+        for file in ["cgroup.procs", "cgroup.kill"] {
+            chown(&below.join(file), Some(Uid::from_raw(NOBODY)), None).unwrap();
+        }
+        Some(Self(delegated))
+    }
+}
+
+impl Drop for Delegated {
+    fn drop(&mut self) {
+        for below in fs::read_dir(self.0.join("neli-run.test")).unwrap().flatten() {
+            let _ = fs::remove_dir(below.path());
+        }
+        let _ = fs::remove_dir(self.0.join("neli-run.test"));
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn with_it_what_got_root_is_ended() {
+    if !is_root() {
+        return;
+    }
+    let Some(delegated) = Delegated::new() else { return };
+    let mut unprivileged = Unprivileged::in_group(Some(&delegated.0.join("neli-run.test")));
+    unprivileged.post.send(&Order::Kill);
+    let escaped = unprivileged.escaped.take().unwrap();
+    hear_killed(&unprivileged.post);
+    assert!(!Path::new(&format!("/proc/{escaped}")).exists());
+    drop(unprivileged);
+}
