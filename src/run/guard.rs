@@ -14,6 +14,7 @@ use crate::driver::orphans::{Left, Orphans};
 use crate::driver::process::{self, Fate};
 use crate::driver::ready::Ready;
 use crate::driver::signals::Signals;
+use crate::logic::flaw::{Flaw, broken};
 use crate::logic::supervisor::Event;
 
 impl Run {
@@ -104,7 +105,8 @@ impl Run {
     pub(super) fn kill_orphans(&mut self) {
         let Some(orphans) = &mut self.orphans else { return };
         let now = clock::now();
-        let event = match orphans.kill(now) {
+        let left = if broken(Flaw::OrphansTakenForGone) { Left::Nothing } else { orphans.kill(now) };
+        let event = match left {
             Left::Nothing => Event::Gone,
             Left::Something => return,
             Left::Stuck(pids) => Event::Stuck { pids: pids.into_iter().filter_map(translate::number_of).collect() },

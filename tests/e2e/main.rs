@@ -12,11 +12,13 @@ mod embedded;
 mod handover;
 mod harness_itself;
 mod job;
+mod log;
 mod loss;
 mod restart;
 mod signals;
 mod strangers;
 mod systemd;
+mod tree;
 mod watch;
 
 use std::path::Path;

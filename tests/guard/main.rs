@@ -5,7 +5,9 @@
 
 mod ends;
 mod groups;
+mod nature;
 mod own_signals;
 mod post;
 mod starts;
 mod supervisor;
+mod trees;

@@ -12,6 +12,7 @@ use crate::driver::guard::outbox::Outbox;
 use crate::driver::killing::Killing;
 use crate::driver::process::{self, Change, Fate, Newborn, Progress, Reaped};
 use crate::driver::tree::Tree;
+use crate::logic::flaw::{Flaw, broken};
 use crate::logic::time::Time;
 
 /// How many signals are kept for a job that has not executed.
@@ -68,6 +69,11 @@ impl Run {
         self.killing.is_some()
     }
 
+    /// Whether the main process has ended.
+    pub(super) fn main_has_ended(&self) -> bool {
+        self.main.is_none()
+    }
+
     /// Passes a signal on, as soon as the job has executed.
     pub(super) fn signal(&mut self, signal: i32, to: Target) {
         let Some(main) = self.main else { return };
@@ -103,7 +109,10 @@ impl Run {
             // The group first: one call, and for most jobs it is all of it. The rest is the tree's.
             let _ = process::signal_group(main, SIGKILL);
         }
-        self.killing.get_or_insert_with(|| Killing::new(now, self.patience)).kill(now, tree);
+        let killing = self.killing.get_or_insert_with(|| Killing::new(now, self.patience));
+        if !broken(Flaw::GuardForgetsTree) {
+            killing.kill(now, tree);
+        }
     }
 
     /// Does what is due at `now`.

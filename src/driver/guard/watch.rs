@@ -32,6 +32,7 @@ use crate::driver::image::Image;
 use crate::driver::lease::{Lease, Slot};
 use crate::driver::process::{self, Birth, Kind, Scheduling};
 use crate::driver::tree::Tree;
+use crate::logic::flaw::{Flaw, broken};
 use crate::logic::time::Time;
 
 /// The variables that change from run to run.
@@ -127,7 +128,13 @@ impl Watch {
             self.supervisor.look();
             let heard_all = self.hear();
             let abandoned = self.supervisor.is_known_dead || self.channel.is_none();
-            if abandoned {
+            if let Some(grant) = self.tenure.and_then(|tenure| tenure.unreleased())
+                && self.supervisor.is_known_dead
+                && broken(Flaw::GuardReleasesFirst)
+            {
+                return self.release(grant).map(drop);
+            }
+            if abandoned && !broken(Flaw::GuardReleasesFirst) {
                 self.end_term();
             }
             self.look_after_run();
@@ -154,7 +161,7 @@ impl Watch {
 
     /// When there is something to do, whatever happens.
     fn due(&self) -> Option<Time> {
-        let deadline = self.tenure.and_then(|tenure| tenure.deadline());
+        let deadline = self.tenure.and_then(|tenure| tenure.deadline()).filter(|_| !broken(Flaw::GuardIgnoresDeadline));
         let run = self.run.as_ref().and_then(Run::due);
         let look_for_death =
             self.channel.is_none() && self.supervisor.death.is_none() && !self.supervisor.is_known_dead;
@@ -208,6 +215,9 @@ impl Watch {
         else {
             return;
         };
+        if broken(Flaw::GuardIgnoresDeadline) {
+            return;
+        }
         self.end_term();
         if let Some(run) = &mut self.run {
             self.fenced = true;
@@ -341,7 +351,8 @@ impl Watch {
         run.observe_start(&mut self.outbox);
         let reaped = process::reap();
         run.observe_children(&reaped, &mut self.outbox);
-        if !reaped.children_left && self.tree.is_out_of_cgroup() {
+        let nothing_left = !reaped.children_left && self.tree.is_out_of_cgroup();
+        if nothing_left || (broken(Flaw::GuardForgetsTree) && run.main_has_ended()) {
             self.end_run();
             return;
         }
@@ -385,7 +396,7 @@ impl Watch {
     fn release(self, grant: Grant) -> io::Result<Infallible> {
         let Self { charge, ordinary_scheduling, .. } = self;
         if let Some(scheduling) = ordinary_scheduling {
-            scheduling.give(Pid::from_raw(0))?;
+            scheduling.resume()?;
         }
         release::execute(&charge, grant)
     }
