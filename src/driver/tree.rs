@@ -48,6 +48,11 @@ impl Tree {
         self
     }
 
+    /// From now on these are spared, and no others.
+    pub fn spare(&mut self, spared: Vec<Pid>) {
+        self.spared = spared;
+    }
+
     /// The tree, whose processes are given the processors first once they were sent SIGKILL, if that is allowed. A process
     /// has to run to die: on a busy machine it would wait its turn, for longer than a kill margin.
     #[must_use]
@@ -123,7 +128,13 @@ impl Tree {
     /// miss some, and are not asked.)
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        self.unspared_children().is_empty() && self.is_out_of_cgroup()
+        self.is_all_below(&[]) && self.is_out_of_cgroup()
+    }
+
+    /// Whether nothing of it is left but these children of the root, none of which was waited for, and what is below them.
+    #[must_use]
+    pub fn is_all_below(&self, children: &[Pid]) -> bool {
+        self.unspared_children().iter().all(|pid| children.contains(pid))
     }
 
     /// Whether its control group holds nobody, if it has one. It is asked besides, and proves nothing alone.

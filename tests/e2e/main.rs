@@ -11,6 +11,8 @@ mod death;
 mod embedded;
 mod handover;
 mod harness_itself;
+mod health;
+mod hooks;
 mod job;
 mod log;
 mod loss;

@@ -31,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) size_retention: bool,
     /// Each job leaves a daemon behind.
     pub(crate) jobs_have_children: bool,
+    /// Each job runs with a command beside it, that would outlive it.
+    pub(crate) jobs_have_commands: bool,
     /// What guard and supervisor say to each other takes its time.
     pub(crate) slow_pipe: bool,
     /// By how much the guard may be scheduled late.
@@ -218,6 +220,7 @@ impl Setup {
             span: 10_000,
             size_retention: false,
             jobs_have_children: false,
+            jobs_have_commands: false,
             slow_pipe: false,
             guard_late: Duration::ZERO,
             reborn: false,
