@@ -3,7 +3,7 @@
 //! All unsafe code of the crate is here, and nothing else is.
 #![expect(unsafe_code, reason = "the one file that makes raw system calls")]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uint};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong};
 use std::io;
 use std::mem;
 use std::ops::Deref;
@@ -156,12 +156,14 @@ pub(super) struct Scheduling {
     policy: c_int,
     /// 0 but for `SCHED_FIFO` and `SCHED_RR`.
     priority: c_int,
+    /// In nanoseconds. The kernel takes it away with real-time scheduling, and gives children none.
+    timer_slack: c_ulong,
 }
 
 impl Scheduling {
     /// Before everything that is not real-time itself; the higher the `priority`, the more so.
     pub(super) const fn real_time(priority: c_int) -> Self {
-        Self { policy: libc::SCHED_FIFO, priority }
+        Self { policy: libc::SCHED_FIFO, priority, timer_slack: 0 }
     }
 
     /// That of this thread.
@@ -171,7 +173,9 @@ impl Scheduling {
         unsafe {
             let policy = Errno::result(libc::syscall(libc::SYS_sched_getscheduler, 0))?;
             Errno::result(libc::syscall(libc::SYS_sched_getparam, 0, &raw mut priority))?;
-            Ok(Self { policy: c_int::try_from(policy).map_err(io::Error::other)?, priority })
+            let timer_slack = Errno::result(libc::prctl(libc::PR_GET_TIMERSLACK))?;
+            let timer_slack = c_ulong::try_from(timer_slack).map_err(io::Error::other)?;
+            Ok(Self { policy: c_int::try_from(policy).map_err(io::Error::other)?, priority, timer_slack })
         }
     }
 
@@ -182,11 +186,18 @@ impl Scheduling {
 
     /// Gives it to a thread; 0 is the one that calls.
     pub(super) fn give(self, thread: Pid) -> io::Result<()> {
-        let Self { policy, priority } = self;
+        let Self { policy, priority, .. } = self;
         // SAFETY: a sched_param is one integer, which is only read. Async-signal-safe: nothing but the call.
         let answer =
             unsafe { libc::syscall(libc::SYS_sched_setscheduler, thread.as_raw(), policy, &raw const priority) };
         Ok(Errno::result(answer).map(drop)?)
+    }
+
+    /// Gives it to this thread, as it was there when it was [`present`](Self::present).
+    pub(super) fn resume(self) -> io::Result<()> {
+        self.give(Pid::from_raw(0))?;
+        // SAFETY: takes an integer. Async-signal-safe: nothing but the call.
+        Ok(Errno::result(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, self.timer_slack) }).map(drop)?)
     }
 }
 
@@ -539,7 +550,7 @@ impl<'a> Child<'a> {
                 libc::setpgid(0, 0);
                 if let Some(scheduling) = scheduling {
                     // To give up what is better is always allowed.
-                    let _ = scheduling.give(Pid::from_raw(0));
+                    let _ = scheduling.resume();
                 }
             }
             for signal in 1..=signals::HIGHEST {

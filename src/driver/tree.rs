@@ -86,6 +86,20 @@ impl Tree {
         members
     }
 
+    /// What keeps the tree from being gone: its members; or, where none lives, the children that have ended and can't be
+    /// waited for, since somebody traces them.
+    #[must_use]
+    pub fn remains(&self) -> Vec<Pid> {
+        let members = self.members();
+        if members.is_empty() { self.unspared_children() } else { members }
+    }
+
+    fn unspared_children(&self) -> Vec<Pid> {
+        let processes = numbers_in(&self.proc.mount).into_iter().filter_map(|pid| self.proc.process(pid));
+        let children = processes.filter(|process| process.parent == self.root).map(|process| process.pid);
+        children.filter(|pid| !self.spared.contains(pid)).collect()
+    }
+
     fn descendants(&self) -> Vec<Pid> {
         let mut found = Vec::new();
         let snapshot = self.proc.snapshot();
@@ -120,9 +134,7 @@ impl Tree {
     /// Whether nothing of it is left but these children of the root, none of which was waited for, and what is below them.
     #[must_use]
     pub fn is_all_below(&self, children: &[Pid]) -> bool {
-        let is_spared = |pid| self.spared.contains(&pid) || children.contains(&pid);
-        let processes = numbers_in(&self.proc.mount).into_iter().filter_map(|pid| self.proc.process(pid));
-        processes.into_iter().all(|process| process.parent != self.root || is_spared(process.pid))
+        self.unspared_children().iter().all(|child| children.contains(child))
     }
 
     /// Whether its control group holds nobody, if it has one. It is asked besides, and proves nothing alone.

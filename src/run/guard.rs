@@ -15,6 +15,7 @@ use crate::driver::orphans::{Left, Orphans};
 use crate::driver::process::{self, Change, Fate};
 use crate::driver::ready::Ready;
 use crate::driver::signals::Signals;
+use crate::logic::flaw::{Flaw, broken};
 use crate::logic::supervisor::{Action, Event};
 
 impl Run {
@@ -133,24 +134,27 @@ impl Run {
     /// Called again at each child's end, and when it is time.
     pub(super) fn kill_orphans(&mut self) {
         let Some(mut orphans) = self.orphans.take() else { return };
-        orphans.spare(self.strangers_to_the_job());
-        orphans.kill(clock::now());
-        self.reap_children();
-        orphans.spare(self.strangers_to_the_job());
-        let now = clock::now();
-        let event = match orphans.left(now) {
-            Left::Nothing => Some(Event::Gone),
+        let left = if broken(Flaw::OrphansTakenForGone) { Left::Nothing } else { self.kill_what_is_left(&mut orphans) };
+        let event = match left {
+            Left::Nothing => return self.supervisor.handle(clock::now(), Event::Gone),
             Left::Something => None,
             Left::Stuck(pids) => {
                 Some(Event::Stuck { pids: pids.into_iter().filter_map(translate::number_of).collect() })
             }
         };
-        if event != Some(Event::Gone) {
-            self.orphans = Some(orphans);
-        }
+        self.orphans = Some(orphans);
         if let Some(event) = event {
-            self.supervisor.handle(now, event);
+            self.supervisor.handle(clock::now(), event);
         }
+    }
+
+    fn kill_what_is_left(&mut self, orphans: &mut Orphans) -> Left {
+        orphans.spare(self.strangers_to_the_job());
+        orphans.kill(clock::now());
+        self.reap_children();
+        // The number of one that was waited for may be an orphan's by now.
+        orphans.spare(self.strangers_to_the_job());
+        orphans.left(clock::now())
     }
 
     /// Our children that are no part of a job, and were not waited for.

@@ -62,7 +62,7 @@ pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopP
             let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
             let message = format!(
                 "{} of the job can't be killed (pid {}): the term is not released, and ends with its lease; see what holds \
-                 them (/proc/PID/stack), or restart the machine",
+                 them (/proc/PID/stack, TracerPid in /proc/PID/status), or restart the machine",
                 if pids.len() == 1 { "a process" } else { "processes" },
                 pids.join(", ")
             );

@@ -6,7 +6,9 @@
 mod commands;
 mod ends;
 mod groups;
+mod nature;
 mod own_signals;
 mod post;
 mod starts;
 mod supervisor;
+mod trees;

@@ -8,7 +8,7 @@ use crate::guard::{Guard, Life};
 use crate::kafka::{Log, Slot};
 use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::setup::{Setup, Who};
-use crate::supervisor::{self, Event, OnLoss, Order, Policy, StopPolicy, Supervisor};
+use crate::supervisor::{self, Event, Order, Policy, StopPolicy, Supervisor};
 use crate::time::Time;
 use crate::world::Breach;
 
@@ -69,7 +69,7 @@ impl Machine {
         let policy = Policy {
             stop: StopPolicy { signal: 15, timeout: candidate.stop_timeout, kill_margin: timings.kill_margin },
             restart: candidate.restart,
-            on_loss: OnLoss::Standby,
+            on_loss: candidate.on_loss,
             health: None,
         };
         let seed = 20 + 30 * index as u64;

@@ -6,6 +6,7 @@ use crate::candidate::{Elector, Timings};
 use crate::record::Offset;
 use crate::restart::{Restart, RestartPolicy};
 use crate::step::Step;
+use crate::supervisor::OnLoss;
 use crate::world::World;
 
 /// What the candidates are called.
@@ -59,6 +60,7 @@ pub(crate) struct CandidateSetup {
     pub(crate) stop_timeout: Duration,
     pub(crate) claim_delay: Duration,
     pub(crate) restart: RestartPolicy,
+    pub(crate) on_loss: OnLoss,
 }
 
 /// How often something may happen.
@@ -176,6 +178,7 @@ impl CandidateSetup {
             stop_timeout: Duration::from_millis(150),
             claim_delay: Duration::ZERO,
             restart: RestartPolicy::NEVER,
+            on_loss: OnLoss::Standby,
         }
     }
 
@@ -188,6 +191,11 @@ impl CandidateSetup {
     /// Claims a vacancy only after so many milliseconds.
     pub(crate) const fn after(self, millis: u64) -> Self {
         Self { claim_delay: Duration::from_millis(millis), ..self }
+    }
+
+    /// Goes for good when it loses the lead.
+    pub(crate) const fn exiting(self) -> Self {
+        Self { on_loss: OnLoss::Exit, ..self }
     }
 
     pub(crate) fn timings(&self) -> Timings {

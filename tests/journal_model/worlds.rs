@@ -504,7 +504,7 @@ pub(crate) fn guard_and_supervisor() -> Setup {
 pub(crate) fn everything(leases: [u64; 3]) -> Setup {
     let lease = |who: Who| CandidateSetup::lease(leases[who]);
     Setup {
-        candidates: vec![lease(0), lease(1).restarting(40), lease(2).restarting(700)],
+        candidates: vec![lease(0), lease(1).restarting(40), lease(2).restarting(700).exiting()],
         span: 4,
         jobs_have_children: true,
         jobs_have_commands: true,

@@ -12,6 +12,7 @@ use crate::driver::guard::outbox::Outbox;
 use crate::driver::killing::Killing;
 use crate::driver::process::{self, Change, Fate, Newborn, Progress, Reaped};
 use crate::driver::tree::Tree;
+use crate::logic::flaw::{Flaw, broken};
 use crate::logic::time::Time;
 
 /// How many signals are kept for a job that has not executed.
@@ -63,14 +64,14 @@ impl Run {
         self.killing.as_ref().map_or(self.kill_at, |killing| Some(killing.again_at()))
     }
 
-    /// Whether its main process was not waited for.
-    pub(super) fn has_main(&self) -> bool {
-        self.main.is_some()
-    }
-
     /// Whether SIGKILL was sent.
     pub(super) fn is_being_killed(&self) -> bool {
         self.killing.is_some()
+    }
+
+    /// Whether the main process has ended.
+    pub(super) fn main_has_ended(&self) -> bool {
+        self.main.is_none()
     }
 
     /// Passes a signal on, as soon as the job has executed.
@@ -108,7 +109,10 @@ impl Run {
             // The group first: one call, and for most jobs it is all of it. The rest is the tree's.
             let _ = process::signal_group(main, SIGKILL);
         }
-        self.killing.get_or_insert_with(|| Killing::new(now, self.patience)).kill(now, tree);
+        let killing = self.killing.get_or_insert_with(|| Killing::new(now, self.patience));
+        if !broken(Flaw::GuardForgetsTree) {
+            killing.kill(now, tree);
+        }
     }
 
     /// Does what is due at `now`.

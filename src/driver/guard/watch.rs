@@ -35,6 +35,7 @@ use crate::driver::process::{self, Birth, Kind, Scheduling};
 use crate::driver::shell::Circumstances;
 use crate::driver::tree::Tree;
 use crate::logic::command::CommandEnd;
+use crate::logic::flaw::{Flaw, broken};
 use crate::logic::time::Time;
 
 /// The variables that change from run to run.
@@ -139,7 +140,13 @@ impl Watch {
             self.supervisor.look();
             let heard_all = self.hear();
             let abandoned = self.supervisor.is_known_dead || self.channel.is_none();
-            if abandoned {
+            if let Some(grant) = self.tenure.and_then(|tenure| tenure.unreleased())
+                && self.supervisor.is_known_dead
+                && broken(Flaw::GuardReleasesFirst)
+            {
+                return self.release(grant).map(drop);
+            }
+            if abandoned && !broken(Flaw::GuardReleasesFirst) {
                 self.end_term();
             }
             self.look_after_run();
@@ -166,7 +173,7 @@ impl Watch {
 
     /// When there is something to do, whatever happens.
     fn due(&self) -> Option<Time> {
-        let deadline = self.tenure.and_then(|tenure| tenure.deadline());
+        let deadline = self.tenure.and_then(|tenure| tenure.deadline()).filter(|_| !broken(Flaw::GuardIgnoresDeadline));
         let run = self.run.as_ref().and_then(Run::due);
         let look_for_death =
             self.channel.is_none() && self.supervisor.death.is_none() && !self.supervisor.is_known_dead;
@@ -220,6 +227,9 @@ impl Watch {
         else {
             return;
         };
+        if broken(Flaw::GuardIgnoresDeadline) {
+            return;
+        }
         self.end_term();
         if let Some(run) = &mut self.run {
             self.fenced = true;
@@ -347,7 +357,7 @@ impl Watch {
 
     /// Starts a command beside a job that runs, and beside no other.
     fn start_command(&mut self, asked: Asked, kill_at: Time, output: Option<BorrowedFd<'_>>) -> Result<(), CommandEnd> {
-        let runs = self.run.as_ref().is_some_and(|run| run.has_main() && !run.is_being_killed());
+        let runs = self.run.as_ref().is_some_and(|run| !run.main_has_ended() && !run.is_being_killed());
         let Some((term, lease)) = self.lease.as_ref().filter(|_| runs && !self.supervisor.is_known_dead) else {
             return Err(CommandEnd::Abandoned);
         };
@@ -381,14 +391,15 @@ impl Watch {
         self.commands.observe_children(&reaped, run.is_being_killed(), &mut self.outbox);
         let left = || reaped.children_left && !self.commands.are_all_of(&self.tree);
         run.observe_children(&reaped, left, &mut self.outbox);
-        if !reaped.children_left && self.tree.is_out_of_cgroup() {
+        if run.main_has_ended() {
+            self.commands.abandon(&mut self.outbox);
+        }
+        let nothing_left = !reaped.children_left && self.tree.is_out_of_cgroup();
+        if nothing_left || (broken(Flaw::GuardForgetsTree) && run.main_has_ended()) {
             self.end_run();
             return;
         }
         let now = clock::now();
-        if !run.has_main() {
-            self.commands.abandon(&mut self.outbox);
-        }
         self.commands.handle_timeout(now, &mut self.outbox);
         let may_run = self.tenure.is_some_and(|tenure| tenure.deadline().is_some());
         // What somebody else has put into the job's control group is not asked when the job has ended.
@@ -429,7 +440,7 @@ impl Watch {
     fn release(self, grant: Grant) -> io::Result<Infallible> {
         let Self { charge, ordinary_scheduling, .. } = self;
         if let Some(scheduling) = ordinary_scheduling {
-            scheduling.give(Pid::from_raw(0))?;
+            scheduling.resume()?;
         }
         release::execute(&charge, grant)
     }

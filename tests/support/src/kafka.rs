@@ -1,16 +1,15 @@
 //! Brokers: one for the whole test run, a few for tests that stop theirs, and one that never answers.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
-use std::{env, fs, iter, thread};
+use std::{env, fs, thread};
 
 use nix::sys::signal::Signal;
 use rdkafka::ClientConfig;
@@ -19,6 +18,7 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::producer::{BaseProducer, Producer};
 use tempfile::TempDir;
 
+use crate::node::Node;
 use crate::process::Process;
 use crate::{accounts, install, wait};
 
@@ -72,17 +72,28 @@ impl Kafka {
         client
     }
 
-    /// Makes a topic of one partition with settings of its own.
+    /// Makes a topic of one partition and one replica with settings of its own.
     pub fn create_topic(&self, name: &str, settings: &[(&str, &str)]) {
+        self.create_replicated_topic(name, 1, settings);
+    }
+
+    /// Makes a topic of one partition with settings of its own.
+    pub fn create_replicated_topic(&self, name: &str, replicas: i32, settings: &[(&str, &str)]) {
         let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
-        let topic = settings
-            .iter()
-            .fold(NewTopic::new(name, 1, TopicReplication::Fixed(1)), |topic, (key, value)| topic.set(key, value));
+        let topic =
+            settings.iter().fold(NewTopic::new(name, 1, TopicReplication::Fixed(replicas)), |topic, (key, value)| {
+                topic.set(key, value)
+            });
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let made = runtime.block_on(admin.create_topics([&topic], &AdminOptions::new())).expect("the broker answers");
         for result in made {
             result.expect("the topic is made");
         }
+    }
+
+    /// Where none of several brokers alone is the Kafka.
+    pub(crate) fn of_all(addresses: &[String]) -> Self {
+        Self::at(&addresses.join(","))
     }
 
     /// What a topic's configuration says.
@@ -109,7 +120,7 @@ impl Kafka {
 /// A broker that we started: our own process, that dies with us.
 #[derive(Debug)]
 pub struct Broker {
-    ports: Ports,
+    node: Node,
     directory: TempDir,
     running: Option<Running>,
     /// Given back when it is dropped.
@@ -123,21 +134,14 @@ struct Running {
     java: Process,
 }
 
-/// The ports of a broker: they stay the same when it is started again.
-#[derive(Clone, Copy, Debug)]
-struct Ports {
-    plain: u16,
-    accounts: u16,
-    controller: u16,
-}
-
 /// Starts Java ($@) beside a `read` of the pipe that is our stdin: when that ends, however its other end came to close, Java is
 /// killed, and the directory ($1) with it unless a word says that it will be needed again. As Java's parent the shell
-/// can't kill a stranger of the same pid, and in a process group of its own no Ctrl-C reaches it.
+/// can't kill a stranger of the same pid, and in a process group of its own no Ctrl-C reaches it. What it ignores Java
+/// would, too, were it started later.
 const MINDER: &str = r#"
     directory=$1; shift
-    trap '' INT TERM HUP
     "$@" </dev/null >>"$directory/log" 2>&1 &
+    trap '' INT TERM HUP
     echo $!
     exec >/dev/null
     read -r word
@@ -158,33 +162,47 @@ impl Broker {
 
     /// A broker that takes requests; the error says what to install.
     fn start() -> Result<Self, String> {
+        let mut broker = Self::of(Node::alone())?;
+        broker.begin();
+        accounts::grant(&broker.node.address());
+        Ok(broker)
+    }
+
+    /// A broker that has yet to begin; the error says what to install.
+    pub(crate) fn of(node: Node) -> Result<Self, String> {
         let distribution = install::kafka()?;
-        let mut broker = Self { ports: Ports::free(), directory: install::scratch(), running: None, seat: None };
+        let broker = Self { node, directory: install::scratch(), running: None, seat: None };
         let data = broker.data();
         fs::create_dir(&data).expect("the directory is ours");
         for entry in fs::read_dir(&distribution.formatted).expect("formatted") {
             let path = entry.expect("readable").path();
             fs::copy(&path, data.join(path.file_name().expect("a file"))).expect("copied");
         }
-        fs::write(broker.settings(), broker.ports.settings(&data)).expect("the directory is ours");
-        broker.begin();
-        accounts::grant(&broker.ports.plain_address());
+        let identity = data.join("meta.properties");
+        let text = fs::read_to_string(&identity).expect("part of what is formatted");
+        fs::write(identity, broker.node.identity(&text)).expect("the directory is ours");
+        fs::write(broker.settings(), broker.node.settings(&data)).expect("the directory is ours");
         Ok(broker)
     }
 
     /// The Kafka that it is.
     #[must_use]
     pub fn kafka(&self) -> Kafka {
-        let accounts_address = Some(format!("127.0.0.1:{}", self.ports.accounts));
-        Kafka { address: self.ports.plain_address(), accounts_address }
+        Kafka { address: self.node.address(), accounts_address: Some(self.node.accounts_address()) }
     }
 
     /// Starts it, again after [`Self::end`], with the same ports and what it had written; returns when it takes requests.
     pub fn begin(&mut self) {
+        self.launch();
+        self.await_ready();
+    }
+
+    /// Starts it, and waits for nothing.
+    pub fn launch(&mut self) {
         let distribution = install::kafka().expect("it is there already");
         let mut minder = Command::new("sh");
         minder.args(["-c", MINDER, "sh"]).arg(self.directory.path());
-        minder.args(["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Dlog4j2.level=WARN"]);
+        minder.args(["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", self.node.heap(), "-Dlog4j2.level=WARN"]);
         minder.args(["-cp", &distribution.class_path, "kafka.Kafka"]).arg(self.settings());
         minder.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut shell = minder.spawn().expect("every Linux has a shell");
@@ -196,8 +214,12 @@ impl Broker {
         let pid = pid.trim().parse().expect("a pid");
         let Some(java) = Process::find(pid) else { self.give_up() };
         self.running = Some(Running { shell, java });
+    }
 
-        let address: SocketAddr = self.ports.plain_address().parse().expect("an address");
+    /// Waits until it takes requests.
+    pub fn await_ready(&self) {
+        let java = self.java();
+        let address: SocketAddr = self.node.address().parse().expect("an address");
         wait::until("a broker that listens", || {
             if !java.lives() {
                 self.give_up();
@@ -210,6 +232,23 @@ impl Broker {
             let metadata = client.client().fetch_metadata(None, Duration::from_secs(5)).ok()?;
             (!metadata.brokers().is_empty()).then_some(())
         });
+    }
+
+    /// Whether it was started, and has not been ended since.
+    #[must_use]
+    pub fn is_begun(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Whether its process is there.
+    #[must_use]
+    pub fn lives(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.java.lives())
+    }
+
+    /// Asks it to hand over and go (SIGTERM); it is gone when [`Self::lives`] says so, and is then still to be ended.
+    pub fn ask_to_shut_down(&self) {
+        self.java().signal(Signal::SIGTERM);
     }
 
     /// Ends it as a power cut does: at once, with what it had written kept.
@@ -226,6 +265,18 @@ impl Broker {
     /// Lets it go on.
     pub fn thaw(&self) {
         self.java().signal(Signal::SIGCONT);
+    }
+
+    /// Whatever it is, its data included, lies here.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// `HOST:PORT`, where whoever comes may do everything.
+    #[must_use]
+    pub fn address(&self) -> String {
+        self.node.address()
     }
 
     fn java(&self) -> Process {
@@ -262,86 +313,9 @@ impl Broker {
 impl Drop for Broker {
     fn drop(&mut self) {
         self.stop("");
-        self.ports.give_back();
+        self.node.give_back();
         drop(self.seat.take());
     }
-}
-
-impl Ports {
-    /// Three ports that nobody has: below those that the kernel gives to clients, so that they are still free after a restart.
-    fn free() -> Self {
-        let mut taken = taken().lock().expect("no panic while it was locked");
-        let mut next = || {
-            let port = iter::repeat_with(candidate_port)
-                .find(|port| !taken.contains(port) && TcpListener::bind(("127.0.0.1", *port)).is_ok());
-            let port = port.expect("one of thousands");
-            taken.insert(port);
-            port
-        };
-        Self { plain: next(), accounts: next(), controller: next() }
-    }
-
-    fn give_back(self) {
-        let mut taken = taken().lock().expect("no panic while it was locked");
-        for port in [self.plain, self.accounts, self.controller] {
-            taken.remove(&port);
-        }
-    }
-
-    fn plain_address(self) -> String {
-        format!("127.0.0.1:{}", self.plain)
-    }
-
-    /// `server.properties`. Limits that users' brokers have by default are left as they are, but for the broker's own session, for
-    /// which one that was killed must wait before it may come back; what costs memory is kept small.
-    fn settings(self, data: &Path) -> String {
-        let Self { plain, accounts, controller } = self;
-        format!(
-            "process.roles=broker,controller\n\
-             node.id=1\n\
-             controller.quorum.voters=1@127.0.0.1:{controller}\n\
-             controller.listener.names=CONTROLLER\n\
-             listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{accounts},CONTROLLER://127.0.0.1:{controller}\n\
-             advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{accounts}\n\
-             listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT\n\
-             inter.broker.listener.name=PLAINTEXT\n\
-             sasl.enabled.mechanisms=PLAIN\n\
-             listener.name.sasl_plaintext.plain.sasl.jaas.config={jaas}\n\
-             authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n\
-             super.users=User:ANONYMOUS\n\
-             broker.session.timeout.ms=3000\n\
-             broker.heartbeat.interval.ms=500\n\
-             log.dirs={data}\n\
-             offsets.topic.num.partitions=4\n\
-             offsets.topic.replication.factor=1\n\
-             transaction.state.log.num.partitions=4\n\
-             transaction.state.log.replication.factor=1\n\
-             transaction.state.log.min.isr=1\n\
-             share.coordinator.state.topic.num.partitions=1\n\
-             share.coordinator.state.topic.replication.factor=1\n\
-             share.coordinator.state.topic.min.isr=1\n\
-             num.network.threads=2\n\
-             num.io.threads=4\n\
-             log.cleaner.dedupe.buffer.size=4194304\n",
-            jaas = accounts::jaas(),
-            data = data.display(),
-        )
-    }
-}
-
-/// The ports that brokers of this process have or will have again.
-fn taken() -> &'static Mutex<HashSet<u16>> {
-    static TAKEN: OnceLock<Mutex<HashSet<u16>>> = OnceLock::new();
-    TAKEN.get_or_init(Mutex::default)
-}
-
-/// Ports to try, each another one; from where, the process decides, so that test runs side by side begin apart.
-fn candidate_port() -> u16 {
-    const LOWEST: u16 = 15_000;
-    const COUNT: u16 = 15_000;
-    static STEP: AtomicU16 = AtomicU16::new(0);
-    let process = u16::try_from(std::process::id() * 37 % u32::from(COUNT)).expect("less than COUNT");
-    LOWEST + (process + STEP.fetch_add(1, Ordering::Relaxed)) % COUNT
 }
 
 /// The right to a broker of one's own: a machine has memory for so many.
