@@ -64,14 +64,14 @@ impl Run {
         self.killing.as_ref().map_or(self.kill_at, |killing| Some(killing.again_at()))
     }
 
+    /// Whether its main process was not waited for.
+    pub(super) fn has_main(&self) -> bool {
+        self.main.is_some()
+    }
+
     /// Whether SIGKILL was sent.
     pub(super) fn is_being_killed(&self) -> bool {
         self.killing.is_some()
-    }
-
-    /// Whether the main process has ended.
-    pub(super) fn main_has_ended(&self) -> bool {
-        self.main.is_none()
     }
 
     /// Passes a signal on, as soon as the job has executed.

@@ -357,7 +357,7 @@ impl Watch {
 
     /// Starts a command beside a job that runs, and beside no other.
     fn start_command(&mut self, asked: Asked, kill_at: Time, output: Option<BorrowedFd<'_>>) -> Result<(), CommandEnd> {
-        let runs = self.run.as_ref().is_some_and(|run| !run.main_has_ended() && !run.is_being_killed());
+        let runs = self.run.as_ref().is_some_and(|run| run.has_main() && !run.is_being_killed());
         let Some((term, lease)) = self.lease.as_ref().filter(|_| runs && !self.supervisor.is_known_dead) else {
             return Err(CommandEnd::Abandoned);
         };
@@ -391,11 +391,11 @@ impl Watch {
         self.commands.observe_children(&reaped, run.is_being_killed(), &mut self.outbox);
         let left = || reaped.children_left && !self.commands.are_all_of(&self.tree);
         run.observe_children(&reaped, left, &mut self.outbox);
-        if run.main_has_ended() {
+        if !run.has_main() {
             self.commands.abandon(&mut self.outbox);
         }
         let nothing_left = !reaped.children_left && self.tree.is_out_of_cgroup();
-        if nothing_left || (broken(Flaw::GuardForgetsTree) && run.main_has_ended()) {
+        if nothing_left || (broken(Flaw::GuardForgetsTree) && !run.has_main()) {
             self.end_run();
             return;
         }
