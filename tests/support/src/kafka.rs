@@ -117,6 +117,9 @@ impl Kafka {
     }
 }
 
+/// How long a broker may take until it listens: several that start at once share the processors, and a busy machine has few.
+const STARTS_WITHIN: Duration = Duration::from_secs(180);
+
 /// A broker that we started: our own process, that dies with us.
 #[derive(Debug)]
 pub struct Broker {
@@ -220,12 +223,13 @@ impl Broker {
     pub fn await_ready(&self) {
         let java = self.java();
         let address: SocketAddr = self.node.address().parse().expect("an address");
-        wait::until("a broker that listens", || {
+        let listens = wait::poll_for(STARTS_WITHIN, || {
             if !java.lives() {
                 self.give_up();
             }
             TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()
         });
+        assert!(listens.is_some(), "waited {STARTS_WITHIN:?} in vain for a broker that listens");
         // It listens a little before it knows itself.
         let client: BaseProducer = self.kafka().client().create().expect("a client");
         wait::until("a broker that answers", || {
