@@ -149,6 +149,9 @@ fn summary(
         writeln!(text, "  load {load:.1}, longest pause of the chaos itself {:?}", Duration::from_nanos(run.overslept));
     let faults: Vec<String> = run.strikes.iter().map(|(fault, count)| format!("{fault:?} {count}")).collect();
     let _ = writeln!(text, "  faults {}: {}", run.strikes.values().sum::<u32>(), faults.join(", "));
+    if crate::seat::faketime().is_none() {
+        let _ = writeln!(text, "  no wall clock was stepped: libfaketime is not here (apt-get install faketime)");
+    }
     let _ = writeln!(text, "  again: {}", command_line(orders));
     text
 }

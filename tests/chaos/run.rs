@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::fault::{Conditions, Dice, Fault, Plan, Strike};
 use crate::ledger::Ledger;
 use crate::lies;
 use crate::report::{Outcome, judge};
-use crate::seat::{LEASES_MS, Seat, Terms};
+use crate::seat::{LEASES_MS, SEAT_WITH_A_CLOCK, Seat, Terms, faketime};
 use crate::stranger::{Deed, Stranger};
 
 /// What a run is to be.
@@ -50,6 +51,7 @@ enum Task {
     /// The bytes of a seat's wires come through again.
     Clear(usize, Option<usize>),
     Continue(usize, Process),
+    EmptyDisk(usize),
     EndHog(Vec<Child>),
     /// What an abandoned job had started is ours to kill.
     KillAbandoned(usize),
@@ -86,17 +88,23 @@ pub(crate) struct Run<'a> {
     /// How much longer than it was to be the longest pause of this loop was: what the machine's load costs.
     pub(crate) overslept: u64,
     lonely_since: Option<u64>,
+    /// What the wall clock of [`SEAT_WITH_A_CLOCK`] is set by.
+    clock: PathBuf,
     _directory: tempfile::TempDir,
 }
 
 /// Breaks things for as long as `orders` say, and judges what became of it.
 pub(crate) fn run(orders: &Orders, cluster: &mut Cluster) -> Outcome {
     let directory = install::scratch();
+    let runs = directory.path().join("runs");
+    fs::create_dir(&runs).expect("ours");
+    let clock = directory.path().join("clock");
+    fs::write(&clock, "+0").expect("ours");
     let group = format!("chaos{:x}-{:x}", orders.seed, wait::now());
     let mut run = Run {
         orders,
         seats: (0..orders.candidates).map(Seat::new).collect(),
-        ledger: Ledger::new(directory.path()),
+        ledger: Ledger::new(&runs),
         axis: Axis::default(),
         stranger: Stranger::start(&cluster.kafka(), cluster.addresses(), &format!("{group}.neli")),
         cluster,
@@ -113,6 +121,7 @@ pub(crate) fn run(orders: &Orders, cluster: &mut Cluster) -> Outcome {
         over: false,
         overslept: 0,
         lonely_since: None,
+        clock,
         _directory: directory,
     };
     run.all();
@@ -123,6 +132,8 @@ impl Run<'_> {
     fn all(&mut self) {
         let conditions = Conditions {
             brokers: self.orders.brokers,
+            steps_clock: faketime().is_some(),
+            fills_disk: self.cluster.has_a_small_disk(),
             long: self.orders.duration >= Duration::from_secs(300) || !self.orders.only.is_empty(),
         };
         let mut plan = Plan::new(self.orders.seed, &self.orders.only, self.orders.candidates, conditions);
@@ -256,6 +267,7 @@ impl Run<'_> {
             group: &self.group,
             elector: self.orders.elector,
             flaw: self.orders.flaw.as_deref(),
+            clock: faketime().map(|library| (library, self.clock.as_path())),
         };
         let prefix = self.ledger.prefix(index, seat.lives);
         seat.start(&terms, self.cluster.kafka_of(index).address(), &prefix, &mut self.dice);
@@ -357,6 +369,23 @@ impl Run<'_> {
             Fault::Roll => {
                 for (seat, pause) in (0..self.seats.len()).zip(0_u32..) {
                     self.after(Duration::from_millis(400) * pause, Task::Term(seat));
+                }
+            }
+            Fault::StepClock => {
+                // Days forwards and back, and now and then what is right.
+                let seconds = [86_400, -86_400, 864_000, -3_600, 7, 0];
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one of six")]
+                let by = seconds[((degree * 6.0) as usize).min(5)];
+                fs::write(&self.clock, format!("{by:+}")).expect("ours");
+                self.axis.note("chaos", format!("the wall clock of seat {SEAT_WITH_A_CLOCK} is {by:+} s"));
+            }
+            Fault::FillDisk => {
+                if self.broken.is_empty() {
+                    let index = self.cluster.brokers().len() - 1;
+                    self.cluster.brokers()[index].fill_disk();
+                    self.broken.insert(index, None);
+                    self.axis.disturb(now, now + nanos(lasts));
+                    self.after(lasts, Task::EmptyDisk(index));
                 }
             }
             Fault::StopGuard => {
@@ -462,6 +491,17 @@ impl Run<'_> {
                 supervisor.signal(Signal::SIGCONT);
                 self.seats[seat].is_stopped = false;
                 self.axis.note("chaos", format!("{} goes on", self.seats[seat].name()));
+            }
+            Task::EmptyDisk(index) => {
+                let broker = self.cluster.broker(index);
+                broker.empty_disk();
+                let lives = broker.lives();
+                if !lives {
+                    broker.end();
+                    broker.launch();
+                }
+                self.broken.insert(index, Some(wait::now()));
+                self.axis.note("chaos", format!("broker {index} has room again; it lived: {lives}"));
             }
             Task::EndHog(hogs) => {
                 for mut hog in hogs {

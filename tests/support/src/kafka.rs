@@ -126,6 +126,7 @@ pub struct Broker {
     node: Node,
     directory: TempDir,
     running: Option<Running>,
+    small_disk: bool,
     /// Given back when it is dropped.
     seat: Option<Seat>,
 }
@@ -150,7 +151,9 @@ const MINDER: &str = r#"
     read -r word
     kill -9 $!
     wait $!
-    [ "$word" = keep ] || rm -rf "$directory"
+    [ "$word" = keep ] && exit
+    mountpoint -q "$directory/data" && umount -l "$directory/data"
+    rm -rf "$directory"
 "#;
 
 impl Broker {
@@ -165,18 +168,20 @@ impl Broker {
 
     /// A broker that takes requests; the error says what to install.
     fn start() -> Result<Self, String> {
-        let mut broker = Self::of(Node::alone())?;
+        let mut broker = Self::of(Node::alone(), false)?;
         broker.begin();
         accounts::grant(&broker.node.address());
         Ok(broker)
     }
 
-    /// A broker that has yet to begin; the error says what to install.
-    pub(crate) fn of(node: Node) -> Result<Self, String> {
+    /// A broker that has yet to begin; the error says what to install. Its disk is small where that is wanted and we may mount
+    /// one.
+    pub(crate) fn of(node: Node, wants_small_disk: bool) -> Result<Self, String> {
         let distribution = install::kafka()?;
-        let broker = Self { node, directory: install::scratch(), running: None, seat: None };
+        let mut broker = Self { node, directory: install::scratch(), running: None, small_disk: false, seat: None };
         let data = broker.data();
         fs::create_dir(&data).expect("the directory is ours");
+        broker.small_disk = wants_small_disk && mount_small_disk(&data);
         for entry in fs::read_dir(&distribution.formatted).expect("formatted") {
             let path = entry.expect("readable").path();
             fs::copy(&path, data.join(path.file_name().expect("a file"))).expect("copied");
@@ -236,6 +241,29 @@ impl Broker {
             let metadata = client.client().fetch_metadata(None, Duration::from_secs(5)).ok()?;
             (!metadata.brokers().is_empty()).then_some(())
         });
+    }
+
+    /// Whether its disk can be filled.
+    #[must_use]
+    pub fn has_a_small_disk(&self) -> bool {
+        self.small_disk
+    }
+
+    /// Leaves no room on its disk.
+    pub fn fill_disk(&self) {
+        assert!(self.small_disk, "another disk is everybody's");
+        let mut filler = fs::File::create(self.filler()).expect("the directory is ours");
+        // Until there is no room: that it fails is what it is for.
+        while filler.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    /// Leaves room again.
+    pub fn empty_disk(&self) {
+        fs::remove_file(self.filler()).expect("the directory is ours");
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.data().join("filler")
     }
 
     /// Whether it was started, and has not been ended since.
@@ -317,9 +345,20 @@ impl Broker {
 impl Drop for Broker {
     fn drop(&mut self) {
         self.stop("");
+        if self.small_disk {
+            // One that was ended before keeps it until now; another is rid of it already.
+            let _ = Command::new("umount").arg("-l").arg(self.data()).stderr(Stdio::null()).status();
+        }
         self.node.give_back();
         drop(self.seat.take());
     }
+}
+
+/// A disk in memory; whether we may have one.
+fn mount_small_disk(at: &Path) -> bool {
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=96m", "neli-run-harness"]).arg(at);
+    mount.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 /// The right to a broker of one's own: a machine has memory for so many.
