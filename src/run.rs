@@ -29,21 +29,26 @@ use crate::driver::random;
 use crate::driver::reader::Reader;
 use crate::driver::ready::Ready;
 use crate::driver::signals::{self, Signals};
+use crate::driver::tail::Tail;
 use crate::driver::timer::Timer;
 use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity};
+use crate::logic::hooks::{self, Hooks};
 use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
 use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
 use crate::run::report::Report;
 
+mod commands;
 mod environment;
 mod guard;
 mod kafka;
 mod notes;
 mod report;
 mod translate;
+
+use commands::RunningHook;
 
 /// How many things seen of Kafka may wait for the loop; its threads wait beyond that.
 const SEEN_WAITING: usize = 1024;
@@ -146,10 +151,12 @@ fn charge(
         cgroup: cgroup.map(|cgroup| cgroup.as_fd().as_raw_fd()),
         command: config.command.clone(),
         environment: environment::of_job(config, member, std::env::vars_os()),
+        health: config.beside.health.as_ref().map(|(command, _)| command.clone()),
         ignored: signals::ignored_at_start(),
         inherited,
         lease: config.timings.lease,
         member: member.to_string(),
+        on_lead: config.beside.on_lead.clone(),
         releaser: PROGRAM.into(),
         release: means_of_release(config, access),
     }
@@ -183,8 +190,12 @@ struct Run {
     guard_is_outdated: bool,
     /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
     main: Option<OwnedFd>,
-    /// The children that are no part of a job: embedded brokers.
+    /// The children that are no part of a job, besides hooks: embedded brokers.
     own_children: Vec<Pid>,
+    hooks: Hooks,
+    running_hooks: Vec<RunningHook>,
+    /// The output of the health command that runs.
+    health_output: Option<Tail>,
     /// The job's control group, where one could be made.
     cgroup: Option<Rc<Cgroup>>,
     /// What a dead guard left, while it is not all gone.
@@ -212,6 +223,7 @@ struct Run {
 /// What woke the loop.
 enum Input {
     Guard,
+    HealthOutput,
     Kafka(Option<Seen>),
     Group(Option<Grouped>),
     Signal,
@@ -273,6 +285,7 @@ impl Run {
             },
             restart: config.restart,
             on_loss: config.on_loss,
+            health: config.beside.health.as_ref().map(|(_, health)| health.clone()),
         };
         let hello = Body::Hello {
             host: nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
@@ -288,6 +301,7 @@ impl Run {
             // The mock broker has no settings to judge, and its log's head is cut by size.
             candidate.handle(clock::now(), candidate::Event::TopicJudged { cut_is_harmless: false });
         }
+        let hooks = Hooks::new(commands::hooks_in(&config.beside));
         Ok(Self {
             candidate,
             supervisor: Supervisor::new(policy.clone()),
@@ -302,6 +316,9 @@ impl Run {
             guard_is_outdated: false,
             main: None,
             own_children: Vec::new(),
+            hooks,
+            running_hooks: Vec::new(),
+            health_output: None,
             cgroup: None,
             orphans: None,
             producer,
@@ -332,7 +349,7 @@ impl Run {
             self.perform();
             self.report();
             if let Some(status) = self.ending {
-                self.leave().await;
+                self.leave(&signals, &signals_ready, &mut timer).await;
                 return status;
             }
             timer.set(self.next_timeout());
@@ -343,9 +360,15 @@ impl Run {
                 seen = self.seen.recv() => Input::Kafka(seen),
                 grouped = self.grouped.recv() => Input::Group(grouped),
                 () = timer.due() => Input::Timeout,
+                () = wait_for(self.health_output.as_ref()) => Input::HealthOutput,
             };
             match input {
                 Input::Guard => self.hear_guard(),
+                Input::HealthOutput => {
+                    if let Some(output) = &mut self.health_output {
+                        output.read();
+                    }
+                }
                 Input::Kafka(seen) => {
                     if let Some(seen) = seen {
                         self.see(seen);
@@ -373,6 +396,7 @@ impl Run {
         let timeouts = [
             self.candidate.poll_timeout(),
             self.supervisor.poll_timeout(),
+            self.hooks.poll_timeout(),
             self.outage.poll_timeout(),
             self.undecodable.poll_timeout(),
             self.report.notifier.poll_timeout(),
@@ -385,6 +409,7 @@ impl Run {
         let now = clock::now();
         self.supervisor.handle_timeout(now);
         self.candidate.handle_timeout(now);
+        self.hooks.handle_timeout(now);
         if self.orphans.as_ref().is_some_and(|orphans| now >= orphans.again_at()) {
             self.kill_orphans();
         }
@@ -405,6 +430,9 @@ impl Run {
                 self.perform_for_supervisor(action);
             } else if let Some(action) = self.candidate.poll_action() {
                 self.perform_for_candidate(action);
+            } else if let Some(action) = self.hooks.poll_action() {
+                // After what stops or kills: a hook is never in its way.
+                self.perform_hook(action);
             } else if self.guard_is_outdated && !self.supervisor.job_may_be_alive() {
                 self.renew_guard();
             } else {
@@ -451,15 +479,22 @@ impl Run {
             | Note::Resigned { .. }
             | Note::Standby { .. } => {}
         }
+        if let Some(event) = translate::cause_for_hooks(&note) {
+            self.hooks.handle(clock::now(), event);
+        }
         self.logger.event(&notes::of_candidate(note));
     }
 
     fn perform_for_supervisor(&mut self, action: supervisor::Action) {
         use supervisor::Action;
         match action {
+            Action::CheckHealth { id, kill_at } => self.check_health(id, kill_at),
             Action::Exit(ending) if self.refused && ending != Ending::Stuck => self.ending = Some(ExitStatus::Refused),
             Action::Exit(ending) => self.ending = Some(translate::status(ending)),
-            Action::GiveUpWaiting => self.candidate.give_up(clock::now()),
+            Action::GiveUpWaiting => {
+                self.candidate.give_up(clock::now());
+                self.hooks.give_up();
+            }
             // It may be dead already, which SIGCHLD tells.
             Action::KillGuard => drop(self.guard.kill()),
             Action::KillOrphans => self.inherit_orphans(),
@@ -480,14 +515,33 @@ impl Run {
         *self.ending.get_or_insert(ExitStatus::Refused)
     }
 
-    /// Leaves the group for real: a member that just goes would hold up the others for a session.
-    async fn leave(&mut self) {
+    /// Leaves the group for real: a member that just goes would hold up the others for a session. And waits for hooks.
+    async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
         self.reader = None;
         self.leave_group();
-        while self.leaving > 0
-            && let Some(grouped) = self.grouped.recv().await
-        {
-            self.hear_group(grouped);
+        self.hooks.handle(clock::now(), hooks::Event::Exiting);
+        loop {
+            while let Some(action) = self.hooks.poll_action() {
+                self.perform_hook(action);
+            }
+            if self.leaving == 0 && self.hooks.is_idle() {
+                return;
+            }
+            self.report();
+            let timeouts = [self.hooks.poll_timeout(), self.report.notifier.poll_timeout()];
+            timer.set(timeouts.into_iter().flatten().min());
+            tokio::select! {
+                Some(grouped) = self.grouped.recv(), if self.leaving > 0 => self.hear_group(grouped),
+                () = signals_ready.wait() => self.take_last_signals(signals),
+                () = timer.due() => self.hooks.handle_timeout(clock::now()),
+            }
         }
+    }
+}
+
+async fn wait_for(output: Option<&Tail>) {
+    match output {
+        Some(output) => output.wait().await,
+        None => std::future::pending().await,
     }
 }

@@ -269,6 +269,7 @@ impl Scene {
                 limit: limit.map(|restarts| Limit { restarts, within: Duration::from_secs(60) }),
             },
             on_loss,
+            health: None,
         };
         let identity = Identity { member, name: "me".into(), hello };
         let mut scene = Self {
@@ -506,7 +507,7 @@ impl Scene {
             Action::GiveUpWaiting => self.candidate.give_up(self.now),
             // It is given little time to kill at the lease's end.
             Action::KillGuard => self.guard_dies(),
-            Action::KillOrphans | Action::Note(_) => {}
+            Action::CheckHealth { .. } | Action::KillOrphans | Action::Note(_) => {}
             Action::StartGuard => self.guard = Guard::default(),
             Action::Order(order) => self.obey(order),
             Action::Tell(event) => self.candidate.handle(self.now, event),

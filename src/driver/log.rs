@@ -34,6 +34,8 @@ pub use sentence::because;
 
 /// How many lines are kept while none is taken.
 const KEPT: usize = 1_000;
+/// How many of them may be librdkafka's words, which come by the thousand.
+const KEPT_OF_DEBUG: usize = KEPT / 2;
 /// How long the last lines have at exit.
 const DRAIN: Duration = Duration::from_millis(100);
 /// Between two attempts at a descriptor that refuses.
@@ -86,7 +88,7 @@ impl Logger {
     /// Logs an event, and returns at once.
     pub fn event(&self, event: &Event) {
         if event.level() >= self.form.least {
-            self.queue.push(self.form.line(event), &self.form);
+            self.queue.push(self.form.line(event), event.level(), &self.form);
         }
     }
 
@@ -134,9 +136,10 @@ impl State {
 }
 
 impl Queue {
-    fn push(&self, line: String, form: &Form) {
+    fn push(&self, line: String, level: Level, form: &Form) {
+        let room = if level == Level::Debug { KEPT_OF_DEBUG } else { KEPT };
         let mut state = self.state();
-        if state.lines.len() >= KEPT {
+        if state.lines.len() >= room {
             state.dropped += 1;
             return;
         }

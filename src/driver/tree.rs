@@ -48,6 +48,11 @@ impl Tree {
         self
     }
 
+    /// From now on these are spared, and no others.
+    pub fn spare(&mut self, spared: Vec<Pid>) {
+        self.spared = spared;
+    }
+
     /// The tree, whose processes are given the processors first once they were sent SIGKILL, if that is allowed. A process
     /// has to run to die: on a busy machine it would wait its turn, for longer than a kill margin.
     #[must_use]
@@ -81,6 +86,20 @@ impl Tree {
         members
     }
 
+    /// What keeps the tree from being gone: its members; or, where none lives, the children that have ended and can't be
+    /// waited for, since somebody traces them.
+    #[must_use]
+    pub fn remains(&self) -> Vec<Pid> {
+        let members = self.members();
+        if members.is_empty() { self.unspared_children() } else { members }
+    }
+
+    fn unspared_children(&self) -> Vec<Pid> {
+        let processes = numbers_in(&self.proc.mount).into_iter().filter_map(|pid| self.proc.process(pid));
+        let children = processes.filter(|process| process.parent == self.root).map(|process| process.pid);
+        children.filter(|pid| !self.spared.contains(pid)).collect()
+    }
+
     fn descendants(&self) -> Vec<Pid> {
         let mut found = Vec::new();
         let snapshot = self.proc.snapshot();
@@ -109,9 +128,13 @@ impl Tree {
     /// miss some, and are not asked.)
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        let processes = numbers_in(&self.proc.mount).into_iter().filter_map(|pid| self.proc.process(pid));
-        let mut children = processes.filter(|process| process.parent == self.root);
-        children.all(|process| self.spared.contains(&process.pid)) && self.is_out_of_cgroup()
+        self.is_all_below(&[]) && self.is_out_of_cgroup()
+    }
+
+    /// Whether nothing of it is left but these children of the root, none of which was waited for, and what is below them.
+    #[must_use]
+    pub fn is_all_below(&self, children: &[Pid]) -> bool {
+        self.unspared_children().iter().all(|pid| children.contains(pid))
     }
 
     /// Whether its control group holds nobody, if it has one. It is asked besides, and proves nothing alone.

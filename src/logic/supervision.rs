@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::candidacy::{self, Departure, Loss, Right};
+use super::command::CommandEnd;
+use super::health::{Failure, HealthPolicy};
 use super::record::{Offset, Why};
 use super::restart::RestartPolicy;
 use super::time::Time;
@@ -16,6 +18,8 @@ pub struct Policy {
     pub restart: RestartPolicy,
     /// What follows the loss of the lead.
     pub on_loss: OnLoss,
+    /// How its health is looked after, if it is.
+    pub health: Option<HealthPolicy>,
 }
 
 /// `--on-loss`.
@@ -79,6 +83,15 @@ pub enum Event {
     Gone,
     /// The guard is dead and has been waited for: the tree is ours now.
     GuardDied,
+    /// The health command has ended.
+    HealthEnded {
+        /// Which.
+        id: u32,
+        /// How.
+        end: CommandEnd,
+        /// The last line of its output; may be empty.
+        last_line: Box<str>,
+    },
     /// The candidate's right is over at once.
     Killed(Loss),
     /// The tree's rest was killed at the stop timeout.
@@ -128,6 +141,13 @@ pub enum Event {
 /// Things to do.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
+    /// Run the health command beside the job.
+    CheckHealth {
+        /// To be said with its end.
+        id: u32,
+        /// When it is killed.
+        kill_at: Time,
+    },
     /// End with this status.
     Exit(Ending),
     /// Give up waiting for a claim or a delivery.
@@ -216,6 +236,8 @@ pub enum Lost {
 pub enum Note {
     /// The guard died, or was killed because it did not answer.
     GuardLost,
+    /// The health command failed, and that counts; of so many failures in a row that are one too many.
+    HealthFailed(Failure, u32),
     /// The main process ended.
     JobExited {
         /// How.
@@ -257,4 +279,6 @@ pub enum Note {
         /// Their process ids.
         pids: Vec<u32>,
     },
+    /// So many failures in a row: another machine is to try.
+    Unhealthy(Failure),
 }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::candidacy::{self, JobReport, Right};
+use super::health::Health;
 use super::record::{JobState, Offset, Why};
 use super::restart::Backoff;
 use super::time::Time;
@@ -14,6 +15,8 @@ use super::time::Time;
 pub use super::supervision::{Action, Ending, Event, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy};
 
 // Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
+#[path = "supervisor/ailing.rs"]
+mod ailing;
 #[path = "supervisor/exiting.rs"]
 mod exiting;
 #[path = "supervisor/running.rs"]
@@ -37,6 +40,7 @@ pub struct Supervisor {
     over: Option<Why>,
     /// What stopped `neli-run`.
     stop: Option<Stop>,
+    health: Option<Health>,
     actions: VecDeque<Action>,
 }
 
@@ -137,6 +141,7 @@ impl Supervisor {
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
+            health: policy.health.clone().map(Health::new),
             policy,
             job: Job::None,
             right: Right { term: -1, seen: -1, next_seq: 0, until: Time::ZERO },
@@ -158,7 +163,7 @@ impl Supervisor {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        [self.guard_due(), self.restart_due()].into_iter().flatten().min()
+        [self.guard_due(), self.health_due(), self.restart_due()].into_iter().flatten().min()
     }
 
     /// Does what is due by now. Early calls do nothing.
@@ -171,6 +176,7 @@ impl Supervisor {
         if self.restart_due().is_some_and(|due| now >= due) {
             self.run_again(now);
         }
+        self.look_after_health(now);
     }
 
     /// Takes in what happened.
@@ -186,6 +192,7 @@ impl Supervisor {
             Event::Fenced { term } => self.fenced(term),
             Event::Gone => self.gone(now),
             Event::GuardDied => self.guard_died(),
+            Event::HealthEnded { id, end, last_line } => self.health_ended(now, id, end, last_line),
             Event::Killed(_) => self.lose(now),
             Event::KilledAtTimeout => self.killed_at_timeout(),
             Event::Led(right) => self.led(now, right),
@@ -197,12 +204,19 @@ impl Supervisor {
             Event::StoppedFor(why) => self.stop(now, why),
             Event::Stuck { pids } => self.stuck(pids),
         }
+        self.look_after_health(now);
     }
 
     /// The term of the job that is alive, or was last.
     #[must_use]
     pub const fn term(&self) -> Offset {
         self.right.term
+    }
+
+    /// The number of the run that is alive, or was last, in that term.
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.run.attempt
     }
 
     /// Whether a process of the job is alive, or may be soon.

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use crate::config::signal_name;
 use crate::driver::log::{Event, because, timestamp};
 use crate::logic::candidate::{self, JobReport, Loss, Position, Waiting};
+use crate::logic::command::CommandEnd;
+use crate::logic::health::Failure;
+use crate::logic::hooks::Hook;
 use crate::logic::record::{JobState, Offset, Why};
 use crate::logic::supervisor::{self, JobStatus, StopPolicy};
 
@@ -34,6 +38,12 @@ pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopP
     use supervisor::Note;
     match note {
         Note::GuardLost => Event::GuardLost { pid: guard },
+        Note::HealthFailed(failure, most) => {
+            let Failure { count, end, last_line } = failure;
+            let line = if last_line.is_empty() { String::new() } else { format!(": {last_line}") };
+            let message = format!("the health command {} ({count} of {most} in a row){line}", how(&end));
+            Event::Warning { message, dropped: None }
+        }
         Note::JobExited { status, ran } => {
             let signal = match status {
                 JobStatus::Exited(_) => None,
@@ -52,12 +62,31 @@ pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopP
             let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
             let message = format!(
                 "{} of the job can't be killed (pid {}): the term is not released, and ends with its lease; see what holds \
-                 them (/proc/PID/stack), or restart the machine",
+                 them (/proc/PID/stack, TracerPid in /proc/PID/status), or restart the machine",
                 if pids.len() == 1 { "a process" } else { "processes" },
                 pids.join(", ")
             );
             Event::Error { message }
         }
+        Note::Unhealthy(Failure { count, end, last_line }) => {
+            Event::Unhealthy { term, failures: count, reason: how(&end), line: last_line.into() }
+        }
+    }
+}
+
+/// The log's event for a hook that failed.
+pub(super) fn of_hook(hook: Hook, end: &CommandEnd) -> Event {
+    Event::HookFailed { hook: hook.event().to_owned(), reason: how(end) }
+}
+
+/// How a command ended, as what follows its name in a sentence.
+fn how(end: &CommandEnd) -> String {
+    match end {
+        CommandEnd::Abandoned => "was ended with the job".to_owned(),
+        CommandEnd::Exited(status) => format!("exited with status {status}"),
+        CommandEnd::NotStarted(error) => format!("could not be started: {error}"),
+        CommandEnd::Signaled(signal) => format!("was ended by {}", signal_name(*signal)),
+        CommandEnd::TimedOut => "took too long and was killed".to_owned(),
     }
 }
 

@@ -8,7 +8,8 @@ use nix::unistd::Pid;
 use crate::config::Config;
 use crate::driver::guard::{self, Answer, Grant, Step, Target};
 use crate::exit::ExitStatus;
-use crate::logic::candidate::Right;
+use crate::logic::candidate::{Note, Right};
+use crate::logic::hooks;
 use crate::logic::supervisor::{self, Ending, JobStatus, Lost, Order};
 
 pub(super) fn number_of(pid: Pid) -> Option<u32> {
@@ -48,6 +49,18 @@ pub(super) fn order(order: Order) -> guard::Order {
     }
 }
 
+/// What a candidate's note means to the hooks.
+pub(super) fn cause_for_hooks(note: &Note) -> Option<hooks::Event> {
+    Some(match note {
+        Note::Fenced { why, .. } => hooks::Event::Fenced(*why),
+        Note::Leading { term, .. } => hooks::Event::Led(*term),
+        Note::Released { why, .. } => hooks::Event::Released(*why),
+        Note::Standby { .. } => hooks::Event::StoodBy,
+        Note::Superseded { .. } => hooks::Event::Superseded,
+        Note::Claiming { .. } | Note::Ended { .. } | Note::FenceWarning { .. } | Note::Resigned { .. } => return None,
+    })
+}
+
 /// The guard's word to the supervisor, about the job of `term`.
 pub(super) fn answer(answer: Answer, term: i64, config: &Config) -> Option<supervisor::Event> {
     use supervisor::Event;
@@ -71,8 +84,8 @@ pub(super) fn answer(answer: Answer, term: i64, config: &Config) -> Option<super
             Event::NotStarted { code, error: format!("{command}: can't be started: {error}") }
         }
         Answer::Started { pid } => Event::Started { pid: u32::try_from(pid).unwrap_or_default() },
-        // The terminal's business.
-        Answer::Stopped { .. } => return None,
+        // A command's end is heard where its output is, and a stop is the terminal's business.
+        Answer::CommandEnded { .. } | Answer::Stopped { .. } => return None,
         Answer::Stuck { pids } => {
             Event::Stuck { pids: pids.into_iter().filter_map(|pid| u32::try_from(pid).ok()).collect() }
         }

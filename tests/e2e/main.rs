@@ -11,12 +11,16 @@ mod death;
 mod embedded;
 mod handover;
 mod harness_itself;
+mod health;
+mod hooks;
 mod job;
+mod log;
 mod loss;
 mod restart;
 mod signals;
 mod strangers;
 mod systemd;
+mod tree;
 mod watch;
 
 use std::path::Path;

@@ -21,11 +21,11 @@ use crate::post::{PROGRAM, Post, Words, await_readable, charge, far, has_ended, 
 const NOBODY: u32 = 65534;
 
 /// Says what could not be tested, past the test harness's silence.
-fn not_tested(why: &str) {
+pub(crate) fn not_tested(why: &str) {
     let _ = writeln!(io::stderr(), "NOT TESTED: {why}");
 }
 
-fn made() -> Option<Cgroup> {
+pub(crate) fn made() -> Option<Cgroup> {
     Cgroup::make().inspect_err(|error| not_tested(&format!("no control group can be made here: {error}"))).ok()
 }
 

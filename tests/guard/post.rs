@@ -190,10 +190,12 @@ pub(crate) fn charge(command: Vec<OsString>, words: &Path) -> Charge {
         cgroup: None,
         command,
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("WORDS".into(), words.into())],
+        health: None,
         ignored: Set::EMPTY,
         inherited: vec![0, 1, 2],
         lease: Duration::from_secs(5),
         member: "m-1".into(),
+        on_lead: None,
         releaser: "/bin/false".into(),
         release: serde_json::json!({"why": "supervisor-died"}),
     }

@@ -20,8 +20,14 @@ mod candidacy;
 #[path = "../../src/logic/candidate.rs"]
 mod candidate;
 #[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
+#[path = "../../src/logic/command.rs"]
+mod command;
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/flaw.rs"]
 mod flaw;
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
+#[path = "../../src/logic/health.rs"]
+mod health;
 #[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/journal.rs"]
 mod journal;
@@ -184,6 +190,11 @@ fn a_leader_that_was_superseded() {
 #[test]
 fn a_daemon_that_is_left() {
     look_into(worlds::a_daemon_that_is_left, &[logic(Flaw::MainEndTakenForAll)]);
+}
+
+#[test]
+fn a_command_beside_the_job() {
+    look_into(worlds::a_command_beside_the_job, &[world(WorldFlaw::CommandForgotten)]);
 }
 
 #[test]

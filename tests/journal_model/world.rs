@@ -234,7 +234,7 @@ impl World {
             Step::GuardReads(who) => self.at(who, |machine, now, (setup, deeds)| {
                 if let Some(order) = machine.guard.orders.pop_front() {
                     deeds.said.push(format!("its guard reads {order:?}"));
-                    machine.guard.obey(now, order, setup.jobs_have_children, &mut machine.words);
+                    machine.guard.obey(now, order, setup, &mut machine.words);
                     machine.perform_if_awake(now, setup, deeds);
                 }
             }),

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use neli_run::logic::candidacy::{self as candidate, Departure, JobReport, Loss, Right};
+use neli_run::logic::command::CommandEnd;
+use neli_run::logic::health::HealthPolicy;
 use neli_run::logic::restart::{Limit, Restart, RestartPolicy};
 use neli_run::logic::supervision::{Action, Ending, Event, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy};
 use neli_run::logic::supervisor::Supervisor;
@@ -18,7 +20,8 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    /// `supervisor timeout=8s margin=20ms restart=no|on-failure|always delay=1s limit=2 within=5m loss=standby|exit`.
+    /// `supervisor timeout=8s margin=20ms restart=no|on-failure|always delay=1s limit=2 within=5m loss=standby|exit
+    /// health-interval=10s health-timeout=5s failures=3 health-start=0s`.
     pub(crate) fn begin(words: &Words<'_>) -> Self {
         let timeout = words.span_of("timeout").unwrap_or(Duration::from_secs(8));
         let kill_margin = words.span_of("margin").unwrap_or(Duration::from_millis(20));
@@ -40,8 +43,28 @@ impl Story {
             Some("exit") => OnLoss::Exit,
             Some(other) => panic!("{other} is nothing to do after a loss"),
         };
-        let policy = Policy { stop: StopPolicy { signal: 15, timeout, kill_margin }, restart, on_loss };
+        let health = words.span_of("health-interval").map(|interval| HealthPolicy {
+            interval,
+            timeout: words.span_of("health-timeout").unwrap_or(Duration::from_secs(5)),
+            failures: words.number_of("failures").unwrap_or(3),
+            start: words.span_of("health-start").unwrap_or_default(),
+        });
+        let policy = Policy { stop: StopPolicy { signal: 15, timeout, kill_margin }, restart, on_loss, health };
         Self { supervisor: Supervisor::new(policy), now: begin() }
+    }
+
+    /// `healthy 1`, `ill 1 status=1`, `ill 1 signal=9`, `ill 1 timed-out`, `abandoned 1`: how a health command ended.
+    fn health_ended(words: &Words<'_>) -> Event {
+        let end = match words.verb() {
+            "abandoned" => CommandEnd::Abandoned,
+            "healthy" => CommandEnd::Exited(0),
+            _ if words.says("timed-out") => CommandEnd::TimedOut,
+            _ => match words.number_of("signal") {
+                Some(signal) => CommandEnd::Signaled(signal),
+                None => CommandEnd::Exited(words.needed("status", words.number_of("status"))),
+            },
+        };
+        Event::HealthEnded { id: words.number(1), end, last_line: words.value("line").unwrap_or_default().into() }
     }
 
     fn event(words: &Words<'_>) -> Event {
@@ -52,6 +75,7 @@ impl Story {
             until: words.needed("until", words.time_of("until")),
         };
         match words.verb() {
+            "abandoned" | "healthy" | "ill" => Self::health_ended(words),
             "answered" => Event::Answered { until: words.needed("until", words.time_of("until")) },
             "departed" => Event::Departed(match words.word(1) {
                 "ended" => Departure::Ended,
@@ -123,6 +147,7 @@ impl Hero for Story {
 
 fn deed(action: Action) -> String {
     match action {
+        Action::CheckHealth { id, kill_at } => format!("runs health command {id}, kill at {}", told(kill_at)),
         Action::Exit(ending) => match ending {
             Ending::Ended => "exits: 0, the election was ended".to_owned(),
             Ending::Job(status) => format!("exits: {}, the job's own", status.code()),
@@ -195,6 +220,12 @@ fn shown_note(note: Note) -> String {
     };
     match note {
         Note::GuardLost => "says: the guard is lost".to_owned(),
+        Note::HealthFailed(failure, most) => {
+            format!(
+                "says: the health command failed, {} of {most}: {:?} {:?}",
+                failure.count, failure.end, failure.last_line
+            )
+        }
         Note::JobExited { status: how, ran } => format!("says: the job ended {}, after {}", status(how), shown(ran)),
         Note::JobKilled { why } => format!("says: the job had to be killed, {why}"),
         Note::JobStarted { pid, attempt } => format!("says: the job runs, pid {pid}, attempt {attempt}"),
@@ -202,5 +233,8 @@ fn shown_note(note: Note) -> String {
         Note::Restarting { attempt, delay } => format!("says: attempt {attempt} follows in {}", shown(delay)),
         Note::Stopping { why } => format!("says: stopping, {why}"),
         Note::Stuck { pids } => format!("says: can't be killed: {pids:?}"),
+        Note::Unhealthy(failure) => {
+            format!("says: unhealthy, {} failures: {:?} {:?}", failure.count, failure.end, failure.last_line)
+        }
     }
 }

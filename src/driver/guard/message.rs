@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::signals::Set;
+use crate::logic::command::CommandEnd;
 use crate::logic::time::Time;
 
 /// The longest packet, in bytes.
@@ -25,6 +26,8 @@ pub struct Charge {
     pub command: Vec<OsString>,
     /// The job's environment, but for what changes from run to run (`NELI_EPOCH`, `NELI_ATTEMPT`, `NELI_LEASE_FD`).
     pub environment: Vec<(OsString, OsString)>,
+    /// `--health-cmd`.
+    pub health: Option<OsString>,
     /// The signals that the job ignores, as `neli-run` did at its start.
     pub ignored: Set,
     /// The descriptors that `neli-run` had at its start: what the job gets, besides the lease.
@@ -33,6 +36,8 @@ pub struct Charge {
     pub lease: Duration,
     /// This candidate's member id.
     pub member: String,
+    /// `--on-lead`.
+    pub on_lead: Option<OsString>,
     /// The program that the guard becomes to release for the dead: `/proc/self/exe`.
     pub releaser: PathBuf,
     /// What that program needs to reach Kafka. The guard hands it on, and does not look into it.
@@ -40,7 +45,7 @@ pub struct Charge {
 }
 
 impl fmt::Debug for Charge {
-    /// Command, environment and release configuration may hold secrets.
+    /// Commands, environment and release configuration may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Charge").field("member", &self.member).finish_non_exhaustive()
     }
@@ -50,6 +55,15 @@ impl fmt::Debug for Charge {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum Order {
+    /// A command is to be run beside the job. The descriptor of its output comes with it; without one it is our stderr.
+    Command {
+        /// Which of the charge's.
+        kind: CommandKind,
+        /// To be said with its end.
+        id: u32,
+        /// When it is killed.
+        kill_at: Time,
+    },
     /// SIGKILL to the whole tree, now.
     Kill,
     /// The term is held until then.
@@ -101,6 +115,26 @@ pub struct Grant {
     pub until: Time,
 }
 
+/// The commands that run beside a job.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandKind {
+    /// The health command.
+    Health,
+    /// The hook that runs when the lead is won.
+    Lead,
+}
+
+impl CommandKind {
+    /// Its event, as `NELI_EVENT` has it.
+    pub(super) const fn event(self) -> &'static str {
+        match self {
+            Self::Health => "health",
+            Self::Lead => "lead",
+        }
+    }
+}
+
 /// Who in the job gets a signal.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -122,6 +156,15 @@ pub enum Answer {
     Accepted {
         /// The deadline.
         until: Time,
+    },
+    /// A command has ended, or its time was up and it is sent SIGKILL. Each `command` is answered so, once.
+    CommandEnded {
+        /// Which of the charge's.
+        kind: CommandKind,
+        /// What the order said.
+        id: u32,
+        /// How.
+        end: CommandEnd,
     },
     /// The job's main process has ended: with a status, or by a signal.
     Exited {
@@ -219,10 +262,12 @@ mod tests {
             cgroup: None,
             command: vec!["job".into(), "--password=hunter2".into()],
             environment: vec![("TOKEN".into(), "hunter2".into())],
+            health: Some("check --password=hunter2".into()),
             ignored: Set::EMPTY,
             inherited: vec![0, 1, 2],
             lease: Duration::from_secs(5),
             member: "m".into(),
+            on_lead: Some("tell --password=hunter2".into()),
             releaser: "/proc/self/exe".into(),
             release: serde_json::json!({"sasl.password": "hunter2"}),
         };

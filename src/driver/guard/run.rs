@@ -64,14 +64,14 @@ impl Run {
         self.killing.as_ref().map_or(self.kill_at, |killing| Some(killing.again_at()))
     }
 
+    /// Whether its main process was not waited for.
+    pub(super) fn has_main(&self) -> bool {
+        self.main.is_some()
+    }
+
     /// Whether SIGKILL was sent.
     pub(super) fn is_being_killed(&self) -> bool {
         self.killing.is_some()
-    }
-
-    /// Whether the main process has ended.
-    pub(super) fn main_has_ended(&self) -> bool {
-        self.main.is_none()
     }
 
     /// Passes a signal on, as soon as the job has executed.
@@ -146,8 +146,8 @@ impl Run {
         }
     }
 
-    /// Takes note of what happened to children.
-    pub(super) fn observe_children(&mut self, reaped: &Reaped, outbox: &mut Outbox) {
+    /// Takes note of what happened to children; `left` says whether something is left of the job.
+    pub(super) fn observe_children(&mut self, reaped: &Reaped, left: impl Fn() -> bool, outbox: &mut Outbox) {
         let Some(main) = self.main else { return };
         for Change { fate, .. } in reaped.changes.iter().filter(|change| change.pid == main) {
             let (code, signal) = match *fate {
@@ -164,7 +164,7 @@ impl Run {
             self.observe_start(outbox);
             self.main = None;
             if self.failure.is_none() {
-                outbox.put(Answer::Exited { code, signal, left: reaped.children_left }, None);
+                outbox.put(Answer::Exited { code, signal, left: left() }, None);
             }
         }
     }

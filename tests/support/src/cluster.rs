@@ -148,7 +148,9 @@ fn reassignment(topic: &str, replicas: &[i32]) -> Request {
     request.compact_length(1);
     request.i32(0);
     request.compact_length(replicas.len());
-    replicas.iter().for_each(|replica| request.i32(*replica));
+    for replica in replicas {
+        request.i32(*replica);
+    }
     for _ in ["partition", "topic", "request"] {
         request.no_tags();
     }

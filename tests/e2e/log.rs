@@ -1,0 +1,264 @@
+//! The log: it never waits and never garbles, and whatever takes its lines or does not, the job runs on.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use harness::candidate::{Candidate, Elector, Running};
+use harness::stage::Stage;
+use harness::wait;
+use harness::witness::Event;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::pty::openpty;
+use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd;
+use serde_json::Value;
+
+use crate::stage;
+
+/// stderr is `path` for it and all that it starts.
+const ERRORS_TO: [&str; 4] = ["sh", "-c", r#"path=$1; shift; exec "$@" 2>"$path""#, "sh"];
+
+fn start_with_errors_to(candidate: &Candidate, path: &Path) -> Running {
+    let path = path.to_str().expect("UTF-8");
+    candidate.start_behind(&[&ERRORS_TO[..], &[path]].concat())
+}
+
+/// A candidate that says far more than is kept.
+fn chatterbox(stage: &Stage) -> Candidate {
+    stage.candidate().option("--heartbeat-interval", "500ms").flag("-v").property("debug", "all")
+}
+
+/// A named pipe, with nobody but us at its other end.
+struct Fifo {
+    path: PathBuf,
+    end: File,
+}
+
+impl Fifo {
+    fn new(stage: &Stage) -> Self {
+        let path = stage.directory().join("fifo");
+        unistd::mkfifo(&path, Mode::S_IRWXU).expect("a named pipe");
+        // For both, so that opening it waits for nobody.
+        let end = File::options().read(true).write(true).open(&path).expect("ours");
+        Self { path, end }
+    }
+
+    /// Fills it: it takes not a byte more.
+    fn filled(stage: &Stage) -> Self {
+        let mut fifo = Self::new(stage);
+        fcntl(&fifo.end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("ours");
+        while fifo.end.write(&[b'\n'; 512]).is_ok() {}
+        while fifo.end.write(b"\n").is_ok() {}
+        fifo
+    }
+}
+
+/// Waits for a job, where there is no log to tell of it; its term.
+fn await_term(stage: &Stage) -> u64 {
+    wait::until("a job that runs", || {
+        let beat = stage.testimony().lines.into_iter().find(|line| line.event == Event::Beat);
+        beat.and_then(|line| line.epoch)
+    })
+}
+
+/// The lease is renewed, again and again, and the job runs on.
+fn assert_it_leads_on(stage: &Stage, term: u64) {
+    let deadlines =
+        || stage.testimony().of(term).map(|line| line.deadline).collect::<std::collections::BTreeSet<_>>().len();
+    let before = deadlines();
+    // More beats than a lease has.
+    wait::until_true("a lease that is renewed", || deadlines() >= before + 12);
+    let testimony = stage.testimony();
+    assert!(testimony.lines.iter().all(|line| line.epoch == Some(term)), "it never led anew");
+    assert_eq!(testimony.signals().count(), 0);
+}
+
+/// Stopped, it ends as ever, and is not held up by a log that nobody takes.
+fn assert_it_ends_well(stage: &Stage, mut leader: Running) {
+    leader.signal(Signal::SIGTERM);
+    assert_eq!(leader.status(), 0);
+    stage.close([leader]);
+}
+
+/// Every line of a log is whole.
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("garbled: {line}"))).collect()
+}
+
+/// A pipe that was full before the first line: what was not kept is counted where it is missing.
+#[test]
+fn a_full_pipe() {
+    let stage = stage(Elector::Log);
+    let mut fifo = Fifo::filled(&stage);
+    let leader = start_with_errors_to(&chatterbox(&stage), &fifo.path);
+    let term = await_term(&stage);
+    assert_it_leads_on(&stage, term);
+
+    // Somebody reads after all.
+    let mut text = String::new();
+    let mut bytes = [0; 4_096];
+    wait::until_true("a word about what is missing", || {
+        let length = fifo.end.read(&mut bytes).unwrap_or_default();
+        text.push_str(std::str::from_utf8(&bytes[..length]).expect("UTF-8"));
+        text.contains(r#""dropped":"#) && text.ends_with('\n')
+    });
+    let lines = lines(text.trim_start());
+    let missing = lines.iter().position(|line| line["dropped"].is_u64()).expect("it was found");
+    assert_eq!(lines[missing]["event"], "warning");
+    // Half of the room is for what librdkafka says, and one line was in the writer's hands.
+    assert!(missing >= 500, "{missing}");
+    for event in ["started", "leading", "job_started"] {
+        assert!(lines.iter().any(|line| line["event"] == event), "{event} is kept");
+    }
+    // Full again, it holds up no end.
+    assert_it_ends_well(&stage, leader);
+}
+
+/// A pipe whose reader has gone: SIGPIPE kills nobody.
+#[test]
+fn a_closed_pipe() {
+    let stage = stage(Elector::Log);
+    let fifo = Fifo::new(&stage);
+    let leader = start_with_errors_to(&chatterbox(&stage), &fifo.path);
+    let term = await_term(&stage);
+    drop(fifo.end);
+    assert_it_leads_on(&stage, term);
+    assert_it_ends_well(&stage, leader);
+}
+
+#[test]
+fn a_full_disk() {
+    let full = Path::new("/dev/full");
+    let stage = stage(Elector::Log);
+    let leader = start_with_errors_to(&chatterbox(&stage), full);
+    let term = await_term(&stage);
+    assert_it_leads_on(&stage, term);
+    assert_it_ends_well(&stage, leader);
+
+    let stage = self::stage(Elector::Log);
+    let leader = chatterbox(&stage).option("--log-file", full).start();
+    let term = await_term(&stage);
+    assert_it_leads_on(&stage, term);
+    assert_it_ends_well(&stage, leader);
+}
+
+/// A disk that is full in the middle of a line, and has room again later: at most that line is cut, and it is said again.
+#[test]
+fn a_disk_that_is_full_for_a_while() {
+    let stage = stage(Elector::Log);
+    let file = stage.directory().join("log");
+    // A file that may not grow is a full disk without the rights to make one.
+    let mut leader = chatterbox(&stage).option("--log-file", &file).start_behind(&["prlimit", "--fsize=100000:"]);
+    let size = || fs::metadata(&file).map_or(0, |found| found.len());
+    wait::until_true("a full file", || size() == 100_000);
+    // A cut line is what it is about; where the limit falls between two, there is none.
+    let pid = leader.process().pid.to_string();
+    let raised = Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited:"]).status();
+    assert!(raised.expect("prlimit is part of util-linux").success());
+    wait::until_true("a log that goes on", || size() > 110_000);
+    await_term(&stage);
+    leader.signal(Signal::SIGTERM);
+    assert_eq!(leader.status(), 0);
+
+    let text = fs::read_to_string(&file).expect("a log");
+    let is_whole = |line: &str| serde_json::from_str::<Value>(line).is_ok();
+    let all: Vec<&str> = text.lines().collect();
+    let cut: Vec<usize> = (0..all.len()).filter(|index| !is_whole(all[*index])).collect();
+    assert!(cut.len() <= 1, "{cut:?}");
+    for index in cut {
+        assert!(all[index + 1].starts_with(all[index]), "what was cut is said again: {}", all[index]);
+    }
+}
+
+/// A terminal on which somebody has pressed Ctrl-S.
+#[test]
+fn a_stopped_terminal() {
+    let stage = stage(Elector::Log);
+    let terminal = openpty(None, None).expect("a terminal");
+    let path = unistd::ttyname(&terminal.slave).expect("it has a name");
+    let mut keyboard: File = terminal.master.into();
+    keyboard.write_all(&[0x13]).expect("Ctrl-S");
+    let leader = start_with_errors_to(&chatterbox(&stage), &path);
+    let term = await_term(&stage);
+    assert_it_leads_on(&stage, term);
+    keyboard.write_all(&[0x11]).expect("Ctrl-Q");
+    fcntl(&keyboard, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("ours");
+    let mut screen = String::new();
+    let mut bytes = [0; 4_096];
+    wait::until_true("what was kept, on the screen", || {
+        let length = keyboard.read(&mut bytes).unwrap_or_default();
+        screen.push_str(&String::from_utf8_lossy(&bytes[..length]));
+        screen.contains(r#""event":"leading""#)
+    });
+    // And nobody looks at it again, either.
+    assert_it_ends_well(&stage, leader);
+    drop::<OwnedFd>(terminal.slave);
+}
+
+/// Several candidates append to one file, each of its lines whole; who said it stands in it.
+#[test]
+fn one_file_for_several() {
+    let stage = stage(Elector::Log);
+    let file = stage.directory().join("log");
+    let candidate = |name: &str| {
+        let candidate = stage.candidate().option("--name", name).option("--log-file", &file);
+        candidate.flag("-v").property("debug", "all").start()
+    };
+    let mut candidates: Vec<Running> = ["one", "two", "three"].map(candidate).into_iter().collect();
+    let text = || fs::read_to_string(&file).unwrap_or_default();
+    for _ in 0..3 {
+        let said = |name: &str, event: &str| {
+            let (name, event) = (format!(r#""name":"{name}""#), format!(r#""event":"{event}""#));
+            text().lines().any(|line| line.contains(&name) && line.contains(&event))
+        };
+        let names = ["one", "two", "three"];
+        let index = wait::until("a leader", || {
+            names.iter().position(|name| said(name, "job_started") && !said(name, "exiting"))
+        });
+        candidates[index].signal(Signal::SIGTERM);
+        candidates[index].status();
+    }
+    let lines = lines(&text());
+    for event in ["started", "leading", "exiting"] {
+        let names: std::collections::BTreeSet<_> =
+            lines.iter().filter(|line| line["event"] == event).filter_map(|line| line["name"].as_str()).collect();
+        assert_eq!(names.len(), 3, "{event}");
+    }
+    stage.close(candidates);
+}
+
+/// The job shares the three: what we would set on them is set for it, and for whoever started us.
+#[test]
+fn the_three_descriptors_are_left_as_they_were() {
+    const O_NONBLOCK: u32 = 0o4000;
+    let stage = stage(Elector::Log);
+    let mut leader = stage.candidate().start();
+    leader.await_lead();
+    let family = [leader.process().pid, leader.guard().pid, leader.await_job().pid];
+    for pid in family {
+        for number in 0..=2 {
+            let shown = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).expect("open");
+            let flags = shown.lines().find_map(|line| line.strip_prefix("flags:")).expect("flags").trim();
+            assert_eq!(u32::from_str_radix(flags, 8).expect("octal") & O_NONBLOCK, 0, "{number} of {pid}");
+        }
+    }
+    stage.close([leader]);
+}
+
+/// `-q` is for whoever wants to be woken, `-v` for whoever looks for a fault.
+#[test]
+fn how_much_is_said() {
+    let stage = stage(Elector::Log);
+    let mut quiet = stage.candidate().flag("-q").variable("NELI_RUN_NONSENSE", "1").job(["true"]).start();
+    assert_eq!(quiet.status(), 0);
+    quiet.await_silence();
+    assert!(quiet.events("started").is_empty() && !quiet.events("warning").is_empty(), "{quiet:?}");
+    let mut verbose = stage.candidate().flag("-v").property("debug", "broker").job(["true"]).start();
+    assert_eq!(verbose.status(), 0);
+    verbose.await_silence();
+    assert!(!verbose.events("started").is_empty() && !verbose.events("librdkafka").is_empty(), "{verbose:?}");
+}
