@@ -74,8 +74,7 @@ impl Fault {
             Self::KillGuard => 7,
             Self::Garbage | Self::KillJob | Self::Lie | Self::Reset | Self::StopGuard | Self::TermAtLead => 4,
             Self::Refuse | Self::Trickle => 3,
-            Self::AbandonJob | Self::Hog | Self::Resign | Self::Roll => 2,
-            Self::FreezeBroker | Self::KillBroker => 2,
+            Self::AbandonJob | Self::FreezeBroker | Self::Hog | Self::KillBroker | Self::Resign | Self::Roll => 2,
             Self::MoveLeader | Self::ShutDownBroker => {
                 if brokers > 1 {
                     3
@@ -159,7 +158,7 @@ impl Dice {
     }
 
     pub(crate) fn between(&mut self, least: Duration, most: Duration) -> Duration {
-        least + self.0.up_to(most - least)
+        least + self.0.up_to(most.saturating_sub(least))
     }
 
     pub(crate) fn below(&mut self, bound: usize) -> usize {

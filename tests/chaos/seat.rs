@@ -154,9 +154,13 @@ impl Seat {
             if new.is_empty() {
                 break;
             }
-            new.iter().for_each(|process| process.signal(Signal::SIGSTOP));
-            all.extend(new);
+            for process in new {
+                process.signal(Signal::SIGSTOP);
+                all.push(process);
+            }
         }
-        all.iter().for_each(|process| process.signal(Signal::SIGKILL));
+        for process in all {
+            process.signal(Signal::SIGKILL);
+        }
     }
 }
