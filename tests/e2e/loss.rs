@@ -153,6 +153,23 @@ fn a_fence_in_two_stages() {
     }
 }
 
+/// TERM, and then the lease's end in its barrier: the guard kills what the stop timeout would have left alone.
+#[test]
+fn a_fence_in_the_barrier_of_a_stop() {
+    let broker = Broker::own();
+    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let mut leader = candidate(&stage, false).lease("2s").option("--stop-timeout", "1m").start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    leader.signal(Signal::SIGTERM);
+    leader.await_event("stopping");
+    broker.freeze();
+    assert_eq!(leader.status(), 137);
+    assert_eq!(leader.await_event("fenced").number("term"), term);
+    assert!(leader.events("fence_warning").is_empty(), "it had been told already");
+    stage.assert_gone(term);
+}
+
 /// Kafka answers again after the warning: the job has been told, and stops in its own time; then the term is released.
 #[test]
 fn beats_that_come_back_after_the_warning() {
