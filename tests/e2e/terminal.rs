@@ -89,6 +89,15 @@ impl Person {
     }
 }
 
+impl Drop for Person {
+    #[expect(clippy::print_stderr, reason = "a failed test shows what neli-run said")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- neli-run said:\n{}", self.log.text());
+        }
+    }
+}
+
 fn group_of(process: Process) -> i32 {
     getpgid(Some(Pid::from_raw(process.pid))).expect("it lives").as_raw()
 }
@@ -384,16 +393,33 @@ with_both_shells! {
         person.assert_as_before();
     }
 
-    /// The window is closed: the job ends, and the term is released.
+    /// The window is closed: the job ends, and the term is released, even if it ignores HUP.
     fn a_closed_terminal(shell) {
-        for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'echo >told' HUP; trap 'exit 3' TERM; echo waits; {ENDLESS}"), format!("trap '' HUP; echo waits; {ENDLESS}")] {
+        for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap '' HUP; echo waits; {ENDLESS}")] {
             let mut person = Person::new(shell, &job);
             person.terminal.type_line("./lead");
             person.terminal.await_text("waits");
             person.terminal.close();
             person.log.await_event("released");
             person.await_nobody();
-            assert_eq!(person.file("told").exists(), job.contains("told"));
+        }
+    }
+
+    /// The job is told that the window was closed: in its foreground or not.
+    fn a_closed_terminal_is_told(shell) {
+        for line in ["./lead", "./lead | cat"] {
+            let mut person = Person::new(shell, r#"exec "$WITNESS" "$TESTIMONY""#);
+            let command = person.stage.witness().command();
+            let [witness, testimony] = &command[..] else { panic!("{command:?}") };
+            let (witness, testimony) = (witness.display(), testimony.display());
+            person.terminal.run(&format!("export WITNESS={witness} TESTIMONY={testimony}"));
+            person.terminal.type_line(line);
+            let term = person.log.await_event("leading").number("term");
+            person.stage.await_witness(term);
+            person.terminal.close();
+            person.log.await_event("released");
+            assert!(person.stage.testimony().signals().any(|line| line.event == Event::Signal(1)));
+            person.await_nobody();
         }
     }
 
