@@ -140,7 +140,7 @@ impl Tree {
     /// Whether nothing of it is left but these children of the root, none of which was waited for, and what is below them.
     #[must_use]
     pub fn is_all_below(&self, children: &[Pid]) -> bool {
-        self.unspared_children().iter().all(|pid| children.contains(pid))
+        self.unspared_children().iter().all(|child| children.contains(child))
     }
 
     /// Whether its control group holds nobody, if it has one. It is asked besides, and proves nothing alone.

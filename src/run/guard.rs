@@ -152,27 +152,28 @@ impl Run {
     /// Called again at each child's end, and when it is time.
     pub(super) fn kill_orphans(&mut self) {
         let Some(mut orphans) = self.orphans.take() else { return };
+        let left = if broken(Flaw::OrphansTakenForGone) { Left::Nothing } else { self.kill_what_is_left(&mut orphans) };
+        match left {
+            Left::Nothing => {
+                self.session.terminal.take_back();
+                self.supervisor.handle(clock::now(), Event::Gone);
+            }
+            Left::Something => self.orphans = Some(orphans),
+            Left::Stuck(pids) => {
+                self.orphans = Some(orphans);
+                let pids = pids.into_iter().filter_map(translate::number_of).collect();
+                self.supervisor.handle(clock::now(), Event::Stuck { pids });
+            }
+        }
+    }
+
+    fn kill_what_is_left(&mut self, orphans: &mut Orphans) -> Left {
         orphans.spare(self.strangers_to_the_job());
         orphans.kill(clock::now());
         self.reap_children();
+        // The number of one that was waited for may be an orphan's by now.
         orphans.spare(self.strangers_to_the_job());
-        let now = clock::now();
-        let left = if broken(Flaw::OrphansTakenForGone) { Left::Nothing } else { orphans.left(now) };
-        let event = match left {
-            Left::Nothing => Some(Event::Gone),
-            Left::Something => None,
-            Left::Stuck(pids) => {
-                Some(Event::Stuck { pids: pids.into_iter().filter_map(translate::number_of).collect() })
-            }
-        };
-        if event == Some(Event::Gone) {
-            self.session.terminal.take_back();
-        } else {
-            self.orphans = Some(orphans);
-        }
-        if let Some(event) = event {
-            self.supervisor.handle(now, event);
-        }
+        orphans.left(clock::now())
     }
 
     /// Our children that are no part of a job, and were not waited for.

@@ -409,15 +409,15 @@ impl Watch {
         self.commands.observe_children(&reaped, run.is_being_killed(), &mut self.outbox);
         let left = || reaped.children_left && !self.commands.are_all_of(&self.tree);
         run.observe_children(&reaped, left, &self.terminal, &mut self.outbox);
+        if !run.has_main() {
+            self.commands.abandon(&mut self.outbox);
+        }
         let nothing_left = !reaped.children_left && self.tree.is_out_of_cgroup();
         if nothing_left || (broken(Flaw::GuardForgetsTree) && !run.has_main()) {
             self.end_run();
             return;
         }
         let now = clock::now();
-        if !run.has_main() {
-            self.commands.abandon(&mut self.outbox);
-        }
         self.commands.handle_timeout(now, &mut self.outbox);
         let may_run = self.tenure.is_some_and(|tenure| tenure.deadline().is_some());
         // What somebody else has put into the job's control group is not asked when the job has ended.
