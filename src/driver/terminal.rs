@@ -1,7 +1,7 @@
 //! The terminal that `neli-run` was started on: who has its foreground, its modes, and whether it is still there.
 //!
-//! It is opened for each look, and never held: a terminal is not kept from being closed by whoever is in its background.
-//! The process that calls must block or ignore SIGTTOU. What the foreground is given and taken for is not decided here.
+//! It is opened for each look, and never held: whoever is in its background does not keep it from being closed. The
+//! process that calls must block or ignore SIGTTOU. What the foreground is given and taken for is not decided here.
 
 use std::fs::{self, File};
 use std::io;
@@ -128,8 +128,8 @@ pub fn is_there() -> bool {
     open().is_ok()
 }
 
-/// Whether what is run here may be given the foreground: stdin is the terminal, and stdout no pipe, behind which somebody
-/// else may be in want of it.
+/// Whether what is run here may be given the foreground: stdin is the terminal, and stdout no pipe, behind which
+/// somebody else may be in want of it.
 #[must_use]
 pub fn may_be_handed_on() -> bool {
     let is_pipe = |mode| matches!(SFlag::from_bits_truncate(mode) & SFlag::S_IFMT, SFlag::S_IFIFO | SFlag::S_IFSOCK);
@@ -171,8 +171,8 @@ pub fn stop_group() -> io::Result<()> {
     Ok(signal::kill(Pid::from_raw(0), Signal::SIGSTOP)?)
 }
 
-/// Sends this process, and all of its group if `to_group`, a signal with its default disposition. It comes back to process
-/// 1, and when the signal kills nobody.
+/// Sends this process, and all of its group if `to_group`, a signal with its default disposition. It comes back to
+/// process 1.
 ///
 /// # Errors
 ///

@@ -97,8 +97,8 @@ impl Run {
 
     /// Stops the process, and all of its group, until somebody continues it; that is told by SIGCONT.
     pub(super) fn suspend_if_due(&mut self) {
-        // A member that just stops would hold up the others for a session, and nobody would end a hook in time. The end of
-        // either turns the loop again.
+        // A member that just stops would hold up the others for a session, and nobody would end a hook in time. The end
+        // of either turns the loop again.
         if self.leaving > 0
             || !self.hooks.is_idle()
             || !mem::take(&mut self.session.suspending)

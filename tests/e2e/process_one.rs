@@ -52,12 +52,13 @@ impl Container {
     /// A process in it that is none of the job's, as `docker exec` makes it, and that leaves a child to process 1.
     fn leave_a_child(&self) {
         let pid = self.first.pid.to_string();
-        let left = Command::new("nsenter").args(["--target", &pid, "--pid", "--", "sh", "-c", "sleep 0.2 &"]).status();
+        let left = Command::new("nsenter").args(["--target", &pid, "--pid", "--", "sh", "-c", "sleep 1000 &"]).status();
         assert!(left.expect("nsenter is part of util-linux").success());
         let sleeper = wait::until("a child that was left to process 1", || {
             self.first.children().into_iter().find(|child| child.name().as_deref() == Some("sleep"))
         });
-        // It has ended, and has been waited for.
+        sleeper.signal(Signal::SIGKILL);
+        // Not even its status is left: it has been waited for.
         let entry = PathBuf::from(format!("/proc/{}", sleeper.pid));
         wait::until_true("nobody", || !entry.exists());
     }

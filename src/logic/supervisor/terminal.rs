@@ -1,5 +1,5 @@
-//! What the terminal does to the job and to `neli-run` (interface.md, Terminal): who has its foreground, and what becomes
-//! of a job that is stopped for it, of Ctrl-C, Ctrl-\ and Ctrl-Z, and of a terminal that is gone.
+//! What the terminal does to the job and to `neli-run` (interface.md, Terminal): who has its foreground, and what
+//! becomes of a job that is stopped for it, of Ctrl-C, Ctrl-\ and Ctrl-Z, and of a terminal that is gone.
 
 use std::time::Duration;
 

@@ -323,7 +323,9 @@ impl Log {
         fields.map(|fields| Event { at: wait::now(), fields }).collect()
     }
 
-    fn text(&self) -> String {
+    /// All of it.
+    #[must_use]
+    pub fn text(&self) -> String {
         fs::read_to_string(&self.path).unwrap_or_default()
     }
 }
