@@ -22,11 +22,13 @@ mod axis;
 mod fault;
 mod ledger;
 mod lies;
+mod mending;
 mod mutants;
 mod report;
 mod run;
 mod seat;
 mod stranger;
+mod striking;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -78,6 +80,7 @@ struct Arguments {
 }
 
 /// What `cargo test` says to every test.
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line that is not ours")]
 #[derive(Debug, clap::Args)]
 struct ToldToAll {
     #[arg(long, hide = true)]
@@ -121,16 +124,15 @@ fn main() -> ExitCode {
         only: arguments.only,
         flaw: arguments.flaw,
     };
-    let all_is_well = match arguments.mutants {
-        Some(names) => mutants::are_caught(&orders, &names, &mut cluster),
-        None => {
-            let electors = match arguments.elect {
-                Some(ElectorName::Group) => vec![Elector::Group],
-                Some(ElectorName::Log) => vec![Elector::Log],
-                None => vec![Elector::Group, Elector::Log],
-            };
-            electors.into_iter().all(|elector| holds(&Orders { elector, ..orders.clone() }, &mut cluster))
-        }
+    let all_is_well = if let Some(names) = arguments.mutants {
+        mutants::are_caught(&orders, &names, &mut cluster)
+    } else {
+        let electors = match arguments.elect {
+            Some(ElectorName::Group) => vec![Elector::Group],
+            Some(ElectorName::Log) => vec![Elector::Log],
+            None => vec![Elector::Group, Elector::Log],
+        };
+        electors.into_iter().all(|elector| holds(&Orders { elector, ..orders.clone() }, &mut cluster))
     };
     if all_is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

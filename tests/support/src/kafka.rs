@@ -117,12 +117,16 @@ impl Kafka {
     }
 }
 
+/// How long a broker may take until it listens: several that start at once share the processors, and a busy machine has few.
+const STARTS_WITHIN: Duration = Duration::from_mins(3);
+
 /// A broker that we started: our own process, that dies with us.
 #[derive(Debug)]
 pub struct Broker {
     node: Node,
     directory: TempDir,
     running: Option<Running>,
+    small_disk: bool,
     /// Given back when it is dropped.
     seat: Option<Seat>,
 }
@@ -147,7 +151,9 @@ const MINDER: &str = r#"
     read -r word
     kill -9 $!
     wait $!
-    [ "$word" = keep ] || rm -rf "$directory"
+    [ "$word" = keep ] && exit
+    mountpoint -q "$directory/data" && umount -l "$directory/data"
+    rm -rf "$directory"
 "#;
 
 impl Broker {
@@ -162,18 +168,20 @@ impl Broker {
 
     /// A broker that takes requests; the error says what to install.
     fn start() -> Result<Self, String> {
-        let mut broker = Self::of(Node::alone())?;
+        let mut broker = Self::of(Node::alone(), false)?;
         broker.begin();
         accounts::grant(&broker.node.address());
         Ok(broker)
     }
 
-    /// A broker that has yet to begin; the error says what to install.
-    pub(crate) fn of(node: Node) -> Result<Self, String> {
+    /// A broker that has yet to begin; the error says what to install. Its disk is small where that is wanted and we may mount
+    /// one.
+    pub(crate) fn of(node: Node, wants_small_disk: bool) -> Result<Self, String> {
         let distribution = install::kafka()?;
-        let broker = Self { node, directory: install::scratch(), running: None, seat: None };
+        let mut broker = Self { node, directory: install::scratch(), running: None, small_disk: false, seat: None };
         let data = broker.data();
         fs::create_dir(&data).expect("the directory is ours");
+        broker.small_disk = wants_small_disk && mount_small_disk(&data);
         for entry in fs::read_dir(&distribution.formatted).expect("formatted") {
             let path = entry.expect("readable").path();
             fs::copy(&path, data.join(path.file_name().expect("a file"))).expect("copied");
@@ -220,18 +228,42 @@ impl Broker {
     pub fn await_ready(&self) {
         let java = self.java();
         let address: SocketAddr = self.node.address().parse().expect("an address");
-        wait::until("a broker that listens", || {
+        let listens = wait::poll_for(STARTS_WITHIN, || {
             if !java.lives() {
                 self.give_up();
             }
             TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()
         });
+        assert!(listens.is_some(), "waited {STARTS_WITHIN:?} in vain for a broker that listens");
         // It listens a little before it knows itself.
         let client: BaseProducer = self.kafka().client().create().expect("a client");
         wait::until("a broker that answers", || {
             let metadata = client.client().fetch_metadata(None, Duration::from_secs(5)).ok()?;
             (!metadata.brokers().is_empty()).then_some(())
         });
+    }
+
+    /// Whether its disk can be filled.
+    #[must_use]
+    pub fn has_a_small_disk(&self) -> bool {
+        self.small_disk
+    }
+
+    /// Leaves no room on its disk.
+    pub fn fill_disk(&self) {
+        assert!(self.small_disk, "another disk is everybody's");
+        let mut filler = fs::File::create(self.filler()).expect("the directory is ours");
+        // Until there is no room: that it fails is what it is for.
+        while filler.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    /// Leaves room again.
+    pub fn empty_disk(&self) {
+        fs::remove_file(self.filler()).expect("the directory is ours");
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.data().join("filler")
     }
 
     /// Whether it was started, and has not been ended since.
@@ -313,9 +345,20 @@ impl Broker {
 impl Drop for Broker {
     fn drop(&mut self) {
         self.stop("");
+        if self.small_disk {
+            // One that was ended before keeps it until now; another is rid of it already.
+            let _ = Command::new("umount").arg("-l").arg(self.data()).stderr(Stdio::null()).status();
+        }
         self.node.give_back();
         drop(self.seat.take());
     }
+}
+
+/// A disk in memory; whether we may have one.
+fn mount_small_disk(at: &Path) -> bool {
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=96m", "neli-run-harness"]).arg(at);
+    mount.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 /// The right to a broker of one's own: a machine has memory for so many.
