@@ -37,6 +37,7 @@ use crate::logic::reminder::Reminder;
 use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
 use crate::run::report::Report;
+use crate::text::reason;
 
 mod environment;
 mod guard;
@@ -79,7 +80,7 @@ impl AtStart {
 pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
     let cannot = |what: &str| {
         let what = what.to_owned();
-        move |error: io::Error| Refusal::new(format!("{what}: {error}"))
+        move |error: io::Error| Refusal::new(format!("{what}: {}", reason(&error)))
     };
     // Before any thread exists: threads inherit the mask.
     let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
@@ -257,7 +258,7 @@ impl Run {
             logger.event(&LogEvent::Warning { message, dropped: None });
             let follow =
                 embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen_sender.clone()));
-            follow.map_err(|error| Refusal::new(format!("--embedded: {error}")))?;
+            follow.map_err(|error| Refusal::new(format!("--embedded: {}", reason(&error))))?;
         }
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
         for warning in config.warnings.iter().chain(&warning) {
@@ -296,7 +297,7 @@ impl Run {
             charge,
             policy,
             guard_ready: Ready::of(&guard)
-                .map_err(|error| Refusal::new(format!("the guard can't be awaited: {error}")))?,
+                .map_err(|error| Refusal::new(format!("the guard can't be awaited: {}", reason(&error))))?,
             guard,
             guard_is_silent: false,
             guard_is_outdated: false,
@@ -326,7 +327,9 @@ impl Run {
     async fn turn(&mut self, signals: Signals) -> ExitStatus {
         let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
             (Ok(ready), Ok(timer)) => (ready, timer),
-            (Err(error), _) | (_, Err(error)) => return self.refuse(format!("the main loop can't wait: {error}")),
+            (Err(error), _) | (_, Err(error)) => {
+                return self.refuse(format!("the main loop can't wait: {}", reason(&error)));
+            }
         };
         loop {
             self.perform();

@@ -15,6 +15,7 @@ use crate::driver::process::{self, Fate};
 use crate::driver::ready::Ready;
 use crate::driver::signals::Signals;
 use crate::logic::supervisor::Event;
+use crate::text::reason;
 
 impl Run {
     pub(super) fn order(&mut self, order: &Order) {
@@ -129,7 +130,7 @@ impl Run {
         match started.and_then(|guard| Ok((Ready::of(&guard)?, guard))) {
             Ok((ready, guard)) => (self.guard_ready, self.guard, self.guard_is_silent) = (ready, guard, false),
             Err(error) => {
-                self.refuse(format!("the guard can't be started again: {error}"));
+                self.refuse(format!("the guard can't be started again: {}", reason(&error)));
             }
         }
     }

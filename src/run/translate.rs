@@ -10,6 +10,7 @@ use crate::driver::guard::{self, Answer, Grant, Step, Target};
 use crate::exit::ExitStatus;
 use crate::logic::candidate::Right;
 use crate::logic::supervisor::{self, Ending, JobStatus, Lost, Order};
+use crate::text::reason;
 
 pub(super) fn number_of(pid: Pid) -> Option<u32> {
     u32::try_from(pid.as_raw()).ok()
@@ -68,7 +69,7 @@ pub(super) fn answer(answer: Answer, term: i64, config: &Config) -> Option<super
             let error = io::Error::from_raw_os_error(errno);
             let command = config.command.first().map(|command| command.to_string_lossy()).unwrap_or_default();
             let code = if at == Step::Exec && error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-            Event::NotStarted { code, error: format!("{command}: can't be started: {error}") }
+            Event::NotStarted { code, error: format!("{command}: can't be started: {}", reason(&error)) }
         }
         Answer::Started { pid } => Event::Started { pid: u32::try_from(pid).unwrap_or_default() },
         // The terminal's business.

@@ -18,6 +18,8 @@ mod restart;
 mod signals;
 mod strangers;
 mod systemd;
+#[cfg(feature = "ssl")]
+mod tls;
 mod watch;
 
 use std::path::Path;

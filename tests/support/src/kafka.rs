@@ -20,6 +20,7 @@ use rdkafka::producer::{BaseProducer, Producer};
 use tempfile::TempDir;
 
 use crate::process::Process;
+use crate::tls::Authority;
 use crate::{accounts, install, wait};
 
 /// A Kafka that can be reached.
@@ -39,7 +40,7 @@ impl Kafka {
             _ => {
                 // A static is never dropped: the broker goes when its pipe does, with the process.
                 static BROKER: OnceLock<Broker> = OnceLock::new();
-                let broker = Broker::start()?;
+                let broker = Broker::start(false)?;
                 Ok(Self { ..BROKER.get_or_init(|| broker).kafka() })
             }
         });
@@ -110,6 +111,7 @@ impl Kafka {
 #[derive(Debug)]
 pub struct Broker {
     ports: Ports,
+    tls: Option<Authority>,
     directory: TempDir,
     running: Option<Running>,
     /// Given back when it is dropped.
@@ -129,6 +131,8 @@ struct Ports {
     plain: u16,
     accounts: u16,
     controller: u16,
+    tls: u16,
+    tls_accounts: u16,
 }
 
 /// Starts Java ($@) beside a `read` of the pipe that is our stdin: when that ends, however its other end came to close, Java is
@@ -151,22 +155,52 @@ impl Broker {
     #[must_use]
     pub fn own() -> Self {
         let seat = Seat::take();
-        let mut broker = Self::start().unwrap_or_else(|why| panic!("{why}"));
+        let mut broker = Self::start(false).unwrap_or_else(|why| panic!("{why}"));
         broker.seat = Some(seat);
         broker
     }
 
+    /// One that can be reached by TLS, too.
+    #[must_use]
+    pub fn with_tls() -> Self {
+        let seat = Seat::take();
+        let mut broker = Self::start(true).unwrap_or_else(|why| panic!("{why}"));
+        broker.seat = Some(seat);
+        broker
+    }
+
+    /// Who signed its certificate.
+    #[must_use]
+    pub fn authority(&self) -> &Authority {
+        self.tls.as_ref().expect("it was started with TLS")
+    }
+
+    /// The listener with TLS where whoever comes may do everything.
+    #[must_use]
+    pub fn tls_address(&self) -> String {
+        format!("127.0.0.1:{}", self.ports.tls)
+    }
+
+    /// The listener with TLS where one must log in by SCRAM.
+    #[must_use]
+    pub fn tls_accounts_address(&self) -> String {
+        format!("127.0.0.1:{}", self.ports.tls_accounts)
+    }
+
     /// A broker that takes requests; the error says what to install.
-    fn start() -> Result<Self, String> {
+    fn start(tls: bool) -> Result<Self, String> {
         let distribution = install::kafka()?;
-        let mut broker = Self { ports: Ports::free(), directory: install::scratch(), running: None, seat: None };
+        let directory = install::scratch();
+        let tls = tls.then(|| Authority::new(directory.path(), "authority"));
+        let mut broker = Self { ports: Ports::free(), tls, directory, running: None, seat: None };
         let data = broker.data();
         fs::create_dir(&data).expect("the directory is ours");
         for entry in fs::read_dir(&distribution.formatted).expect("formatted") {
             let path = entry.expect("readable").path();
             fs::copy(&path, data.join(path.file_name().expect("a file"))).expect("copied");
         }
-        fs::write(broker.settings(), broker.ports.settings(&data)).expect("the directory is ours");
+        let tls = broker.tls.as_ref().map_or_else(String::new, |authority| broker.ports.tls_settings(authority));
+        fs::write(broker.settings(), broker.ports.settings(&data) + &tls).expect("the directory is ours");
         broker.begin();
         accounts::grant(&broker.ports.plain_address());
         Ok(broker)
@@ -278,12 +312,12 @@ impl Ports {
             taken.insert(port);
             port
         };
-        Self { plain: next(), accounts: next(), controller: next() }
+        Self { plain: next(), accounts: next(), controller: next(), tls: next(), tls_accounts: next() }
     }
 
     fn give_back(self) {
         let mut taken = taken().lock().expect("no panic while it was locked");
-        for port in [self.plain, self.accounts, self.controller] {
+        for port in [self.plain, self.accounts, self.controller, self.tls, self.tls_accounts] {
             taken.remove(&port);
         }
     }
@@ -295,7 +329,7 @@ impl Ports {
     /// `server.properties`. Limits that users' brokers have by default are left as they are, but for the broker's own session, for
     /// which one that was killed must wait before it may come back; what costs memory is kept small.
     fn settings(self, data: &Path) -> String {
-        let Self { plain, accounts, controller } = self;
+        let Self { plain, accounts, controller, .. } = self;
         format!(
             "process.roles=broker,controller\n\
              node.id=1\n\
@@ -325,6 +359,27 @@ impl Ports {
              log.cleaner.dedupe.buffer.size=4194304\n",
             jaas = accounts::jaas(),
             data = data.display(),
+        )
+    }
+}
+
+impl Ports {
+    /// What TLS adds to `server.properties`: of a key that stands there twice Java takes the last.
+    fn tls_settings(self, authority: &Authority) -> String {
+        let Self { plain, accounts, controller, tls, tls_accounts } = self;
+        let secure = format!("SSL://127.0.0.1:{tls},SASL_SSL://127.0.0.1:{tls_accounts}");
+        let plain = format!("PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{accounts}");
+        format!(
+            "listeners={plain},{secure},CONTROLLER://127.0.0.1:{controller}\n\
+             advertised.listeners={plain},{secure}\n\
+             listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT,\
+             SSL:SSL,SASL_SSL:SASL_SSL\n\
+             listener.name.sasl_ssl.sasl.enabled.mechanisms=SCRAM-SHA-256\n\
+             listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=\
+             org.apache.kafka.common.security.scram.ScramLoginModule required;\n\
+             ssl.keystore.type=PEM\n\
+             ssl.keystore.location={}\n",
+            authority.keystore().display()
         )
     }
 }

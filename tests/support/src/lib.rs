@@ -20,6 +20,8 @@ pub mod kafka;
 pub mod process;
 /// One election and its witnesses.
 pub mod stage;
+/// A throw-away certificate authority.
+pub mod tls;
 /// Waiting for conditions, and the clock that it needs.
 pub mod wait;
 /// The job that says when it ran, and the checker of what it said.
