@@ -43,6 +43,6 @@ impl Killing {
 
     /// What can't be killed, once it is time to say so; said once.
     pub(super) fn stuck(&mut self, now: Time, tree: &Tree) -> Option<Vec<Pid>> {
-        self.stuck_at.take_if(|at| now >= *at).map(|_| tree.members())
+        self.stuck_at.take_if(|at| now >= *at).map(|_| tree.remains())
     }
 }

@@ -1,8 +1,14 @@
-//! Rules that can be broken on purpose, so that the model can show that it would notice.
+//! Rules that can be broken on purpose, so that the model and the chaos can show that they would notice.
 //!
-//! Outside the tests nothing is ever broken: [`broken`] is a constant `false`, and the branches behind it vanish.
+//! Outside the tests nothing is ever broken: [`broken`] is a constant `false`, and the branches behind it vanish. A program
+//! that can be told to break one is built with the feature `flaws`, which no optimised build can have.
 
-/// A rule of the logic that the model breaks deliberately; each is a way to two jobs at once.
+#[cfg(all(feature = "flaws", not(debug_assertions)))]
+compile_error!("the feature `flaws` breaks rules on purpose: it is for tests, and never for a release");
+
+/// A rule that is broken deliberately; each is a way to two jobs at once. The model breaks those of the logic, the chaos
+/// some of these and those of the hands.
+#[cfg_attr(feature = "flaws", derive(serde::Deserialize))]
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Flaw {
     /// R3: a claim that was acknowledged counts as effective.
@@ -23,12 +29,20 @@ pub enum Flaw {
     EveryClaimEffective,
     /// L4: a missing offset leaves a decided view decided.
     GapIgnored,
+    /// R6: the guard takes the main process's end for that of the whole tree.
+    GuardForgetsTree,
+    /// R4: the guard starts and kills nothing by its deadline.
+    GuardIgnoresDeadline,
+    /// R6: the guard, left alone, releases before it has killed.
+    GuardReleasesFirst,
     /// R3: a claim that comes back a lease after its sending is taken up from then on.
     LateClaimTaken,
     /// R3: the lease runs from the receipt of the echo.
     LeaseFromReceipt,
     /// R6: the main process's end counts as the end of the whole tree.
     MainEndTakenForAll,
+    /// R6: whoever inherits a dead guard's job takes it for gone, alive as it is.
+    OrphansTakenForGone,
     /// R2: silence is measured with the candidate's own lease, not with the holder's.
     OwnLeaseOfSilence,
     /// R6: a release is written for a term that is no longer current at its `seen`.
@@ -39,11 +53,15 @@ pub enum Flaw {
     SeenIgnored,
     /// R2: a start counts as silence, and what is read at a start as received long ago.
     SilenceFromBeforeListening,
+    /// R2: a leader that is heard is not waited for.
+    SilenceNotAwaited,
     /// L4: a start in the middle of the log counts as vacancy.
     StartDecided,
     /// R6: a stop before the guard has said that the job runs is taken for done, and the release goes out; the guard
     /// starts the job all the same.
     StopBehindSpawnTakenForDone,
+    /// R6: a job that was asked to stop is taken for gone, and the release goes out.
+    StopTakenForDone,
     /// R2: in an undecided view the leases heard are not waited for.
     UndecidedForgetsLeases,
     /// R2: in an undecided view the longest lease allowed is not waited for.
@@ -55,26 +73,27 @@ pub enum Flaw {
 }
 
 /// Whether this build breaks the rule. It does not.
-#[cfg(not(test))]
+#[cfg(not(any(test, feature = "flaws")))]
 #[must_use]
 pub const fn broken(_: Flaw) -> bool {
     false
 }
 
-#[cfg(test)]
+// The logic runs on one thread, and so does the guard.
+#[cfg(any(test, feature = "flaws"))]
 std::thread_local! {
     static BROKEN: std::cell::Cell<Option<Flaw>> = const { std::cell::Cell::new(None) };
 }
 
-/// Whether the test that runs breaks the rule.
-#[cfg(test)]
+/// Whether this thread breaks the rule.
+#[cfg(any(test, feature = "flaws"))]
 #[must_use]
 pub fn broken(flaw: Flaw) -> bool {
     BROKEN.get() == Some(flaw)
 }
 
-/// Breaks a rule from here on, on this thread of a test; none mends it.
-#[cfg(test)]
+/// Breaks a rule from here on, on this thread; none mends it.
+#[cfg(any(test, feature = "flaws"))]
 pub fn break_rule(flaw: Option<Flaw>) {
     BROKEN.set(flaw);
 }

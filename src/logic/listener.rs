@@ -323,7 +323,8 @@ impl Listener {
         let since = match self.journal.view() {
             View::Led(term) => {
                 let lease = if broken(Flaw::OwnLeaseOfSilence) { own_lease } else { term.lease };
-                self.last_effective + silence(lease)
+                let awaited = if broken(Flaw::SilenceNotAwaited) { Duration::ZERO } else { silence(lease) };
+                self.last_effective + awaited
             }
             View::NeverLed | View::Released { .. } | View::Undecided(_) => {
                 let longest_allowed = self.began + silence(Duration::from_millis(*LEASE_MS.end()));

@@ -2,6 +2,7 @@
 
 use harness::accounts::{Account, PASSWORD, login};
 use harness::candidate::Elector;
+use harness::cluster::{self, Cluster};
 use harness::journal::{self, Pen};
 use harness::kafka::{Broker, Kafka};
 use harness::wait;
@@ -30,6 +31,30 @@ fn a_broker_that_was_stopped_and_started_still_has_it() {
     broker.end();
     broker.begin();
     assert_eq!(journal::read(&kafka, "kept").len(), 1);
+}
+
+/// Three brokers: any two of them take a record, and the lead goes where it is told to.
+#[test]
+fn a_cluster_does_without_one_of_three() {
+    let mut cluster = Cluster::start(3, 1);
+    let topic = "replicated";
+    let kafka = cluster.kafka_of(0);
+    kafka.create_replicated_topic(topic, 3, &[("min.insync.replicas", "2")]);
+    for broker in [1, 2] {
+        wait::until_true("a leader that was moved", || {
+            cluster::move_leader(&cluster.addresses(), topic, broker).is_ok()
+                && cluster.leader_of(topic) == Some(broker)
+        });
+    }
+    cluster.broker(2).end();
+    Pen::new(&kafka, topic, &[]).write("key", &[b"one"]);
+    cluster.broker(0).ask_to_shut_down();
+    wait::until_true("a broker that goes by itself", || !cluster.brokers()[0].lives());
+    cluster.broker(0).end();
+    cluster.broker(0).begin();
+    Pen::new(&kafka, topic, &[]).write("key", &[b"two"]);
+    let payloads: Vec<_> = journal::read(&kafka, topic).into_iter().filter_map(|record| record.payload).collect();
+    assert_eq!(payloads, [b"one", b"two"]);
 }
 
 /// Who has no right to read is told so, and who has a wrong password is not let in: else a test of refusals proves nothing.

@@ -29,7 +29,7 @@ with_both_electors! {
         let broker = Broker::with_tls();
         let stage = Stage::new(PROGRAM, &broker.kafka(), elector);
         let login = secure_login(Account::Operator.name(), PASSWORD);
-        for (address, login) in [(broker.tls_address(), &[][..]), (broker.tls_accounts_address(), &login)] {
+        for (address, login) in std::iter::zip(broker.secure_addresses(), [&[][..], &login]) {
             let candidate = candidate(&stage, &address, broker.authority(), login);
             let mut first = candidate.start();
             let term = first.await_lead();
@@ -52,8 +52,8 @@ with_both_electors! {
 fn an_authority_that_nobody_knows() {
     let broker = Broker::with_tls();
     let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Group);
-    let stranger = Authority::new(stage.directory(), "stranger");
-    let mut run = candidate(&stage, &broker.tls_address(), &stranger, &[]).start();
+    let stranger = Authority::new("stranger");
+    let mut run = candidate(&stage, &broker.secure_addresses()[0], &stranger, &[]).start();
     let error = run.await_event("broker_down").text("error").to_owned();
     assert!(error.contains("certificate verify failed"), "{error}");
     run.signal(Signal::SIGTERM);
@@ -69,7 +69,7 @@ fn a_wrong_password() {
     let broker = Broker::with_tls();
     let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Group);
     let login = secure_login(Account::Operator.name(), "wrong horse");
-    let mut run = candidate(&stage, &broker.tls_accounts_address(), broker.authority(), &login).start();
+    let mut run = candidate(&stage, &broker.secure_addresses()[1], broker.authority(), &login).start();
     assert_eq!(run.status(), 125);
     run.await_silence();
     let errors = run.events("error");

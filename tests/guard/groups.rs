@@ -21,11 +21,11 @@ use crate::post::{PROGRAM, Post, Words, await_readable, charge, far, has_ended, 
 const NOBODY: u32 = 65534;
 
 /// Says what could not be tested, past the test harness's silence.
-fn not_tested(why: &str) {
+pub(crate) fn not_tested(why: &str) {
     let _ = writeln!(io::stderr(), "NOT TESTED: {why}");
 }
 
-fn made() -> Option<Cgroup> {
+pub(crate) fn made() -> Option<Cgroup> {
     Cgroup::make().inspect_err(|error| not_tested(&format!("no control group can be made here: {error}"))).ok()
 }
 
@@ -122,7 +122,7 @@ fn nothing_is_gone_while_a_stranger_is_in_it() {
     let mut stranger = stranger_in(&run);
     let its_process = process_of(stranger.id().cast_signed());
     post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
-    assert_eq!(post.hear(), Answer::Exited { code: None, signal: Some(SIGTERM), left: false });
+    assert_eq!(post.hear(), Answer::Exited { code: None, signal: Some(SIGTERM), left: false, foreground: false });
     assert_eq!(post.hear(), Answer::Gone);
     assert!(has_ended(&its_process), "it was killed before");
     stranger.wait().unwrap();

@@ -7,6 +7,8 @@
  * `signal` (DETAIL: which) or `end` (about to exit by itself). ROLE is `main` or what the process was made for.
  * In C and static, since what is measured is the time to a job's first instruction, and a runtime or a loader would count in it.
  *
+ * A FILE that ends in a dot is one file a term: NELI_EPOCH is appended to its name.
+ *
  *     witness FILE [--every-us N] [--ignore-stop] [--linger-ms N] [--end-ms N] [--status N] [--limit-ms N]
  *                  [--uid N] [--child] [--group] [--session] [--daemon] [--runner]
  */
@@ -125,9 +127,13 @@ static void map_lease(void) {
 int main(int count, char **arguments) {
     uint64_t first = now();
     if (count < 2) return 98;
-    out = open(arguments[1], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    if (out < 0) return 97;
     if (getenv("NELI_EPOCH")) epoch = getenv("NELI_EPOCH");
+    char name[4096];
+    size_t length = strlen(arguments[1]);
+    int by_term = length > 0 && arguments[1][length - 1] == '.';
+    if (snprintf(name, sizeof name, "%s%s", arguments[1], by_term ? epoch : "") >= (int)sizeof name) return 97;
+    out = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (out < 0) return 97;
     map_lease();
     say(first, "start", (long)getppid());
     listen_to_signals();

@@ -38,6 +38,7 @@ impl Event {
             Self::GuardLost { pid } => {
                 format!("the guard (pid {pid}) died: no job runs without one, and another is started")
             }
+            Self::HookFailed { hook, reason } => format!("the hook --on-{hook} {reason}"),
             Self::JobExited { status, signal: None, ran, .. } => {
                 format!("the job exited with status {status} after {}", spoken(*ran))
             }
@@ -82,6 +83,16 @@ impl Event {
                 format!(
                     "superseded: {leader} leads{by_term}, though term {term} was not over here: killing the job; is a \
                      machine's clock wrong, or was one paused?"
+                )
+            }
+            Self::Unhealthy { term, failures: 1, reason, line } => {
+                format!("the job is ill: the health command {reason}{} (term {term})", said(line))
+            }
+            Self::Unhealthy { term, failures, reason, line } => {
+                format!(
+                    "the job is ill: the health command has failed {failures} times in a row, and {reason} at last{} (term \
+                     {term})",
+                    said(line)
                 )
             }
         }

@@ -155,7 +155,11 @@ impl Supervisor {
         self.job = Job::None;
         self.watch = None;
         self.over = Some(why);
-        self.order(Order::Over { term: self.term() });
+        // Whoever takes a job for done has nobody else kill it.
+        let taken_for_done = [Flaw::MainEndTakenForAll, Flaw::StopBehindSpawnTakenForDone, Flaw::StopTakenForDone];
+        if !taken_for_done.into_iter().any(broken) {
+            self.order(Order::Over { term: self.term() });
+        }
         let (exit, leaving) = (self.run.status.map(JobStatus::code), self.leaves_after(why));
         self.tell(candidacy::Event::NothingLeft { why, exit, leaving });
     }

@@ -33,6 +33,10 @@ impl Supervisor {
             let exit = None;
             return self.tell(candidacy::Event::NothingLeft { why: reason, exit, leaving: true });
         }
+        if matches!(self.job, Job::Running { .. }) && broken(Flaw::StopTakenForDone) {
+            self.order_stop(now);
+            return self.nothing_left(reason);
+        }
         match &mut self.job {
             Job::Ordered => self.begin_to_stop(now, reason, None),
             Job::Running { pid, since } => {

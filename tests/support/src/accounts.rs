@@ -1,10 +1,8 @@
 //! Accounts and rights, told to a broker that has an authorizer.
 //!
-//! librdkafka's binding has no call for rights, and Kafka's own tool costs seconds of Java: the one request that is needed is
-//! written here by hand (`CreateAcls`, version 1).
+//! librdkafka's binding has no call for rights: the one request that is needed is written by hand (`CreateAcls`, version 1).
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use crate::request::Request;
 
 /// Every account's password.
 pub const PASSWORD: &str = "correct horse";
@@ -121,41 +119,21 @@ pub(crate) fn grant(address: &str) {
         .flat_map(|account| account.rights().into_iter().map(|right| (account.name(), right)))
         .collect();
 
-    let mut request = Vec::new();
-    put_i16(&mut request, 30); // CreateAcls
-    put_i16(&mut request, 1);
-    request.extend(1_i32.to_be_bytes()); // correlation
-    put_text(&mut request, "harness");
-    request.extend(i32::try_from(rights.len()).unwrap().to_be_bytes());
+    let mut request = Request::new(30, 1); // CreateAcls
+    request.i32(i32::try_from(rights.len()).unwrap());
     for (account, (resource, operation)) in &rights {
-        request.push(*resource as u8);
-        put_text(&mut request, "*");
-        request.push(3); // the name is literal, and `*` any
-        put_text(&mut request, &format!("User:{account}"));
-        put_text(&mut request, "*"); // from any host
-        request.push(*operation as u8);
-        request.push(3); // allow
+        request.i8(*resource as i8);
+        request.text("*");
+        request.i8(3); // the name is literal, and `*` any
+        request.text(&format!("User:{account}"));
+        request.text("*"); // from any host
+        request.i8(*operation as i8);
+        request.i8(3); // allow
     }
-
-    let mut connection = TcpStream::connect(address).expect("the broker accepts");
-    let size = i32::try_from(request.len()).unwrap().to_be_bytes();
-    connection.write_all(&[&size[..], &request].concat()).expect("the broker takes a request");
-    let mut size = [0; 4];
-    connection.read_exact(&mut size).expect("the broker answers");
-    let mut answer = vec![0; usize::try_from(i32::from_be_bytes(size)).unwrap()];
-    connection.read_exact(&mut answer).expect("the broker answers whole");
+    let answer = request.send(address).expect("the broker answers");
 
     // Correlation, throttle time and the number of results; each result is an error number and an empty text.
     let results = answer.get(12..).expect("an answer has results");
     let granted = [0; 4].repeat(rights.len());
     assert_eq!(results, granted, "the broker refuses rights: {}", String::from_utf8_lossy(results));
-}
-
-fn put_i16(request: &mut Vec<u8>, number: i16) {
-    request.extend(number.to_be_bytes());
-}
-
-fn put_text(request: &mut Vec<u8>, text: &str) {
-    put_i16(request, i16::try_from(text.len()).unwrap());
-    request.extend(text.as_bytes());
 }

@@ -115,6 +115,18 @@ impl Candidate {
         self
     }
 
+    /// The whole command line: the program, its options, COMMAND.
+    #[must_use]
+    pub fn words(&self) -> Vec<OsString> {
+        let mut words = vec![self.program.clone().into_os_string()];
+        words.extend(self.options.iter().cloned());
+        if !self.job.is_empty() {
+            words.push("--".into());
+            words.extend(self.job.iter().cloned());
+        }
+        words
+    }
+
     /// Starts it, as a process that dies with the thread that called this.
     #[must_use]
     pub fn start(&self) -> Running {
@@ -126,10 +138,7 @@ impl Candidate {
     pub fn start_behind(&self, prefix: &[&str]) -> Running {
         // The kernel's parent-death signal, set by a program: a call between fork and exec would be unsafe code.
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).args(prefix).arg(&self.program).args(&self.options);
-        if !self.job.is_empty() {
-            command.arg("--").args(&self.job);
-        }
+        command.args(["--pdeathsig", "KILL", "--"]).args(prefix).args(self.words());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
@@ -264,6 +273,24 @@ impl Running {
         self.told.state().events.iter().filter(|event| event.name() == name).cloned().collect()
     }
 
+    /// Every event so far.
+    #[must_use]
+    pub fn history(&self) -> Vec<Event> {
+        self.told.state().events.clone()
+    }
+
+    /// How many events of a name there were so far.
+    #[must_use]
+    pub fn count(&self, name: &str) -> usize {
+        self.told.state().events.iter().filter(|event| event.name() == name).count()
+    }
+
+    /// Its status as a shell says it, if it has ended.
+    pub fn ended(&mut self) -> Option<i32> {
+        let status = self.child.try_wait().expect("a child can be waited for")?;
+        Some(status.code().unwrap_or_else(|| 128 + status.signal().expect("neither exited nor killed")))
+    }
+
     /// What was on stderr beside the log: the job's lines.
     #[must_use]
     pub fn strange_lines(&self) -> Vec<String> {
@@ -284,9 +311,8 @@ impl Running {
 
     /// Waits for its end; its status as a shell says it: 128 + n after a signal.
     pub fn status(&mut self) -> i32 {
-        let ended = wait::poll_for(wait::PATIENCE, || self.child.try_wait().expect("a child can be waited for"));
-        let status = ended.unwrap_or_else(|| panic!("waited {:?} in vain for its end", wait::PATIENCE));
-        status.code().unwrap_or_else(|| 128 + status.signal().expect("neither exited nor killed"))
+        let ended = wait::poll_for(wait::PATIENCE, || self.ended());
+        ended.unwrap_or_else(|| panic!("waited {:?} in vain for its end", wait::PATIENCE))
     }
 
     /// Waits until stdout is closed by all who had it; what was written to it.

@@ -10,16 +10,24 @@
 pub mod accounts;
 /// A `neli-run` under test: started, watched, signalled, awaited.
 pub mod candidate;
+/// Several brokers, and a way of its own for each candidate to each of them.
+pub mod cluster;
 /// What is made once and kept in `target/`: Kafka, the witness.
 pub mod install;
 /// Records of our own making: a stranger's, a forger's.
 pub mod journal;
 /// Brokers.
 pub mod kafka;
+/// Wires that can be broken.
+pub mod network;
+mod node;
 /// Other processes, as `/proc` shows them.
 pub mod process;
+mod request;
 /// One election and its witnesses.
 pub mod stage;
+/// A terminal, and a shell with job control on it.
+pub mod terminal;
 /// A throw-away certificate authority.
 pub mod tls;
 /// Waiting for conditions, and the clock that it needs.

@@ -1,8 +1,10 @@
 //! A throw-away certificate authority, and a broker's certificate by it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
+
+use tempfile::TempDir;
 
 use crate::install;
 
@@ -10,19 +12,19 @@ use crate::install;
 /// told to by a test.
 #[derive(Debug)]
 pub struct Authority {
-    directory: PathBuf,
+    directory: TempDir,
 }
 
 impl Authority {
-    /// Makes one by `openssl`, in a directory of its own within `directory`.
+    /// Makes one by `openssl`; its files go with it.
     #[must_use]
-    pub fn new(directory: &Path, name: &str) -> Self {
-        let directory = directory.join(name);
-        fs::create_dir(&directory).expect("the directory is ours");
-        fs::write(directory.join("names"), "subjectAltName=IP:127.0.0.1\n").expect("the directory is ours");
+    pub fn new(name: &str) -> Self {
+        let directory = install::scratch();
+        let at = directory.path();
+        fs::write(at.join("names"), "subjectAltName=IP:127.0.0.1\n").expect("the directory is ours");
         let openssl = |line: &str| {
             let mut tool = Command::new("openssl");
-            tool.args(line.split(' ')).current_dir(&directory);
+            tool.args(line.split(' ')).current_dir(at);
             install::run(&mut tool, "OpenSSL's tool: apt-get install openssl").unwrap_or_else(|why| panic!("{why}"));
         };
         let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
@@ -31,19 +33,19 @@ impl Authority {
         openssl(
             "x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out cert.pem",
         );
-        let read = |file: &str| fs::read_to_string(directory.join(file)).expect("openssl wrote it");
-        fs::write(directory.join("broker.pem"), read("key.pem") + &read("cert.pem")).expect("the directory is ours");
+        let read = |file: &str| fs::read_to_string(at.join(file)).expect("openssl wrote it");
+        fs::write(at.join("broker.pem"), read("key.pem") + &read("cert.pem")).expect("the directory is ours");
         Self { directory }
     }
 
     /// Its own certificate: what `ssl.ca.location` takes.
     #[must_use]
     pub fn certificate(&self) -> PathBuf {
-        self.directory.join("ca.pem")
+        self.directory.path().join("ca.pem")
     }
 
     /// The broker's key and certificate, as Kafka takes them.
     pub(crate) fn keystore(&self) -> PathBuf {
-        self.directory.join("broker.pem")
+        self.directory.path().join("broker.pem")
     }
 }

@@ -16,7 +16,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// A witness that writes to `file` and ends on a stop signal.
+    /// A witness that writes to `file` and ends on a stop signal. Where the name ends in a dot the term is appended to it.
     #[must_use]
     pub fn new(file: &Path) -> Self {
         Self { file: file.to_owned(), arguments: Vec::new() }
@@ -153,7 +153,9 @@ impl Testimony {
 }
 
 impl Line {
-    fn parse(line: &str) -> Option<Self> {
+    /// What a whole line says.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.split(' ').collect();
         let &[at, event, role, pid, epoch, deadline, detail] = &fields[..] else { return None };
         let detail = detail.parse().ok()?;

@@ -1,0 +1,76 @@
+//! One time axis for all that happened, and the times on it that were disturbed.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use harness::wait;
+
+/// Nanoseconds.
+pub(crate) fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).expect("centuries are not measured")
+}
+
+/// What we did and saw, each with its time on `CLOCK_BOOTTIME`.
+#[derive(Default)]
+pub(crate) struct Axis {
+    entries: Vec<(u64, String, String)>,
+    /// When something was broken: outside of these times somebody is to lead.
+    disturbed: Vec<(u64, u64)>,
+}
+
+impl Axis {
+    /// Takes down what happens now.
+    pub(crate) fn note(&mut self, who: &str, what: impl Into<String>) {
+        self.note_at(wait::now(), who, what);
+    }
+
+    /// Takes down what happened.
+    pub(crate) fn note_at(&mut self, at: u64, who: &str, what: impl Into<String>) {
+        self.entries.push((at, who.to_owned(), what.into()));
+    }
+
+    /// What is older than so many entries is not needed any more.
+    pub(crate) fn forget_all_but(&mut self, most: usize) {
+        if self.entries.len() > 2 * most {
+            self.entries.sort_by_key(|(at, _, _)| *at);
+            self.entries.drain(..self.entries.len() - most);
+        }
+    }
+
+    /// Something was broken from then until then.
+    pub(crate) fn disturb(&mut self, from: u64, until: u64) {
+        self.disturbed.push((from, until));
+    }
+
+    /// The longest undisturbed piece of these spans: its length, and where it is.
+    pub(crate) fn longest_undisturbed(&self, spans: &[(u64, u64)]) -> (Duration, (u64, u64)) {
+        let mut disturbed = self.disturbed.clone();
+        disturbed.sort_unstable();
+        let mut longest = (0, 0);
+        for (first, last) in spans {
+            let mut from = *first;
+            for (begin, end) in disturbed.iter().filter(|(begin, end)| end > first && begin < last) {
+                if *begin > from && begin - from > longest.1 - longest.0 {
+                    longest = (from, *begin);
+                }
+                from = from.max(*end);
+            }
+            if *last > from && last - from > longest.1 - longest.0 {
+                longest = (from, *last);
+            }
+        }
+        (Duration::from_nanos(longest.1 - longest.0), longest)
+    }
+
+    /// All of it, in the order of time; times in milliseconds from `origin`.
+    pub(crate) fn print(&mut self, origin: u64) -> String {
+        self.entries.sort_by_key(|(at, _, _)| *at);
+        let mut text = String::new();
+        for (at, who, what) in &self.entries {
+            #[expect(clippy::cast_precision_loss, reason = "for a person's eye")]
+            let millis = (*at as f64 - origin as f64) / 1e6;
+            let _ = writeln!(text, "{millis:12.3} {who:<8} {what}");
+        }
+        text
+    }
+}

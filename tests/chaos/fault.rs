@@ -1,0 +1,222 @@
+//! What can be broken, and the plan that a seed makes of it.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use neli_run::logic::random::Random;
+
+/// What is broken on purpose.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, ValueEnum)]
+pub(crate) enum Fault {
+    /// Supervisor and guard are killed at once, the job left behind (outside the guarantee: assumption 3).
+    AbandonJob,
+    /// Bytes don't come through, in one direction or both: they are held, or lost with their connection.
+    Cut,
+    /// Records older than two minutes are deleted.
+    CutHead,
+    /// Each byte comes late.
+    Delay,
+    /// A broker's disk is full, and has room again.
+    FillDisk,
+    /// A broker is stopped, and goes on.
+    FreezeBroker,
+    /// A stranger writes what makes no sense.
+    Garbage,
+    /// Every processor is busy.
+    Hog,
+    /// A broker is killed, and comes back.
+    KillBroker,
+    /// SIGKILL to the guard.
+    KillGuard,
+    /// SIGKILL to the job's main process.
+    KillJob,
+    /// SIGKILL to supervisor, guard and job at once.
+    KillMachine,
+    /// SIGKILL to the supervisor.
+    KillSupervisor,
+    /// A stranger writes what makes sense and is not so.
+    Lie,
+    /// Another broker leads the partition.
+    MoveLeader,
+    /// Connections are refused, and those that are there are reset.
+    Refuse,
+    /// The topic is deleted and made anew (outside the guarantee: assumption 4).
+    RemakeTopic,
+    /// Connections are reset.
+    Reset,
+    /// A stranger asks the leader to resign.
+    Resign,
+    /// Every candidate is ended by TERM and started again, one after another.
+    Roll,
+    /// A broker is shut down in order, and comes back.
+    ShutDownBroker,
+    /// The wall clock of one candidate leaps, forwards or back.
+    StepClock,
+    /// SIGSTOP to the guard.
+    StopGuard,
+    /// SIGSTOP to the supervisor, and SIGCONT after a while.
+    StopSupervisor,
+    /// SIGTERM to a candidate.
+    Term,
+    /// SIGTERM to whoever leads next, at once.
+    TermAtLead,
+    /// Bytes come slowly.
+    Trickle,
+}
+
+impl Fault {
+    /// How often it comes, beside the others; what is outside the guarantee, or lasts long, comes seldom.
+    fn weight(self, conditions: Conditions) -> u32 {
+        let Conditions { brokers, long, steps_clock, fills_disk } = conditions;
+        match self {
+            Self::StopSupervisor | Self::Term => 12,
+            Self::Cut | Self::Delay | Self::KillMachine | Self::KillSupervisor => 9,
+            Self::KillGuard => 7,
+            Self::Garbage | Self::KillJob | Self::Lie | Self::Reset | Self::StopGuard | Self::TermAtLead => 4,
+            Self::Refuse | Self::Trickle => 3,
+            Self::AbandonJob | Self::FreezeBroker | Self::Hog | Self::KillBroker | Self::Resign | Self::Roll => 2,
+            Self::MoveLeader | Self::ShutDownBroker => {
+                if brokers > 1 {
+                    3
+                } else {
+                    0
+                }
+            }
+            Self::StepClock => {
+                if steps_clock {
+                    2
+                } else {
+                    0
+                }
+            }
+            Self::FillDisk => {
+                if fills_disk {
+                    2
+                } else {
+                    0
+                }
+            }
+            Self::CutHead => u32::from(long),
+            Self::RemakeTopic => 0,
+        }
+    }
+}
+
+/// What a plan depends on besides its seed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conditions {
+    pub(crate) brokers: usize,
+    /// Whether there is time for what takes minutes.
+    pub(crate) long: bool,
+    /// Whether the wall clock of a candidate can be set apart.
+    pub(crate) steps_clock: bool,
+    /// Whether a broker has a small disk of its own.
+    pub(crate) fills_disk: bool,
+}
+
+/// One fault: all that chance decides of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strike {
+    pub(crate) fault: Fault,
+    /// From the strike before.
+    pub(crate) after: Duration,
+    /// Whoever leads is struck, if anybody does; else that seat.
+    pub(crate) at_leader: bool,
+    pub(crate) seat: usize,
+    /// The broker; or all of a candidate's wires.
+    pub(crate) broker: Option<usize>,
+    /// How long it lasts.
+    pub(crate) lasts: Duration,
+    /// From 0 to 1: how bad it is, or which kind of it.
+    pub(crate) degree: f64,
+}
+
+/// Strikes without end; the same for the same seed.
+pub(crate) struct Plan {
+    dice: Dice,
+    faults: Vec<(Fault, u32)>,
+    seats: usize,
+    brokers: usize,
+    count: u32,
+    /// The longest pause between two strikes.
+    pause: Duration,
+    next_remake: u32,
+    remakes: bool,
+}
+
+/// Chance.
+pub(crate) struct Dice(Random);
+
+impl Dice {
+    pub(crate) fn of(seed: u64) -> Self {
+        Self(Random::from_seed(seed))
+    }
+
+    /// From 0 to 1.
+    pub(crate) fn fraction(&mut self) -> f64 {
+        self.0.up_to(Duration::from_secs(1)).as_secs_f64()
+    }
+
+    pub(crate) fn between(&mut self, least: Duration, most: Duration) -> Duration {
+        least + self.0.up_to(most.saturating_sub(least))
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        let drawn = self.0.up_to(Duration::from_nanos(u64::try_from(bound).expect("a few") * 1_000_000));
+        usize::try_from(drawn.as_nanos() / 1_000_000).expect("less than the bound").min(bound - 1)
+    }
+
+    pub(crate) fn chance(&mut self, of: f64) -> bool {
+        self.fraction() < of
+    }
+}
+
+impl Plan {
+    /// Of all faults, or of these alone.
+    pub(crate) fn new(seed: u64, only: &[Fault], seats: usize, conditions: Conditions) -> Self {
+        let all = Fault::value_variants().iter().copied();
+        let weighed = |fault: Fault| match only {
+            [] => fault.weight(conditions),
+            _ => u32::from(only.contains(&fault)) * fault.weight(conditions).max(1),
+        };
+        let faults = all.map(|fault| (fault, weighed(fault))).filter(|(_, weight)| *weight > 0).collect();
+        Self {
+            dice: Dice::of(seed),
+            faults,
+            seats,
+            brokers: conditions.brokers,
+            count: 0,
+            pause: Duration::from_millis(1200),
+            next_remake: 300,
+            remakes: conditions.long && only.is_empty(),
+        }
+    }
+
+    /// The next fault.
+    pub(crate) fn strike(&mut self) -> Strike {
+        let (dice, faults) = (&mut self.dice, &self.faults);
+        self.count += 1;
+        let total: u32 = faults.iter().map(|(_, weight)| weight).sum();
+        let mut drawn = u32::try_from(dice.below(usize::try_from(total).expect("a few"))).expect("a few");
+        let chosen = faults.iter().find(|(_, weight)| {
+            let found = drawn < *weight;
+            drawn = drawn.saturating_sub(*weight);
+            found
+        });
+        let mut fault = chosen.expect("less than the total").0;
+        if self.remakes && self.count >= self.next_remake {
+            (fault, self.next_remake) = (Fault::RemakeTopic, self.count + 300);
+        }
+        // Now and then there is peace for long enough to see that somebody leads.
+        let peace = if self.count.is_multiple_of(10) { Duration::from_millis(5500) } else { Duration::ZERO };
+        Strike {
+            fault,
+            after: dice.between(Duration::from_millis(50), self.pause) + peace,
+            at_leader: dice.chance(0.75),
+            seat: dice.below(self.seats),
+            broker: Some(dice.below(2 * self.brokers)).filter(|broker| *broker < self.brokers),
+            lasts: dice.between(Duration::from_millis(200), Duration::from_millis(3500)),
+            degree: dice.fraction(),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! What the jobs say of themselves, taken down while they run: who ran when, and whether two ever did at one time.
+//!
+//! Each run of a job writes a file of its own, which is read as it grows and removed when it is over, so that a day of it
+//! needs no more room than a minute.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use harness::process::Process;
+use harness::wait;
+use harness::witness::{Event, Line};
+
+use crate::axis::nanos;
+
+/// A process of a job that is there for so long after its right was over is an orphan.
+const ORPHAN_AFTER: Duration = Duration::from_secs(1);
+
+/// A run that has said nothing for so long is over.
+const OVER_AFTER: Duration = Duration::from_secs(3);
+
+/// One run of a job: a term's, by one candidate.
+#[derive(Clone, Debug)]
+pub(crate) struct Stint {
+    /// Whose.
+    pub(crate) seat: usize,
+    /// `NELI_EPOCH`.
+    pub(crate) term: u64,
+    /// How often the topic had been made anew when it began.
+    pub(crate) generation: u32,
+    /// The first and the last word of any of its processes.
+    pub(crate) span: (u64, u64),
+    /// Its main process.
+    pub(crate) main: i32,
+    /// Supervisor and guard were killed at once: what the job had started is outside the guarantee (assumption 3).
+    pub(crate) abandoned: bool,
+    file: PathBuf,
+    pids: BTreeSet<i32>,
+    /// The latest deadline that the lease descriptor showed.
+    deadline: u64,
+    /// When it first showed none any more.
+    term_over: Option<u64>,
+    judged: bool,
+}
+
+/// Two runs at one time.
+#[derive(Clone, Debug)]
+pub(crate) struct Overlap {
+    pub(crate) terms: (u64, u64),
+    pub(crate) seats: (usize, usize),
+    /// From when, until when.
+    pub(crate) span: (u64, u64),
+    /// Why it is outside the guarantee, where it is.
+    pub(crate) excuse: Option<&'static str>,
+}
+
+/// A file of a run, as far as it was read.
+struct Tail {
+    file: File,
+    /// A line that is half written.
+    rest: Vec<u8>,
+    /// The run whose lines come now.
+    stint: usize,
+}
+
+/// All runs.
+pub(crate) struct Ledger {
+    directory: PathBuf,
+    tails: HashMap<PathBuf, Tail>,
+    pub(crate) stints: Vec<Stint>,
+    /// Runs that may still speak.
+    open: Vec<usize>,
+    pub(crate) overlaps: BTreeMap<(usize, usize), Overlap>,
+    /// What outlived its right.
+    pub(crate) orphans: Vec<String>,
+    /// Terms that did not grow.
+    pub(crate) shrunk: Vec<String>,
+    /// By how much a beat came after its deadline, at most.
+    pub(crate) latest: u64,
+    /// When the topic was made anew.
+    remakes: Vec<u64>,
+    highest: Option<(u32, u64)>,
+}
+
+impl Ledger {
+    /// Of the runs that write into this directory.
+    pub(crate) fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            tails: HashMap::new(),
+            stints: Vec::new(),
+            open: Vec::new(),
+            overlaps: BTreeMap::new(),
+            orphans: Vec::new(),
+            shrunk: Vec::new(),
+            latest: 0,
+            remakes: Vec::new(),
+            highest: None,
+        }
+    }
+
+    /// Where the witnesses of a seat's `life`th candidate are to write: the term is appended.
+    pub(crate) fn prefix(&self, seat: usize, life: usize) -> PathBuf {
+        self.directory.join(format!("{seat}.{life}."))
+    }
+
+    /// The topic was made anew: terms begin at 0 again.
+    pub(crate) fn topic_was_remade(&mut self, at: u64) {
+        self.remakes.push(at);
+    }
+
+    /// The run that spoke last, if it did so within a tenth of a second.
+    pub(crate) fn current(&self) -> Option<usize> {
+        let latest = self.open.iter().copied().max_by_key(|stint| self.stints[*stint].span.1)?;
+        (self.stints[latest].span.1 + nanos(Duration::from_millis(100)) >= wait::now()).then_some(latest)
+    }
+
+    /// Reads what was written since, and judges it.
+    pub(crate) fn read(&mut self) {
+        self.look_for_files();
+        let mut lines = Vec::new();
+        for tail in self.tails.values_mut() {
+            let mut bytes = std::mem::take(&mut tail.rest);
+            tail.file.read_to_end(&mut bytes).expect("a file can be read");
+            let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            tail.rest = bytes.split_off(whole);
+            let text = String::from_utf8(bytes).expect("witnesses write text");
+            for line in text.lines() {
+                let line = Line::parse(line).unwrap_or_else(|| panic!("no line of a witness: {line:?}"));
+                // The same term again, in a topic that was made anew: another run.
+                let again = matches!(line.event, Event::Start(_)) && self.stints[tail.stint].main != line.pid;
+                if again && self.stints[tail.stint].main != 0 {
+                    let before = &self.stints[tail.stint];
+                    let stint = Stint { pids: BTreeSet::new(), judged: false, main: 0, ..before.clone() };
+                    self.stints.push(Stint { span: (u64::MAX, 0), deadline: 0, term_over: None, ..stint });
+                    tail.stint = self.stints.len() - 1;
+                    self.open.push(tail.stint);
+                }
+                lines.push((tail.stint, line));
+            }
+        }
+        // In the order of time, so that terms can be seen to grow.
+        lines.sort_by_key(|(_, line)| line.at);
+        for (stint, line) in &lines {
+            self.take(*stint, line);
+        }
+        self.compare();
+    }
+
+    fn look_for_files(&mut self) {
+        for entry in fs::read_dir(&self.directory).expect("ours") {
+            let path = entry.expect("readable").path();
+            if self.tails.contains_key(&path) {
+                continue;
+            }
+            let name = path.file_name().and_then(|name| name.to_str()).expect("we gave it its name");
+            let mut parts = name.split('.').map(|part| part.parse::<u64>().expect("three numbers"));
+            let (Some(seat), Some(_), Some(term)) = (parts.next(), parts.next(), parts.next()) else {
+                panic!("{name} is no run")
+            };
+            // It may have been removed in between by nobody but us.
+            let file = File::open(&path).expect("a file that is there");
+            self.stints.push(Stint {
+                seat: usize::try_from(seat).expect("a few"),
+                term,
+                generation: 0,
+                span: (u64::MAX, 0),
+                main: 0,
+                abandoned: false,
+                file: path.clone(),
+                pids: BTreeSet::new(),
+                deadline: 0,
+                term_over: None,
+                judged: false,
+            });
+            let stint = self.stints.len() - 1;
+            self.open.push(stint);
+            self.tails.insert(path, Tail { file, rest: Vec::new(), stint });
+        }
+    }
+
+    fn take(&mut self, index: usize, line: &Line) {
+        let generation = self.remakes.iter().filter(|at| **at < line.at).count();
+        let stint = &mut self.stints[index];
+        if let Event::Start(_) = line.event {
+            stint.main = line.pid;
+            stint.generation = u32::try_from(generation).expect("a few");
+            let born = (stint.generation, stint.term);
+            if self.highest.is_some_and(|highest| born <= highest) {
+                self.shrunk.push(format!("term {} of seat {} came after {:?}", stint.term, stint.seat, self.highest));
+            }
+            self.highest = self.highest.max(Some(born));
+        }
+        stint.span = (stint.span.0.min(line.at), stint.span.1.max(line.at));
+        stint.pids.insert(line.pid);
+        if line.deadline > 0 {
+            stint.deadline = stint.deadline.max(line.deadline);
+        } else if stint.deadline > 0 {
+            stint.term_over.get_or_insert(line.at);
+        }
+        if stint.abandoned || stint.deadline == 0 {
+            return;
+        }
+        // A deadline may be put off between the reading of the clock and that of the lease, never brought forward.
+        let late = line.at.saturating_sub(stint.term_over.unwrap_or(u64::MAX).min(stint.deadline));
+        self.latest = self.latest.max(late);
+        if late > nanos(ORPHAN_AFTER) && !stint.judged {
+            stint.judged = true;
+            let (term, seat, pid) = (stint.term, stint.seat, line.pid);
+            let late = late / 1_000_000;
+            self.orphans
+                .push(format!("{} {pid} of term {term} of seat {seat} beat {late} ms after its right", line.role));
+        }
+    }
+
+    /// Looks for two at one time among those that may still speak.
+    fn compare(&mut self) {
+        for (at, later) in self.open.iter().enumerate() {
+            for earlier in &self.open[..at] {
+                let (a, b) = (&self.stints[*earlier], &self.stints[*later]);
+                if a.span.0 > b.span.1 || b.span.0 > a.span.1 {
+                    continue;
+                }
+                let excuse = match () {
+                    () if a.abandoned || b.abandoned => Some("an abandoned job"),
+                    () if a.generation != b.generation => Some("a topic that was made anew"),
+                    () => None,
+                };
+                let span = (a.span.0.max(b.span.0), a.span.1.min(b.span.1));
+                let overlap = Overlap { terms: (a.term, b.term), seats: (a.seat, b.seat), span, excuse };
+                self.overlaps.insert((*earlier, *later), overlap);
+            }
+        }
+    }
+
+    /// Closes what is over: nothing of it may be left.
+    pub(crate) fn close_what_is_over(&mut self) {
+        let now = wait::now();
+        let over = |stint: &Stint| stint.span.1 > 0 && stint.span.1 + nanos(OVER_AFTER) < now;
+        let (closed, open): (Vec<usize>, Vec<usize>) = self.open.iter().partition(|index| over(&self.stints[**index]));
+        self.open = open;
+        for index in closed {
+            let left = self.processes_of(index);
+            let stint = &self.stints[index];
+            if !left.is_empty() && !stint.abandoned {
+                self.orphans.push(format!("{left:?} of term {} of seat {} are left", stint.term, stint.seat));
+            }
+            let stint = &mut self.stints[index];
+            stint.pids = BTreeSet::new();
+            let file = std::mem::take(&mut stint.file);
+            if self.open.iter().all(|other| self.stints[*other].file != file) {
+                self.tails.remove(&file);
+                fs::remove_file(&file).expect("ours");
+            }
+        }
+    }
+
+    /// The processes of a run that live.
+    pub(crate) fn processes_of(&self, stint: usize) -> Vec<Process> {
+        let Stint { pids, file, .. } = &self.stints[stint];
+        let prefix = file.with_extension("");
+        let prefix = format!("{}.", prefix.display());
+        let is_ours = |process: &Process| {
+            let words = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+            words.split(|byte| *byte == 0).any(|word| word == prefix.as_bytes())
+        };
+        pids.iter().filter_map(|pid| Process::find(*pid)).filter(is_ours).collect()
+    }
+
+    /// The runs that may still speak.
+    pub(crate) fn open(&self) -> &[usize] {
+        &self.open
+    }
+
+    /// What is a violation by itself.
+    pub(crate) fn violations(&self) -> Vec<String> {
+        let overlaps = self.overlaps.values().filter(|overlap| overlap.excuse.is_none()).map(|overlap| {
+            let Overlap { terms, seats, span, .. } = overlap;
+            let micros = (span.1 - span.0) / 1000;
+            format!(
+                "terms {} (seat {}) and {} (seat {}) ran together for {micros} us",
+                terms.0, seats.0, terms.1, seats.1
+            )
+        });
+        overlaps.chain(self.orphans.iter().cloned()).chain(self.shrunk.iter().cloned()).collect()
+    }
+
+    /// When no job ran, between the first and the last word of all.
+    pub(crate) fn gaps(&self) -> Vec<(u64, u64)> {
+        let mut spans: Vec<_> = self.stints.iter().map(|stint| stint.span).filter(|span| span.1 > 0).collect();
+        spans.sort_unstable();
+        let mut gaps = Vec::new();
+        let mut until = None;
+        for (first, last) in spans {
+            if let Some(until) = until.filter(|until| *until < first) {
+                gaps.push((until, first));
+            }
+            until = until.max(Some(last));
+        }
+        gaps
+    }
+}

@@ -1,0 +1,68 @@
+//! What a stranger writes: nonsense, and what makes sense and is not so. Never a word of a leader's: whoever forges that
+//! can do anything (assumption 5).
+
+use serde_json::json;
+
+use crate::fault::Dice;
+
+/// Records: a key, and what is said.
+pub(crate) type Records = Vec<(Option<String>, Option<Vec<u8>>)>;
+
+/// The lease of a false claim: no shorter than that of any leader that it may end, or it would be a second job's right.
+pub(crate) const LEASE_MS: u64 = 2000;
+
+fn key(group: &str) -> String {
+    format!("{group}/0")
+}
+
+/// What makes no sense.
+pub(crate) fn garbage(group: &str, degree: f64, dice: &mut Dice) -> Records {
+    let ours = || Some(key(group));
+    let noise: Vec<u8> = (0..300).map(|_| u8::try_from(dice.below(256)).expect("a byte")).collect();
+    let kinds: [Records; 8] = [
+        vec![(ours(), Some(noise.clone()))],
+        vec![(ours(), None)],
+        vec![(None, Some(noise))],
+        vec![(ours(), Some(b"{}".to_vec())), (ours(), Some(b"{\"v\":1".to_vec()))],
+        vec![(ours(), Some(json!({"v": 2, "kind": "claim", "after": 0, "lease_ms": 1000}).to_string().into_bytes()))],
+        vec![(ours(), Some(json!({"v": 1, "kind": "coup", "member": "x"}).to_string().into_bytes()))],
+        vec![(Some(format!("{group}/hello")), Some(b"hello, hello".to_vec()))],
+        vec![(ours(), Some(vec![b'x'; 100_000])); 3],
+    ];
+    pick(kinds, degree)
+}
+
+/// What makes sense where it stands, or could, and is not so.
+pub(crate) fn lie(group: &str, degree: f64, end: i64, earlier: Option<u64>) -> Records {
+    let says = |what: serde_json::Value| {
+        let mut record = json!({"v": 1, "member": "liar", "name": "liar", "seq": 1});
+        let fields = what.as_object().expect("an object").clone();
+        record.as_object_mut().expect("an object").extend(fields);
+        vec![(Some(key(group)), Some(record.to_string().into_bytes()))]
+    };
+    let earlier = earlier.unwrap_or_default();
+    let kinds: [Records; 8] = [
+        says(json!({"kind": "claim", "after": (end - 50).max(0), "lease_ms": LEASE_MS})),
+        says(json!({"kind": "claim", "after": end, "lease_ms": LEASE_MS})),
+        says(json!({"kind": "claim", "after": end + 1_000_000, "lease_ms": LEASE_MS})),
+        says(json!({"kind": "beat", "term": earlier, "seen": earlier, "lease_ms": LEASE_MS, "state": "running"})),
+        says(json!({"kind": "beat", "term": end + 1_000_000, "seen": end + 1_000_000, "lease_ms": 1000})),
+        says(json!({"kind": "release", "term": earlier, "seen": earlier, "why": "exited", "exit": 0})),
+        says(json!({"kind": "request", "what": "resign", "term": earlier, "by": "liar"})),
+        says(json!({"kind": "hello", "host": "liar", "pid": 1})),
+    ];
+    pick(kinds, degree)
+}
+
+/// A person asks for another leader.
+pub(crate) fn resign(group: &str, term: u64) -> Records {
+    let record =
+        json!({"v": 1, "kind": "request", "member": "person", "seq": 1, "what": "resign", "term": term, "by": "chaos"});
+    vec![(Some(key(group)), Some(record.to_string().into_bytes()))]
+}
+
+fn pick(kinds: [Records; 8], degree: f64) -> Records {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 7")]
+    let index = (degree * 8.0) as usize;
+    kinds.into_iter().nth(index.min(7)).expect("one of them")
+}

@@ -1,0 +1,147 @@
+//! Breaks everything around an election, at random, and shows that no two jobs ever ran at one time.
+//!
+//! `cargo test` runs it for half a minute under each elector. By hand:
+//!
+//! ```text
+//! cargo test --test chaos -- --duration 10m --candidates 5 --brokers 3 [--elect log] [--seed N] [--only cut,delay]
+//! cargo test --features flaws --test chaos -- --mutants
+//! ```
+//!
+//! Candidates reach the brokers through a network that can be broken, each by wires of its own; their jobs are trees of
+//! witnesses. What must never be: two jobs at one time, an orphan, a term that did not grow, nobody who leads for longer than
+//! a lease and three seconds when nothing is broken. The same seed plans the same faults; what becomes of them the machine
+//! decides, so a failed run leaves everything that happened on one axis of time, and the journal with the law's verdicts.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::expect_used,
+    reason = "a program that prints, and gives up when it can't measure"
+)]
+
+mod axis;
+mod fault;
+mod ledger;
+mod lies;
+mod mending;
+mod mutants;
+mod report;
+mod run;
+mod seat;
+mod stranger;
+mod striking;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use harness::candidate::Elector;
+use harness::cluster::Cluster;
+use harness::wait;
+
+use fault::Fault;
+use run::Orders;
+use seat::LEASES_MS;
+
+/// The program that is put to the proof.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
+
+/// Breaks things around an election, and shows that it holds.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// The plan of faults; any one by default.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How long things are broken, under each elector.
+    #[arg(long, default_value = "30s", value_parser = humantime::parse_duration)]
+    duration: Duration,
+    /// How many candidates there are.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(2..=5))]
+    candidates: u8,
+    /// How many brokers there are; of three, two must have a record.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+    brokers: u8,
+    /// The elector; both, one after the other, by default.
+    #[arg(long, value_enum)]
+    elect: Option<ElectorName>,
+    /// These faults alone.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Fault>,
+    /// The rule that the program breaks; it is built with the feature `flaws`.
+    #[arg(long)]
+    flaw: Option<String>,
+    /// Breaks one rule of the program after the other, and shows that each is noticed; those that are named, or all.
+    #[arg(long, num_args = 0.., value_delimiter = ',')]
+    mutants: Option<Vec<String>>,
+    /// What `cargo test` was told for all tests: a name to look for.
+    #[arg(hide = true)]
+    filters: Vec<String>,
+    #[command(flatten)]
+    told_to_all: ToldToAll,
+}
+
+/// What `cargo test` says to every test.
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line that is not ours")]
+#[derive(Debug, clap::Args)]
+struct ToldToAll {
+    #[arg(long, hide = true)]
+    nocapture: bool,
+    #[arg(long, hide = true)]
+    ignored: bool,
+    #[arg(long, hide = true)]
+    list: bool,
+    #[arg(long, short, hide = true)]
+    quiet: bool,
+    #[arg(long, hide = true)]
+    test_threads: Option<String>,
+}
+
+/// An elector by its name.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ElectorName {
+    /// The consumer group.
+    Group,
+    /// The journal alone.
+    Log,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let is_meant = arguments.filters.is_empty() || arguments.filters.iter().any(|filter| "chaos".contains(filter));
+    if arguments.told_to_all.list || arguments.told_to_all.ignored || !is_meant {
+        return ExitCode::SUCCESS;
+    }
+    let candidates = usize::from(arguments.candidates).min(LEASES_MS.len());
+    let brokers = usize::from(arguments.brokers);
+    let mut cluster = Cluster::start(brokers, candidates);
+    let orders = Orders {
+        program: PROGRAM.into(),
+        // Any will do: the clock of a machine that has run for a while is as good as dice.
+        seed: arguments.seed.unwrap_or_else(|| wait::now() % 1_000_000_000),
+        duration: arguments.duration,
+        candidates,
+        brokers,
+        elector: Elector::Log,
+        only: arguments.only,
+        flaw: arguments.flaw,
+    };
+    let all_is_well = if let Some(names) = arguments.mutants {
+        mutants::are_caught(&orders, &names, &mut cluster)
+    } else {
+        let electors = match arguments.elect {
+            Some(ElectorName::Group) => vec![Elector::Group],
+            Some(ElectorName::Log) => vec![Elector::Log],
+            None => vec![Elector::Group, Elector::Log],
+        };
+        electors.into_iter().all(|elector| holds(&Orders { elector, ..orders.clone() }, &mut cluster))
+    };
+    if all_is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn holds(orders: &Orders, cluster: &mut Cluster) -> bool {
+    let outcome = run::run(orders, cluster);
+    println!("{}", outcome.text);
+    if let Some(directory) = &outcome.directory {
+        println!("  what happened is in {}", directory.display());
+    }
+    outcome.violations.is_empty()
+}

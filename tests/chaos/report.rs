@@ -1,0 +1,229 @@
+//! What a run has shown, and what there is to read when it failed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use harness::wait;
+use serde_json::Value;
+
+use crate::run::{Orders, Run};
+use crate::seat::LEASES_MS;
+
+/// What may pass beside a lease until somebody leads.
+const BESIDE_THE_LEASE: Duration = Duration::from_secs(3);
+
+/// What became of a run.
+pub(crate) struct Outcome {
+    /// Lines for a person.
+    pub(crate) text: String,
+    /// What must not be; empty where all is well.
+    pub(crate) violations: Vec<String>,
+    /// From the first lead to the end, or to the first violation.
+    pub(crate) took: Duration,
+    /// Where the axis and the journal are.
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// What the journal shows by itself.
+#[derive(Default)]
+struct Verdicts {
+    lines: String,
+    /// Each claim's offset, and whether the law says that it took effect.
+    claims: BTreeMap<u64, bool>,
+    effective: usize,
+}
+
+/// The command line that repeats a run.
+pub(crate) fn command_line(orders: &Orders) -> String {
+    let Orders { seed, duration, candidates, brokers, elector, only, flaw, .. } = orders;
+    let mut text = String::from("cargo test ");
+    if flaw.is_some() {
+        text += "--features flaws ";
+    }
+    let _ = write!(
+        text,
+        "--test chaos -- --seed {seed} --duration {} --candidates {candidates} --brokers {brokers} --elect {}",
+        humantime::format_duration(*duration),
+        elector.name()
+    );
+    for fault in only {
+        let _ = write!(text, " --only {}", fault.to_possible_value().expect("each has a name").get_name());
+    }
+    if let Some(flaw) = flaw {
+        let _ = write!(text, " --flaw {flaw}");
+    }
+    text
+}
+
+/// Judges a run that is over.
+pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
+    let now = wait::now();
+    let took = Duration::from_nanos(now - run.began);
+    let verdicts = verdicts(&run);
+    for (from, until) in run.stranger.outages() {
+        run.axis.disturb(from, until);
+    }
+    let mut violations = std::mem::take(&mut run.violations);
+    let broke_early = !violations.is_empty();
+    let generations = run.ledger.stints.iter().map(|stint| stint.generation).max().unwrap_or_default();
+    for stint in run.ledger.stints.iter().filter(|stint| stint.generation == generations) {
+        if verdicts.claims.get(&stint.term) == Some(&false) {
+            violations.push(format!("a job ran in term {} of a claim that the law calls void", stint.term));
+        }
+    }
+
+    let load = load();
+    let longest_lease = LEASES_MS.iter().take(run.orders.candidates).max().copied().unwrap_or_default();
+    let cores =
+        std::thread::available_parallelism().map_or(1.0, |cores| f64::from(u32::try_from(cores.get()).unwrap_or(1)));
+    let tolerance = (load / cores).max(1.0);
+    let bound = Duration::from_millis(longest_lease) + BESIDE_THE_LEASE;
+    let gaps: Vec<_> = run.ledger.gaps().into_iter().filter(|gap| gap.0 >= run.began).collect();
+    let (leaderless, at) = run.axis.longest_undisturbed(&gaps);
+    if leaderless > bound.mul_f64(tolerance) && !broke_early {
+        let from = (at.0 - run.began) / 1_000_000;
+        violations.push(format!("nobody led for {leaderless:?} from {from} ms on, though nothing was broken"));
+    }
+
+    let text = summary(&run, &verdicts, &violations, (leaderless, bound, load, tolerance), took);
+    let directory = if violations.is_empty() { None } else { Some(write_down(&mut run, &verdicts, &text)) };
+    Outcome { text, violations, took, directory }
+}
+
+fn summary(
+    run: &Run<'_>,
+    verdicts: &Verdicts,
+    violations: &[String],
+    (leaderless, bound, load, tolerance): (Duration, Duration, f64, f64),
+    took: Duration,
+) -> String {
+    let orders = run.orders;
+    let ledger = &run.ledger;
+    let terms: BTreeSet<_> = ledger.stints.iter().map(|stint| (stint.generation, stint.term)).collect();
+    let excused = ledger.overlaps.values().filter_map(|overlap| overlap.excuse);
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for excuse in excused {
+        *counts.entry(excuse).or_default() += 1;
+    }
+    let overlaps = ledger.overlaps.values().filter(|overlap| overlap.excuse.is_none()).count();
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "chaos: seed {}, {} candidates, {} brokers, elector {}{}: {}",
+        orders.seed,
+        orders.candidates,
+        orders.brokers,
+        orders.elector.name(),
+        orders.flaw.as_ref().map_or(String::new(), |flaw| format!(", flaw {flaw}")),
+        if violations.is_empty() { "all is well" } else { "VIOLATED" }
+    );
+    for violation in violations {
+        let _ = writeln!(text, "  !! {violation}");
+    }
+    let _ = writeln!(
+        text,
+        "  leaderships {} in {} s ({} effective claims in the journal, {} void)",
+        terms.len(),
+        took.as_secs(),
+        verdicts.effective,
+        verdicts.claims.len() - verdicts.effective
+    );
+    let _ = writeln!(
+        text,
+        "  overlaps {overlaps}, orphans {}, terms that did not grow {}",
+        ledger.orphans.len(),
+        ledger.shrunk.len()
+    );
+    let _ = writeln!(text, "  outside the guarantee: {counts:?}");
+    let _ = writeln!(text, "  latest beat after its deadline {:?}", Duration::from_nanos(ledger.latest));
+    let _ = writeln!(
+        text,
+        "  longest without a leader outside of faults {leaderless:?} (bound {bound:?}, times {tolerance:.1} for the load)"
+    );
+    let _ =
+        writeln!(text, "  load {load:.1}, longest pause of the chaos itself {:?}", Duration::from_nanos(run.overslept));
+    let faults: Vec<String> = run.strikes.iter().map(|(fault, count)| format!("{fault:?} {count}")).collect();
+    let _ = writeln!(text, "  faults {}: {}", run.strikes.values().sum::<u32>(), faults.join(", "));
+    if crate::seat::faketime().is_none() {
+        let _ = writeln!(text, "  no wall clock was stepped: libfaketime is not here (apt-get install faketime)");
+    }
+    let _ = writeln!(text, "  again: {}", command_line(orders));
+    text
+}
+
+/// Every record of the election with the law's verdict, by `neli-run watch`, which breaks no rule.
+fn verdicts(run: &Run<'_>) -> Verdicts {
+    let kafka = run.cluster.kafka();
+    let mut watch = Command::new(&run.orders.program);
+    watch.args([
+        "watch",
+        "--json",
+        "--from",
+        "start",
+        "--until-end",
+        "--group",
+        &run.group,
+        "--brokers",
+        kafka.address(),
+    ]);
+    let answer = watch.output().expect("the program is there");
+    let mut verdicts = Verdicts { lines: String::from_utf8_lossy(&answer.stdout).into_owned(), ..Verdicts::default() };
+    for line in verdicts.lines.lines() {
+        let line: Value = serde_json::from_str(line).expect("a line of JSON");
+        let offset = line["offset"].as_u64().expect("an offset");
+        if line["record"]["kind"] == "claim" {
+            match line["verdict"].as_str() {
+                Some("effective") => {
+                    verdicts.effective += 1;
+                    verdicts.claims.insert(offset, true);
+                }
+                Some("void" | "nonsense") => drop(verdicts.claims.insert(offset, false)),
+                _ => {}
+            }
+        }
+    }
+    if !answer.status.success() {
+        let _ = writeln!(verdicts.lines, "watch: {}", String::from_utf8_lossy(&answer.stderr));
+    }
+    verdicts
+}
+
+/// Everything that happened on one axis, and the journal; where they are.
+fn write_down(run: &mut Run<'_>, verdicts: &Verdicts, text: &str) -> PathBuf {
+    for seat in &mut run.seats {
+        seat.note(&mut run.axis);
+    }
+    for stint in &run.ledger.stints {
+        let who = format!("job c{}", stint.seat);
+        run.axis.note_at(stint.span.0, &who, format!("term {}: first word of {}", stint.term, stint.main));
+        run.axis.note_at(stint.span.1, &who, format!("term {}: last word", stint.term));
+    }
+    for overlap in run.ledger.overlaps.values() {
+        let what =
+            format!("terms {:?} of seats {:?} together, excuse {:?}", overlap.terms, overlap.seats, overlap.excuse);
+        run.axis.note_at(overlap.span.0, "OVERLAP", what.clone());
+        run.axis.note_at(overlap.span.1, "OVERLAP", format!("{what}: end"));
+    }
+    for (from, until) in run.stranger.outages() {
+        run.axis.note_at(from, "kafka", "takes nothing");
+        run.axis.note_at(until, "kafka", "takes records again");
+    }
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("chaos").join(&run.group);
+    fs::create_dir_all(&directory).expect("target/ can be written");
+    let origin = run.began;
+    fs::write(directory.join("report.txt"), text).expect("target/ can be written");
+    fs::write(directory.join("axis.txt"), run.axis.print(origin)).expect("target/ can be written");
+    fs::write(directory.join("journal.jsonl"), &verdicts.lines).expect("target/ can be written");
+    directory
+}
+
+/// The machine's load, averaged over a minute.
+fn load() -> f64 {
+    let text = fs::read_to_string("/proc/loadavg").expect("/proc is mounted");
+    text.split(' ').next().and_then(|first| first.parse().ok()).expect("a number")
+}

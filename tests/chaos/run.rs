@@ -1,0 +1,308 @@
+//! One run: candidates, faults at random times, and the judgement.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Child;
+use std::time::Duration;
+
+use harness::candidate::Elector;
+use harness::cluster::Cluster;
+use harness::process::Process;
+use harness::{install, wait};
+use nix::sys::signal::Signal;
+
+use crate::axis::{Axis, nanos};
+use crate::fault::{Conditions, Dice, Fault, Plan, Strike};
+use crate::ledger::Ledger;
+use crate::report::{Outcome, judge};
+use crate::seat::{Seat, Terms, faketime};
+use crate::stranger::Stranger;
+
+/// What a run is to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Orders {
+    pub(crate) program: PathBuf,
+    pub(crate) seed: u64,
+    pub(crate) duration: Duration,
+    pub(crate) candidates: usize,
+    pub(crate) brokers: usize,
+    pub(crate) elector: Elector,
+    /// These faults alone; all of them when there is none.
+    pub(crate) only: Vec<Fault>,
+    /// A rule that the program breaks.
+    pub(crate) flaw: Option<String>,
+}
+
+/// A candidate that came so long ago can be expected to lead.
+const GROWN_UP: Duration = Duration::from_millis(1500);
+
+/// How many of the last entries of the axis are kept.
+const MOST_ENTRIES: usize = 50_000;
+
+/// What was begun and is to be ended, or is to be looked at again.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// A broker that was killed comes back.
+    BeginBroker(usize),
+    /// The bytes of a seat's wires come through again.
+    Clear(usize, Option<usize>),
+    Continue(usize, Process),
+    EmptyDisk(usize),
+    EndHog(Vec<Child>),
+    /// What an abandoned job had started is ours to kill.
+    KillAbandoned(usize),
+    Start(usize),
+    Strike(Strike),
+    Term(usize),
+    Thaw(usize),
+    /// A broker that was asked to go: whether it has.
+    Undertake(usize),
+}
+
+/// A run under way.
+pub(crate) struct Run<'a> {
+    pub(crate) orders: &'a Orders,
+    pub(crate) cluster: &'a mut Cluster,
+    pub(crate) group: String,
+    pub(crate) seats: Vec<Seat>,
+    pub(crate) ledger: Ledger,
+    pub(crate) axis: Axis,
+    pub(crate) stranger: Stranger,
+    /// What chance decides while it runs, apart from the plan.
+    pub(crate) dice: Dice,
+    pub(crate) agenda: BinaryHeap<(Reverse<u64>, u64)>,
+    pub(crate) tasks: BTreeMap<u64, Task>,
+    pub(crate) count: u64,
+    pub(crate) strikes: BTreeMap<Fault, u32>,
+    /// Brokers that were struck, and since when they are in order again.
+    pub(crate) broken: BTreeMap<usize, Option<u64>>,
+    /// Whoever leads next is ended at once.
+    pub(crate) term_at_lead: bool,
+    pub(crate) violations: Vec<String>,
+    pub(crate) began: u64,
+    pub(crate) over: bool,
+    /// How much longer than it was to be the longest pause of this loop was: what the machine's load costs.
+    pub(crate) overslept: u64,
+    pub(crate) lonely_since: Option<u64>,
+    /// What the wall clock of one seat is set by.
+    pub(crate) clock: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+/// Breaks things for as long as `orders` say, and judges what became of it.
+pub(crate) fn run(orders: &Orders, cluster: &mut Cluster) -> Outcome {
+    let directory = install::scratch();
+    let runs = directory.path().join("runs");
+    fs::create_dir(&runs).expect("ours");
+    let clock = directory.path().join("clock");
+    fs::write(&clock, "+0").expect("ours");
+    let group = format!("chaos{:x}-{:x}", orders.seed, wait::now());
+    let mut run = Run {
+        orders,
+        seats: (0..orders.candidates).map(Seat::new).collect(),
+        ledger: Ledger::new(&runs),
+        axis: Axis::default(),
+        stranger: Stranger::start(&cluster.kafka(), cluster.addresses(), &format!("{group}.neli")),
+        cluster,
+        group,
+        dice: Dice::of(!orders.seed),
+        agenda: BinaryHeap::new(),
+        tasks: BTreeMap::new(),
+        count: 0,
+        strikes: BTreeMap::new(),
+        broken: BTreeMap::new(),
+        term_at_lead: false,
+        violations: Vec::new(),
+        began: wait::now(),
+        over: false,
+        overslept: 0,
+        lonely_since: None,
+        clock,
+        _directory: directory,
+    };
+    run.all();
+    judge(run)
+}
+
+impl Run<'_> {
+    fn all(&mut self) {
+        let conditions = Conditions {
+            brokers: self.orders.brokers,
+            steps_clock: faketime().is_some(),
+            fills_disk: self.cluster.has_a_small_disk(),
+            long: self.orders.duration >= Duration::from_secs(300) || !self.orders.only.is_empty(),
+        };
+        let mut plan = Plan::new(self.orders.seed, &self.orders.only, self.orders.candidates, conditions);
+        for seat in 0..self.seats.len() {
+            self.start(seat);
+        }
+        self.await_leader("nobody leads at the start", wait::PATIENCE);
+        self.began = wait::now();
+        let end = wait::after(self.orders.duration);
+        self.plan_strike(&mut plan);
+        while wait::now() < end && self.violations.is_empty() {
+            while let Some(task) = self.next_due() {
+                if let Task::Strike(strike) = task {
+                    self.strike(strike);
+                    self.plan_strike(&mut plan);
+                } else {
+                    self.perform(task);
+                }
+            }
+            self.look();
+        }
+        if !self.violations.is_empty() {
+            return;
+        }
+        self.axis.note("chaos", "no more faults");
+        self.clear_up();
+        // A topic that was made anew is waited out in silence.
+        let patience = Duration::from_secs(62) + wait::PATIENCE;
+        if self.await_leader("nobody has found back to lead", patience) {
+            self.part();
+        }
+    }
+
+    fn plan_strike(&mut self, plan: &mut Plan) {
+        let strike = plan.strike();
+        self.after(strike.after, Task::Strike(strike));
+    }
+
+    pub(crate) fn after(&mut self, span: Duration, task: Task) {
+        self.count += 1;
+        self.agenda.push((Reverse(wait::after(span)), self.count));
+        self.tasks.insert(self.count, task);
+    }
+
+    pub(crate) fn next_due(&mut self) -> Option<Task> {
+        let (Reverse(at), number) = *self.agenda.peek()?;
+        if at > wait::now() {
+            return None;
+        }
+        self.agenda.pop();
+        self.tasks.remove(&number)
+    }
+
+    /// Lets a little time pass, and looks around.
+    pub(crate) fn look(&mut self) {
+        const PAUSE: Duration = Duration::from_millis(2);
+        let before = wait::now();
+        wait::pause(PAUSE);
+        self.overslept = self.overslept.max(wait::now() - before - nanos(PAUSE));
+        if self.term_at_lead {
+            for seat in &mut self.seats {
+                if seat.leads_anew()
+                    && let Some(supervisor) = seat.supervisor()
+                {
+                    supervisor.signal(Signal::SIGTERM);
+                    self.axis.note("chaos", format!("TERM to {}, which leads", seat.name()));
+                    self.term_at_lead = false;
+                }
+            }
+        }
+        self.count += 1;
+        if !self.count.is_multiple_of(10) {
+            return;
+        }
+        self.ledger.read();
+        self.ledger.close_what_is_over();
+        self.violations.extend(self.ledger.violations());
+        for word in self.stranger.said() {
+            self.axis.note("stranger", word);
+        }
+        self.look_at_seats();
+        self.look_at_brokers();
+        self.axis.forget_all_but(MOST_ENTRIES);
+    }
+
+    fn look_at_seats(&mut self) {
+        let now = wait::now();
+        for index in 0..self.seats.len() {
+            let seat = &mut self.seats[index];
+            seat.note(&mut self.axis);
+            let Some(status) = seat.ended(&mut self.axis) else { continue };
+            if !matches!(status, 0 | 137 | 143) && self.orders.flaw.is_none() {
+                self.violations.push(format!("{} ended with {status}", self.seats[index].name()));
+            }
+            if !self.over {
+                let pause = self.dice.between(Duration::from_millis(50), Duration::from_millis(1200));
+                self.after(pause, Task::Start(index));
+            }
+        }
+        let able = |seat: &Seat| seat.running.is_some() && !seat.is_stopped && seat.since + nanos(GROWN_UP) < now;
+        if self.seats.iter().any(able) {
+            if let Some(since) = self.lonely_since.take() {
+                self.axis.disturb(since, now);
+            }
+        } else {
+            self.lonely_since.get_or_insert(now);
+        }
+    }
+
+    fn look_at_brokers(&mut self) {
+        for index in 0..self.cluster.brokers().len() {
+            let broker = self.cluster.broker(index);
+            if broker.is_begun() && !broker.lives() && !self.broken.contains_key(&index) {
+                self.axis.note("chaos", format!("broker {index} has ended by itself, and is started again"));
+                broker.end();
+                broker.launch();
+            }
+        }
+        // One that came back is in order when the topic has taken something since.
+        let stranger = &self.stranger;
+        self.broken.retain(|_, since| since.is_none_or(|since| !stranger.was_taken_after(since)));
+    }
+
+    pub(crate) fn start(&mut self, index: usize) {
+        let seat = &mut self.seats[index];
+        if seat.running.is_some() || self.over {
+            return;
+        }
+        let terms = Terms {
+            program: &self.orders.program,
+            group: &self.group,
+            elector: self.orders.elector,
+            flaw: self.orders.flaw.as_deref(),
+            clock: faketime().map(|library| (library, self.clock.as_path())),
+        };
+        let prefix = self.ledger.prefix(index, seat.lives);
+        seat.start(&terms, self.cluster.kafka_of(index).address(), &prefix, &mut self.dice);
+        self.axis.note(&seat.name(), "started");
+    }
+
+    /// Looks around until somebody leads; whether somebody does.
+    fn await_leader(&mut self, otherwise: &str, patience: Duration) -> bool {
+        let end = wait::after(patience);
+        while self.ledger.current().is_none() && self.violations.is_empty() {
+            while let Some(task) = self.next_due() {
+                self.perform(task);
+            }
+            self.look();
+            if wait::now() > end {
+                self.violations.push(otherwise.to_owned());
+            }
+        }
+        self.violations.is_empty()
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.over = true;
+        self.clear_up();
+        self.seats.clear();
+        for stint in self.ledger.open() {
+            // What a broken program left behind.
+            self.ledger.processes_of(*stint).iter().for_each(|process| process.signal(Signal::SIGKILL));
+        }
+        for index in 0..self.cluster.brokers().len() {
+            let broker = self.cluster.broker(index);
+            if !broker.lives() {
+                broker.end();
+                broker.launch();
+            }
+        }
+    }
+}

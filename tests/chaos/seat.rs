@@ -1,0 +1,166 @@
+//! A place that always has a candidate: when one is gone, another comes.
+
+use std::path::Path;
+
+use harness::candidate::{Candidate, Elector, Running};
+use harness::process::Process;
+use harness::wait;
+use harness::witness::Witness;
+use nix::sys::signal::Signal;
+
+use crate::axis::Axis;
+use crate::fault::Dice;
+
+/// What every candidate is told.
+pub(crate) struct Terms<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) group: &'a str,
+    pub(crate) elector: Elector,
+    /// A rule that it breaks.
+    pub(crate) flaw: Option<&'a str>,
+    /// What lends a candidate a wall clock of its own, and the file that sets it.
+    pub(crate) clock: Option<(&'static str, &'a Path)>,
+}
+
+/// The seat whose wall clock is its own, where there is anything that lends one.
+pub(crate) const SEAT_WITH_A_CLOCK: usize = 1;
+
+/// libfaketime, where it is installed: it fakes the wall clock alone when told to.
+pub(crate) fn faketime() -> Option<&'static str> {
+    const PLACES: [&str; 3] = [
+        "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
+        "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
+        "/usr/lib/faketime/libfaketimeMT.so.1",
+    ];
+    PLACES.into_iter().find(|place| Path::new(place).exists())
+}
+
+/// The leases of the seats: mostly a second, and one that waits for others as long as they lead, not as long as it would.
+pub(crate) const LEASES_MS: [u64; 5] = [1000, 2000, 1000, 1000, 1000];
+
+/// One of the seats.
+pub(crate) struct Seat {
+    pub(crate) index: usize,
+    pub(crate) running: Option<Running>,
+    /// How many candidates have sat here.
+    pub(crate) lives: usize,
+    /// When the present one came, or the last one went.
+    pub(crate) since: u64,
+    /// SIGSTOP was sent to its supervisor.
+    pub(crate) is_stopped: bool,
+    /// How often it had led when that was last looked at.
+    pub(crate) leads: usize,
+    /// How many of its events are on the axis already.
+    noted: usize,
+}
+
+impl Seat {
+    pub(crate) fn new(index: usize) -> Self {
+        Self { index, running: None, lives: 0, since: wait::now(), is_stopped: false, leads: 0, noted: 0 }
+    }
+
+    /// Starts a candidate whose witnesses write to `prefix`.
+    pub(crate) fn start(&mut self, terms: &Terms<'_>, brokers: &str, prefix: &Path, dice: &mut Dice) {
+        let mut witness = Witness::new(prefix).set("--every-us", 4000).set("--limit-ms", 3_600_000);
+        for kind in ["--child", "--session", "--daemon"] {
+            witness = witness.with(kind);
+        }
+        if dice.chance(0.4) {
+            witness = witness.with("--ignore-stop");
+        }
+        // One in three ends by itself, and leaves the rest of its tree behind.
+        if dice.chance(0.33) {
+            let millis = 500 + u64::try_from(dice.below(4000)).expect("a few");
+            witness = witness.set("--end-ms", millis);
+        }
+        let mut candidate = Candidate::new(terms.program)
+            .option("--group", terms.group)
+            .option("--brokers", brokers)
+            .option("--elect", terms.elector.name())
+            .option("--name", format!("c{}.{}", self.index, self.lives))
+            .lease(&format!("{}ms", LEASES_MS[self.index]))
+            .option("--stop-timeout", "300ms")
+            .job(witness.command());
+        if let Some(flaw) = terms.flaw {
+            candidate = candidate.variable("NELI_FLAW", flaw);
+        }
+        if let Some((library, file)) = terms.clock.filter(|_| self.index == SEAT_WITH_A_CLOCK) {
+            candidate = candidate
+                .variable("LD_PRELOAD", library)
+                .variable("FAKETIME_TIMESTAMP_FILE", file)
+                .variable("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+                .variable("FAKETIME_CACHE_DURATION", "1");
+        }
+        self.running = Some(candidate.start());
+        (self.lives, self.since, self.is_stopped, self.leads, self.noted) = (self.lives + 1, wait::now(), false, 0, 0);
+    }
+
+    /// Takes down what it has said since.
+    pub(crate) fn note(&mut self, axis: &mut Axis) {
+        let Some(running) = &self.running else { return };
+        for event in running.history().drain(self.noted..) {
+            self.noted += 1;
+            let mut fields = event.fields.clone();
+            for known in ["event", "group", "level", "role"] {
+                fields.as_object_mut().map(|fields| fields.remove(known));
+            }
+            axis.note_at(event.at, &self.name(), format!("{} {fields}", event.name()));
+        }
+    }
+
+    /// Its status, when it has ended since.
+    pub(crate) fn ended(&mut self, axis: &mut Axis) -> Option<i32> {
+        let status = self.running.as_mut()?.ended()?;
+        self.note(axis);
+        axis.note(&self.name(), format!("ended with {status}"));
+        if let Some(running) = self.running.take() {
+            for line in running.strange_lines() {
+                axis.note(&self.name(), format!("said: {line}"));
+            }
+        }
+        self.since = wait::now();
+        Some(status)
+    }
+
+    /// How the axis calls it.
+    pub(crate) fn name(&self) -> String {
+        format!("c{}.{}", self.index, self.lives.saturating_sub(1))
+    }
+
+    /// The supervisor, while there is one.
+    pub(crate) fn supervisor(&self) -> Option<Process> {
+        self.running.as_ref().map(Running::process).filter(|process| process.lives())
+    }
+
+    /// The guard, while there is one.
+    pub(crate) fn guard(&self) -> Option<Process> {
+        self.supervisor()?.children().into_iter().find(|child| child.name().as_deref() == Some("neli-guard"))
+    }
+
+    /// Whether it has led anew since this was last asked.
+    pub(crate) fn leads_anew(&mut self) -> bool {
+        let leads = self.running.as_ref().map_or(0, |running| running.count("leading"));
+        std::mem::replace(&mut self.leads, leads) < leads
+    }
+
+    /// What a power cut does: all of it, at once. Stopped first, the supervisor before all: none of them sees another die.
+    pub(crate) fn kill_machine(&self) {
+        let Some(supervisor) = self.supervisor() else { return };
+        let mut all = vec![supervisor];
+        supervisor.signal(Signal::SIGSTOP);
+        loop {
+            let new: Vec<Process> =
+                supervisor.descendants().into_iter().filter(|process| !all.contains(process)).collect();
+            if new.is_empty() {
+                break;
+            }
+            for process in new {
+                process.signal(Signal::SIGSTOP);
+                all.push(process);
+            }
+        }
+        for process in all {
+            process.signal(Signal::SIGKILL);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Whoever else is at the topic: one who asks all the time whether it takes records, and one who writes what he likes.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use harness::cluster;
+use harness::kafka::Kafka;
+use harness::wait;
+use rdkafka::admin::{AdminClient, AdminOptions};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::message::Message;
+use rdkafka::producer::{BaseRecord, DeliveryResult, Producer, ProducerContext, ThreadedProducer};
+use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
+
+use crate::axis::nanos;
+
+/// From one question to the next.
+const ASKS_EVERY: Duration = Duration::from_millis(200);
+
+/// A topic that has taken nothing for so long was out of order.
+const OUTAGE: Duration = Duration::from_millis(1500);
+
+/// What is younger may not be deleted (assumption 4), and a little more, since our clock is not the broker's.
+const MAY_BE_DELETED_AFTER: Duration = Duration::from_secs(130);
+
+/// What a stranger can be asked to do.
+pub(crate) enum Deed {
+    /// Deletes what is older than two minutes.
+    CutHead,
+    /// Makes this broker lead the partition.
+    MoveLeader(usize),
+    /// Deletes the topic and makes it anew.
+    RemakeTopic,
+    /// Writes records, each with its key and what it says; no key, and nothing said, are possible.
+    Write(Vec<(Option<String>, Option<Vec<u8>>)>),
+}
+
+/// What the asking has shown.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    /// When a record was sent that was then taken, last.
+    last_good: Option<u64>,
+    /// Where, and when it was sent; the last few minutes.
+    offsets: VecDeque<(u64, i64)>,
+    /// When the topic took nothing.
+    outages: Vec<(u64, u64)>,
+}
+
+/// The stranger's two threads. They end when it is dropped.
+pub(crate) struct Stranger {
+    deeds: Option<Sender<Deed>>,
+    said: Receiver<String>,
+    answers: Arc<Mutex<Answers>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Stranger {
+    /// Begins to ask.
+    pub(crate) fn start(kafka: &Kafka, addresses: Vec<String>, topic: &str) -> Self {
+        let answers = Arc::<Mutex<Answers>>::default();
+        let (deeds, orders) = mpsc::channel();
+        let (say, said) = mpsc::channel();
+        let (over, asking_over) = mpsc::channel::<()>();
+        let (client, name, seen) = (client(kafka), topic.to_owned(), Arc::clone(&answers));
+        let asker = thread::spawn(move || ask(&client, &name, seen, &asking_over));
+        let hand =
+            Hand { client: self::client(kafka), addresses, topic: topic.to_owned(), answers: Arc::clone(&answers) };
+        let doer = thread::spawn(move || {
+            // Dropped with this thread: whoever asks ends after it.
+            let _over = over;
+            while let Ok(deed) = orders.recv() {
+                let word = hand.perform(deed).unwrap_or_else(|error| error);
+                // At the end nobody listens any more.
+                let _ = say.send(word);
+            }
+        });
+        Self { deeds: Some(deeds), said, answers, threads: vec![asker, doer] }
+    }
+
+    /// Asks for a deed; what came of it is said later.
+    pub(crate) fn ask(&self, deed: Deed) {
+        let deeds = self.deeds.as_ref().expect("there until it is dropped");
+        deeds.send(deed).expect("the thread listens until then");
+    }
+
+    /// What has come of deeds since.
+    pub(crate) fn said(&self) -> Vec<String> {
+        self.said.try_iter().collect()
+    }
+
+    /// The last offset that is known to be there.
+    pub(crate) fn end(&self) -> i64 {
+        self.answers().offsets.back().map_or(0, |(_, offset)| *offset)
+    }
+
+    /// Whether a record was taken that was sent after `since`.
+    pub(crate) fn was_taken_after(&self, since: u64) -> bool {
+        self.answers().last_good.is_some_and(|good| good > since)
+    }
+
+    /// When the topic took nothing, up to now.
+    pub(crate) fn outages(&self) -> Vec<(u64, u64)> {
+        let answers = self.answers();
+        let now = wait::now();
+        let since = answers.last_good.unwrap_or_default();
+        let lasting = (since + nanos(OUTAGE) < now).then_some((since, now));
+        answers.outages.iter().copied().chain(lasting).collect()
+    }
+
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().expect("no panic while it was locked")
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.deeds = None;
+        for thread in self.threads.drain(..) {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn client(kafka: &Kafka) -> ClientConfig {
+    let mut client = kafka.client();
+    client.set("message.timeout.ms", "1500").set("socket.timeout.ms", "2000").set("linger.ms", "0");
+    client.set("reconnect.backoff.ms", "20").set("reconnect.backoff.max.ms", "250");
+    client.set("topic.metadata.refresh.fast.interval.ms", "100").set("acks", "all");
+    client
+}
+
+/// Takes down what became of each question.
+struct Ears(Arc<Mutex<Answers>>);
+
+impl ClientContext for Ears {
+    fn log(&self, _: rdkafka::config::RDKafkaLogLevel, _: &str, _: &str) {
+        // That brokers go away is what all of this is about.
+    }
+
+    fn error(&self, _: rdkafka::error::KafkaError, _: &str) {}
+}
+
+impl ProducerContext for Ears {
+    type DeliveryOpaque = Box<u64>;
+
+    fn delivery(&self, delivery: &DeliveryResult<'_>, sent: Box<u64>) {
+        let Ok(message) = delivery else { return };
+        let mut answers = self.0.lock().expect("no panic while it was locked");
+        if let Some(good) = answers.last_good
+            && good + nanos(OUTAGE) < *sent
+        {
+            answers.outages.push((good, *sent));
+        }
+        answers.last_good = answers.last_good.max(Some(*sent));
+        if answers.offsets.back().is_some_and(|(_, last)| *last > message.offset()) {
+            // The topic was made anew.
+            answers.offsets.clear();
+        }
+        answers.offsets.push_back((*sent, message.offset()));
+        if answers.offsets.len() > 3_000 {
+            answers.offsets.pop_front();
+        }
+    }
+}
+
+/// Writes a record under a key of its own, again and again.
+fn ask(client: &ClientConfig, topic: &str, answers: Arc<Mutex<Answers>>, over: &Receiver<()>) {
+    let producer: ThreadedProducer<Ears> = client.create_with_context(Ears(answers)).expect("a producer");
+    while over.recv_timeout(ASKS_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+        let record = BaseRecord::with_opaque_to(topic, Box::new(wait::now())).partition(0).key("probe").payload("");
+        // A full queue is an outage, too.
+        let _ = producer.send(record);
+    }
+}
+
+/// Does what the stranger is asked for.
+struct Hand {
+    client: ClientConfig,
+    addresses: Vec<String>,
+    topic: String,
+    answers: Arc<Mutex<Answers>>,
+}
+
+impl Hand {
+    fn perform(&self, deed: Deed) -> Result<String, String> {
+        match deed {
+            Deed::CutHead => self.cut_head(),
+            Deed::MoveLeader(to) => cluster::move_leader(&self.addresses, &self.topic, to)
+                .map(|()| format!("asked for broker {to} to lead"))
+                .map_err(|error| format!("no leader was moved: {error}")),
+            Deed::RemakeTopic => self.remake_topic(),
+            Deed::Write(records) => Ok(self.write(&records)),
+        }
+    }
+
+    fn write(&self, records: &[(Option<String>, Option<Vec<u8>>)]) -> String {
+        let producer: ThreadedProducer<Ears> =
+            self.client.create_with_context(Ears(Arc::default())).expect("a producer");
+        let mut text = String::from("wrote");
+        for (key, payload) in records {
+            let mut record = BaseRecord::with_opaque_to(&self.topic, Box::new(0)).partition(0);
+            record.key = key.as_deref();
+            record.payload = payload.as_deref();
+            // What can't be sent now is not missed.
+            let _ = producer.send(record);
+            let payload = payload.as_deref().map(|bytes| String::from_utf8_lossy(&bytes[..bytes.len().min(200)]));
+            let _ = write!(text, " {key:?}: {payload:?}");
+        }
+        let _ = producer.flush(Duration::from_secs(2));
+        text
+    }
+
+    fn admin(&self) -> AdminClient<DefaultClientContext> {
+        self.client.create().expect("a client")
+    }
+
+    fn cut_head(&self) -> Result<String, String> {
+        let old = wait::now().saturating_sub(nanos(MAY_BE_DELETED_AFTER));
+        let offset = {
+            let answers = self.answers.lock().expect("no panic while it was locked");
+            answers.offsets.iter().rev().find(|(at, _)| *at < old).map(|(_, offset)| *offset)
+        };
+        let offset = offset.ok_or("nothing is old enough to be deleted")?;
+        let mut before = TopicPartitionList::new();
+        before.add_partition_offset(&self.topic, 0, Offset::Offset(offset)).expect("an offset");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let done = runtime.block_on(self.admin().delete_records(&before, &AdminOptions::new()));
+        done.map(|_| format!("deleted what is before {offset}")).map_err(|error| format!("deleted nothing: {error}"))
+    }
+
+    fn remake_topic(&self) -> Result<String, String> {
+        let kafka = Kafka::at(&self.addresses.join(","));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let deleted = runtime.block_on(self.admin().delete_topics(&[&self.topic], &AdminOptions::new()));
+        deleted.map_err(|error| format!("deleted no topic: {error}"))?;
+        wait::until_true("a topic that is gone", || !kafka.has_topic(&self.topic));
+        let replicas = self.addresses.len().min(3);
+        let in_sync = if replicas == 3 { "2" } else { "1" };
+        let settings = [("min.insync.replicas", in_sync), ("message.timestamp.type", "LogAppendTime")];
+        kafka.create_replicated_topic(&self.topic, i32::try_from(replicas).expect("a few"), &settings);
+        Ok("made the topic anew".to_owned())
+    }
+}

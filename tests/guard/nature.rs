@@ -1,0 +1,87 @@
+//! The job's nature is `neli-run`'s own at its start, whatever the guard is: limits, priority, scheduling, and so on.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use nix::unistd::Pid;
+
+use crate::post::{PROGRAM, Post, Words, charge, far};
+
+/// Everything about a process that it has from its parent, and that its parent might have changed.
+fn nature(pid: Pid) -> Vec<(&'static str, String)> {
+    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
+    let status = read("status");
+    let line = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(&format!("{name}:")));
+        line.unwrap_or_default().to_owned()
+    };
+    let stat = read("stat");
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().collect();
+    vec![
+        ("limits", read("limits")),
+        ("OOM score adjustment", read("oom_score_adj")),
+        ("what a core dump holds", read("coredump_filter")),
+        ("priority, nice", fields[15..17].join(" ")),
+        ("real-time priority, policy", fields[37..39].join(" ")),
+        ("timer slack", read("timerslack_ns")),
+        ("processors", line("Cpus_allowed")),
+        ("memory nodes", line("Mems_allowed")),
+        ("umask", line("Umask")),
+        ("capabilities", ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"].map(line).join(" ")),
+        ("no new privileges", line("NoNewPrivs")),
+        ("locked memory", line("VmLck")),
+        ("directory", fs::read_link(format!("/proc/{pid}/cwd")).unwrap().display().to_string()),
+        ("session", fields[3].to_owned()),
+        ("namespaces", fs::read_link(format!("/proc/{pid}/ns/pid")).unwrap().display().to_string()),
+    ]
+}
+
+/// A guard behind commands that change what it starts with, and its job; and the same commands' own child.
+#[track_caller]
+fn assert_handed_on(changes: &str) {
+    let words = Words::new();
+    let guard = words.directory.path().join("guard");
+    // The shell is the parent of what tells the nature before, and becomes the guard.
+    let text =
+        format!("#!/bin/sh\n{changes}\nsleep 600 &\necho $! > {}\nexec {PROGRAM} \"$@\"\n", words.path().display());
+    fs::write(&guard, text).unwrap();
+    fs::set_permissions(&guard, fs::Permissions::from_mode(0o700)).unwrap();
+    let charge = charge(["sleep", "600"].map(Into::into).into(), &words.path());
+    let mut post = Post::guarded_by(&guard, &charge, words);
+    let before = Pid::from_raw(post.words.next().parse().unwrap());
+    let (job, _) = post.start(0, far());
+    let expected = nature(before);
+    let found = nature(job);
+    for (expected, found) in expected.iter().zip(&found) {
+        assert_eq!(found, expected, "behind {changes:?}");
+    }
+    assert!(Path::new(&format!("/proc/{job}")).exists());
+}
+
+#[test]
+fn what_nobody_has_changed_is_handed_on() {
+    assert_handed_on("");
+}
+
+#[test]
+fn limits_are_handed_on() {
+    assert_handed_on("ulimit -n 64 -c 0 -s 4096; umask 027");
+    assert_handed_on("ulimit -l 64");
+}
+
+#[test]
+fn priorities_are_handed_on() {
+    assert_handed_on("renice -n 5 $$ > /dev/null; echo 500 > /proc/$$/oom_score_adj");
+    assert_handed_on("chrt --batch --pid 0 $$; echo 77777 > /proc/$$/timerslack_ns");
+    assert_handed_on("chrt --idle --pid 0 $$; taskset --pid 1 $$ > /dev/null");
+}
+
+#[test]
+fn real_time_scheduling_is_handed_on() {
+    if !nix::unistd::geteuid().is_root() {
+        return crate::groups::not_tested("only root may schedule in real time");
+    }
+    assert_handed_on("chrt --rr --pid 5 $$");
+    assert_handed_on("chrt --fifo --pid 1 $$");
+}

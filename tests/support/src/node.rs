@@ -1,0 +1,226 @@
+//! What a broker is told at its start: its number, its ports, its settings.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::iter;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use crate::accounts;
+
+/// A broker's place in its cluster. Its ports stay the same when it is started again.
+#[derive(Debug)]
+pub(crate) struct Node {
+    id: usize,
+    plain: u16,
+    accounts: u16,
+    controller: u16,
+    /// Every controller there is, itself included.
+    voters: String,
+    /// How many brokers there are.
+    brokers: usize,
+    doors: Vec<Door>,
+    secure: Option<Secure>,
+    heap: &'static str,
+}
+
+/// Two listeners with TLS.
+#[derive(Debug)]
+struct Secure {
+    /// Where whoever comes may do everything.
+    plain: u16,
+    /// Where one must log in by SCRAM.
+    accounts: u16,
+    keystore: PathBuf,
+}
+
+/// A listener for whoever comes from one place, under an address of that place's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Door {
+    /// Where the broker listens.
+    pub(crate) port: u16,
+    /// Where it says that it does.
+    pub(crate) advertised: u16,
+}
+
+impl Node {
+    /// The only one.
+    pub(crate) fn alone() -> Self {
+        let [plain, accounts, controller] = [free_port(), free_port(), free_port()];
+        let voters = format!("1@127.0.0.1:{controller}");
+        Self {
+            id: 1,
+            plain,
+            accounts,
+            controller,
+            voters,
+            brokers: 1,
+            doors: Vec::new(),
+            secure: None,
+            heap: "-Xmx512m",
+        }
+    }
+
+    /// The same, with TLS too: the broker's key and certificate are in `keystore`.
+    pub(crate) fn with_tls(self, keystore: PathBuf) -> Self {
+        Self { secure: Some(Secure { plain: free_port(), accounts: free_port(), keystore }), ..self }
+    }
+
+    /// One of several with small heaps, each with these doors.
+    pub(crate) fn cluster(doors: Vec<Vec<Door>>) -> Vec<Self> {
+        let brokers = doors.len();
+        let controllers: Vec<u16> = doors.iter().map(|_| free_port()).collect();
+        let voters: Vec<String> =
+            iter::zip(1.., &controllers).map(|(id, port)| format!("{id}@127.0.0.1:{port}")).collect();
+        let node = |(id, (controller, doors))| Self {
+            id,
+            plain: free_port(),
+            accounts: free_port(),
+            controller,
+            voters: voters.join(","),
+            brokers,
+            doors,
+            secure: None,
+            heap: "-Xmx256m",
+        };
+        iter::zip(1.., iter::zip(controllers, doors)).map(node).collect()
+    }
+
+    /// `HOST:PORT`, where whoever comes may do everything.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.plain)
+    }
+
+    /// `HOST:PORT`, where one must be somebody.
+    pub(crate) fn accounts_address(&self) -> String {
+        format!("127.0.0.1:{}", self.accounts)
+    }
+
+    /// The same two with TLS, where there are any.
+    pub(crate) fn secure_addresses(&self) -> Option<[String; 2]> {
+        let secure = self.secure.as_ref()?;
+        Some([secure.plain, secure.accounts].map(|port| format!("127.0.0.1:{port}")))
+    }
+
+    /// Java's option for the size of its heap.
+    pub(crate) fn heap(&self) -> &'static str {
+        self.heap
+    }
+
+    /// Nobody listens there any more.
+    pub(crate) fn give_back(&self) {
+        let mut taken = taken().lock().expect("no panic while it was locked");
+        let doors = self.doors.iter().map(|door| door.port);
+        let secure = self.secure.iter().flat_map(|secure| [secure.plain, secure.accounts]);
+        for port in [self.plain, self.accounts, self.controller].into_iter().chain(doors).chain(secure) {
+            taken.remove(&port);
+        }
+    }
+
+    /// `meta.properties`, as it is formatted for the first of them, for this one.
+    pub(crate) fn identity(&self, formatted: &str) -> String {
+        let line = |line: &str| match line.split_once('=') {
+            Some(("node.id", _)) => format!("node.id={}\n", self.id),
+            // A random number in base64: another digit makes another number.
+            Some(("directory.id", id)) if self.id > 1 => {
+                let digit = if id.starts_with(char::from(b'a' + u8::try_from(self.id).expect("a few"))) {
+                    'Z'
+                } else {
+                    char::from(b'a' + u8::try_from(self.id).expect("a few"))
+                };
+                format!("directory.id={digit}{}\n", &id[1..])
+            }
+            _ => format!("{line}\n"),
+        };
+        formatted.lines().map(line).collect()
+    }
+
+    /// `server.properties`. Limits that users' brokers have by default are left as they are, but for the broker's own session, for
+    /// which one that was killed must wait before it may come back; what costs memory is kept small.
+    pub(crate) fn settings(&self, data: &Path) -> String {
+        let Self { id, plain, accounts, controller, voters, brokers, doors, secure, heap: _ } = self;
+        let replicas = brokers.min(&3);
+        let in_sync = if *replicas == 3 { 2 } else { 1 };
+        let (mut listeners, mut advertised, mut protocols) = (String::new(), String::new(), String::new());
+        for (number, Door { port, advertised: address }) in iter::zip(1.., doors) {
+            let _ = write!(listeners, ",DOOR_{number}://127.0.0.1:{port}");
+            let _ = write!(advertised, ",DOOR_{number}://127.0.0.1:{address}");
+            let _ = write!(protocols, ",DOOR_{number}:PLAINTEXT");
+        }
+        let mut last = String::new();
+        if let Some(Secure { plain, accounts, keystore }) = secure {
+            let both = format!(",SSL://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{accounts}");
+            listeners += &both;
+            advertised += &both;
+            protocols += ",SSL:SSL,SASL_SSL:SASL_SSL";
+            last = format!(
+                "listener.name.sasl_ssl.sasl.enabled.mechanisms=SCRAM-SHA-256\n\
+                 listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=\
+                 org.apache.kafka.common.security.scram.ScramLoginModule required;\n\
+                 ssl.keystore.type=PEM\n\
+                 ssl.keystore.location={}\n",
+                keystore.display()
+            );
+        }
+        // Each listener has as many threads of its own.
+        let threads = if doors.is_empty() { 2 } else { 1 };
+        format!(
+            "process.roles=broker,controller\n\
+             node.id={id}\n\
+             controller.quorum.voters={voters}\n\
+             controller.listener.names=CONTROLLER\n\
+             listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{accounts},CONTROLLER://127.0.0.1:{controller}{listeners}\n\
+             advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{accounts}{advertised}\n\
+             listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT{protocols}\n\
+             inter.broker.listener.name=PLAINTEXT\n\
+             sasl.enabled.mechanisms=PLAIN\n\
+             listener.name.sasl_plaintext.plain.sasl.jaas.config={jaas}\n\
+             authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n\
+             super.users=User:ANONYMOUS\n\
+             broker.session.timeout.ms=3000\n\
+             broker.heartbeat.interval.ms=500\n\
+             log.dirs={data}\n\
+             offsets.topic.num.partitions=4\n\
+             offsets.topic.replication.factor={replicas}\n\
+             transaction.state.log.num.partitions=4\n\
+             transaction.state.log.replication.factor={replicas}\n\
+             transaction.state.log.min.isr={in_sync}\n\
+             share.coordinator.state.topic.num.partitions=1\n\
+             share.coordinator.state.topic.replication.factor={replicas}\n\
+             share.coordinator.state.topic.min.isr={in_sync}\n\
+             num.network.threads={threads}\n\
+             num.io.threads=4\n\
+             log.cleaner.dedupe.buffer.size=4194304\n\
+             {last}",
+            jaas = accounts::jaas(),
+            data = data.display(),
+        )
+    }
+}
+
+/// The ports that brokers of this process have or will have again.
+fn taken() -> &'static Mutex<HashSet<u16>> {
+    static TAKEN: OnceLock<Mutex<HashSet<u16>>> = OnceLock::new();
+    TAKEN.get_or_init(Mutex::default)
+}
+
+/// A port that nobody has: below those that the kernel gives to clients, so that it is still free after a restart.
+pub(crate) fn free_port() -> u16 {
+    let mut taken = taken().lock().expect("no panic while it was locked");
+    let port = iter::repeat_with(candidate_port)
+        .find(|port| !taken.contains(port) && TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    let port = port.expect("one of thousands");
+    taken.insert(port);
+    port
+}
+
+/// Ports to try, each another one; from where, the process decides, so that test runs side by side begin apart.
+fn candidate_port() -> u16 {
+    const LOWEST: u16 = 15_000;
+    const COUNT: u16 = 15_000;
+    static STEP: AtomicU16 = AtomicU16::new(0);
+    let process = u16::try_from(std::process::id() * 37 % u32::from(COUNT)).expect("less than COUNT");
+    LOWEST + (process + STEP.fetch_add(1, Ordering::Relaxed)) % COUNT
+}
