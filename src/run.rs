@@ -42,6 +42,7 @@ use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
 use crate::run::report::Report;
 use crate::run::terminal::Session;
+use crate::text::reason;
 
 mod commands;
 mod environment;
@@ -91,7 +92,7 @@ impl AtStart {
 pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
     let cannot = |what: &str| {
         let what = what.to_owned();
-        move |error: io::Error| Refusal::new(format!("{what}: {error}"))
+        move |error: io::Error| Refusal::new(format!("{what}: {}", reason(&error)))
     };
     if !tree::is_visible() {
         return Err(Refusal::new(
@@ -287,7 +288,7 @@ impl Run {
             logger.event(&LogEvent::Warning { message, dropped: None });
             let follow =
                 embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen_sender.clone()));
-            follow.map_err(|error| Refusal::new(format!("--embedded: {error}")))?;
+            follow.map_err(|error| Refusal::new(format!("--embedded: {}", reason(&error))))?;
         }
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
         for warning in config.warnings.iter().chain(&warning) {
@@ -328,7 +329,7 @@ impl Run {
             charge,
             policy,
             guard_ready: Ready::of(&guard)
-                .map_err(|error| Refusal::new(format!("the guard can't be awaited: {error}")))?,
+                .map_err(|error| Refusal::new(format!("the guard can't be awaited: {}", reason(&error))))?,
             guard,
             guard_is_silent: false,
             guard_is_outdated: false,
@@ -362,7 +363,9 @@ impl Run {
     async fn turn(&mut self, signals: Signals) -> ExitStatus {
         let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
             (Ok(ready), Ok(timer)) => (ready, timer),
-            (Err(error), _) | (_, Err(error)) => return self.refuse(format!("the main loop can't wait: {error}")),
+            (Err(error), _) | (_, Err(error)) => {
+                return self.refuse(format!("the main loop can't wait: {}", reason(&error)));
+            }
         };
         loop {
             self.perform();
