@@ -98,8 +98,18 @@ impl Run<'_> {
 
     // ---- the network ----------------------------------------------------------------------------------------------
 
+    /// Where a direction is spared, it stays as bad as it is.
     fn change_weather(&mut self, seat: usize, strike: &Strike, weather: Weather) {
-        self.set_weather(seat, strike.broker, weather);
+        let worse = |flow, before| if flow == Flow::Open { before } else { flow };
+        for broker in self.wires(strike.broker) {
+            let wire = self.cluster.wire(seat, broker);
+            let before = wire.weather();
+            wire.set(Weather {
+                there: worse(weather.there, before.there),
+                back: worse(weather.back, before.back),
+                refuses: weather.refuses || before.refuses,
+            });
+        }
         self.disturb_for(strike.lasts);
         self.after(strike.lasts, Task::Clear(seat, strike.broker));
     }
