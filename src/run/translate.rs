@@ -39,6 +39,7 @@ pub(super) fn order(order: Order) -> guard::Order {
         |right: Right| Grant { term: right.term, seen: right.seen, next_seq: right.next_seq, until: right.until };
     match order {
         Order::Extend(right) => guard::Order::Lease(grant(right)),
+        Order::HandOn => guard::Order::HandOn,
         Order::Kill => guard::Order::Kill,
         Order::Over { term } => guard::Order::Over { term },
         Order::Signal { signal, to_group } => {
@@ -46,6 +47,7 @@ pub(super) fn order(order: Order) -> guard::Order {
         }
         Order::Spawn { right, attempt } => guard::Order::Spawn { grant: grant(right), attempt: attempt.into() },
         Order::Stop { signal, kill_at } => guard::Order::Stop { signal, kill_at },
+        Order::TakeBack => guard::Order::TakeBack,
     }
 }
 
@@ -66,12 +68,12 @@ pub(super) fn answer(answer: Answer, term: i64, config: &Config) -> Option<super
     use supervisor::Event;
     Some(match answer {
         Answer::Accepted { until } | Answer::Extended { until } => Event::Answered { until },
-        Answer::Exited { code, signal, left } => {
+        Answer::Exited { code, signal, left, foreground } => {
             let status = match (code, signal) {
                 (_, Some(signal)) => JobStatus::Signaled(signal),
                 (code, None) => JobStatus::Exited(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)),
             };
-            Event::MainExited { status, left }
+            Event::MainExited { status, left, foreground }
         }
         Answer::Fenced { term } => Event::Fenced { term },
         Answer::NotStarted { at: Step::InTime, .. } => Event::Fenced { term },

@@ -16,10 +16,12 @@ mod hooks;
 mod job;
 mod log;
 mod loss;
+mod process_one;
 mod restart;
 mod signals;
 mod strangers;
 mod systemd;
+mod terminal;
 mod tree;
 mod watch;
 
