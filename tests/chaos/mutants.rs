@@ -19,8 +19,8 @@ struct Mutant {
 }
 
 /// Those that a minute of faults can show. For the rest of `logic::flaw` the model is the proof: most take histories that are
-/// cut, or longer than a reading, at the right moment; and whoever takes the main process's end for that of the tree goes
-/// at once, whereupon the guard kills what is left.
+/// cut, or longer than a reading, at the right moment; and what a supervisor takes for done too early the guard kills as soon
+/// as it hears of the release, or of the supervisor's end.
 const MUTANTS: &[Mutant] = &[
     Mutant { flaw: "AcknowledgedClaimTaken", faults: &[] },
     Mutant { flaw: "EchoByKind", faults: &[Fault::Delay, Fault::Cut] },
@@ -33,7 +33,6 @@ const MUTANTS: &[Mutant] = &[
     Mutant { flaw: "OwnLeaseOfSilence", faults: &[Fault::Cut, Fault::StopSupervisor, Fault::Term] },
     Mutant { flaw: "SilenceFromBeforeListening", faults: &[] },
     Mutant { flaw: "SilenceNotAwaited", faults: &[] },
-    Mutant { flaw: "StopBehindSpawnTakenForDone", faults: &[Fault::TermAtLead] },
     Mutant { flaw: "StopTakenForDone", faults: &[Fault::Resign, Fault::Term] },
 ];
 

@@ -111,16 +111,10 @@ impl Run<'_> {
             });
         }
         self.disturb_for(strike.lasts);
-        self.after(strike.lasts, Task::Clear(seat, strike.broker));
+        self.after(strike.lasts, Task::Clear(seat, strike.broker, weather));
     }
 
-    pub(crate) fn set_weather(&self, seat: usize, broker: Option<usize>, weather: Weather) {
-        for broker in self.wires(broker) {
-            self.cluster.wire(seat, broker).set(weather);
-        }
-    }
-
-    fn wires(&self, broker: Option<usize>) -> Vec<usize> {
+    pub(crate) fn wires(&self, broker: Option<usize>) -> Vec<usize> {
         broker.map_or_else(|| (0..self.cluster.brokers().len()).collect(), |broker| vec![broker])
     }
 
