@@ -35,6 +35,7 @@ use crate::driver::timer::Timer;
 use crate::driver::tree;
 use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity};
+use crate::logic::flaw::{Flaw, broken};
 use crate::logic::hooks::{self, Hooks};
 use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
@@ -494,7 +495,10 @@ impl Run {
         use candidate::Note;
         match &note {
             Note::Released { term, delivered: true, .. } | Note::Superseded { term, .. } => {
-                self.order(&Order::Released { term: *term });
+                // Whoever takes a job for done has nobody else kill it.
+                if !broken(Flaw::StopTakenForDone) {
+                    self.order(&Order::Released { term: *term });
+                }
             }
             Note::Claiming { .. }
             | Note::Ended { .. }

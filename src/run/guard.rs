@@ -71,6 +71,9 @@ impl Run {
         self.guard_is_silent = true;
         // It is dead, or about to be.
         let _ = self.guard.kill();
+        if broken(Flaw::OrphansTakenForGone) {
+            return;
+        }
         if let Some(main) = &self.main {
             // It may have ended by itself.
             let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
