@@ -62,6 +62,9 @@ impl Run<'_> {
                     process.signal(Signal::SIGKILL);
                 }
             }
+            Task::Lose(seat, lasts) => {
+                self.change_weather(seat, None, Weather { there: Flow::Lost, ..Weather::default() }, lasts);
+            }
             Task::Start(seat) => self.start(seat),
             Task::Strike(_) => {}
             Task::Term(index) => {

@@ -54,6 +54,8 @@ pub(crate) enum Task {
     EndHog(Vec<Child>),
     /// What an abandoned job had started is ours to kill.
     KillAbandoned(usize),
+    /// Nothing of a seat gets through to any broker from now on.
+    Lose(usize, Duration),
     Start(usize),
     Strike(Strike),
     Term(usize),
