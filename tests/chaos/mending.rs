@@ -96,7 +96,10 @@ impl Run<'_> {
         let tasks = std::mem::take(&mut self.tasks);
         self.agenda.clear();
         for (_, task) in tasks {
-            self.perform(task);
+            // What was still to be broken is not.
+            if !matches!(task, Task::Lose(..)) {
+                self.perform(task);
+            }
         }
     }
 
