@@ -22,11 +22,11 @@ struct Mutant {
 /// cut, or longer than a reading, at the right moment; and what a supervisor takes for done too early the guard kills as soon
 /// as it hears of the release, or of the supervisor's end.
 const MUTANTS: &[Mutant] = &[
-    Mutant { flaw: "AcknowledgedClaimTaken", faults: &[] },
+    Mutant { flaw: "AcknowledgedClaimTaken", faults: &[Fault::KillSupervisor, Fault::Term] },
     Mutant { flaw: "EchoByKind", faults: &[Fault::Fade] },
-    Mutant { flaw: "EveryClaimEffective", faults: &[] },
+    Mutant { flaw: "EveryClaimEffective", faults: &[Fault::KillSupervisor, Fault::Term] },
     Mutant { flaw: "GuardForgetsTree", faults: &[] },
-    Mutant { flaw: "GuardIgnoresDeadline", faults: &[] },
+    Mutant { flaw: "GuardIgnoresDeadline", faults: &[Fault::StopSupervisor] },
     Mutant { flaw: "GuardReleasesFirst", faults: &[Fault::KillSupervisor] },
     Mutant { flaw: "LeaseFromReceipt", faults: &[Fault::Fade] },
     Mutant { flaw: "OrphansTakenForGone", faults: &[Fault::KillGuard, Fault::Term] },
