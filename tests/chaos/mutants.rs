@@ -23,12 +23,12 @@ struct Mutant {
 /// as it hears of the release, or of the supervisor's end.
 const MUTANTS: &[Mutant] = &[
     Mutant { flaw: "AcknowledgedClaimTaken", faults: &[Fault::KillSupervisor, Fault::Term] },
-    Mutant { flaw: "EchoByKind", faults: &[Fault::Fade] },
+    Mutant { flaw: "EchoByKind", faults: &[Fault::Fade, Fault::Garbage, Fault::Resign, Fault::StopGuard] },
     Mutant { flaw: "EveryClaimEffective", faults: &[Fault::KillSupervisor, Fault::Term] },
     Mutant { flaw: "GuardForgetsTree", faults: &[] },
     Mutant { flaw: "GuardIgnoresDeadline", faults: &[Fault::StopSupervisor] },
     Mutant { flaw: "GuardReleasesFirst", faults: &[Fault::KillSupervisor] },
-    Mutant { flaw: "LeaseFromReceipt", faults: &[Fault::Fade] },
+    Mutant { flaw: "LeaseFromReceipt", faults: &[Fault::Fade, Fault::Garbage, Fault::Resign, Fault::StopGuard] },
     Mutant { flaw: "OrphansTakenForGone", faults: &[Fault::KillGuard, Fault::Term] },
     Mutant { flaw: "OwnLeaseOfSilence", faults: &[Fault::Cut, Fault::StopSupervisor, Fault::Term] },
     Mutant { flaw: "SilenceFromBeforeListening", faults: &[] },

@@ -133,9 +133,9 @@ impl Run<'_> {
     fn all(&mut self) {
         let conditions = Conditions {
             brokers: self.orders.brokers,
-            steps_clock: faketime().is_some(),
+            steps_clock: self.clock_library().is_some(),
             fills_disk: self.cluster.has_a_small_disk(),
-            long: self.orders.duration >= Duration::from_secs(300) || !self.orders.only.is_empty(),
+            long: self.is_long(),
         };
         let mut plan = Plan::new(self.orders.seed, &self.orders.only, self.orders.candidates, conditions);
         for seat in 0..self.seats.len() {
@@ -166,6 +166,16 @@ impl Run<'_> {
         if self.await_leader("nobody has found back to lead", patience) {
             self.part();
         }
+    }
+
+    /// Whether there is time for what takes minutes, or it was asked for.
+    fn is_long(&self) -> bool {
+        self.orders.duration >= Duration::from_mins(5) || !self.orders.only.is_empty()
+    }
+
+    /// A lent clock is not quite what a clock that is set is: a run that is a test does without.
+    fn clock_library(&self) -> Option<&'static str> {
+        faketime().filter(|_| self.is_long())
     }
 
     fn plan_strike(&mut self, plan: &mut Plan) {
@@ -259,6 +269,7 @@ impl Run<'_> {
     }
 
     pub(crate) fn start(&mut self, index: usize) {
+        let library = self.clock_library();
         let seat = &mut self.seats[index];
         if seat.running.is_some() || self.over {
             return;
@@ -268,7 +279,7 @@ impl Run<'_> {
             group: &self.group,
             elector: self.orders.elector,
             flaw: self.orders.flaw.as_deref(),
-            clock: faketime().map(|library| (library, self.clock.as_path())),
+            clock: library.map(|library| (library, self.clock.as_path())),
         };
         let prefix = self.ledger.prefix(index, seat.lives);
         seat.start(&terms, self.cluster.kafka_of(index).address(), &prefix, &mut self.dice);
