@@ -217,6 +217,8 @@ fn what_the_protocol_rests_on_is_refused_by_every_name() {
         "client.rack",
         "enable.auto.commit",
         "enable.auto.offset.store",
+        "enable.gapless.guarantee",
+        "enable.idempotence",
         "enable.partition.eof",
         "group.instance.id",
         "group.protocol",
