@@ -58,6 +58,7 @@ pub mod driver {
     pub mod shell;
     pub mod signals;
     pub mod tail;
+    pub mod terminal;
     pub mod timer;
     pub mod topic;
     pub mod tree;

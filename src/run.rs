@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use nix::sys::prctl;
-use nix::unistd::Pid;
+use nix::unistd::{self, Pid};
 use rdkafka::config::RDKafkaLogLevel;
 use tokio::sync::mpsc;
 
@@ -30,15 +30,20 @@ use crate::driver::reader::Reader;
 use crate::driver::ready::Ready;
 use crate::driver::signals::{self, Signals};
 use crate::driver::tail::Tail;
+use crate::driver::terminal::{is_there, may_be_handed_on};
 use crate::driver::timer::Timer;
+use crate::driver::tree;
 use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity};
+use crate::logic::flaw::{Flaw, broken};
 use crate::logic::hooks::{self, Hooks};
 use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
 use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
 use crate::run::report::Report;
+use crate::run::terminal::Session;
+use crate::text::reason;
 
 mod commands;
 mod environment;
@@ -46,6 +51,7 @@ mod guard;
 mod kafka;
 mod notes;
 mod report;
+mod terminal;
 mod translate;
 
 use commands::RunningHook;
@@ -65,6 +71,8 @@ pub struct AtStart {
     pub time: Time,
     /// The descriptors that it inherited.
     pub inherited: Vec<RawFd>,
+    /// Whether it had a terminal.
+    pub has_terminal: bool,
 }
 
 impl AtStart {
@@ -72,7 +80,8 @@ impl AtStart {
     #[must_use]
     pub fn now() -> Self {
         // Without /proc only the three that every process has are known.
-        Self { time: clock::now(), inherited: descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]) }
+        let inherited = descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]);
+        Self { time: clock::now(), inherited, has_terminal: is_there() }
     }
 }
 
@@ -84,8 +93,14 @@ impl AtStart {
 pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
     let cannot = |what: &str| {
         let what = what.to_owned();
-        move |error: io::Error| Refusal::new(format!("{what}: {error}"))
+        move |error: io::Error| Refusal::new(format!("{what}: {}", reason(&error)))
     };
+    if !tree::is_visible() {
+        return Err(Refusal::new(
+            "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it \
+             anew (unshare --mount-proc; mount -t proc proc /proc)",
+        ));
+    }
     // Before any thread exists: threads inherit the mask.
     let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
     // When the guard dies, what it leaves becomes ours to kill.
@@ -104,14 +119,14 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
         }
     };
     let cgroup = Cgroup::make().ok().map(Rc::new);
-    if cgroup.is_none() && !nix::unistd::geteuid().is_root() {
+    if cgroup.is_none() && !unistd::geteuid().is_root() {
         config.warnings.push(
             "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the job \
              runs can't be killed, and would outlive its right"
                 .to_owned(),
         );
     }
-    let charge = charge(&config, &access, &member, at_start.inherited, cgroup.as_deref());
+    let charge = charge(&config, &access, &member, at_start.inherited.clone(), cgroup.as_deref());
     let guard = Guard::start(Path::new(PROGRAM), &charge).map_err(cannot("the guard can't be started"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -126,7 +141,7 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
         last_words.finish();
     }));
     runtime.block_on(async move {
-        let mut run = Run::new(config, access, member, charge, guard, logger, at_start.time)?;
+        let mut run = Run::new(config, access, member, charge, guard, logger, &at_start)?;
         run.cgroup = cgroup;
         run.own_children.extend(brokers_started.iter().map(translate::pid_of));
         let status = run.turn(signals).await;
@@ -135,6 +150,7 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
             from: if status.is_jobs_own() { From::Job } else { From::NeliRun },
         });
         run.logger.finish();
+        run.die_of_the_terminals_signal();
         Ok(status)
     })
 }
@@ -154,6 +170,8 @@ fn charge(
         health: config.beside.health.as_ref().map(|(command, _)| command.clone()),
         ignored: signals::ignored_at_start(),
         inherited,
+        group: unistd::getpgrp().as_raw(),
+        foreground: may_be_handed_on(),
         lease: config.timings.lease,
         member: member.to_string(),
         on_lead: config.beside.on_lead.clone(),
@@ -188,6 +206,7 @@ struct Run {
     guard_is_silent: bool,
     /// The guard remembers terms of a history that is gone: it is replaced as soon as no job is alive.
     guard_is_outdated: bool,
+    session: Session,
     /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
     main: Option<OwnedFd>,
     /// The children that are no part of a job, besides hooks: embedded brokers.
@@ -223,6 +242,7 @@ struct Run {
 /// What woke the loop.
 enum Input {
     Guard,
+    Hangup,
     HealthOutput,
     Kafka(Option<Seen>),
     Group(Option<Grouped>),
@@ -238,7 +258,7 @@ impl Run {
         charge: Charge,
         guard: Guard,
         logger: Logger,
-        started: Time,
+        at_start: &AtStart,
     ) -> Result<Self, Refusal> {
         let (seen_sender, seen) = mpsc::channel(SEEN_WAITING);
         let (grouped_sender, grouped) = mpsc::channel(GROUPED_WAITING);
@@ -269,7 +289,7 @@ impl Run {
             logger.event(&LogEvent::Warning { message, dropped: None });
             let follow =
                 embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen_sender.clone()));
-            follow.map_err(|error| Refusal::new(format!("--embedded: {error}")))?;
+            follow.map_err(|error| Refusal::new(format!("--embedded: {}", reason(&error))))?;
         }
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
         for warning in config.warnings.iter().chain(&warning) {
@@ -288,14 +308,14 @@ impl Run {
             health: config.beside.health.as_ref().map(|(_, health)| health.clone()),
         };
         let hello = Body::Hello {
-            host: nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
+            host: unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
             pid: Some(std::process::id()),
             version: Some(env!("CARGO_PKG_VERSION").into()),
             elector: Some(elect.into()),
         };
         let identity = Identity { member, name: config.name.as_str().into(), hello };
         let random_seed = random::bytes().map(u64::from_le_bytes).map_err(|error| Refusal::new(error.to_string()))?;
-        let waiting = (started, config.wait);
+        let waiting = (at_start.time, config.wait);
         let mut candidate = Candidate::new(clock::now(), identity, config.timings.clone(), random_seed, waiting);
         if access.embedded.is_some() {
             // The mock broker has no settings to judge, and its log's head is cut by size.
@@ -310,10 +330,11 @@ impl Run {
             charge,
             policy,
             guard_ready: Ready::of(&guard)
-                .map_err(|error| Refusal::new(format!("the guard can't be awaited: {error}")))?,
+                .map_err(|error| Refusal::new(format!("the guard can't be awaited: {}", reason(&error))))?,
             guard,
             guard_is_silent: false,
             guard_is_outdated: false,
+            session: Session::new(at_start.has_terminal),
             main: None,
             own_children: Vec::new(),
             hooks,
@@ -343,11 +364,14 @@ impl Run {
     async fn turn(&mut self, signals: Signals) -> ExitStatus {
         let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
             (Ok(ready), Ok(timer)) => (ready, timer),
-            (Err(error), _) | (_, Err(error)) => return self.refuse(format!("the main loop can't wait: {error}")),
+            (Err(error), _) | (_, Err(error)) => {
+                return self.refuse(format!("the main loop can't wait: {}", reason(&error)));
+            }
         };
         loop {
             self.perform();
             self.report();
+            self.suspend_if_due();
             if let Some(status) = self.ending {
                 self.leave(&signals, &signals_ready, &mut timer).await;
                 return status;
@@ -357,6 +381,7 @@ impl Run {
                 biased;
                 () = self.guard_ready.wait(), if !self.guard_is_silent => Input::Guard,
                 () = signals_ready.wait() => Input::Signal,
+                () = self.session.hung_up() => Input::Hangup,
                 seen = self.seen.recv() => Input::Kafka(seen),
                 grouped = self.grouped.recv() => Input::Group(grouped),
                 () = timer.due() => Input::Timeout,
@@ -364,6 +389,7 @@ impl Run {
             };
             match input {
                 Input::Guard => self.hear_guard(),
+                Input::Hangup => self.terminal_hung_up(),
                 Input::HealthOutput => {
                     if let Some(output) = &mut self.health_output {
                         output.read();
@@ -461,6 +487,7 @@ impl Run {
             }
             Action::Send { record } => self.send(now, &record),
             Action::StopJob(why) => self.supervisor.handle(now, supervisor::Event::StoppedFor(why)),
+            Action::Suspend => self.session.suspending = true,
         }
     }
 
@@ -468,7 +495,10 @@ impl Run {
         use candidate::Note;
         match &note {
             Note::Released { term, delivered: true, .. } | Note::Superseded { term, .. } => {
-                self.order(&Order::Released { term: *term });
+                // Whoever takes a job for done has nobody else kill it.
+                if !broken(Flaw::StopTakenForDone) {
+                    self.order(&Order::Released { term: *term });
+                }
             }
             Note::Claiming { .. }
             | Note::Ended { .. }
@@ -489,6 +519,7 @@ impl Run {
         use supervisor::Action;
         match action {
             Action::CheckHealth { id, kill_at } => self.check_health(id, kill_at),
+            Action::DieOf { signal, to_group } => self.session.dies_of = Some((signal, to_group)),
             Action::Exit(ending) if self.refused && ending != Ending::Stuck => self.ending = Some(ExitStatus::Refused),
             Action::Exit(ending) => self.ending = Some(translate::status(ending)),
             Action::GiveUpWaiting => {
@@ -498,6 +529,10 @@ impl Run {
             // It may be dead already, which SIGCHLD tells.
             Action::KillGuard => drop(self.guard.kill()),
             Action::KillOrphans => self.inherit_orphans(),
+            Action::LookAtForeground => {
+                let event = supervisor::Event::ForegroundSeen(self.session.terminal.foreground());
+                self.supervisor.handle(clock::now(), event);
+            }
             Action::Note(note) => {
                 let guard = self.guard.pid().as_raw();
                 self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy.stop, guard));
@@ -518,6 +553,8 @@ impl Run {
     /// Leaves the group for real: a member that just goes would hold up the others for a session. And waits for hooks.
     async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
         self.reader = None;
+        // Of what could not be killed.
+        self.session.terminal.take_back();
         self.leave_group();
         self.hooks.handle(clock::now(), hooks::Event::Exiting);
         loop {

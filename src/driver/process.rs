@@ -21,6 +21,7 @@ use tokio::io::unix::AsyncFd;
 use crate::driver::clock;
 use crate::driver::image::Image;
 use crate::driver::signals::{self, Set};
+use crate::driver::terminal::Handover;
 
 /// The signals that were ignored when this process started, as the bits of a [`Set`].
 static IGNORED_AT_START: AtomicU64 = AtomicU64::new(0);
@@ -143,9 +144,9 @@ pub fn signal_group(leader: Pid, signal: c_int) -> io::Result<()> {
 /// # Errors
 ///
 /// When the reactor can't watch it.
-pub fn await_descriptor(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub fn await_descriptor(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an OwnedFd is open until it is dropped and always gives the same number, and the AsyncFd owns it.
-    let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
+    let watched = unsafe { AsyncFd::register_with_interest(descriptor, interest) };
     watched.map_err(io::Error::from)
 }
 
@@ -360,6 +361,8 @@ pub(super) enum Kind<'a> {
         scheduling: Option<Scheduling>,
         /// The directory of the control group that it is born into; `None` leaves it in its parent's.
         cgroup: Option<BorrowedFd<'a>>,
+        /// Whose foreground of the terminal it takes.
+        foreground: Option<Handover>,
     },
 }
 
@@ -548,6 +551,12 @@ impl<'a> Child<'a> {
                     libc::_exit(0);
                 }
                 libc::setpgid(0, 0);
+                // Before it executes, so that it never reads in the background. SIGTTOU is still blocked.
+                if let Kind::Job { foreground: Some(Handover { terminal, from }), .. } = self.kind
+                    && libc::tcgetpgrp(terminal) == from.as_raw()
+                {
+                    libc::tcsetpgrp(terminal, libc::getpid());
+                }
                 if let Some(scheduling) = scheduling {
                     // To give up what is better is always allowed.
                     let _ = scheduling.resume();

@@ -20,6 +20,12 @@ use crate::driver::process::{self, Scheduling};
 /// How often at most a kill looks again for what was not there the last time, before the caller has its turn again.
 const LOOKS: usize = 16;
 
+/// Whether `/proc` is that of this PID namespace. In another's the tree would be a stranger's.
+#[must_use]
+pub fn is_visible() -> bool {
+    fs::read_link("/proc/self").is_ok_and(|own| own.to_str() == Some(&Pid::this().to_string()))
+}
+
 /// What descends from one process, but for some of its children.
 #[derive(Debug)]
 pub struct Tree {
@@ -134,7 +140,7 @@ impl Tree {
     /// Whether nothing of it is left but these children of the root, none of which was waited for, and what is below them.
     #[must_use]
     pub fn is_all_below(&self, children: &[Pid]) -> bool {
-        self.unspared_children().iter().all(|pid| children.contains(pid))
+        self.unspared_children().iter().all(|child| children.contains(child))
     }
 
     /// Whether its control group holds nobody, if it has one. It is asked besides, and proves nothing alone.

@@ -11,8 +11,11 @@ use super::health::Health;
 use super::record::{JobState, Offset, Why};
 use super::restart::Backoff;
 use super::time::Time;
+use terminal::Terminal;
 
-pub use super::supervision::{Action, Ending, Event, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy};
+pub use super::supervision::{
+    Action, Ending, Event, Foreground, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy,
+};
 
 // Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
 #[path = "supervisor/ailing.rs"]
@@ -25,6 +28,8 @@ mod running;
 mod signalled;
 #[path = "supervisor/stopping.rs"]
 mod stopping;
+#[path = "supervisor/terminal.rs"]
+mod terminal;
 
 /// The supervisor of one job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -41,6 +46,7 @@ pub struct Supervisor {
     /// What stopped `neli-run`.
     stop: Option<Stop>,
     health: Option<Health>,
+    terminal: Terminal,
     actions: VecDeque<Action>,
 }
 
@@ -150,6 +156,7 @@ impl Supervisor {
             backoff: Backoff::default(),
             over: None,
             stop: None,
+            terminal: Terminal::new(),
             actions: VecDeque::new(),
         }
     }
@@ -163,7 +170,7 @@ impl Supervisor {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        [self.guard_due(), self.health_due(), self.restart_due()].into_iter().flatten().min()
+        [self.guard_due(), self.health_due(), self.look_due(), self.restart_due()].into_iter().flatten().min()
     }
 
     /// Does what is due by now. Early calls do nothing.
@@ -173,6 +180,7 @@ impl Supervisor {
             self.watch = None;
             self.actions.push_back(Action::KillGuard);
         }
+        self.look_if_due(now);
         if self.restart_due().is_some_and(|due| now >= due) {
             self.run_again(now);
         }
@@ -190,19 +198,29 @@ impl Supervisor {
             Event::Departed(departure) => self.exit(departure),
             Event::Extended(right) => self.extended(now, right),
             Event::Fenced { term } => self.fenced(term),
+            Event::ForegroundSeen(foreground) => self.foreground_seen(now, foreground),
             Event::Gone => self.gone(now),
             Event::GuardDied => self.guard_died(),
             Event::HealthEnded { id, end, last_line } => self.health_ended(now, id, end, last_line),
+            Event::JobStopped { signal, foreground, continuable } => {
+                self.job_stopped(now, signal, (foreground, continuable));
+            }
             Event::Killed(_) => self.lose(now),
             Event::KilledAtTimeout => self.killed_at_timeout(),
             Event::Led(right) => self.led(now, right),
-            Event::MainExited { status, left } => self.main_exited(now, status, left),
+            Event::MainExited { status, left, foreground } => {
+                self.interrupted_by(now, status, foreground);
+                self.main_exited(now, status, left);
+            }
             Event::NotStarted { code, error } => self.not_started(now, code, error),
             Event::PassSignal { signal, to_group } => self.pass_signal(signal, to_group),
             Event::Started { pid } => self.started(now, pid),
             Event::StopSignal { signal } => self.stop_signal(now, signal),
             Event::StoppedFor(why) => self.stop(now, why),
             Event::Stuck { pids } => self.stuck(pids),
+            Event::SuspendSignal { continuable } => self.suspend(continuable),
+            Event::TerminalGone => self.terminal_gone(now),
+            Event::Typed { signal } => self.typed(now, signal),
         }
         self.look_after_health(now);
     }

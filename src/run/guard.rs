@@ -17,9 +17,27 @@ use crate::driver::ready::Ready;
 use crate::driver::signals::Signals;
 use crate::logic::flaw::{Flaw, broken};
 use crate::logic::supervisor::{Action, Event};
+use crate::text::reason;
 
 impl Run {
     pub(super) fn order(&mut self, order: &Order) {
+        match order {
+            Order::Spawn { .. } => {
+                self.session.terminal.forget_job();
+                if self.charge.foreground {
+                    self.session.terminal.about_to_hand_on();
+                }
+            }
+            Order::HandOn => drop(self.session.terminal.about_to_hand_on()),
+            Order::Command { .. }
+            | Order::Kill
+            | Order::Lease(_)
+            | Order::Over { .. }
+            | Order::Released { .. }
+            | Order::Signal { .. }
+            | Order::Stop { .. }
+            | Order::TakeBack => {}
+        }
         // A guard that takes no more orders gives no more answers: the supervisor's watch sees that.
         let _ = self.guard.send(order);
     }
@@ -31,6 +49,7 @@ impl Run {
                     if descriptor.is_some() {
                         self.main = descriptor;
                     }
+                    self.note_terminal(&answer);
                     if let Answer::CommandEnded { kind, id, end } = answer {
                         self.command_ended(kind, id, end);
                         self.perform();
@@ -52,6 +71,9 @@ impl Run {
         self.guard_is_silent = true;
         // It is dead, or about to be.
         let _ = self.guard.kill();
+        if broken(Flaw::OrphansTakenForGone) {
+            return;
+        }
         if let Some(main) = &self.main {
             // It may have ended by itself.
             let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
@@ -66,7 +88,7 @@ impl Run {
             } else if received.signal == SIGPIPE && received.sender == unistd::getpid().as_raw() {
                 // A pipe of our own is closed (the log's, say), and the write has told us.
             } else {
-                self.supervisor.handle_signal(clock::now(), received.signal);
+                self.take_signal(received);
                 self.perform();
             }
         }
@@ -134,25 +156,28 @@ impl Run {
     /// Called again at each child's end, and when it is time.
     pub(super) fn kill_orphans(&mut self) {
         let Some(mut orphans) = self.orphans.take() else { return };
+        let left = if broken(Flaw::OrphansTakenForGone) { Left::Nothing } else { self.kill_what_is_left(&mut orphans) };
+        match left {
+            Left::Nothing => {
+                self.session.terminal.take_back();
+                self.supervisor.handle(clock::now(), Event::Gone);
+            }
+            Left::Something => self.orphans = Some(orphans),
+            Left::Stuck(pids) => {
+                self.orphans = Some(orphans);
+                let pids = pids.into_iter().filter_map(translate::number_of).collect();
+                self.supervisor.handle(clock::now(), Event::Stuck { pids });
+            }
+        }
+    }
+
+    fn kill_what_is_left(&mut self, orphans: &mut Orphans) -> Left {
         orphans.spare(self.strangers_to_the_job());
         orphans.kill(clock::now());
         self.reap_children();
+        // The number of one that was waited for may be an orphan's by now.
         orphans.spare(self.strangers_to_the_job());
-        let now = clock::now();
-        let left = if broken(Flaw::OrphansTakenForGone) { Left::Nothing } else { orphans.left(now) };
-        let event = match left {
-            Left::Nothing => Some(Event::Gone),
-            Left::Something => None,
-            Left::Stuck(pids) => {
-                Some(Event::Stuck { pids: pids.into_iter().filter_map(translate::number_of).collect() })
-            }
-        };
-        if event != Some(Event::Gone) {
-            self.orphans = Some(orphans);
-        }
-        if let Some(event) = event {
-            self.supervisor.handle(now, event);
-        }
+        orphans.left(clock::now())
     }
 
     /// Our children that are no part of a job, and were not waited for.
@@ -174,7 +199,7 @@ impl Run {
         match started.and_then(|guard| Ok((Ready::of(&guard)?, guard))) {
             Ok((ready, guard)) => (self.guard_ready, self.guard, self.guard_is_silent) = (ready, guard, false),
             Err(error) => {
-                self.refuse(format!("the guard can't be started again: {error}"));
+                self.refuse(format!("the guard can't be started again: {}", reason(&error)));
             }
         }
     }

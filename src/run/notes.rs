@@ -44,6 +44,13 @@ pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopP
             let message = format!("the health command {} ({count} of {most} in a row){line}", how(&end));
             Event::Warning { message, dropped: None }
         }
+        Note::JobContinued => warning(
+            "the job stopped itself (SIGTSTP) where nobody could continue it and neli-run: it was continued at once",
+        ),
+        Note::JobInBackground => warning(
+            "the job is stopped, since it wants the terminal and is in the background; it leads on, and goes on once \
+             neli-run is brought to the foreground (fg)",
+        ),
         Note::JobExited { status, ran } => {
             let signal = match status {
                 JobStatus::Exited(_) => None,
@@ -95,6 +102,10 @@ pub(super) fn of_outage((error, down): (String, Duration)) -> Event {
     Event::BrokerDown { error, down }
 }
 
+fn warning(message: &str) -> Event {
+    Event::Warning { message: message.to_owned(), dropped: None }
+}
+
 /// What the candidate is, in the log's words; Kafka's trouble, how long it has lasted and what it is; by this wall clock.
 pub(super) fn of_position(position: &Position, trouble: Option<(Duration, &str)>, wall_ms: u64) -> String {
     let doing = match position {
@@ -105,6 +116,7 @@ pub(super) fn of_position(position: &Position, trouble: Option<(Duration, &str)>
         Position::Listening => "reading the journal".to_owned(),
         Position::Releasing { term } => format!("releasing term {term}"),
         Position::Standby { leader, term, why } => standby(leader.clone(), *term, *why).sentence(),
+        Position::Suspended => "suspended".to_owned(),
     };
     let Some((lasted, error)) = trouble else { return doing };
     let lasted = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);

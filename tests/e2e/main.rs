@@ -16,10 +16,14 @@ mod hooks;
 mod job;
 mod log;
 mod loss;
+mod process_one;
 mod restart;
 mod signals;
 mod strangers;
 mod systemd;
+mod terminal;
+#[cfg(feature = "ssl")]
+mod tls;
 mod tree;
 mod watch;
 

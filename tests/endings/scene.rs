@@ -276,7 +276,7 @@ impl Scene {
             Order::Extend(right) => self.hold_until(right),
             Order::Kill => self.kill(),
             Order::Over { .. } => self.guard.deadline = None,
-            Order::Signal { .. } => {}
+            Order::HandOn | Order::Signal { .. } | Order::TakeBack => {}
             Order::Spawn { right, .. } => {
                 assert!(self.guard.run.is_none(), "one at a time");
                 self.spawns += 1;
@@ -324,7 +324,7 @@ impl Scene {
         let Some(run) = self.guard.run.filter(|run| run.dying.is_some()) else { return };
         self.guard.run = None;
         if !run.main_is_gone {
-            self.hear(Event::MainExited { status: KILLED, left: false });
+            self.hear(Event::MainExited { status: KILLED, left: false, foreground: false });
         }
         self.hear(match run.dying {
             Some(Dying::Fenced) => Event::Fenced { term: self.supervisor.term() },
@@ -340,7 +340,7 @@ impl Scene {
 
     pub(crate) fn main_ends(&mut self, status: JobStatus, left: bool) {
         self.guard.run.iter_mut().for_each(|run| run.main_is_gone = true);
-        self.hear(Event::MainExited { status, left });
+        self.hear(Event::MainExited { status, left, foreground: false });
         if !left {
             self.gone();
         }
@@ -407,7 +407,11 @@ impl Scene {
             Action::GiveUpWaiting => self.candidate.give_up(self.now),
             // It is given little time to kill at the lease's end.
             Action::KillGuard => self.guard_dies(),
-            Action::CheckHealth { .. } | Action::KillOrphans | Action::Note(_) => {}
+            Action::CheckHealth { .. }
+            | Action::DieOf { .. }
+            | Action::KillOrphans
+            | Action::LookAtForeground
+            | Action::Note(_) => {}
             Action::StartGuard => self.guard = Guard::default(),
             Action::Order(order) => self.obey(order),
             Action::Tell(event) => self.candidate.handle(self.now, event),
@@ -439,7 +443,8 @@ impl Scene {
             | Action::JoinGroup
             | Action::LeaveGroup
             | Action::Note(_)
-            | Action::ReadFrom(_) => return,
+            | Action::ReadFrom(_)
+            | Action::Suspend => return,
         };
         self.supervisor.handle(self.now, event);
     }

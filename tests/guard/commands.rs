@@ -133,7 +133,7 @@ fn a_job_that_ends_is_not_kept_by_a_command() {
     post.send(&check(far()));
     let command = post.words.next_process();
     let_go(&post);
-    assert_eq!(post.hear(), Answer::Exited { code: Some(5), signal: None, left: false });
+    assert_eq!(post.hear(), Answer::Exited { code: Some(5), signal: None, left: false, foreground: false });
     assert_eq!(post.hear(), ended(CommandEnd::Abandoned));
     assert_eq!(post.hear(), Answer::Gone);
     assert!(has_ended(&command));
@@ -148,7 +148,7 @@ fn what_the_job_left_is_told_from_a_command() {
     post.send(&check(far()));
     let command = post.words.next_process();
     let_go(&post);
-    assert_eq!(post.hear(), Answer::Exited { code: Some(0), signal: None, left: true });
+    assert_eq!(post.hear(), Answer::Exited { code: Some(0), signal: None, left: true, foreground: false });
     assert_eq!(post.hear(), ended(CommandEnd::Abandoned));
     await_end(&command);
     assert!(!has_ended(&left), "it was not asked yet");
@@ -169,7 +169,7 @@ fn a_command_that_gets_away_is_gone_before_the_job_is() {
     assert_eq!(post.hear(), ended(CommandEnd::Exited(0)));
     assert!(!has_ended(&daemon));
     post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
-    assert_eq!(post.hear(), Answer::Exited { code: None, signal: Some(SIGTERM), left: true });
+    assert_eq!(post.hear(), Answer::Exited { code: None, signal: Some(SIGTERM), left: true, foreground: false });
     post.send(&Order::Kill);
     assert_eq!(post.hear(), Answer::Killed);
     assert_eq!(post.hear(), Answer::Gone);

@@ -193,6 +193,8 @@ pub(crate) fn charge(command: Vec<OsString>, words: &Path) -> Charge {
         health: None,
         ignored: Set::EMPTY,
         inherited: vec![0, 1, 2],
+        group: unistd::getpgrp().as_raw(),
+        foreground: false,
         lease: Duration::from_secs(5),
         member: "m-1".into(),
         on_lead: None,

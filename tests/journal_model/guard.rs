@@ -111,7 +111,7 @@ impl Guard {
                     }
                 }
             }
-            Order::Signal { .. } => {}
+            Order::HandOn | Order::Signal { .. } | Order::TakeBack => {}
             Order::Spawn { right, .. } => {
                 if self.job.is_some() {
                     return;
@@ -156,7 +156,7 @@ impl Guard {
     pub(crate) fn main_ends(&mut self, words: &mut VecDeque<Event>) {
         let Some(job) = &mut self.job else { return };
         job.main = false;
-        words.push_back(Event::MainExited { status: JobStatus::Exited(0), left: job.child });
+        words.push_back(Event::MainExited { status: JobStatus::Exited(0), left: job.child, foreground: false });
         job.command &= is_flawed(WorldFlaw::CommandForgotten);
         if !job.child {
             self.job = self.job.filter(|job| job.command);
@@ -186,7 +186,7 @@ impl Guard {
 
     fn kill_job(&mut self, words: &mut VecDeque<Event>) {
         if let Some(job) = self.job.take().filter(|job| job.main) {
-            words.push_back(Event::MainExited { status: JobStatus::Signaled(9), left: job.child });
+            words.push_back(Event::MainExited { status: JobStatus::Signaled(9), left: job.child, foreground: false });
         }
     }
 

@@ -126,6 +126,22 @@ impl Machine {
         self.perform(now, setup, deeds);
     }
 
+    /// TSTP to `neli-run`.
+    pub(crate) fn suspend(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        self.supervisor.handle(now, Event::SuspendSignal { continuable: true });
+        self.perform(now, setup, deeds);
+    }
+
+    /// It goes on; SIGCONT tells of a suspension's end.
+    pub(crate) fn resume(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        const SIGCONT: i32 = 18;
+        self.life = Life::Awake;
+        if self.candidate.is_suspended() {
+            self.supervisor.handle_signal(now, SIGCONT);
+            self.perform(now, setup, deeds);
+        }
+    }
+
     /// Hears one of the things that wait to be heard.
     pub(crate) fn hear(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
         if let Some(word) = self.words.pop_front() {
@@ -261,6 +277,13 @@ impl Machine {
                 return;
             }
             Action::StopJob(why) => Event::StoppedFor(why),
+            Action::Suspend => {
+                if self.job_is_alive() || self.candidate.leads().is_some() {
+                    deeds.breach = Some(Breach::SuspendedLeader);
+                }
+                self.life = Life::Asleep;
+                return;
+            }
         };
         deeds.said.push(format!("{event:?}"));
         self.supervisor.handle(now, event);
@@ -308,7 +331,10 @@ impl Machine {
                 }
                 self.supervisor.handle(now, Event::Gone);
             }
-            supervisor::Action::CheckHealth { .. } | supervisor::Action::Note(_) => {}
+            supervisor::Action::CheckHealth { .. }
+            | supervisor::Action::DieOf { .. }
+            | supervisor::Action::LookAtForeground
+            | supervisor::Action::Note(_) => {}
             supervisor::Action::Order(order) => self.order(now, order, setup),
             supervisor::Action::StartGuard => {
                 if self.guard.life == Life::Dead {

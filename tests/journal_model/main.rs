@@ -208,6 +208,11 @@ fn a_stop_behind_the_spawn() {
 }
 
 #[test]
+fn a_suspension() {
+    look_into(worlds::a_suspension, &[]);
+}
+
+#[test]
 fn a_stop_between_two_runs() {
     look_into(worlds::a_stop_between_two_runs, &[logic(Flaw::RestartAfterRelease)]);
 }

@@ -110,6 +110,8 @@ pub(crate) struct Faults {
     pub(crate) slow_answers: u8,
     /// TERM to `neli-run`.
     pub(crate) stops: u8,
+    /// TSTP to `neli-run`.
+    pub(crate) suspensions: u8,
 }
 
 impl Faults {
@@ -138,6 +140,7 @@ impl Faults {
             resigns: 0,
             slow_answers: 0,
             stops: 0,
+            suspensions: 0,
         }
     }
 
@@ -166,6 +169,7 @@ impl Faults {
             resigns: 255,
             slow_answers: 255,
             stops: 255,
+            suspensions: 255,
         }
     }
 }

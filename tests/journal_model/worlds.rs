@@ -360,6 +360,21 @@ pub(crate) fn a_restart_that_is_held_up() -> Setup {
     }
 }
 
+/// R7: whoever is suspended has released before, and leads again under a term of its own.
+pub(crate) fn a_suspension() -> Setup {
+    Setup {
+        jobs_have_children: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { suspensions: 1, ..NONE },
+        limit: millis(330),
+        may: |_, step| step != Step::Suspend(B),
+        ..Setup::named("a suspension")
+    }
+}
+
 /// Assumption 3: guard and supervisor may each sleep, die or hang, and the other makes good for it.
 pub(crate) fn sleepers() -> Setup {
     Setup {

@@ -6,7 +6,9 @@ use neli_run::logic::candidacy::{self as candidate, Departure, JobReport, Loss, 
 use neli_run::logic::command::CommandEnd;
 use neli_run::logic::health::HealthPolicy;
 use neli_run::logic::restart::{Limit, Restart, RestartPolicy};
-use neli_run::logic::supervision::{Action, Ending, Event, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy};
+use neli_run::logic::supervision::{
+    Action, Ending, Event, Foreground, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy,
+};
 use neli_run::logic::supervisor::Supervisor;
 use neli_run::logic::time::Time;
 
@@ -89,9 +91,11 @@ impl Story {
                     None => JobStatus::Exited(words.needed("status", words.number_of("status"))),
                 },
                 left: words.says("left"),
+                foreground: words.says("foreground"),
             },
             "extended" => Event::Extended(right()),
             "fenced" => Event::Fenced { term: words.needed("term", words.number_of("term")) },
+            "foreground" => Event::ForegroundSeen(foreground(words.word(1))),
             "gone" => Event::Gone,
             "guard-died" => Event::GuardDied,
             "killed" => Event::Killed(match words.word(1) {
@@ -101,11 +105,19 @@ impl Story {
                 other => panic!("{other} is no loss"),
             }),
             "killed-at-timeout" => Event::KilledAtTimeout,
+            "job-stopped" => Event::JobStopped {
+                signal: words.number(1),
+                foreground: words.value("foreground").map_or(Foreground::Elsewhere, foreground),
+                continuable: !words.says("orphaned"),
+            },
             "led" => Event::Led(right()),
             "not-started" => Event::NotStarted { code: words.number(1), error: "no such file".to_owned() },
             "started" => Event::Started { pid: words.needed("pid", words.number_of("pid")) },
             "stopped-for" => Event::StoppedFor(crate::words::why(words.word(1))),
             "stuck" => Event::Stuck { pids: vec![words.number(1)] },
+            "suspend" => Event::SuspendSignal { continuable: !words.says("orphaned") },
+            "terminal-gone" => Event::TerminalGone,
+            "typed" => Event::Typed { signal: words.number(1) },
             other => panic!("nothing is called {other}"),
         }
     }
@@ -145,9 +157,21 @@ impl Hero for Story {
     }
 }
 
+fn foreground(word: &str) -> Foreground {
+    match word {
+        "elsewhere" => Foreground::Elsewhere,
+        "job" => Foreground::Job,
+        "neli-run" => Foreground::NeliRun,
+        other => panic!("{other} has no foreground"),
+    }
+}
+
 fn deed(action: Action) -> String {
     match action {
         Action::CheckHealth { id, kill_at } => format!("runs health command {id}, kill at {}", told(kill_at)),
+        Action::DieOf { signal, to_group } => {
+            format!("is to die of signal {signal}{}", if to_group { ", with its group" } else { "" })
+        }
         Action::Exit(ending) => match ending {
             Ending::Ended => "exits: 0, the election was ended".to_owned(),
             Ending::Job(status) => format!("exits: {}, the job's own", status.code()),
@@ -162,6 +186,7 @@ fn deed(action: Action) -> String {
         Action::GiveUpWaiting => "has the candidate wait no more".to_owned(),
         Action::KillGuard => "kills the guard".to_owned(),
         Action::KillOrphans => "kills what the guard left".to_owned(),
+        Action::LookAtForeground => "looks whose the foreground is".to_owned(),
         Action::Note(note) => shown_note(note),
         Action::Order(order) => format!("orders: {}", shown_order(order)),
         Action::StartGuard => "starts a guard".to_owned(),
@@ -172,6 +197,7 @@ fn deed(action: Action) -> String {
 fn shown_order(order: Order) -> String {
     match order {
         Order::Extend(right) => format!("term {} until {}", right.term, told(right.until)),
+        Order::HandOn => "hand the foreground on".to_owned(),
         Order::Kill => "kill".to_owned(),
         Order::Over { term } => format!("term {term} is over"),
         Order::Signal { signal, to_group } => {
@@ -182,11 +208,13 @@ fn shown_order(order: Order) -> String {
         }
         Order::Stop { signal: Some(signal), kill_at } => format!("stop by signal {signal}, kill at {}", told(kill_at)),
         Order::Stop { signal: None, kill_at } => format!("stop by no signal, kill at {}", told(kill_at)),
+        Order::TakeBack => "take the foreground back".to_owned(),
     }
 }
 
 fn shown_event(event: &candidate::Event) -> String {
     match event {
+        candidate::Event::Continued => "it was continued".to_owned(),
         candidate::Event::Fenced { why } => format!("fenced, {why}"),
         candidate::Event::JobChanged(JobReport { state, pid, .. }) => {
             let pid = pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
@@ -226,6 +254,8 @@ fn shown_note(note: Note) -> String {
                 failure.count, failure.end, failure.last_line
             )
         }
+        Note::JobContinued => "says: the job was continued, since nobody else could".to_owned(),
+        Note::JobInBackground => "says: the job wants the terminal, and is in the background".to_owned(),
         Note::JobExited { status: how, ran } => format!("says: the job ended {}, after {}", status(how), shown(ran)),
         Note::JobKilled { why } => format!("says: the job had to be killed, {why}"),
         Note::JobStarted { pid, attempt } => format!("says: the job runs, pid {pid}, attempt {attempt}"),

@@ -32,6 +32,10 @@ pub struct Charge {
     pub ignored: Set,
     /// The descriptors that `neli-run` had at its start: what the job gets, besides the lease.
     pub inherited: Vec<RawFd>,
+    /// The process group of `neli-run`, whose the terminal's foreground is when it is not the job's.
+    pub group: i32,
+    /// Whether the job is given the foreground at its start, where `neli-run`'s group has it.
+    pub foreground: bool,
     /// What is still there this long after SIGKILL is said to be stuck.
     pub lease: Duration,
     /// This candidate's member id.
@@ -64,6 +68,8 @@ pub enum Order {
         /// When it is killed.
         kill_at: Time,
     },
+    /// Give the job's group the terminal's foreground, if `neli-run`'s has it, and SIGCONT.
+    HandOn,
     /// SIGKILL to the whole tree, now.
     Kill,
     /// The term is held until then.
@@ -100,6 +106,8 @@ pub enum Order {
         /// When SIGKILL comes.
         kill_at: Time,
     },
+    /// Take the terminal's foreground back from the job, and give the terminal its modes of before.
+    TakeBack,
 }
 
 /// A term, and how long it is held.
@@ -174,6 +182,8 @@ pub enum Answer {
         signal: Option<i32>,
         /// Whether descendants of it are left.
         left: bool,
+        /// Whether it had the terminal's foreground, which is back at `neli-run`'s group.
+        foreground: bool,
     },
     /// A `lease` was read.
     Extended {
@@ -265,6 +275,8 @@ mod tests {
             health: Some("check --password=hunter2".into()),
             ignored: Set::EMPTY,
             inherited: vec![0, 1, 2],
+            group: 1,
+            foreground: false,
             lease: Duration::from_secs(5),
             member: "m".into(),
             on_lead: Some("tell --password=hunter2".into()),

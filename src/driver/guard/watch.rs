@@ -33,6 +33,7 @@ use crate::driver::image::Image;
 use crate::driver::lease::{Lease, Slot};
 use crate::driver::process::{self, Birth, Kind, Scheduling};
 use crate::driver::shell::Circumstances;
+use crate::driver::terminal::{Handover, Terminal};
 use crate::driver::tree::Tree;
 use crate::logic::command::CommandEnd;
 use crate::logic::flaw::{Flaw, broken};
@@ -65,6 +66,7 @@ pub(super) struct Watch {
     channel: Option<Channel>,
     supervisor: Supervisor,
     children: SignalFd,
+    terminal: Terminal,
     alarm: Alarm,
     outbox: Outbox,
     /// The last term that was granted.
@@ -102,6 +104,7 @@ impl Watch {
         let ordinary_scheduling = standing::go_first();
         let cgroup = cgroup.and_then(|directory| Cgroup::over(directory).ok()).map(Rc::new);
         let tree = Tree::below(unistd::getpid()).born_into(cgroup);
+        let terminal = Terminal::of(Pid::from_raw(charge.group));
         let mut watch = Self {
             charge,
             job,
@@ -114,6 +117,7 @@ impl Watch {
                 &SigSet::from(Signal::SIGCHLD),
                 SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
             )?,
+            terminal,
             alarm: Alarm::new()?,
             outbox: Outbox::default(),
             tenure: None,
@@ -147,6 +151,8 @@ impl Watch {
                 return self.release(grant).map(drop);
             }
             if abandoned && !broken(Flaw::GuardReleasesFirst) {
+                // First of all: a script around the dead goes on at once, and may want to read.
+                self.terminal.take_back();
                 self.end_term();
             }
             self.look_after_run();
@@ -247,6 +253,11 @@ impl Watch {
                     self.outbox.put(asked.answer(end), None);
                 }
             }
+            Order::HandOn => {
+                if let Some(run) = &mut self.run {
+                    run.hand_on(&mut self.terminal);
+                }
+            }
             Order::Kill => {
                 if let Some(run) = self.run.as_mut().filter(|run| !run.is_being_killed()) {
                     self.outbox.put(Answer::Killed, None);
@@ -275,6 +286,9 @@ impl Watch {
                 if let Some(run) = &mut self.run {
                     run.stop(signal, kill_at, &self.tree);
                 }
+            }
+            Order::TakeBack => {
+                self.terminal.take_back();
             }
         }
     }
@@ -340,6 +354,8 @@ impl Watch {
         lease.grant(until);
         let (_, lease) = self.lease.insert((term, lease));
         let environment = [variable(EPOCH, term), variable(ATTEMPT, attempt), variable(LEASE_FD, self.slot.number())];
+        let terminal = if self.charge.foreground { self.terminal.about_to_hand_on() } else { None };
+        let foreground = terminal.as_ref().map(|terminal| Handover::of(terminal, &self.terminal));
         let birth = Birth {
             image: &self.job,
             environment: &environment,
@@ -349,9 +365,11 @@ impl Watch {
                 deadline: lease.deadline(),
                 scheduling: self.ordinary_scheduling,
                 cgroup: self.birthplace.as_ref().map(AsFd::as_fd),
+                foreground,
             },
         };
         let newborn = process::spawn(&birth).map_err(|error| (Step::Fork, error))?;
+        self.terminal.belongs_to_job(newborn.pid);
         Ok(Run::new(newborn, self.charge.lease))
     }
 
@@ -390,16 +408,16 @@ impl Watch {
         let reaped = process::reap_after(|ended| self.commands.end_group_of(ended));
         self.commands.observe_children(&reaped, run.is_being_killed(), &mut self.outbox);
         let left = || reaped.children_left && !self.commands.are_all_of(&self.tree);
-        run.observe_children(&reaped, left, &mut self.outbox);
+        run.observe_children(&reaped, left, &self.terminal, &mut self.outbox);
+        if !run.has_main() {
+            self.commands.abandon(&mut self.outbox);
+        }
         let nothing_left = !reaped.children_left && self.tree.is_out_of_cgroup();
         if nothing_left || (broken(Flaw::GuardForgetsTree) && !run.has_main()) {
             self.end_run();
             return;
         }
         let now = clock::now();
-        if !run.has_main() {
-            self.commands.abandon(&mut self.outbox);
-        }
         self.commands.handle_timeout(now, &mut self.outbox);
         let may_run = self.tenure.is_some_and(|tenure| tenure.deadline().is_some());
         // What somebody else has put into the job's control group is not asked when the job has ended.
@@ -411,6 +429,8 @@ impl Watch {
 
     /// Nothing is left of the job.
     fn end_run(&mut self) {
+        self.terminal.take_back();
+        self.terminal.forget_job();
         let failure = self.run.take().and_then(Run::into_failure);
         let fenced = mem::take(&mut self.fenced).then_some(self.tenure).flatten();
         let fenced = fenced.map(|tenure| Answer::Fenced { term: tenure.term() });
