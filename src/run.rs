@@ -35,6 +35,7 @@ use crate::driver::timer::Timer;
 use crate::driver::tree;
 use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity};
+use crate::logic::flaw::{Flaw, broken};
 use crate::logic::hooks::{self, Hooks};
 use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
@@ -42,6 +43,7 @@ use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
 use crate::run::report::Report;
 use crate::run::terminal::Session;
+use crate::text::reason;
 
 mod commands;
 mod environment;
@@ -91,7 +93,7 @@ impl AtStart {
 pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
     let cannot = |what: &str| {
         let what = what.to_owned();
-        move |error: io::Error| Refusal::new(format!("{what}: {error}"))
+        move |error: io::Error| Refusal::new(format!("{what}: {}", reason(&error)))
     };
     if !tree::is_visible() {
         return Err(Refusal::new(
@@ -287,7 +289,7 @@ impl Run {
             logger.event(&LogEvent::Warning { message, dropped: None });
             let follow =
                 embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen_sender.clone()));
-            follow.map_err(|error| Refusal::new(format!("--embedded: {error}")))?;
+            follow.map_err(|error| Refusal::new(format!("--embedded: {}", reason(&error))))?;
         }
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
         for warning in config.warnings.iter().chain(&warning) {
@@ -328,7 +330,7 @@ impl Run {
             charge,
             policy,
             guard_ready: Ready::of(&guard)
-                .map_err(|error| Refusal::new(format!("the guard can't be awaited: {error}")))?,
+                .map_err(|error| Refusal::new(format!("the guard can't be awaited: {}", reason(&error))))?,
             guard,
             guard_is_silent: false,
             guard_is_outdated: false,
@@ -362,7 +364,9 @@ impl Run {
     async fn turn(&mut self, signals: Signals) -> ExitStatus {
         let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
             (Ok(ready), Ok(timer)) => (ready, timer),
-            (Err(error), _) | (_, Err(error)) => return self.refuse(format!("the main loop can't wait: {error}")),
+            (Err(error), _) | (_, Err(error)) => {
+                return self.refuse(format!("the main loop can't wait: {}", reason(&error)));
+            }
         };
         loop {
             self.perform();
@@ -491,7 +495,10 @@ impl Run {
         use candidate::Note;
         match &note {
             Note::Released { term, delivered: true, .. } | Note::Superseded { term, .. } => {
-                self.order(&Order::Released { term: *term });
+                // Whoever takes a job for done has nobody else kill it.
+                if !broken(Flaw::StopTakenForDone) {
+                    self.order(&Order::Released { term: *term });
+                }
             }
             Note::Claiming { .. }
             | Note::Ended { .. }

@@ -267,7 +267,7 @@ pub const OPTIONS: &[Opt] = &[
         help: "Whether the job is run again here when it ends",
         more: "The lead is kept between runs. With no: release, and exit with the job's status. With on-failure: \
                again after a signal or a status other than 0; after 0, release and exit 0. With always: again \
-               whatever it was. A job that was told to stop is never run again for this.",
+               whatever it was. A run that was told to stop is not followed by another.",
     },
     Opt {
         long: "restart-delay",

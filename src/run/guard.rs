@@ -17,6 +17,7 @@ use crate::driver::ready::Ready;
 use crate::driver::signals::Signals;
 use crate::logic::flaw::{Flaw, broken};
 use crate::logic::supervisor::{Action, Event};
+use crate::text::reason;
 
 impl Run {
     pub(super) fn order(&mut self, order: &Order) {
@@ -70,6 +71,9 @@ impl Run {
         self.guard_is_silent = true;
         // It is dead, or about to be.
         let _ = self.guard.kill();
+        if broken(Flaw::OrphansTakenForGone) {
+            return;
+        }
         if let Some(main) = &self.main {
             // It may have ended by itself.
             let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
@@ -195,7 +199,7 @@ impl Run {
         match started.and_then(|guard| Ok((Ready::of(&guard)?, guard))) {
             Ok((ready, guard)) => (self.guard_ready, self.guard, self.guard_is_silent) = (ready, guard, false),
             Err(error) => {
-                self.refuse(format!("the guard can't be started again: {error}"));
+                self.refuse(format!("the guard can't be started again: {}", reason(&error)));
             }
         }
     }

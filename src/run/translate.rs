@@ -11,6 +11,7 @@ use crate::exit::ExitStatus;
 use crate::logic::candidate::{Note, Right};
 use crate::logic::hooks;
 use crate::logic::supervisor::{self, Ending, JobStatus, Lost, Order};
+use crate::text::reason;
 
 pub(super) fn number_of(pid: Pid) -> Option<u32> {
     u32::try_from(pid.as_raw()).ok()
@@ -83,7 +84,7 @@ pub(super) fn answer(answer: Answer, term: i64, config: &Config) -> Option<super
             let error = io::Error::from_raw_os_error(errno);
             let command = config.command.first().map(|command| command.to_string_lossy()).unwrap_or_default();
             let code = if at == Step::Exec && error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-            Event::NotStarted { code, error: format!("{command}: can't be started: {error}") }
+            Event::NotStarted { code, error: format!("{command}: can't be started: {}", reason(&error)) }
         }
         Answer::Started { pid } => Event::Started { pid: u32::try_from(pid).unwrap_or_default() },
         // A command's end is heard where its output is, and a stop is the terminal's business.

@@ -30,6 +30,7 @@ mod seat;
 mod stranger;
 mod striking;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -66,6 +67,9 @@ struct Arguments {
     /// These faults alone.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Fault>,
+    /// Another program than the one that was built beside this.
+    #[arg(long, default_value = PROGRAM)]
+    program: PathBuf,
     /// The rule that the program breaks; it is built with the feature `flaws`.
     #[arg(long)]
     flaw: Option<String>,
@@ -114,7 +118,7 @@ fn main() -> ExitCode {
     let brokers = usize::from(arguments.brokers);
     let mut cluster = Cluster::start(brokers, candidates);
     let orders = Orders {
-        program: PROGRAM.into(),
+        program: arguments.program,
         // Any will do: the clock of a machine that has run for a while is as good as dice.
         seed: arguments.seed.unwrap_or_else(|| wait::now() % 1_000_000_000),
         duration: arguments.duration,

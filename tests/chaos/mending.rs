@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use harness::network::Weather;
+use harness::network::{Flow, Weather};
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -17,9 +17,18 @@ impl Run<'_> {
                 self.broken.insert(broker, Some(wait::now()));
                 self.axis.note("chaos", format!("broker {broker} begins again"));
             }
-            Task::Clear(seat, broker) => {
-                self.set_weather(seat, broker, Weather::default());
-                self.axis.note("chaos", format!("fair weather for seat {seat}, broker {broker:?}"));
+            Task::Clear(seat, broker, weather) => {
+                let better = |was: Flow, is: Flow| if was == is { Flow::Open } else { is };
+                for broker in self.wires(broker) {
+                    let wire = self.cluster.wire(seat, broker);
+                    let present = wire.weather();
+                    wire.set(Weather {
+                        there: better(weather.there, present.there),
+                        back: better(weather.back, present.back),
+                        refuses: present.refuses && !weather.refuses,
+                    });
+                }
+                self.axis.note("chaos", format!("{weather:?} is over for seat {seat}, broker {broker:?}"));
             }
             Task::Continue(seat, supervisor) => {
                 supervisor.signal(Signal::SIGCONT);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
+use harness::network::Weather;
 use harness::process::Process;
 use harness::{install, wait};
 use nix::sys::signal::Signal;
@@ -46,8 +47,8 @@ const MOST_ENTRIES: usize = 50_000;
 pub(crate) enum Task {
     /// A broker that was killed comes back.
     BeginBroker(usize),
-    /// The bytes of a seat's wires come through again.
-    Clear(usize, Option<usize>),
+    /// What this weather did to a seat's wires is over; what another has done to them since is not.
+    Clear(usize, Option<usize>, Weather),
     Continue(usize, Process),
     EmptyDisk(usize),
     EndHog(Vec<Child>),

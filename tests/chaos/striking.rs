@@ -98,19 +98,23 @@ impl Run<'_> {
 
     // ---- the network ----------------------------------------------------------------------------------------------
 
+    /// Where a direction is spared, it stays as bad as it is.
     fn change_weather(&mut self, seat: usize, strike: &Strike, weather: Weather) {
-        self.set_weather(seat, strike.broker, weather);
-        self.disturb_for(strike.lasts);
-        self.after(strike.lasts, Task::Clear(seat, strike.broker));
-    }
-
-    pub(crate) fn set_weather(&self, seat: usize, broker: Option<usize>, weather: Weather) {
-        for broker in self.wires(broker) {
-            self.cluster.wire(seat, broker).set(weather);
+        let worse = |flow, before| if flow == Flow::Open { before } else { flow };
+        for broker in self.wires(strike.broker) {
+            let wire = self.cluster.wire(seat, broker);
+            let before = wire.weather();
+            wire.set(Weather {
+                there: worse(weather.there, before.there),
+                back: worse(weather.back, before.back),
+                refuses: weather.refuses || before.refuses,
+            });
         }
+        self.disturb_for(strike.lasts);
+        self.after(strike.lasts, Task::Clear(seat, strike.broker, weather));
     }
 
-    fn wires(&self, broker: Option<usize>) -> Vec<usize> {
+    pub(crate) fn wires(&self, broker: Option<usize>) -> Vec<usize> {
         broker.map_or_else(|| (0..self.cluster.brokers().len()).collect(), |broker| vec![broker])
     }
 

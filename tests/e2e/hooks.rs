@@ -99,7 +99,7 @@ fn a_fence_is_told_and_then_the_standing_by() {
     let hooks = Noted::new(&stage, "only");
     let mut run = hooks.candidate.clone().lease("2s").start();
     let term = run.await_lead().to_string();
-    run.await_job();
+    assert_eq!(hooks.await_told("lead", 1)["NELI_EPOCH"], term);
     run.guard().signal(Signal::SIGKILL);
     let told = hooks.await_told("fence", 1);
     assert_eq!((&*told["NELI_EVENT"], &*told["NELI_WHY"], &*told["NELI_EPOCH"]), ("fence", "guard-died", &*term));

@@ -22,6 +22,8 @@ mod signals;
 mod strangers;
 mod systemd;
 mod terminal;
+#[cfg(feature = "ssl")]
+mod tls;
 mod tree;
 mod watch;
 

@@ -155,8 +155,8 @@ fn between_two_runs() {
 /// Kafka goes between two runs: the lease ends, and with it the term. No run is started on a lease that is over.
 #[test]
 fn the_lease_ends_between_two_runs() {
+    let broker = Broker::own();
     for (on_loss, delay) in [("exit", "10m"), ("standby", "2s")] {
-        let broker = Broker::own();
         let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
         let candidate = script(&stage, "always", delay, "exit 7").lease("1s").option("--on-loss", on_loss);
         let mut run = candidate.option("--fence-warning", "0").start();
@@ -167,6 +167,7 @@ fn the_lease_ends_between_two_runs() {
         assert_eq!((fenced.number("term"), fenced.text("why")), (term, "fenced"));
         if on_loss == "exit" {
             assert_eq!(run.status(), 80);
+            broker.thaw();
             continue;
         }
         broker.thaw();

@@ -251,8 +251,8 @@ fn a_stop_at_any_moment() {
 /// Kafka is gone when the release is to be delivered: it is waited for, a lease at most; who does not want to wait says so.
 #[test]
 fn a_stop_while_kafka_is_gone() {
+    let broker = Broker::own();
     for impatient in [false, true] {
-        let broker = Broker::own();
         let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
         let lease = if impatient { "50s" } else { "2s" };
         let mut run = stage.candidate().lease(lease).start();
@@ -269,7 +269,7 @@ fn a_stop_while_kafka_is_gone() {
         let released = run.await_event("released");
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("stopped", Some(false)));
         stage.assert_gone(term);
-        drop(broker);
+        broker.thaw();
     }
 }
 

@@ -20,6 +20,7 @@ use tempfile::TempDir;
 
 use crate::node::Node;
 use crate::process::Process;
+use crate::tls::Authority;
 use crate::{accounts, install, wait};
 
 /// A Kafka that can be reached.
@@ -39,7 +40,7 @@ impl Kafka {
             _ => {
                 // A static is never dropped: the broker goes when its pipe does, with the process.
                 static BROKER: OnceLock<Broker> = OnceLock::new();
-                let broker = Broker::start()?;
+                let broker = Broker::start(Node::alone())?;
                 Ok(Self { ..BROKER.get_or_init(|| broker).kafka() })
             }
         });
@@ -124,6 +125,8 @@ const STARTS_WITHIN: Duration = Duration::from_mins(3);
 #[derive(Debug)]
 pub struct Broker {
     node: Node,
+    /// Who signed its certificate, where it has one.
+    authority: Option<Authority>,
     directory: TempDir,
     running: Option<Running>,
     small_disk: bool,
@@ -161,14 +164,37 @@ impl Broker {
     #[must_use]
     pub fn own() -> Self {
         let seat = Seat::take();
-        let mut broker = Self::start().unwrap_or_else(|why| panic!("{why}"));
+        let mut broker = Self::start(Node::alone()).unwrap_or_else(|why| panic!("{why}"));
         broker.seat = Some(seat);
         broker
     }
 
+    /// One that can be reached by TLS, too.
+    #[must_use]
+    pub fn with_tls() -> Self {
+        let seat = Seat::take();
+        let authority = Authority::new("authority");
+        let node = Node::alone().with_tls(authority.keystore());
+        let mut broker = Self::start(node).unwrap_or_else(|why| panic!("{why}"));
+        (broker.seat, broker.authority) = (Some(seat), Some(authority));
+        broker
+    }
+
+    /// Who signed its certificate.
+    #[must_use]
+    pub fn authority(&self) -> &Authority {
+        self.authority.as_ref().expect("it was started with TLS")
+    }
+
+    /// The listeners with TLS: where whoever comes may do everything, and where one must log in by SCRAM.
+    #[must_use]
+    pub fn secure_addresses(&self) -> [String; 2] {
+        self.node.secure_addresses().expect("it was started with TLS")
+    }
+
     /// A broker that takes requests; the error says what to install.
-    fn start() -> Result<Self, String> {
-        let mut broker = Self::of(Node::alone(), false)?;
+    fn start(node: Node) -> Result<Self, String> {
+        let mut broker = Self::of(node, false)?;
         broker.begin();
         accounts::grant(&broker.node.address());
         Ok(broker)
@@ -178,7 +204,8 @@ impl Broker {
     /// one.
     pub(crate) fn of(node: Node, wants_small_disk: bool) -> Result<Self, String> {
         let distribution = install::kafka()?;
-        let mut broker = Self { node, directory: install::scratch(), running: None, small_disk: false, seat: None };
+        let directory = install::scratch();
+        let mut broker = Self { node, authority: None, directory, running: None, small_disk: false, seat: None };
         let data = broker.data();
         fs::create_dir(&data).expect("the directory is ours");
         broker.small_disk = wants_small_disk && mount_small_disk(&data);
