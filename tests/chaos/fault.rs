@@ -16,6 +16,8 @@ pub(crate) enum Fault {
     CutHead,
     /// Each byte comes late.
     Delay,
+    /// Answers come late, and then nothing gets through.
+    Fade,
     /// A broker's disk is full, and has room again.
     FillDisk,
     /// A broker is stopped, and goes on.
@@ -72,7 +74,13 @@ impl Fault {
             Self::StopSupervisor | Self::Term => 12,
             Self::Cut | Self::Delay | Self::KillMachine | Self::KillSupervisor => 9,
             Self::KillGuard => 7,
-            Self::Garbage | Self::KillJob | Self::Lie | Self::Reset | Self::StopGuard | Self::TermAtLead => 4,
+            Self::Fade
+            | Self::Garbage
+            | Self::KillJob
+            | Self::Lie
+            | Self::Reset
+            | Self::StopGuard
+            | Self::TermAtLead => 4,
             Self::Refuse | Self::Trickle => 3,
             Self::AbandonJob | Self::FreezeBroker | Self::Hog | Self::KillBroker | Self::Resign | Self::Roll => 2,
             Self::MoveLeader | Self::ShutDownBroker => {

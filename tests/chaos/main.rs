@@ -88,7 +88,15 @@ struct Arguments {
 #[derive(Debug, clap::Args)]
 struct ToldToAll {
     #[arg(long, hide = true)]
+    exact: bool,
+    #[arg(long, hide = true)]
+    include_ignored: bool,
+    #[arg(long, hide = true)]
     nocapture: bool,
+    #[arg(long, hide = true)]
+    show_output: bool,
+    #[arg(long, hide = true)]
+    skip: Vec<String>,
     #[arg(long, hide = true)]
     ignored: bool,
     #[arg(long, hide = true)]
@@ -110,7 +118,9 @@ enum ElectorName {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let is_meant = arguments.filters.is_empty() || arguments.filters.iter().any(|filter| "chaos".contains(filter));
+    let names_us = |filter: &String| "chaos".contains(filter);
+    let is_meant = (arguments.filters.is_empty() || arguments.filters.iter().any(names_us))
+        && !arguments.told_to_all.skip.iter().any(names_us);
     if arguments.told_to_all.list || arguments.told_to_all.ignored || !is_meant {
         return ExitCode::SUCCESS;
     }

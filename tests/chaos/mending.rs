@@ -62,6 +62,9 @@ impl Run<'_> {
                     process.signal(Signal::SIGKILL);
                 }
             }
+            Task::Lose(seat, lasts) => {
+                self.change_weather(seat, None, Weather { there: Flow::Lost, ..Weather::default() }, lasts);
+            }
             Task::Start(seat) => self.start(seat),
             Task::Strike(_) => {}
             Task::Term(index) => {
@@ -93,7 +96,10 @@ impl Run<'_> {
         let tasks = std::mem::take(&mut self.tasks);
         self.agenda.clear();
         for (_, task) in tasks {
-            self.perform(task);
+            // What was still to be broken is not.
+            if !matches!(task, Task::Lose(..)) {
+                self.perform(task);
+            }
         }
     }
 

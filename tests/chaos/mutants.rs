@@ -23,12 +23,12 @@ struct Mutant {
 /// as it hears of the release, or of the supervisor's end.
 const MUTANTS: &[Mutant] = &[
     Mutant { flaw: "AcknowledgedClaimTaken", faults: &[] },
-    Mutant { flaw: "EchoByKind", faults: &[Fault::Delay, Fault::Cut] },
+    Mutant { flaw: "EchoByKind", faults: &[Fault::Fade] },
     Mutant { flaw: "EveryClaimEffective", faults: &[] },
     Mutant { flaw: "GuardForgetsTree", faults: &[] },
     Mutant { flaw: "GuardIgnoresDeadline", faults: &[] },
     Mutant { flaw: "GuardReleasesFirst", faults: &[Fault::KillSupervisor] },
-    Mutant { flaw: "LeaseFromReceipt", faults: &[Fault::Cut, Fault::Delay] },
+    Mutant { flaw: "LeaseFromReceipt", faults: &[Fault::Fade] },
     Mutant { flaw: "OrphansTakenForGone", faults: &[Fault::KillGuard, Fault::Term] },
     Mutant { flaw: "OwnLeaseOfSilence", faults: &[Fault::Cut, Fault::StopSupervisor, Fault::Term] },
     Mutant { flaw: "SilenceFromBeforeListening", faults: &[] },

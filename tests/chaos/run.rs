@@ -54,6 +54,8 @@ pub(crate) enum Task {
     EndHog(Vec<Child>),
     /// What an abandoned job had started is ours to kill.
     KillAbandoned(usize),
+    /// Nothing of a seat gets through to any broker from now on.
+    Lose(usize, Duration),
     Start(usize),
     Strike(Strike),
     Term(usize),
@@ -299,6 +301,9 @@ impl Drop for Run<'_> {
             self.ledger.processes_of(*stint).iter().for_each(|process| process.signal(Signal::SIGKILL));
         }
         for index in 0..self.cluster.brokers().len() {
+            for seat in 0..self.orders.candidates {
+                self.cluster.wire(seat, index).set(Weather::default());
+            }
             let broker = self.cluster.broker(index);
             if !broker.lives() {
                 broker.end();

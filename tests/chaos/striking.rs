@@ -28,9 +28,10 @@ impl Run<'_> {
         self.axis.note("chaos", format!("{fault:?} at {name}, broker {broker:?}, for {lasts:?}, degree {degree:.2}"));
         match fault {
             Fault::AbandonJob => self.abandon_job(index),
-            Fault::Cut => self.change_weather(index, &strike, cut(degree)),
+            Fault::Cut => self.change_weather(index, broker, cut(degree), lasts),
             Fault::CutHead => self.stranger.ask(Deed::CutHead),
-            Fault::Delay => self.change_weather(index, &strike, delay(degree)),
+            Fault::Delay => self.change_weather(index, broker, delay(degree), lasts),
+            Fault::Fade => self.fade(index, &strike),
             Fault::FillDisk => self.fill_disk(&strike),
             Fault::FreezeBroker => self.freeze_broker(&strike),
             Fault::Garbage => self.stranger.ask(Deed::Write(lies::garbage(&self.group, degree, &mut self.dice))),
@@ -45,7 +46,7 @@ impl Run<'_> {
             Fault::KillSupervisor => send(supervisor, Signal::SIGKILL),
             Fault::Lie => self.lie(&strike),
             Fault::MoveLeader => broker.into_iter().for_each(|broker| self.stranger.ask(Deed::MoveLeader(broker))),
-            Fault::Refuse => self.change_weather(index, &strike, Weather { refuses: true, ..Weather::default() }),
+            Fault::Refuse => self.change_weather(index, broker, Weather { refuses: true, ..Weather::default() }, lasts),
             Fault::RemakeTopic => self.remake_topic(),
             Fault::Reset => self.wires(broker).into_iter().for_each(|broker| self.cluster.wire(index, broker).reset()),
             Fault::Resign => leader.into_iter().for_each(|leader| self.ask_to_resign(leader)),
@@ -74,7 +75,7 @@ impl Run<'_> {
                 self.term_at_lead = true;
                 self.perform(Task::Term(index));
             }
-            Fault::Trickle => self.change_weather(index, &strike, trickle(degree)),
+            Fault::Trickle => self.change_weather(index, broker, trickle(degree), lasts),
         }
     }
 
@@ -99,9 +100,9 @@ impl Run<'_> {
     // ---- the network ----------------------------------------------------------------------------------------------
 
     /// Where a direction is spared, it stays as bad as it is.
-    fn change_weather(&mut self, seat: usize, strike: &Strike, weather: Weather) {
+    pub(crate) fn change_weather(&mut self, seat: usize, broker: Option<usize>, weather: Weather, lasts: Duration) {
         let worse = |flow, before| if flow == Flow::Open { before } else { flow };
-        for broker in self.wires(strike.broker) {
+        for broker in self.wires(broker) {
             let wire = self.cluster.wire(seat, broker);
             let before = wire.weather();
             wire.set(Weather {
@@ -110,8 +111,16 @@ impl Run<'_> {
                 refuses: weather.refuses || before.refuses,
             });
         }
-        self.disturb_for(strike.lasts);
-        self.after(strike.lasts, Task::Clear(seat, strike.broker, weather));
+        self.disturb_for(lasts);
+        self.after(lasts, Task::Clear(seat, broker, weather));
+    }
+
+    /// Answers come later and later, and then nothing gets through any more: the hour of whoever counts from the answer.
+    fn fade(&mut self, seat: usize, strike: &Strike) {
+        let late = Flow::Late(Duration::from_millis(500) + Duration::from_millis(400).mul_f64(strike.degree));
+        let (before, lasts) = (Duration::from_secs(1), strike.lasts.max(Duration::from_millis(2500)));
+        self.change_weather(seat, None, Weather { back: late, ..Weather::default() }, before + lasts);
+        self.after(before, Task::Lose(seat, lasts));
     }
 
     pub(crate) fn wires(&self, broker: Option<usize>) -> Vec<usize> {
