@@ -22,6 +22,7 @@ use crate::driver::embedded;
 use crate::driver::group::{Grouped, Member};
 use crate::driver::guard::{Charge, Guard, Order};
 use crate::driver::journal::{Producer, Seen};
+use crate::driver::limits;
 use crate::driver::log::{Event as LogEvent, From, Logger};
 use crate::driver::notify::Notifier;
 use crate::driver::orphans::Orphans;
@@ -81,6 +82,7 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
         let what = what.to_owned();
         move |error: io::Error| Refusal::new(format!("{what}: {error}"))
     };
+    limits::prove().map_err(Refusal::new)?;
     // Before any thread exists: threads inherit the mask.
     let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
     // When the guard dies, what it leaves becomes ours to kill.
