@@ -22,6 +22,7 @@ use crate::driver::embedded;
 use crate::driver::group::{Grouped, Member};
 use crate::driver::guard::{Charge, Guard, Order};
 use crate::driver::journal::{Producer, Seen};
+use crate::driver::limits;
 use crate::driver::log::{Event as LogEvent, From, Logger};
 use crate::driver::notify::Notifier;
 use crate::driver::orphans::Orphans;
@@ -101,6 +102,7 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
              anew (unshare --mount-proc; mount -t proc proc /proc)",
         ));
     }
+    limits::prove().map_err(Refusal::new)?;
     // Before any thread exists: threads inherit the mask.
     let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
     // When the guard dies, what it leaves becomes ours to kill.
