@@ -35,7 +35,7 @@ _neli__run() {
 
     case "${cmd}" in
         neli__run)
-            opts="-g -b -t -X -v -q -h -V --group --name --elect --patience --claim-delay --wait --brokers --embedded --topic --no-create-topic --property --properties --lease --heartbeat-interval --fence-warning --stop-signal --stop-timeout --restart --restart-delay --restart-limit --on-loss --log-format --log-file --verbose --quiet --help --version watch broker completions man"
+            opts="-g -b -t -X -v -q -h -V --group --name --elect --patience --claim-delay --wait --brokers --embedded --topic --no-create-topic --property --properties --lease --heartbeat-interval --fence-warning --stop-signal --stop-timeout --restart --restart-delay --restart-limit --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --help --version watch broker completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -142,6 +142,38 @@ _neli__run() {
                     ;;
                 --on-loss)
                     COMPREPLY=($(compgen -W "standby exit" -- "${cur}"))
+                    return 0
+                    ;;
+                --health-cmd)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --health-interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --health-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --health-failures)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --health-start)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --on-lead)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --on-standby)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --on-fence)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --log-format)

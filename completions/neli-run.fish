@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_neli_run_global_optspecs
-    string join \n g/group= name= elect= patience= claim-delay= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= stop-signal= stop-timeout= restart= restart-delay= restart-limit= on-loss= log-format= log-file= v/verbose q/quiet h/help V/version
+    string join \n g/group= name= elect= patience= claim-delay= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= stop-signal= stop-timeout= restart= restart-delay= restart-limit= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet h/help V/version
 end
 
 function __fish_neli_run_needs_command
@@ -47,6 +47,14 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l restart-delay -d 'Fro
 complete -c neli-run -n "__fish_neli_run_needs_command" -l restart-limit -d 'How often it is run again after failures [default: 10/5m]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l on-loss -d 'What to do when the lead is lost [default: standby]' -r -f -a "standby\t''
 exit\t''"
+complete -c neli-run -n "__fish_neli_run_needs_command" -l health-cmd -d 'Tells by its status whether the job is well' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l health-interval -d 'Between two health commands [default: 10s]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l health-timeout -d 'A health command that takes longer has failed [default: 5s]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l health-failures -d 'So many failures in a row make a job ill [default: 3]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l health-start -d 'How long a job may take to become well [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l on-lead -d 'Run when the lead is won, beside the job' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l on-standby -d 'Run when standing by begins, and at exit after a lead' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l on-fence -d 'Run when the lease was lost and the job killed for it' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l log-format -d 'One sentence a line, or one JSON object [default: text]' -r -f -a "text\t''
 json\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l log-file -d 'Append the log here, and leave stderr to the job [default: stderr]' -r -F

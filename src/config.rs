@@ -16,6 +16,7 @@ use crate::logic::candidate::{Elector, Patience, Timings};
 use crate::logic::restart::RestartPolicy;
 use crate::logic::supervision::OnLoss;
 
+mod beside;
 mod brokers;
 mod executable;
 pub(crate) mod properties;
@@ -23,6 +24,7 @@ mod restart;
 mod signal;
 mod watch;
 
+pub use beside::Beside;
 pub use signal::signal_name;
 pub use watch::{Watch, WatchFrom};
 
@@ -49,6 +51,8 @@ pub struct Config {
     pub restart: RestartPolicy,
     /// What follows the loss of the lead.
     pub on_loss: OnLoss,
+    /// What runs beside the job.
+    pub beside: Beside,
     /// Where and how we log.
     pub log: Log,
     /// COMMAND and its arguments; never empty.
@@ -170,6 +174,7 @@ impl Config {
             stop_timeout: duration(&given.setting("stop-timeout"))?,
             restart: restart::prove(given)?,
             on_loss: on_loss(given)?,
+            beside: beside::prove(given)?,
             log: log(given)?,
             command,
             warnings,

@@ -16,7 +16,10 @@ pub mod text;
 pub mod logic {
     pub mod candidacy;
     pub mod candidate;
+    pub mod command;
     pub mod flaw;
+    pub mod health;
+    pub mod hooks;
     pub mod journal;
     pub mod listener;
     pub mod precedence;
@@ -53,7 +56,10 @@ pub mod driver {
     pub mod random;
     pub mod reader;
     pub mod ready;
+    pub mod shell;
     pub mod signals;
+    pub mod tail;
+    pub mod terminal;
     pub mod timer;
     pub mod topic;
     pub mod tree;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use nix::sys::prctl;
-use nix::unistd::Pid;
+use nix::unistd::{self, Pid};
 use rdkafka::config::RDKafkaLogLevel;
 use tokio::sync::mpsc;
 
@@ -30,21 +30,32 @@ use crate::driver::random;
 use crate::driver::reader::Reader;
 use crate::driver::ready::Ready;
 use crate::driver::signals::{self, Signals};
+use crate::driver::tail::Tail;
+use crate::driver::terminal::{is_there, may_be_handed_on};
 use crate::driver::timer::Timer;
+use crate::driver::tree;
 use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity};
+use crate::logic::flaw::{Flaw, broken};
+use crate::logic::hooks::{self, Hooks};
 use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
 use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
 use crate::run::report::Report;
+use crate::run::terminal::Session;
+use crate::text::reason;
 
+mod commands;
 mod environment;
 mod guard;
 mod kafka;
 mod notes;
 mod report;
+mod terminal;
 mod translate;
+
+use commands::RunningHook;
 
 /// How many things seen of Kafka may wait for the loop; its threads wait beyond that.
 const SEEN_WAITING: usize = 1024;
@@ -61,6 +72,8 @@ pub struct AtStart {
     pub time: Time,
     /// The descriptors that it inherited.
     pub inherited: Vec<RawFd>,
+    /// Whether it had a terminal.
+    pub has_terminal: bool,
 }
 
 impl AtStart {
@@ -68,7 +81,8 @@ impl AtStart {
     #[must_use]
     pub fn now() -> Self {
         // Without /proc only the three that every process has are known.
-        Self { time: clock::now(), inherited: descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]) }
+        let inherited = descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]);
+        Self { time: clock::now(), inherited, has_terminal: is_there() }
     }
 }
 
@@ -80,9 +94,15 @@ impl AtStart {
 pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal> {
     let cannot = |what: &str| {
         let what = what.to_owned();
-        move |error: io::Error| Refusal::new(format!("{what}: {error}"))
+        move |error: io::Error| Refusal::new(format!("{what}: {}", reason(&error)))
     };
     limits::prove().map_err(Refusal::new)?;
+    if !tree::is_visible() {
+        return Err(Refusal::new(
+            "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it \
+             anew (unshare --mount-proc; mount -t proc proc /proc)",
+        ));
+    }
     // Before any thread exists: threads inherit the mask.
     let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
     // When the guard dies, what it leaves becomes ours to kill.
@@ -101,14 +121,14 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
         }
     };
     let cgroup = Cgroup::make().ok().map(Rc::new);
-    if cgroup.is_none() && !nix::unistd::geteuid().is_root() {
+    if cgroup.is_none() && !unistd::geteuid().is_root() {
         config.warnings.push(
             "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the job \
              runs can't be killed, and would outlive its right"
                 .to_owned(),
         );
     }
-    let charge = charge(&config, &access, &member, at_start.inherited, cgroup.as_deref());
+    let charge = charge(&config, &access, &member, at_start.inherited.clone(), cgroup.as_deref());
     let guard = Guard::start(Path::new(PROGRAM), &charge).map_err(cannot("the guard can't be started"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -123,7 +143,7 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
         last_words.finish();
     }));
     runtime.block_on(async move {
-        let mut run = Run::new(config, access, member, charge, guard, logger, at_start.time)?;
+        let mut run = Run::new(config, access, member, charge, guard, logger, &at_start)?;
         run.cgroup = cgroup;
         run.own_children.extend(brokers_started.iter().map(translate::pid_of));
         let status = run.turn(signals).await;
@@ -132,6 +152,7 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
             from: if status.is_jobs_own() { From::Job } else { From::NeliRun },
         });
         run.logger.finish();
+        run.die_of_the_terminals_signal();
         Ok(status)
     })
 }
@@ -148,10 +169,14 @@ fn charge(
         cgroup: cgroup.map(|cgroup| cgroup.as_fd().as_raw_fd()),
         command: config.command.clone(),
         environment: environment::of_job(config, member, std::env::vars_os()),
+        health: config.beside.health.as_ref().map(|(command, _)| command.clone()),
         ignored: signals::ignored_at_start(),
         inherited,
+        group: unistd::getpgrp().as_raw(),
+        foreground: may_be_handed_on(),
         lease: config.timings.lease,
         member: member.to_string(),
+        on_lead: config.beside.on_lead.clone(),
         releaser: PROGRAM.into(),
         release: means_of_release(config, access),
     }
@@ -183,10 +208,15 @@ struct Run {
     guard_is_silent: bool,
     /// The guard remembers terms of a history that is gone: it is replaced as soon as no job is alive.
     guard_is_outdated: bool,
+    session: Session,
     /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
     main: Option<OwnedFd>,
-    /// The children that are no part of a job: embedded brokers.
+    /// The children that are no part of a job, besides hooks: embedded brokers.
     own_children: Vec<Pid>,
+    hooks: Hooks,
+    running_hooks: Vec<RunningHook>,
+    /// The output of the health command that runs.
+    health_output: Option<Tail>,
     /// The job's control group, where one could be made.
     cgroup: Option<Rc<Cgroup>>,
     /// What a dead guard left, while it is not all gone.
@@ -214,6 +244,8 @@ struct Run {
 /// What woke the loop.
 enum Input {
     Guard,
+    Hangup,
+    HealthOutput,
     Kafka(Option<Seen>),
     Group(Option<Grouped>),
     Signal,
@@ -228,7 +260,7 @@ impl Run {
         charge: Charge,
         guard: Guard,
         logger: Logger,
-        started: Time,
+        at_start: &AtStart,
     ) -> Result<Self, Refusal> {
         let (seen_sender, seen) = mpsc::channel(SEEN_WAITING);
         let (grouped_sender, grouped) = mpsc::channel(GROUPED_WAITING);
@@ -259,7 +291,7 @@ impl Run {
             logger.event(&LogEvent::Warning { message, dropped: None });
             let follow =
                 embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen_sender.clone()));
-            follow.map_err(|error| Refusal::new(format!("--embedded: {error}")))?;
+            follow.map_err(|error| Refusal::new(format!("--embedded: {}", reason(&error))))?;
         }
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
         for warning in config.warnings.iter().chain(&warning) {
@@ -275,21 +307,23 @@ impl Run {
             },
             restart: config.restart,
             on_loss: config.on_loss,
+            health: config.beside.health.as_ref().map(|(_, health)| health.clone()),
         };
         let hello = Body::Hello {
-            host: nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
+            host: unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
             pid: Some(std::process::id()),
             version: Some(env!("CARGO_PKG_VERSION").into()),
             elector: Some(elect.into()),
         };
         let identity = Identity { member, name: config.name.as_str().into(), hello };
         let random_seed = random::bytes().map(u64::from_le_bytes).map_err(|error| Refusal::new(error.to_string()))?;
-        let waiting = (started, config.wait);
+        let waiting = (at_start.time, config.wait);
         let mut candidate = Candidate::new(clock::now(), identity, config.timings.clone(), random_seed, waiting);
         if access.embedded.is_some() {
             // The mock broker has no settings to judge, and its log's head is cut by size.
             candidate.handle(clock::now(), candidate::Event::TopicJudged { cut_is_harmless: false });
         }
+        let hooks = Hooks::new(commands::hooks_in(&config.beside));
         Ok(Self {
             candidate,
             supervisor: Supervisor::new(policy.clone()),
@@ -298,12 +332,16 @@ impl Run {
             charge,
             policy,
             guard_ready: Ready::of(&guard)
-                .map_err(|error| Refusal::new(format!("the guard can't be awaited: {error}")))?,
+                .map_err(|error| Refusal::new(format!("the guard can't be awaited: {}", reason(&error))))?,
             guard,
             guard_is_silent: false,
             guard_is_outdated: false,
+            session: Session::new(at_start.has_terminal),
             main: None,
             own_children: Vec::new(),
+            hooks,
+            running_hooks: Vec::new(),
+            health_output: None,
             cgroup: None,
             orphans: None,
             producer,
@@ -328,13 +366,16 @@ impl Run {
     async fn turn(&mut self, signals: Signals) -> ExitStatus {
         let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
             (Ok(ready), Ok(timer)) => (ready, timer),
-            (Err(error), _) | (_, Err(error)) => return self.refuse(format!("the main loop can't wait: {error}")),
+            (Err(error), _) | (_, Err(error)) => {
+                return self.refuse(format!("the main loop can't wait: {}", reason(&error)));
+            }
         };
         loop {
             self.perform();
             self.report();
+            self.suspend_if_due();
             if let Some(status) = self.ending {
-                self.leave().await;
+                self.leave(&signals, &signals_ready, &mut timer).await;
                 return status;
             }
             timer.set(self.next_timeout());
@@ -342,12 +383,20 @@ impl Run {
                 biased;
                 () = self.guard_ready.wait(), if !self.guard_is_silent => Input::Guard,
                 () = signals_ready.wait() => Input::Signal,
+                () = self.session.hung_up() => Input::Hangup,
                 seen = self.seen.recv() => Input::Kafka(seen),
                 grouped = self.grouped.recv() => Input::Group(grouped),
                 () = timer.due() => Input::Timeout,
+                () = wait_for(self.health_output.as_ref()) => Input::HealthOutput,
             };
             match input {
                 Input::Guard => self.hear_guard(),
+                Input::Hangup => self.terminal_hung_up(),
+                Input::HealthOutput => {
+                    if let Some(output) = &mut self.health_output {
+                        output.read();
+                    }
+                }
                 Input::Kafka(seen) => {
                     if let Some(seen) = seen {
                         self.see(seen);
@@ -375,6 +424,7 @@ impl Run {
         let timeouts = [
             self.candidate.poll_timeout(),
             self.supervisor.poll_timeout(),
+            self.hooks.poll_timeout(),
             self.outage.poll_timeout(),
             self.undecodable.poll_timeout(),
             self.report.notifier.poll_timeout(),
@@ -387,6 +437,7 @@ impl Run {
         let now = clock::now();
         self.supervisor.handle_timeout(now);
         self.candidate.handle_timeout(now);
+        self.hooks.handle_timeout(now);
         if self.orphans.as_ref().is_some_and(|orphans| now >= orphans.again_at()) {
             self.kill_orphans();
         }
@@ -407,6 +458,9 @@ impl Run {
                 self.perform_for_supervisor(action);
             } else if let Some(action) = self.candidate.poll_action() {
                 self.perform_for_candidate(action);
+            } else if let Some(action) = self.hooks.poll_action() {
+                // After what stops or kills: a hook is never in its way.
+                self.perform_hook(action);
             } else if self.guard_is_outdated && !self.supervisor.job_may_be_alive() {
                 self.renew_guard();
             } else {
@@ -435,6 +489,7 @@ impl Run {
             }
             Action::Send { record } => self.send(now, &record),
             Action::StopJob(why) => self.supervisor.handle(now, supervisor::Event::StoppedFor(why)),
+            Action::Suspend => self.session.suspending = true,
         }
     }
 
@@ -442,7 +497,10 @@ impl Run {
         use candidate::Note;
         match &note {
             Note::Released { term, delivered: true, .. } | Note::Superseded { term, .. } => {
-                self.order(&Order::Released { term: *term });
+                // Whoever takes a job for done has nobody else kill it.
+                if !broken(Flaw::StopTakenForDone) {
+                    self.order(&Order::Released { term: *term });
+                }
             }
             Note::Claiming { .. }
             | Note::Ended { .. }
@@ -453,18 +511,30 @@ impl Run {
             | Note::Resigned { .. }
             | Note::Standby { .. } => {}
         }
+        if let Some(event) = translate::cause_for_hooks(&note) {
+            self.hooks.handle(clock::now(), event);
+        }
         self.logger.event(&notes::of_candidate(note));
     }
 
     fn perform_for_supervisor(&mut self, action: supervisor::Action) {
         use supervisor::Action;
         match action {
+            Action::CheckHealth { id, kill_at } => self.check_health(id, kill_at),
+            Action::DieOf { signal, to_group } => self.session.dies_of = Some((signal, to_group)),
             Action::Exit(ending) if self.refused && ending != Ending::Stuck => self.ending = Some(ExitStatus::Refused),
             Action::Exit(ending) => self.ending = Some(translate::status(ending)),
-            Action::GiveUpWaiting => self.candidate.give_up(clock::now()),
+            Action::GiveUpWaiting => {
+                self.candidate.give_up(clock::now());
+                self.hooks.give_up();
+            }
             // It may be dead already, which SIGCHLD tells.
             Action::KillGuard => drop(self.guard.kill()),
             Action::KillOrphans => self.inherit_orphans(),
+            Action::LookAtForeground => {
+                let event = supervisor::Event::ForegroundSeen(self.session.terminal.foreground());
+                self.supervisor.handle(clock::now(), event);
+            }
             Action::Note(note) => {
                 let guard = self.guard.pid().as_raw();
                 self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy.stop, guard));
@@ -482,14 +552,35 @@ impl Run {
         *self.ending.get_or_insert(ExitStatus::Refused)
     }
 
-    /// Leaves the group for real: a member that just goes would hold up the others for a session.
-    async fn leave(&mut self) {
+    /// Leaves the group for real: a member that just goes would hold up the others for a session. And waits for hooks.
+    async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
         self.reader = None;
+        // Of what could not be killed.
+        self.session.terminal.take_back();
         self.leave_group();
-        while self.leaving > 0
-            && let Some(grouped) = self.grouped.recv().await
-        {
-            self.hear_group(grouped);
+        self.hooks.handle(clock::now(), hooks::Event::Exiting);
+        loop {
+            while let Some(action) = self.hooks.poll_action() {
+                self.perform_hook(action);
+            }
+            if self.leaving == 0 && self.hooks.is_idle() {
+                return;
+            }
+            self.report();
+            let timeouts = [self.hooks.poll_timeout(), self.report.notifier.poll_timeout()];
+            timer.set(timeouts.into_iter().flatten().min());
+            tokio::select! {
+                Some(grouped) = self.grouped.recv(), if self.leaving > 0 => self.hear_group(grouped),
+                () = signals_ready.wait() => self.take_last_signals(signals),
+                () = timer.due() => self.hooks.handle_timeout(clock::now()),
+            }
         }
+    }
+}
+
+async fn wait_for(output: Option<&Tail>) {
+    match output {
+        Some(output) => output.wait().await,
+        None => std::future::pending().await,
     }
 }

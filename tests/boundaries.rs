@@ -35,8 +35,15 @@ const EYES: &[&str] = &[
 ];
 
 /// The logic's modules that decide. The others are words that both sides speak.
-const DECIDING: &[&str] =
-    &["logic::candidate", "logic::journal", "logic::listener", "logic::precedence", "logic::supervisor"];
+const DECIDING: &[&str] = &[
+    "logic::candidate",
+    "logic::health",
+    "logic::hooks",
+    "logic::journal",
+    "logic::listener",
+    "logic::precedence",
+    "logic::supervisor",
+];
 
 #[test]
 fn the_logic_never_looks() {

@@ -72,6 +72,9 @@ fn a_duration_has_a_unit_and_bounds() {
         "wait",
         "stop-timeout",
         "restart-delay",
+        "health-interval",
+        "health-timeout",
+        "health-start",
     ] {
         for wrong in ["5", "soon", "", "-5s", "5 parsecs", "99999999999999999999s", "1.5.s"] {
             refused_value(option, wrong, duration);
@@ -82,8 +85,28 @@ fn a_duration_has_a_unit_and_bounds() {
         refused_value("lease", wrong, "must be 300ms to 60s");
     }
     refused_value("lease", "300001us", "must be whole milliseconds");
-    for option in ["patience", "claim-delay", "wait", "stop-timeout", "restart-delay"] {
+    for option in
+        ["patience", "claim-delay", "wait", "stop-timeout", "restart-delay", "health-interval", "health-start"]
+    {
         refused_value(option, "366days", "must be 0 to 365d");
+    }
+}
+
+#[test]
+fn a_health_command_is_given_time_and_a_chance() {
+    refused_value("health-interval", "0", "must be more than 0");
+    refused_value("health-timeout", "0s", "must be more than 0");
+    for wrong in ["0", "-1", "1.5", "many", "", "4294967296"] {
+        refused_value("health-failures", wrong, "must be a whole number, 1 or more");
+    }
+    for (option, value) in
+        [("health-interval", "1s"), ("health-timeout", "1s"), ("health-failures", "1"), ("health-start", "0")]
+    {
+        refused_value(option, value, "has no meaning without --health-cmd");
+    }
+    for option in ["health-cmd", "on-lead", "on-standby", "on-fence"] {
+        refused_value(option, "", "must not be blank");
+        refused_value(option, " ", "must not be blank");
     }
 }
 

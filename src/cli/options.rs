@@ -57,6 +57,8 @@ pub enum Default {
 pub enum Section {
     /// Which election, and who claims it.
     Election,
+    /// What runs beside the job.
+    Beside,
     /// The job.
     Job,
     /// How Kafka is reached.
@@ -72,6 +74,7 @@ impl Section {
     #[must_use]
     pub const fn heading(self) -> &'static str {
         match self {
+            Self::Beside => "Health and hook options",
             Self::Election => "Election options",
             Self::Job => "Job options",
             Self::Kafka => "Kafka options",
@@ -264,7 +267,7 @@ pub const OPTIONS: &[Opt] = &[
         help: "Whether the job is run again here when it ends",
         more: "The lead is kept between runs. With no: release, and exit with the job's status. With on-failure: \
                again after a signal or a status other than 0; after 0, release and exit 0. With always: again \
-               whatever it was. A job that was told to stop is never run again for this.",
+               whatever it was. A run that was told to stop is not followed by another.",
     },
     Opt {
         long: "restart-delay",
@@ -296,6 +299,84 @@ pub const OPTIONS: &[Opt] = &[
         help: "What to do when the lead is lost",
         more: "Lost is a lead that was revoked, resigned, unhealthy, superseded or fenced, or whose guard died. \
                With standby: stand by, and run the job again when elected. With exit: exit with 80, 81 or 82.",
+    },
+    Opt {
+        long: "health-cmd",
+        short: None,
+        takes: Takes::Value("COMMAND"),
+        default: Default::None,
+        section: Section::Beside,
+        help: "Tells by its status whether the job is well",
+        more: "Run by /bin/sh -c beside the job, in a process group of its own that ends with it, with the job's \
+               environment and NELI_EVENT=health. When it has failed --health-failures times in a row this machine \
+               stands down, so that another tries. Of its output the last line is logged, when it fails.",
+    },
+    Opt {
+        long: "health-interval",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("10s"),
+        section: Section::Beside,
+        help: "Between two health commands",
+        more: "From the job's start to the first, and from the end of each to the next.",
+    },
+    Opt {
+        long: "health-timeout",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("5s"),
+        section: Section::Beside,
+        help: "A health command that takes longer has failed",
+        more: "Its process group is killed.",
+    },
+    Opt {
+        long: "health-failures",
+        short: None,
+        takes: Takes::Value("N"),
+        default: Default::Value("3"),
+        section: Section::Beside,
+        help: "So many failures in a row make a job ill",
+        more: "A success sets the count back, and each run of the job begins with none.",
+    },
+    Opt {
+        long: "health-start",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("0"),
+        section: Section::Beside,
+        help: "How long a job may take to become well",
+        more: "A health command that fails this early in a run counts only after one that did not.",
+    },
+    Opt {
+        long: "on-lead",
+        short: None,
+        takes: Takes::Value("COMMAND"),
+        default: Default::None,
+        section: Section::Beside,
+        help: "Run when the lead is won, beside the job",
+        more: "Every hook runs by /bin/sh -c, in a process group of its own that ends with it, with the job's \
+               environment, NELI_EVENT (lead, standby or fence) and NELI_WHY. Its output goes to stderr; after 10s it \
+               is killed. Nothing waits for a hook but the exit, no hook waits for another, and this one ends with \
+               the job.",
+    },
+    Opt {
+        long: "on-standby",
+        short: None,
+        takes: Takes::Value("COMMAND"),
+        default: Default::None,
+        section: Section::Beside,
+        help: "Run when standing by begins, and at exit after a lead",
+        more: "After a lead NELI_WHY says why that ended. A neli-run that was killed runs no hook: what must be \
+               undone belongs in the job.",
+    },
+    Opt {
+        long: "on-fence",
+        short: None,
+        takes: Takes::Value("COMMAND"),
+        default: Default::None,
+        section: Section::Beside,
+        help: "Run when the lease was lost and the job killed for it",
+        more: "NELI_WHY is fenced, guard-died or superseded.",
     },
     Opt {
         long: "log-format",

@@ -3,6 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 use super::*;
 use crate::cli::given::Environment;
 use crate::cli::{self, Request};
+use crate::logic::health::HealthPolicy;
 use crate::logic::restart::{Limit, Restart};
 
 const PATH: (&str, &str) = ("PATH", "/bin:/usr/bin");
@@ -44,6 +45,7 @@ fn what_is_not_said_is_as_the_manual_says() {
     let limit = Limit { restarts: 10, within: Duration::from_secs(300) };
     let restart = RestartPolicy { restart: Restart::No, delay: Duration::from_secs(1), limit: Some(limit) };
     assert_eq!((config.restart, config.on_loss), (restart, OnLoss::Standby));
+    assert_eq!(config.beside, Beside::default());
     assert_eq!((config.log.format, config.log.verbosity, config.log.file), (LogFormat::Text, 0, None));
     assert_eq!(config.command, ["true", "--lease"]);
     assert_eq!(config.warnings, [""; 0]);
@@ -120,6 +122,31 @@ fn bounds_belong_to_what_they_bound() {
     assert_eq!(prove(&[], &run).unwrap().restart.limit, None);
     let group = "a b/ä";
     prove(&[], &["-g", group, "-t", "t", "--embedded", "--", "true"]).unwrap();
+}
+
+#[test]
+fn what_runs_beside_the_job_is_for_the_shell() {
+    let plain = prove(&[], &["-g", "b", "--embedded", "--health-cmd", "curl -f x", "--", "true"]).unwrap().beside;
+    let policy = HealthPolicy {
+        interval: Duration::from_secs(10),
+        timeout: Duration::from_secs(5),
+        failures: 3,
+        start: Duration::ZERO,
+    };
+    assert_eq!(plain, Beside { health: Some(("curl -f x".into(), policy)), ..Beside::default() });
+
+    let variables = [("NELI_RUN_HEALTH_INTERVAL", "1s"), ("NELI_RUN_ON_FENCE", "fence"), ("NELI_RUN_ON_LEAD", "lead")];
+    let line = "-g b --embedded --health-cmd well --health-timeout 2s --health-failures 1 --health-start 3s --on-standby by \
+                -- true";
+    let all = prove(&variables, &line.split(' ').collect::<Vec<_>>()).unwrap().beside;
+    let [interval, timeout, start] = [1, 2, 3].map(Duration::from_secs);
+    let expected = Beside {
+        health: Some(("well".into(), HealthPolicy { interval, timeout, failures: 1, start })),
+        on_fence: Some("fence".into()),
+        on_lead: Some("lead".into()),
+        on_standby: Some("by".into()),
+    };
+    assert_eq!(all, expected);
 }
 
 #[test]

@@ -16,6 +16,7 @@
 
 mod alarm;
 mod channel;
+mod commands;
 mod message;
 mod outbox;
 mod paper;
@@ -42,7 +43,7 @@ use crate::driver::image::Image;
 use crate::driver::process::{self, Birth, Kind, Progress};
 use crate::driver::signals::Set;
 
-pub use crate::driver::guard::message::{Answer, Charge, Grant, Order, Step, Target, Testament};
+pub use crate::driver::guard::message::{Answer, Charge, CommandKind, Grant, Order, Step, Target, Testament};
 
 /// The first argument of a process that is to be the guard.
 const GUARD: &str = "guard";
@@ -115,7 +116,16 @@ impl Guard {
     ///
     /// `WouldBlock` when the guard has not read for long; `BrokenPipe` when it is gone.
     pub fn send(&self, order: &Order) -> io::Result<()> {
-        self.channel.send(&serde_json::to_vec(order)?, None)
+        self.send_with(order, None)
+    }
+
+    /// Sends an order with a descriptor: that of a command's output.
+    ///
+    /// # Errors
+    ///
+    /// As for [`send`](Self::send).
+    pub fn send_with(&self, order: &Order, descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        self.channel.send(&serde_json::to_vec(order)?, descriptor)
     }
 
     /// The next answer, with the pidfd that comes with [`Answer::Started`]; `None` at the end: the guard is dead, or

@@ -37,6 +37,16 @@ impl Image {
         })
     }
 
+    /// `line` as the shell runs it.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` when there is a NUL within any of it.
+    pub fn of_shell(line: &OsStr, environment: &[(OsString, OsString)]) -> io::Result<Self> {
+        let words = ["/bin/sh".into(), "-c".into(), line.to_owned()];
+        Self::found_by_path(&words, environment)
+    }
+
     /// The program at `path`, with the environment of this process, less what the service manager put there for this one.
     ///
     /// # Errors

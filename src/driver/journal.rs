@@ -22,6 +22,7 @@ use crate::driver::meaning::Meaning;
 use crate::driver::meaning::plain;
 use crate::logic::time::Time;
 use crate::logic::topic::TopicFacts;
+use crate::text;
 
 /// How long the question that warms the producer's connection may take.
 const WARMING: Duration = Duration::from_secs(1);
@@ -158,7 +159,7 @@ impl Producer {
                     polled.poll(Duration::from_secs(1));
                 }
             })
-            .map_err(|error| format!("no thread for the producer: {error}"))?;
+            .map_err(|error| format!("no thread for the journal's producer: {}", text::reason(&error)))?;
         warm(&inner, election);
         Ok(Self { inner, stopped, topic: election.topic.clone(), partition: election.partition })
     }

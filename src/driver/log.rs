@@ -92,6 +92,11 @@ impl Logger {
         }
     }
 
+    /// Waits for the lines so far: until they are written, 100 ms at most.
+    pub fn flush(&self) {
+        self.queue.drain(self.queue.state());
+    }
+
     /// Waits for the last lines: until they are written, 100 ms at most.
     pub fn finish(&self) {
         self.queue.finish();
@@ -187,6 +192,10 @@ impl Queue {
         let mut state = self.state();
         state.finished = true;
         self.changed.notify_all();
+        self.drain(state);
+    }
+
+    fn drain(&self, state: MutexGuard<'_, State>) {
         drop(self.changed.wait_timeout_while(state, DRAIN, |state| !state.abandoned && !state.is_written()));
     }
 

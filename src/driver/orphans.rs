@@ -36,29 +36,30 @@ pub enum Left {
 }
 
 impl Orphans {
-    /// Whatever descends from this process, but for `spared`, or is in the job's control group; to be called stuck when it
-    /// is there for `lease`.
+    /// Whatever descends from this process, or is in the job's control group; to be called stuck when it is there for
+    /// `lease`.
     #[must_use]
-    pub fn new(
-        now: Time,
-        spared: Vec<Pid>,
-        main: Option<OwnedFd>,
-        cgroup: Option<Rc<Cgroup>>,
-        lease: Duration,
-    ) -> Self {
-        let tree = Tree::below(Pid::this()).sparing(spared).urgent().born_into(cgroup);
+    pub fn new(now: Time, main: Option<OwnedFd>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
+        let tree = Tree::below(Pid::this()).urgent().born_into(cgroup);
         Self { tree, main, killing: Killing::new(now, lease) }
     }
 
+    /// Children of ours that are no part of it, with all below them: each of them was not waited for.
+    pub fn spare(&mut self, spared: Vec<Pid>) {
+        self.tree.spare(spared);
+    }
+
     /// SIGKILL to all that is left. To be called again at [`again_at`](Self::again_at), and whenever a child has ended.
-    pub fn kill(&mut self, now: Time) -> Left {
+    pub fn kill(&mut self, now: Time) {
         if let Some(main) = &self.main {
             // It may have ended.
             let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
         }
         self.killing.kill(now, &self.tree);
-        // Nobody is waited for here but what is being killed.
-        let _ = process::reap();
+    }
+
+    /// What is left of it, once all that has ended was waited for.
+    pub fn left(&mut self, now: Time) -> Left {
         if self.tree.is_gone() {
             return Left::Nothing;
         }

@@ -3,7 +3,7 @@
 //! All unsafe code of the crate is here, and nothing else is.
 #![expect(unsafe_code, reason = "the one file that makes raw system calls")]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_ulong};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong};
 use std::io;
 use std::mem;
 use std::ops::Deref;
@@ -21,6 +21,7 @@ use tokio::io::unix::AsyncFd;
 use crate::driver::clock;
 use crate::driver::image::Image;
 use crate::driver::signals::{self, Set};
+use crate::driver::terminal::Handover;
 
 /// The signals that were ignored when this process started, as the bits of a [`Set`].
 static IGNORED_AT_START: AtomicU64 = AtomicU64::new(0);
@@ -143,9 +144,9 @@ pub fn signal_group(leader: Pid, signal: c_int) -> io::Result<()> {
 /// # Errors
 ///
 /// When the reactor can't watch it.
-pub fn await_descriptor(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub fn await_descriptor(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an OwnedFd is open until it is dropped and always gives the same number, and the AsyncFd owns it.
-    let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
+    let watched = unsafe { AsyncFd::register_with_interest(descriptor, interest) };
     watched.map_err(io::Error::from)
 }
 
@@ -232,25 +233,44 @@ pub struct Reaped {
 }
 
 /// Waits for every child that has ended or stopped, and for none that has not.
+#[must_use]
+pub fn reap() -> Reaped {
+    reap_after(|_| {})
+}
+
+/// The same, each child that has ended named to `before` first: until it is waited for its number is nobody else's.
 ///
 /// (nix's `waitpid` throws away a child that a real-time signal killed.)
 #[must_use]
-pub fn reap() -> Reaped {
+pub fn reap_after(mut before: impl FnMut(Pid)) -> Reaped {
+    // __WALL: children that end without SIGCHLD count too.
+    const NOW: c_int = libc::WNOHANG | libc::__WALL;
     let mut reaped = Reaped::default();
     loop {
-        let mut status = 0;
-        // SAFETY: `status` is ours to write to. __WALL: children that end without SIGCHLD count too.
-        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG | libc::WUNTRACED | libc::__WALL) };
-        match pid {
-            0 => reaped.children_left = true,
-            -1 => {}
-            pid => {
-                let pid = Pid::from_raw(pid);
-                reaped.changes.extend(fate(status).map(|fate| Change { pid, fate }));
-                continue;
+        // SAFETY: a zeroed siginfo is a valid one, and ours to write to. What waitid(2) finds is left to be waited for; when
+        // it finds nothing the number stays 0.
+        let found = unsafe {
+            let mut info: libc::siginfo_t = mem::zeroed();
+            let found = NOW | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
+            Errno::result(libc::waitid(libc::P_ALL, 0, &raw mut info, found)).map(|_| (info.si_pid(), info.si_code))
+        };
+        let (pid, code) = match found {
+            Ok((pid, code)) if pid > 0 => (Pid::from_raw(pid), code),
+            other => {
+                reaped.children_left = other != Err(Errno::ECHILD);
+                return reaped;
             }
+        };
+        if code != libc::CLD_STOPPED {
+            before(pid);
         }
-        return reaped;
+        let mut status = 0;
+        // SAFETY: `status` is ours to write to.
+        let waited = unsafe { libc::waitpid(pid.as_raw(), &raw mut status, NOW | libc::WUNTRACED) };
+        // Not when it was stopped, and has gone on since.
+        if waited > 0 {
+            reaped.changes.extend(fate(status).map(|fate| Change { pid, fate }));
+        }
     }
 }
 
@@ -317,11 +337,22 @@ pub(super) struct Birth<'a> {
     pub(super) kind: Kind<'a>,
 }
 
-/// The two kinds of children.
+/// The kinds of children.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind<'a> {
     /// Blocks every signal, and outlives its parent.
     Guard,
+    /// As a job, but for what it has open: nothing but `/dev/null` to read from, and one place to write to.
+    Command {
+        /// It executes only before then, as a job; `None`: whenever it comes to it.
+        deadline: Option<&'a AtomicU64>,
+        /// Its scheduling; `None` leaves that of its parent.
+        scheduling: Option<Scheduling>,
+        /// The directory of the control group that it is born into; `None` leaves it in its parent's.
+        cgroup: Option<BorrowedFd<'a>>,
+        /// Its stdout and stderr; `None` is the stderr of its parent.
+        output: Option<BorrowedFd<'a>>,
+    },
     /// Leads a process group of its own, blocks no signal, and dies with its parent.
     Job {
         /// It executes only before then: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
@@ -330,6 +361,8 @@ pub(super) enum Kind<'a> {
         scheduling: Option<Scheduling>,
         /// The directory of the control group that it is born into; `None` leaves it in its parent's.
         cgroup: Option<BorrowedFd<'a>>,
+        /// Whose foreground of the terminal it takes.
+        foreground: Option<Handover>,
     },
 }
 
@@ -384,7 +417,7 @@ pub(super) fn spawn(birth: &Birth<'_>) -> io::Result<Newborn> {
     let mut child = Child::prepare(birth, &reporter);
     let cgroup = match birth.kind {
         Kind::Guard => None,
-        Kind::Job { cgroup, .. } => cgroup,
+        Kind::Command { cgroup, .. } | Kind::Job { cgroup, .. } => cgroup,
     };
     // SAFETY: the child only calls `run`, which keeps to what is allowed in the child of a process with threads.
     match unsafe { fork(cgroup) }? {
@@ -392,7 +425,7 @@ pub(super) fn spawn(birth: &Birth<'_>) -> io::Result<Newborn> {
         0 => unsafe { child.run() },
         pid => {
             let pid = Pid::from_raw(pid);
-            if let Kind::Job { .. } = birth.kind {
+            if let Kind::Command { .. } | Kind::Job { .. } = birth.kind {
                 // Here too, so that the group exists whoever is scheduled first. It fails when the child has executed.
                 let _ = unistd::setpgid(pid, pid);
             }
@@ -511,13 +544,19 @@ impl<'a> Child<'a> {
     unsafe fn run(&mut self) -> ! {
         // SAFETY: plain system calls; the pointers are good by the contract, and each list of them ends with a null.
         unsafe {
-            if let Kind::Job { scheduling, .. } = self.kind {
+            if let Kind::Command { scheduling, .. } | Kind::Job { scheduling, .. } = self.kind {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 if libc::getppid() != self.parent.as_raw() {
                     // It died before it could take us with it.
                     libc::_exit(0);
                 }
                 libc::setpgid(0, 0);
+                // Before it executes, so that it never reads in the background. SIGTTOU is still blocked.
+                if let Kind::Job { foreground: Some(Handover { terminal, from }), .. } = self.kind
+                    && libc::tcgetpgrp(terminal) == from.as_raw()
+                {
+                    libc::tcsetpgrp(terminal, libc::getpid());
+                }
                 if let Some(scheduling) = scheduling {
                     // To give up what is better is always allowed.
                     let _ = scheduling.resume();
@@ -525,6 +564,16 @@ impl<'a> Child<'a> {
             }
             for signal in 1..=signals::HIGHEST {
                 libc::signal(signal, if self.ignored.contains(signal) { libc::SIG_IGN } else { libc::SIG_DFL });
+            }
+            if let Kind::Command { output, .. } = self.kind {
+                let output = output.map_or(libc::STDERR_FILENO, |output| output.as_raw_fd());
+                libc::close(libc::STDIN_FILENO);
+                // It gets the number that was just closed.
+                libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY);
+                libc::dup2(output, libc::STDOUT_FILENO);
+                libc::dup2(output, libc::STDERR_FILENO);
+                // Before Linux 5.11 it has what `neli-run` inherited, as the job has.
+                libc::syscall(libc::SYS_close_range, 3, c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
             }
             for number in self.descriptors {
                 libc::fcntl(*number, libc::F_SETFD, 0);
@@ -541,7 +590,10 @@ impl<'a> Child<'a> {
     }
 
     fn is_late(&self) -> bool {
-        let Kind::Job { deadline, .. } = self.kind else { return false };
+        let deadline = match self.kind {
+            Kind::Command { deadline: Some(deadline), .. } | Kind::Job { deadline, .. } => deadline,
+            Kind::Command { deadline: None, .. } | Kind::Guard => return false,
+        };
         // clock_gettime(2) is async-signal-safe.
         clock::now().as_nanos() >= u64::from_le(deadline.load(Ordering::Acquire))
     }

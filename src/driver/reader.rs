@@ -23,6 +23,7 @@ use crate::driver::listener::Listener;
 use crate::driver::meaning::{Meaning, plain};
 use crate::driver::topic::{self, Presence, Trouble};
 use crate::logic::time::Time;
+use crate::text::reason;
 
 /// Between two questions where the log ends (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
@@ -222,7 +223,7 @@ impl Asker {
         let listener = Listener { shared: Arc::clone(&shared), consumer: Arc::clone(&consumer) };
         let listening = thread::Builder::new().name("neli-reader".to_owned()).spawn(move || listener.run());
         if let Err(error) = listening {
-            shared.refuse(format!("no thread for the reader: {error}"));
+            shared.refuse(format!("no thread for the journal's reader: {}", reason(&error)));
             return;
         }
         Self { shared, consumer, found: false, unknown_since: None }.ask_on(orders);
@@ -348,7 +349,10 @@ impl Asker {
             }
         });
         if let Err(error) = asked {
-            self.shared.say(Seen::Warning(format!("no thread to ask for the topic's settings in: {error}")));
+            self.shared.say(Seen::Warning(format!(
+                "the topic's settings can't be asked for, for lack of a thread: {}",
+                reason(&error)
+            )));
         }
     }
 }

@@ -1,14 +1,18 @@
-//! Waits until a descriptor is readable, in the main loop.
+//! Waits until a descriptor is readable, or hung up, in the main loop.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::driver::process;
 
 /// The readiness of one descriptor.
-pub struct Ready(AsyncFd<OwnedFd>);
+pub struct Ready {
+    descriptor: AsyncFd<OwnedFd>,
+    interest: Interest,
+}
 
 impl Ready {
     /// That of `source`, through a duplicate of its descriptor: drop both together.
@@ -17,13 +21,27 @@ impl Ready {
     ///
     /// The kernel has no descriptor to spare, or can't poll this one.
     pub fn of(source: &impl AsFd) -> io::Result<Self> {
-        Ok(Self(process::await_descriptor(source.as_fd().try_clone_to_owned()?)?))
+        Self::with(source, Interest::READABLE)
     }
 
-    /// Waits until it is readable. To be read then until it would block.
+    /// The same of its other side's end alone: what there is to be read is somebody else's.
+    ///
+    /// # Errors
+    ///
+    /// As for [`of`](Self::of).
+    pub fn of_hangup(source: &impl AsFd) -> io::Result<Self> {
+        Self::with(source, Interest::PRIORITY)
+    }
+
+    fn with(source: &impl AsFd, interest: Interest) -> io::Result<Self> {
+        let descriptor = process::await_descriptor(source.as_fd().try_clone_to_owned()?, interest)?;
+        Ok(Self { descriptor, interest })
+    }
+
+    /// Waits until it is readable, or hung up. To be read then until it would block.
     pub async fn wait(&self) {
         // Only a runtime that ends answers with an error.
-        if let Ok(mut ready) = self.0.readable().await {
+        if let Ok(mut ready) = self.descriptor.ready(self.interest).await {
             ready.clear_ready();
         }
     }

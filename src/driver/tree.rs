@@ -20,6 +20,12 @@ use crate::driver::process::{self, Scheduling};
 /// How often at most a kill looks again for what was not there the last time, before the caller has its turn again.
 const LOOKS: usize = 16;
 
+/// Whether `/proc` is that of this PID namespace. In another's the tree would be a stranger's.
+#[must_use]
+pub fn is_visible() -> bool {
+    fs::read_link("/proc/self").is_ok_and(|own| own.to_str() == Some(&Pid::this().to_string()))
+}
+
 /// What descends from one process, but for some of its children.
 #[derive(Debug)]
 pub struct Tree {
@@ -46,6 +52,11 @@ impl Tree {
     pub fn sparing(mut self, spared: Vec<Pid>) -> Self {
         self.spared = spared;
         self
+    }
+
+    /// From now on these are spared, and no others.
+    pub fn spare(&mut self, spared: Vec<Pid>) {
+        self.spared = spared;
     }
 
     /// The tree, whose processes are given the processors first once they were sent SIGKILL, if that is allowed. A process
@@ -123,7 +134,13 @@ impl Tree {
     /// miss some, and are not asked.)
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        self.unspared_children().is_empty() && self.is_out_of_cgroup()
+        self.is_all_below(&[]) && self.is_out_of_cgroup()
+    }
+
+    /// Whether nothing of it is left but these children of the root, none of which was waited for, and what is below them.
+    #[must_use]
+    pub fn is_all_below(&self, children: &[Pid]) -> bool {
+        self.unspared_children().iter().all(|child| children.contains(child))
     }
 
     /// Whether its control group holds nobody, if it has one. It is asked besides, and proves nothing alone.

@@ -66,6 +66,8 @@ pub enum Event {
         /// False where the broker may have lost a log.
         trusted: bool,
     },
+    /// The process was told to go on: SIGCONT.
+    Continued,
     /// A record of this candidate's has been acknowledged.
     Delivered {
         /// Which.
@@ -112,7 +114,8 @@ pub enum Event {
     Revoked,
     /// The group has spoken.
     StandingChanged(Standing),
-    /// The candidate is to go for good (`Stopped`, `Ended`, ...), or to stand down and cool off (`Unhealthy`).
+    /// The candidate is to go for good (`Stopped`, `Ended`, ...), to stand down and cool off (`Unhealthy`), or to stand
+    /// down until it is [`Continued`](Event::Continued) (`Suspended`).
     StandDown {
         /// Why.
         why: Why,
@@ -163,6 +166,9 @@ pub enum Action {
     },
     /// The barrier: stop the job, and say when nothing of it is left. Beats go on.
     StopJob(Why),
+    /// Stop the process, once the group is left: no term is held, no claim under way, and none will be until
+    /// [`Event::Continued`].
+    Suspend,
 }
 
 /// What the guard is told: the right to run the job, and what it needs to release the term for a dead supervisor.
@@ -330,6 +336,8 @@ pub enum Position {
         /// Why it may not claim yet.
         why: Option<Waiting>,
     },
+    /// It holds nothing, and is stopped until it is continued, or about to be.
+    Suspended,
 }
 
 /// Why a standby may not claim yet.

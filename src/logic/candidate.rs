@@ -38,6 +38,7 @@ const WAIT_FOR_KAFKA: Duration = Duration::from_secs(5);
 
 /// One candidate of one election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
 pub struct Candidate {
     identity: Identity,
     timings: Timings,
@@ -53,6 +54,8 @@ pub struct Candidate {
     highest_term: Offset,
     /// It goes for good once no term is held.
     leaving: Option<Why>,
+    /// It is to be suspended once no term is held.
+    suspending: bool,
     /// After standing down: nothing is claimed until then, or until another's claim has been effective (R7).
     cooling_off: Option<Time>,
     /// Whether it is a member of the group, or about to be.
@@ -88,6 +91,8 @@ enum Role {
     Releasing(Releasing),
     /// Nothing is held; nothing is claimed before this time.
     Standby { not_before: Time },
+    /// Nothing is held, and the process is stopped, or about to be: it neither claims nor speaks until it is continued.
+    Suspended,
 }
 
 /// A lease that is held, and a job that may be alive.
@@ -149,6 +154,7 @@ impl Candidate {
             topic_judged: false,
             highest_term: -1,
             leaving: None,
+            suspending: false,
             cooling_off: None,
             in_group: false,
             wait_until: wait.map(|wait| started + wait),
@@ -172,7 +178,7 @@ impl Candidate {
     pub fn poll_timeout(&self) -> Option<Time> {
         let role = match &self.role {
             Role::Claiming { sent, .. } => Some(*sent + self.timings.lease),
-            Role::Departed => return None,
+            Role::Departed | Role::Suspended => return None,
             Role::Fenced { .. } => None,
             Role::Leading(lead) => {
                 let warning = self.warning_due(lead);
@@ -191,8 +197,14 @@ impl Candidate {
 
     /// Does what is due by now. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.role == Role::Departed {
-            return;
+        match self.role {
+            Role::Departed => return,
+            Role::Suspended => return self.move_on(now),
+            Role::Claiming { .. }
+            | Role::Fenced { .. }
+            | Role::Leading(_)
+            | Role::Releasing(_)
+            | Role::Standby { .. } => {}
         }
         self.end_lease_if_due(now);
         if self.next_hello.is_some_and(|due| now >= due) {
@@ -221,7 +233,7 @@ impl Candidate {
                     self.release_again(now);
                 }
             }
-            Role::Departed | Role::Fenced { .. } | Role::Standby { .. } => {}
+            Role::Departed | Role::Fenced { .. } | Role::Standby { .. } | Role::Suspended => {}
         }
         self.move_on(now);
     }
@@ -235,6 +247,7 @@ impl Candidate {
         self.end_lease_if_due(now);
         match event {
             Event::Answered { asked, start, end, trusted } => self.answered(now, asked, (start, end), trusted),
+            Event::Continued => self.continued(now),
             Event::Delivered { seq } => {
                 if let Role::Releasing(releasing) = &self.role
                     && releasing.seq == seq
@@ -297,6 +310,12 @@ impl Candidate {
         self.handle_timeout(now);
     }
 
+    /// Whether it holds nothing, and is to be stopped until it is continued.
+    #[must_use]
+    pub fn is_suspended(&self) -> bool {
+        self.role == Role::Suspended
+    }
+
     /// The term that is held, while the lease lasts.
     #[must_use]
     pub fn leads(&self) -> Option<Offset> {
@@ -306,7 +325,8 @@ impl Candidate {
             | Role::Departed
             | Role::Fenced { .. }
             | Role::Releasing(_)
-            | Role::Standby { .. } => None,
+            | Role::Standby { .. }
+            | Role::Suspended => None,
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::candidacy::{self, Departure, Loss, Right};
+use super::command::CommandEnd;
+use super::health::{Failure, HealthPolicy};
 use super::record::{Offset, Why};
 use super::restart::RestartPolicy;
 use super::time::Time;
@@ -16,6 +18,8 @@ pub struct Policy {
     pub restart: RestartPolicy,
     /// What follows the loss of the lead.
     pub on_loss: OnLoss,
+    /// How its health is looked after, if it is.
+    pub health: Option<HealthPolicy>,
 }
 
 /// `--on-loss`.
@@ -58,6 +62,17 @@ impl JobStatus {
     }
 }
 
+/// Whose the foreground of `neli-run`'s terminal is.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Foreground {
+    /// Neither the job's nor `neli-run`'s, or there is no terminal.
+    Elsewhere,
+    /// The job's.
+    Job,
+    /// That of `neli-run`'s own process group.
+    NeliRun,
+}
+
 /// Things that happened.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Event {
@@ -75,10 +90,30 @@ pub enum Event {
         /// The term: a word about one that is over may come late.
         term: Offset,
     },
+    /// What was asked for by [`Action::LookAtForeground`].
+    ForegroundSeen(Foreground),
     /// Nothing of the tree is left.
     Gone,
     /// The guard is dead and has been waited for: the tree is ours now.
     GuardDied,
+    /// The health command has ended.
+    HealthEnded {
+        /// Which.
+        id: u32,
+        /// How.
+        end: CommandEnd,
+        /// The last line of its output; may be empty.
+        last_line: Box<str>,
+    },
+    /// The job's main process was stopped by a signal.
+    JobStopped {
+        /// Its number.
+        signal: i32,
+        /// Whose the terminal's foreground is.
+        foreground: Foreground,
+        /// `neli-run` may stop: there is somebody to continue it.
+        continuable: bool,
+    },
     /// The candidate's right is over at once.
     Killed(Loss),
     /// The tree's rest was killed at the stop timeout.
@@ -91,6 +126,8 @@ pub enum Event {
         status: JobStatus,
         /// Whether it left children behind.
         left: bool,
+        /// Whether it had the terminal's foreground.
+        foreground: bool,
     },
     /// COMMAND could not be started.
     NotStarted {
@@ -123,11 +160,37 @@ pub enum Event {
         /// Their process ids.
         pids: Vec<u32>,
     },
+    /// TSTP to `neli-run`.
+    SuspendSignal {
+        /// There is somebody to continue it.
+        continuable: bool,
+    },
+    /// HUP to `neli-run`, whose terminal is gone.
+    TerminalGone,
+    /// INT or QUIT, not by a process: the terminal sent it to all of `neli-run`'s process group.
+    Typed {
+        /// Its number.
+        signal: i32,
+    },
 }
 
 /// Things to do.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
+    /// Run the health command beside the job.
+    CheckHealth {
+        /// To be said with its end.
+        id: u32,
+        /// When it is killed.
+        kill_at: Time,
+    },
+    /// At the end, die of this signal: it was the terminal's.
+    DieOf {
+        /// SIGINT or SIGQUIT.
+        signal: i32,
+        /// Send it to the whole of `neli-run`'s process group: the job alone has had it.
+        to_group: bool,
+    },
     /// End with this status.
     Exit(Ending),
     /// Give up waiting for a claim or a delivery.
@@ -136,6 +199,8 @@ pub enum Action {
     KillGuard,
     /// The guard is dead: kill what it left, and say [`Event::Gone`] when nothing is.
     KillOrphans,
+    /// Say whose the terminal's foreground is: [`Event::ForegroundSeen`].
+    LookAtForeground,
     /// Say so.
     Note(Note),
     /// Tell the guard.
@@ -151,6 +216,8 @@ pub enum Action {
 pub enum Order {
     /// The lease holds until then.
     Extend(Right),
+    /// Give the job the terminal's foreground, if `neli-run` has it, and SIGCONT.
+    HandOn,
     /// SIGKILL to the tree now.
     Kill,
     /// The term is over: nothing of it is started or extended any more (R6).
@@ -179,6 +246,8 @@ pub enum Order {
         /// SIGKILL from then on.
         kill_at: Time,
     },
+    /// Take the terminal's foreground back, if it is the job's.
+    TakeBack,
 }
 
 /// With what status to end, and whose it is.
@@ -216,6 +285,8 @@ pub enum Lost {
 pub enum Note {
     /// The guard died, or was killed because it did not answer.
     GuardLost,
+    /// The health command failed, and that counts; of so many failures in a row that are one too many.
+    HealthFailed(Failure, u32),
     /// The main process ended.
     JobExited {
         /// How.
@@ -223,6 +294,10 @@ pub enum Note {
         /// For how long it ran.
         ran: Duration,
     },
+    /// The job has stopped itself where nobody could continue it, and was continued. Said once.
+    JobContinued,
+    /// The job wants the terminal, is stopped for it, and `neli-run` has not got it. Said once.
+    JobInBackground,
     /// SIGKILL was needed.
     JobKilled {
         /// Why the job was being stopped.
@@ -257,4 +332,6 @@ pub enum Note {
         /// Their process ids.
         pids: Vec<u32>,
     },
+    /// So many failures in a row: another machine is to try.
+    Unhealthy(Failure),
 }

@@ -7,13 +7,19 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::candidacy::{self, JobReport, Right};
+use super::health::Health;
 use super::record::{JobState, Offset, Why};
 use super::restart::Backoff;
 use super::time::Time;
+use terminal::Terminal;
 
-pub use super::supervision::{Action, Ending, Event, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy};
+pub use super::supervision::{
+    Action, Ending, Event, Foreground, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy,
+};
 
 // Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
+#[path = "supervisor/ailing.rs"]
+mod ailing;
 #[path = "supervisor/exiting.rs"]
 mod exiting;
 #[path = "supervisor/running.rs"]
@@ -22,6 +28,8 @@ mod running;
 mod signalled;
 #[path = "supervisor/stopping.rs"]
 mod stopping;
+#[path = "supervisor/terminal.rs"]
+mod terminal;
 
 /// The supervisor of one job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -37,6 +45,8 @@ pub struct Supervisor {
     over: Option<Why>,
     /// What stopped `neli-run`.
     stop: Option<Stop>,
+    health: Option<Health>,
+    terminal: Terminal,
     actions: VecDeque<Action>,
 }
 
@@ -137,6 +147,7 @@ impl Supervisor {
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
+            health: policy.health.clone().map(Health::new),
             policy,
             job: Job::None,
             right: Right { term: -1, seen: -1, next_seq: 0, until: Time::ZERO },
@@ -145,6 +156,7 @@ impl Supervisor {
             backoff: Backoff::default(),
             over: None,
             stop: None,
+            terminal: Terminal::new(),
             actions: VecDeque::new(),
         }
     }
@@ -158,7 +170,7 @@ impl Supervisor {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        [self.guard_due(), self.restart_due()].into_iter().flatten().min()
+        [self.guard_due(), self.health_due(), self.look_due(), self.restart_due()].into_iter().flatten().min()
     }
 
     /// Does what is due by now. Early calls do nothing.
@@ -168,9 +180,11 @@ impl Supervisor {
             self.watch = None;
             self.actions.push_back(Action::KillGuard);
         }
+        self.look_if_due(now);
         if self.restart_due().is_some_and(|due| now >= due) {
             self.run_again(now);
         }
+        self.look_after_health(now);
     }
 
     /// Takes in what happened.
@@ -184,25 +198,43 @@ impl Supervisor {
             Event::Departed(departure) => self.exit(departure),
             Event::Extended(right) => self.extended(now, right),
             Event::Fenced { term } => self.fenced(term),
+            Event::ForegroundSeen(foreground) => self.foreground_seen(now, foreground),
             Event::Gone => self.gone(now),
             Event::GuardDied => self.guard_died(),
+            Event::HealthEnded { id, end, last_line } => self.health_ended(now, id, end, last_line),
+            Event::JobStopped { signal, foreground, continuable } => {
+                self.job_stopped(now, signal, (foreground, continuable));
+            }
             Event::Killed(_) => self.lose(now),
             Event::KilledAtTimeout => self.killed_at_timeout(),
             Event::Led(right) => self.led(now, right),
-            Event::MainExited { status, left } => self.main_exited(now, status, left),
+            Event::MainExited { status, left, foreground } => {
+                self.interrupted_by(now, status, foreground);
+                self.main_exited(now, status, left);
+            }
             Event::NotStarted { code, error } => self.not_started(now, code, error),
             Event::PassSignal { signal, to_group } => self.pass_signal(signal, to_group),
             Event::Started { pid } => self.started(now, pid),
             Event::StopSignal { signal } => self.stop_signal(now, signal),
             Event::StoppedFor(why) => self.stop(now, why),
             Event::Stuck { pids } => self.stuck(pids),
+            Event::SuspendSignal { continuable } => self.suspend(continuable),
+            Event::TerminalGone => self.terminal_gone(now),
+            Event::Typed { signal } => self.typed(now, signal),
         }
+        self.look_after_health(now);
     }
 
     /// The term of the job that is alive, or was last.
     #[must_use]
     pub const fn term(&self) -> Offset {
         self.right.term
+    }
+
+    /// The number of the run that is alive, or was last, in that term.
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.run.attempt
     }
 
     /// Whether a process of the job is alive, or may be soon.

@@ -29,7 +29,8 @@ pub(super) fn of_job(
         ("NELI_RUN_PID", std::process::id().to_string()),
     ];
     let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    let per_run = ["NELI_ATTEMPT", "NELI_EPOCH", "NELI_LEASE_FD"];
+    // Those of a run, and of a hook, of a `neli-run` around this one.
+    let per_run = ["NELI_ATTEMPT", "NELI_EPOCH", "NELI_EVENT", "NELI_LEASE_FD", "NELI_WHY"];
     let handed_on = given.filter(|(name, _)| {
         is_handed_on(name) && !own.iter().any(|(own, _)| own == name) && !per_run.iter().any(|run| name == run)
     });

@@ -5,20 +5,39 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use nix::libc::{SIGCHLD, SIGKILL, SIGPIPE};
-use nix::unistd;
+use nix::unistd::{self, Pid};
 
+use super::commands::RunningHook;
 use super::{PROGRAM, Run, translate};
 use crate::driver::clock;
-use crate::driver::guard::{Guard, Order};
+use crate::driver::guard::{Answer, Guard, Order};
 use crate::driver::orphans::{Left, Orphans};
-use crate::driver::process::{self, Fate};
+use crate::driver::process::{self, Change, Fate};
 use crate::driver::ready::Ready;
 use crate::driver::signals::Signals;
 use crate::logic::flaw::{Flaw, broken};
-use crate::logic::supervisor::Event;
+use crate::logic::supervisor::{Action, Event};
+use crate::text::reason;
 
 impl Run {
     pub(super) fn order(&mut self, order: &Order) {
+        match order {
+            Order::Spawn { .. } => {
+                self.session.terminal.forget_job();
+                if self.charge.foreground {
+                    self.session.terminal.about_to_hand_on();
+                }
+            }
+            Order::HandOn => drop(self.session.terminal.about_to_hand_on()),
+            Order::Command { .. }
+            | Order::Kill
+            | Order::Lease(_)
+            | Order::Over { .. }
+            | Order::Released { .. }
+            | Order::Signal { .. }
+            | Order::Stop { .. }
+            | Order::TakeBack => {}
+        }
         // A guard that takes no more orders gives no more answers: the supervisor's watch sees that.
         let _ = self.guard.send(order);
     }
@@ -30,7 +49,11 @@ impl Run {
                     if descriptor.is_some() {
                         self.main = descriptor;
                     }
-                    if let Some(event) = translate::answer(answer, self.supervisor.term(), &self.config) {
+                    self.note_terminal(&answer);
+                    if let Answer::CommandEnded { kind, id, end } = answer {
+                        self.command_ended(kind, id, end);
+                        self.perform();
+                    } else if let Some(event) = translate::answer(answer, self.supervisor.term(), &self.config) {
                         self.supervisor.handle(clock::now(), event);
                         self.perform();
                     }
@@ -48,6 +71,9 @@ impl Run {
         self.guard_is_silent = true;
         // It is dead, or about to be.
         let _ = self.guard.kill();
+        if broken(Flaw::OrphansTakenForGone) {
+            return;
+        }
         if let Some(main) = &self.main {
             // It may have ended by itself.
             let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
@@ -62,24 +88,38 @@ impl Run {
             } else if received.signal == SIGPIPE && received.sender == unistd::getpid().as_raw() {
                 // A pipe of our own is closed (the log's, say), and the write has told us.
             } else {
-                self.supervisor.handle_signal(clock::now(), received.signal);
+                self.take_signal(received);
                 self.perform();
             }
         }
     }
 
+    /// The same when nothing is left but to go.
+    pub(super) fn take_last_signals(&mut self, signals: &Signals) {
+        while let Ok(Some(received)) = signals.read() {
+            if received.signal == SIGCHLD {
+                self.reap_children();
+            } else {
+                self.supervisor.handle_signal(clock::now(), received.signal);
+            }
+        }
+        while let Some(action) = self.supervisor.poll_action() {
+            if action == Action::GiveUpWaiting {
+                self.hooks.give_up();
+            }
+        }
+    }
+
     pub(super) fn reap(&mut self) {
-        let reaped = process::reap();
+        let changes = self.reap_children();
         let guard = self.guard.pid();
         let mut guard_died = false;
-        for change in &reaped.changes {
-            if change.pid == guard {
-                match change.fate {
-                    Fate::Exited(_) | Fate::Killed(_) => guard_died = true,
-                    // Somebody stopped it: it must go on.
-                    Fate::Stopped(_) => {
-                        let _ = self.guard.cont();
-                    }
+        for change in changes.iter().filter(|change| change.pid == guard) {
+            match change.fate {
+                Fate::Exited(_) | Fate::Killed(_) => guard_died = true,
+                // Somebody stopped it: it must go on.
+                Fate::Stopped(_) => {
+                    let _ = self.guard.cont();
                 }
             }
         }
@@ -93,28 +133,56 @@ impl Run {
         }
     }
 
+    /// Waits for every child that has ended; what was ours alone is no longer taken for it.
+    pub(super) fn reap_children(&mut self) -> Vec<Change> {
+        let changes = process::reap_after(|ended| self.end_hook_group(ended)).changes;
+        for change in &changes {
+            self.observe_hook(change);
+            match change.fate {
+                Fate::Exited(_) | Fate::Killed(_) => self.own_children.retain(|child| *child != change.pid),
+                Fate::Stopped(_) => {}
+            }
+        }
+        changes
+    }
+
     /// The guard is dead: what it left is ours, by the subreaper's right.
     pub(super) fn inherit_orphans(&mut self) {
-        let spared = self.own_children.clone();
         let (main, cgroup) = (self.main.take(), self.cgroup.clone());
-        self.orphans = Some(Orphans::new(clock::now(), spared, main, cgroup, self.config.timings.lease));
+        self.orphans = Some(Orphans::new(clock::now(), main, cgroup, self.config.timings.lease));
         self.kill_orphans();
     }
 
     /// Called again at each child's end, and when it is time.
     pub(super) fn kill_orphans(&mut self) {
-        let Some(orphans) = &mut self.orphans else { return };
-        let now = clock::now();
-        let left = if broken(Flaw::OrphansTakenForGone) { Left::Nothing } else { orphans.kill(now) };
-        let event = match left {
-            Left::Nothing => Event::Gone,
-            Left::Something => return,
-            Left::Stuck(pids) => Event::Stuck { pids: pids.into_iter().filter_map(translate::number_of).collect() },
-        };
-        if event == Event::Gone {
-            self.orphans = None;
+        let Some(mut orphans) = self.orphans.take() else { return };
+        let left = if broken(Flaw::OrphansTakenForGone) { Left::Nothing } else { self.kill_what_is_left(&mut orphans) };
+        match left {
+            Left::Nothing => {
+                self.session.terminal.take_back();
+                self.supervisor.handle(clock::now(), Event::Gone);
+            }
+            Left::Something => self.orphans = Some(orphans),
+            Left::Stuck(pids) => {
+                self.orphans = Some(orphans);
+                let pids = pids.into_iter().filter_map(translate::number_of).collect();
+                self.supervisor.handle(clock::now(), Event::Stuck { pids });
+            }
         }
-        self.supervisor.handle(now, event);
+    }
+
+    fn kill_what_is_left(&mut self, orphans: &mut Orphans) -> Left {
+        orphans.spare(self.strangers_to_the_job());
+        orphans.kill(clock::now());
+        self.reap_children();
+        // The number of one that was waited for may be an orphan's by now.
+        orphans.spare(self.strangers_to_the_job());
+        orphans.left(clock::now())
+    }
+
+    /// Our children that are no part of a job, and were not waited for.
+    fn strangers_to_the_job(&self) -> Vec<Pid> {
+        self.own_children.iter().copied().chain(self.running_hooks.iter().map(RunningHook::pid)).collect()
     }
 
     /// A new guard remembers no term, and knows the address that the embedded broker has now.
@@ -131,7 +199,7 @@ impl Run {
         match started.and_then(|guard| Ok((Ready::of(&guard)?, guard))) {
             Ok((ready, guard)) => (self.guard_ready, self.guard, self.guard_is_silent) = (ready, guard, false),
             Err(error) => {
-                self.refuse(format!("the guard can't be started again: {error}"));
+                self.refuse(format!("the guard can't be started again: {}", reason(&error)));
             }
         }
     }

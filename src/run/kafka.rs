@@ -13,6 +13,7 @@ use crate::logic::precedence::Standing;
 use crate::logic::record::{Body, Record, Why};
 use crate::logic::time::Time;
 use crate::logic::topic::{self, TopicFacts};
+use crate::text::reason;
 
 impl Run {
     /// R1: a reader of its own for each reading; what the one before still says is not heard.
@@ -27,7 +28,7 @@ impl Run {
         match Reader::start(source, self.reading, self.seen_sender.clone()) {
             Ok(reader) => self.reader = Some(reader),
             Err(error) => {
-                self.refuse(format!("the journal can't be read: {error}"));
+                self.refuse(format!("the journal can't be read: {}", reason(&error)));
             }
         }
     }

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use crate::config::signal_name;
 use crate::driver::log::{Event, because, timestamp};
 use crate::logic::candidate::{self, JobReport, Loss, Position, Waiting};
+use crate::logic::command::CommandEnd;
+use crate::logic::health::Failure;
+use crate::logic::hooks::Hook;
 use crate::logic::record::{JobState, Offset, Why};
 use crate::logic::supervisor::{self, JobStatus, StopPolicy};
 
@@ -34,6 +38,19 @@ pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopP
     use supervisor::Note;
     match note {
         Note::GuardLost => Event::GuardLost { pid: guard },
+        Note::HealthFailed(failure, most) => {
+            let Failure { count, end, last_line } = failure;
+            let line = if last_line.is_empty() { String::new() } else { format!(": {last_line}") };
+            let message = format!("the health command {} ({count} of {most} in a row){line}", how(&end));
+            Event::Warning { message, dropped: None }
+        }
+        Note::JobContinued => warning(
+            "the job stopped itself (SIGTSTP) where nobody could continue it and neli-run: it was continued at once",
+        ),
+        Note::JobInBackground => warning(
+            "the job is stopped, since it wants the terminal and is in the background; it leads on, and goes on once \
+             neli-run is brought to the foreground (fg)",
+        ),
         Note::JobExited { status, ran } => {
             let signal = match status {
                 JobStatus::Exited(_) => None,
@@ -58,12 +75,35 @@ pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopP
             );
             Event::Error { message }
         }
+        Note::Unhealthy(Failure { count, end, last_line }) => {
+            Event::Unhealthy { term, failures: count, reason: how(&end), line: last_line.into() }
+        }
+    }
+}
+
+/// The log's event for a hook that failed.
+pub(super) fn of_hook(hook: Hook, end: &CommandEnd) -> Event {
+    Event::HookFailed { hook: hook.event().to_owned(), reason: how(end) }
+}
+
+/// How a command ended, as what follows its name in a sentence.
+fn how(end: &CommandEnd) -> String {
+    match end {
+        CommandEnd::Abandoned => "was ended with the job".to_owned(),
+        CommandEnd::Exited(status) => format!("exited with status {status}"),
+        CommandEnd::NotStarted(error) => format!("could not be started: {error}"),
+        CommandEnd::Signaled(signal) => format!("was ended by {}", signal_name(*signal)),
+        CommandEnd::TimedOut => "took too long and was killed".to_owned(),
     }
 }
 
 /// The log's event for a broker that does not answer.
 pub(super) fn of_outage((error, down): (String, Duration)) -> Event {
     Event::BrokerDown { error, down }
+}
+
+fn warning(message: &str) -> Event {
+    Event::Warning { message: message.to_owned(), dropped: None }
 }
 
 /// What the candidate is, in the log's words; Kafka's trouble, how long it has lasted and what it is; by this wall clock.
@@ -76,6 +116,7 @@ pub(super) fn of_position(position: &Position, trouble: Option<(Duration, &str)>
         Position::Listening => "reading the journal".to_owned(),
         Position::Releasing { term } => format!("releasing term {term}"),
         Position::Standby { leader, term, why } => standby(leader.clone(), *term, *why).sentence(),
+        Position::Suspended => "suspended".to_owned(),
     };
     let Some((lasted, error)) = trouble else { return doing };
     let lasted = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);

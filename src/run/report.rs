@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::driver::clock;
 use crate::driver::notify::Notifier;
 use crate::logic::candidate::Position;
+use crate::logic::hooks;
 use crate::logic::time::Time;
 
 /// What is told, and what was.
@@ -47,7 +48,9 @@ impl Run {
 }
 
 /// How long a stop takes at most: the barrier, or the wait for a claim under way; a lease for what SIGKILL does not end at
-/// once; a lease for the release's delivery; and what leaving the group and the last line of the log take.
+/// once; a lease for the release's delivery; what the hook has that runs at exit; and what leaving the group and the last
+/// line of the log take.
 fn longest_stop(config: &Config) -> Duration {
-    config.stop_timeout.max(config.timings.lease) + 2 * config.timings.lease + Duration::from_secs(1)
+    let hook = if config.beside.on_standby.is_some() { hooks::LIMIT } else { Duration::ZERO };
+    config.stop_timeout.max(config.timings.lease) + 2 * config.timings.lease + hook + Duration::from_secs(1)
 }

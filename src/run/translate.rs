@@ -8,8 +8,10 @@ use nix::unistd::Pid;
 use crate::config::Config;
 use crate::driver::guard::{self, Answer, Grant, Step, Target};
 use crate::exit::ExitStatus;
-use crate::logic::candidate::Right;
+use crate::logic::candidate::{Note, Right};
+use crate::logic::hooks;
 use crate::logic::supervisor::{self, Ending, JobStatus, Lost, Order};
+use crate::text::reason;
 
 pub(super) fn number_of(pid: Pid) -> Option<u32> {
     u32::try_from(pid.as_raw()).ok()
@@ -38,6 +40,7 @@ pub(super) fn order(order: Order) -> guard::Order {
         |right: Right| Grant { term: right.term, seen: right.seen, next_seq: right.next_seq, until: right.until };
     match order {
         Order::Extend(right) => guard::Order::Lease(grant(right)),
+        Order::HandOn => guard::Order::HandOn,
         Order::Kill => guard::Order::Kill,
         Order::Over { term } => guard::Order::Over { term },
         Order::Signal { signal, to_group } => {
@@ -45,7 +48,20 @@ pub(super) fn order(order: Order) -> guard::Order {
         }
         Order::Spawn { right, attempt } => guard::Order::Spawn { grant: grant(right), attempt: attempt.into() },
         Order::Stop { signal, kill_at } => guard::Order::Stop { signal, kill_at },
+        Order::TakeBack => guard::Order::TakeBack,
     }
+}
+
+/// What a candidate's note means to the hooks.
+pub(super) fn cause_for_hooks(note: &Note) -> Option<hooks::Event> {
+    Some(match note {
+        Note::Fenced { why, .. } => hooks::Event::Fenced(*why),
+        Note::Leading { term, .. } => hooks::Event::Led(*term),
+        Note::Released { why, .. } => hooks::Event::Released(*why),
+        Note::Standby { .. } => hooks::Event::StoodBy,
+        Note::Superseded { .. } => hooks::Event::Superseded,
+        Note::Claiming { .. } | Note::Ended { .. } | Note::FenceWarning { .. } | Note::Resigned { .. } => return None,
+    })
 }
 
 /// The guard's word to the supervisor, about the job of `term`.
@@ -53,12 +69,12 @@ pub(super) fn answer(answer: Answer, term: i64, config: &Config) -> Option<super
     use supervisor::Event;
     Some(match answer {
         Answer::Accepted { until } | Answer::Extended { until } => Event::Answered { until },
-        Answer::Exited { code, signal, left } => {
+        Answer::Exited { code, signal, left, foreground } => {
             let status = match (code, signal) {
                 (_, Some(signal)) => JobStatus::Signaled(signal),
                 (code, None) => JobStatus::Exited(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)),
             };
-            Event::MainExited { status, left }
+            Event::MainExited { status, left, foreground }
         }
         Answer::Fenced { term } => Event::Fenced { term },
         Answer::NotStarted { at: Step::InTime, .. } => Event::Fenced { term },
@@ -68,11 +84,11 @@ pub(super) fn answer(answer: Answer, term: i64, config: &Config) -> Option<super
             let error = io::Error::from_raw_os_error(errno);
             let command = config.command.first().map(|command| command.to_string_lossy()).unwrap_or_default();
             let code = if at == Step::Exec && error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-            Event::NotStarted { code, error: format!("{command}: can't be started: {error}") }
+            Event::NotStarted { code, error: format!("{command}: can't be started: {}", reason(&error)) }
         }
         Answer::Started { pid } => Event::Started { pid: u32::try_from(pid).unwrap_or_default() },
-        // The terminal's business.
-        Answer::Stopped { .. } => return None,
+        // A command's end is heard where its output is, and a stop is the terminal's business.
+        Answer::CommandEnded { .. } | Answer::Stopped { .. } => return None,
         Answer::Stuck { pids } => {
             Event::Stuck { pids: pids.into_iter().filter_map(|pid| u32::try_from(pid).ok()).collect() }
         }

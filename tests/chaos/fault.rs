@@ -16,6 +16,8 @@ pub(crate) enum Fault {
     CutHead,
     /// Each byte comes late.
     Delay,
+    /// A broker's disk is full, and has room again.
+    FillDisk,
     /// A broker is stopped, and goes on.
     FreezeBroker,
     /// A stranger writes what makes no sense.
@@ -48,6 +50,8 @@ pub(crate) enum Fault {
     Roll,
     /// A broker is shut down in order, and comes back.
     ShutDownBroker,
+    /// The wall clock of one candidate leaps, forwards or back.
+    StepClock,
     /// SIGSTOP to the guard.
     StopGuard,
     /// SIGSTOP to the supervisor, and SIGCONT after a while.
@@ -63,18 +67,31 @@ pub(crate) enum Fault {
 impl Fault {
     /// How often it comes, beside the others; what is outside the guarantee, or lasts long, comes seldom.
     fn weight(self, conditions: Conditions) -> u32 {
-        let Conditions { brokers, long } = conditions;
+        let Conditions { brokers, long, steps_clock, fills_disk } = conditions;
         match self {
             Self::StopSupervisor | Self::Term => 12,
             Self::Cut | Self::Delay | Self::KillMachine | Self::KillSupervisor => 9,
             Self::KillGuard => 7,
             Self::Garbage | Self::KillJob | Self::Lie | Self::Reset | Self::StopGuard | Self::TermAtLead => 4,
             Self::Refuse | Self::Trickle => 3,
-            Self::AbandonJob | Self::Hog | Self::Resign | Self::Roll => 2,
-            Self::FreezeBroker | Self::KillBroker => 2,
+            Self::AbandonJob | Self::FreezeBroker | Self::Hog | Self::KillBroker | Self::Resign | Self::Roll => 2,
             Self::MoveLeader | Self::ShutDownBroker => {
                 if brokers > 1 {
                     3
+                } else {
+                    0
+                }
+            }
+            Self::StepClock => {
+                if steps_clock {
+                    2
+                } else {
+                    0
+                }
+            }
+            Self::FillDisk => {
+                if fills_disk {
+                    2
                 } else {
                     0
                 }
@@ -91,6 +108,10 @@ pub(crate) struct Conditions {
     pub(crate) brokers: usize,
     /// Whether there is time for what takes minutes.
     pub(crate) long: bool,
+    /// Whether the wall clock of a candidate can be set apart.
+    pub(crate) steps_clock: bool,
+    /// Whether a broker has a small disk of its own.
+    pub(crate) fills_disk: bool,
 }
 
 /// One fault: all that chance decides of it.
@@ -137,7 +158,7 @@ impl Dice {
     }
 
     pub(crate) fn between(&mut self, least: Duration, most: Duration) -> Duration {
-        least + self.0.up_to(most - least)
+        least + self.0.up_to(most.saturating_sub(least))
     }
 
     pub(crate) fn below(&mut self, bound: usize) -> usize {

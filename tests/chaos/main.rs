@@ -22,12 +22,15 @@ mod axis;
 mod fault;
 mod ledger;
 mod lies;
+mod mending;
 mod mutants;
 mod report;
 mod run;
 mod seat;
 mod stranger;
+mod striking;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -64,6 +67,9 @@ struct Arguments {
     /// These faults alone.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Fault>,
+    /// Another program than the one that was built beside this.
+    #[arg(long, default_value = PROGRAM)]
+    program: PathBuf,
     /// The rule that the program breaks; it is built with the feature `flaws`.
     #[arg(long)]
     flaw: Option<String>,
@@ -78,6 +84,7 @@ struct Arguments {
 }
 
 /// What `cargo test` says to every test.
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line that is not ours")]
 #[derive(Debug, clap::Args)]
 struct ToldToAll {
     #[arg(long, hide = true)]
@@ -111,7 +118,7 @@ fn main() -> ExitCode {
     let brokers = usize::from(arguments.brokers);
     let mut cluster = Cluster::start(brokers, candidates);
     let orders = Orders {
-        program: PROGRAM.into(),
+        program: arguments.program,
         // Any will do: the clock of a machine that has run for a while is as good as dice.
         seed: arguments.seed.unwrap_or_else(|| wait::now() % 1_000_000_000),
         duration: arguments.duration,
@@ -121,16 +128,15 @@ fn main() -> ExitCode {
         only: arguments.only,
         flaw: arguments.flaw,
     };
-    let all_is_well = match arguments.mutants {
-        Some(names) => mutants::are_caught(&orders, &names, &mut cluster),
-        None => {
-            let electors = match arguments.elect {
-                Some(ElectorName::Group) => vec![Elector::Group],
-                Some(ElectorName::Log) => vec![Elector::Log],
-                None => vec![Elector::Group, Elector::Log],
-            };
-            electors.into_iter().all(|elector| holds(&Orders { elector, ..orders.clone() }, &mut cluster))
-        }
+    let all_is_well = if let Some(names) = arguments.mutants {
+        mutants::are_caught(&orders, &names, &mut cluster)
+    } else {
+        let electors = match arguments.elect {
+            Some(ElectorName::Group) => vec![Elector::Group],
+            Some(ElectorName::Log) => vec![Elector::Log],
+            None => vec![Elector::Group, Elector::Log],
+        };
+        electors.into_iter().all(|elector| holds(&Orders { elector, ..orders.clone() }, &mut cluster))
     };
     if all_is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

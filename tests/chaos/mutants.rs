@@ -1,5 +1,6 @@
 //! A check that can't fail is none: the program with one rule broken after the other, each of which must be noticed.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use harness::candidate::Elector;
@@ -17,31 +18,30 @@ struct Mutant {
     faults: &'static [Fault],
 }
 
-/// Those that a minute of faults can show. The rest of `logic::flaw` takes histories that are cut, or longer than a reading,
-/// at the right moment: the model has them.
+/// Those that a minute of faults can show. For the rest of `logic::flaw` the model is the proof: most take histories that are
+/// cut, or longer than a reading, at the right moment; and what a supervisor takes for done too early the guard kills as soon
+/// as it hears of the release, or of the supervisor's end.
 const MUTANTS: &[Mutant] = &[
     Mutant { flaw: "AcknowledgedClaimTaken", faults: &[] },
-    Mutant { flaw: "BeatsDoNotVoid", faults: &[] },
-    Mutant { flaw: "ClaimAheadOfReading", faults: &[] },
-    Mutant { flaw: "EchoByKind", faults: &[] },
+    Mutant { flaw: "EchoByKind", faults: &[Fault::Delay, Fault::Cut] },
     Mutant { flaw: "EveryClaimEffective", faults: &[] },
     Mutant { flaw: "GuardForgetsTree", faults: &[] },
     Mutant { flaw: "GuardIgnoresDeadline", faults: &[] },
-    Mutant { flaw: "GuardReleasesFirst", faults: &[] },
-    Mutant { flaw: "LateClaimTaken", faults: &[Fault::Delay, Fault::Term] },
-    Mutant { flaw: "LeaseFromReceipt", faults: &[] },
-    Mutant { flaw: "MainEndTakenForAll", faults: &[] },
-    Mutant { flaw: "OrphansTakenForGone", faults: &[] },
-    Mutant { flaw: "OwnLeaseOfSilence", faults: &[] },
+    Mutant { flaw: "GuardReleasesFirst", faults: &[Fault::KillSupervisor] },
+    Mutant { flaw: "LeaseFromReceipt", faults: &[Fault::Cut, Fault::Delay] },
+    Mutant { flaw: "OrphansTakenForGone", faults: &[Fault::KillGuard, Fault::Term] },
+    Mutant { flaw: "OwnLeaseOfSilence", faults: &[Fault::Cut, Fault::StopSupervisor, Fault::Term] },
     Mutant { flaw: "SilenceFromBeforeListening", faults: &[] },
     Mutant { flaw: "SilenceNotAwaited", faults: &[] },
-    Mutant { flaw: "StopBehindSpawnTakenForDone", faults: &[Fault::TermAtLead] },
-    Mutant { flaw: "StopTakenForDone", faults: &[] },
+    Mutant { flaw: "StopTakenForDone", faults: &[Fault::Resign, Fault::Term] },
 ];
 
 /// Whether each of them, or of those that are named, is caught in time.
 pub(crate) fn are_caught(orders: &Orders, names: &[String], cluster: &mut Cluster) -> bool {
-    assert!(cfg!(feature = "flaws"), "no rule can be broken: `cargo test --features flaws --test chaos -- --mutants`");
+    if !cfg!(feature = "flaws") {
+        println!("no rule can be broken in this build: `cargo test --features flaws --test chaos -- --mutants`");
+        return false;
+    }
     let wanted = |mutant: &&Mutant| names.is_empty() || names.iter().any(|name| name == mutant.flaw);
     let mut missed = Vec::new();
     let mut table = String::new();
@@ -56,9 +56,9 @@ pub(crate) fn are_caught(orders: &Orders, names: &[String], cluster: &mut Cluste
         let outcome = run::run(&orders, cluster);
         let found = outcome.violations.first();
         println!("{}", outcome.text);
-        table += &match found {
-            Some(found) => format!("{flaw:30} {:5.1} s  {found}\n", outcome.took.as_secs_f64()),
-            None => format!("{flaw:30} NOT CAUGHT within {WITHIN:?}\n"),
+        let _ = match found {
+            Some(found) => writeln!(table, "{flaw:30} {:5.1} s  {found}", outcome.took.as_secs_f64()),
+            None => writeln!(table, "{flaw:30} NOT CAUGHT within {WITHIN:?}"),
         };
         if found.is_none() {
             missed.push(*flaw);

@@ -91,7 +91,7 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     }
 
     let text = summary(&run, &verdicts, &violations, (leaderless, bound, load, tolerance), took);
-    let directory = if violations.is_empty() { None } else { write_down(&mut run, &verdicts, &text) };
+    let directory = if violations.is_empty() { None } else { Some(write_down(&mut run, &verdicts, &text)) };
     Outcome { text, violations, took, directory }
 }
 
@@ -106,9 +106,9 @@ fn summary(
     let ledger = &run.ledger;
     let terms: BTreeSet<_> = ledger.stints.iter().map(|stint| (stint.generation, stint.term)).collect();
     let excused = ledger.overlaps.values().filter_map(|overlap| overlap.excuse);
-    let mut excuses: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for excuse in excused {
-        *excuses.entry(excuse).or_default() += 1;
+        *counts.entry(excuse).or_default() += 1;
     }
     let overlaps = ledger.overlaps.values().filter(|overlap| overlap.excuse.is_none()).count();
     let mut text = String::new();
@@ -139,7 +139,7 @@ fn summary(
         ledger.orphans.len(),
         ledger.shrunk.len()
     );
-    let _ = writeln!(text, "  outside the guarantee: {excuses:?}");
+    let _ = writeln!(text, "  outside the guarantee: {counts:?}");
     let _ = writeln!(text, "  latest beat after its deadline {:?}", Duration::from_nanos(ledger.latest));
     let _ = writeln!(
         text,
@@ -149,6 +149,9 @@ fn summary(
         writeln!(text, "  load {load:.1}, longest pause of the chaos itself {:?}", Duration::from_nanos(run.overslept));
     let faults: Vec<String> = run.strikes.iter().map(|(fault, count)| format!("{fault:?} {count}")).collect();
     let _ = writeln!(text, "  faults {}: {}", run.strikes.values().sum::<u32>(), faults.join(", "));
+    if crate::seat::faketime().is_none() {
+        let _ = writeln!(text, "  no wall clock was stepped: libfaketime is not here (apt-get install faketime)");
+    }
     let _ = writeln!(text, "  again: {}", command_line(orders));
     text
 }
@@ -191,7 +194,7 @@ fn verdicts(run: &Run<'_>) -> Verdicts {
 }
 
 /// Everything that happened on one axis, and the journal; where they are.
-fn write_down(run: &mut Run<'_>, verdicts: &Verdicts, text: &str) -> Option<PathBuf> {
+fn write_down(run: &mut Run<'_>, verdicts: &Verdicts, text: &str) -> PathBuf {
     for seat in &mut run.seats {
         seat.note(&mut run.axis);
     }
@@ -216,7 +219,7 @@ fn write_down(run: &mut Run<'_>, verdicts: &Verdicts, text: &str) -> Option<Path
     fs::write(directory.join("report.txt"), text).expect("target/ can be written");
     fs::write(directory.join("axis.txt"), run.axis.print(origin)).expect("target/ can be written");
     fs::write(directory.join("journal.jsonl"), &verdicts.lines).expect("target/ can be written");
-    Some(directory)
+    directory
 }
 
 /// The machine's load, averaged over a minute.

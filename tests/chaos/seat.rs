@@ -18,6 +18,21 @@ pub(crate) struct Terms<'a> {
     pub(crate) elector: Elector,
     /// A rule that it breaks.
     pub(crate) flaw: Option<&'a str>,
+    /// What lends a candidate a wall clock of its own, and the file that sets it.
+    pub(crate) clock: Option<(&'static str, &'a Path)>,
+}
+
+/// The seat whose wall clock is its own, where there is anything that lends one.
+pub(crate) const SEAT_WITH_A_CLOCK: usize = 1;
+
+/// libfaketime, where it is installed: it fakes the wall clock alone when told to.
+pub(crate) fn faketime() -> Option<&'static str> {
+    const PLACES: [&str; 3] = [
+        "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
+        "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
+        "/usr/lib/faketime/libfaketimeMT.so.1",
+    ];
+    PLACES.into_iter().find(|place| Path::new(place).exists())
 }
 
 /// The leases of the seats: mostly a second, and one that waits for others as long as they lead, not as long as it would.
@@ -68,6 +83,13 @@ impl Seat {
             .job(witness.command());
         if let Some(flaw) = terms.flaw {
             candidate = candidate.variable("NELI_FLAW", flaw);
+        }
+        if let Some((library, file)) = terms.clock.filter(|_| self.index == SEAT_WITH_A_CLOCK) {
+            candidate = candidate
+                .variable("LD_PRELOAD", library)
+                .variable("FAKETIME_TIMESTAMP_FILE", file)
+                .variable("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+                .variable("FAKETIME_CACHE_DURATION", "1");
         }
         self.running = Some(candidate.start());
         (self.lives, self.since, self.is_stopped, self.leads, self.noted) = (self.lives + 1, wait::now(), false, 0, 0);
@@ -132,9 +154,13 @@ impl Seat {
             if new.is_empty() {
                 break;
             }
-            new.iter().for_each(|process| process.signal(Signal::SIGSTOP));
-            all.extend(new);
+            for process in new {
+                process.signal(Signal::SIGSTOP);
+                all.push(process);
+            }
         }
-        all.iter().for_each(|process| process.signal(Signal::SIGKILL));
+        for process in all {
+            process.signal(Signal::SIGKILL);
+        }
     }
 }

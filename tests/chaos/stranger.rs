@@ -1,6 +1,7 @@
 //! Whoever else is at the topic: one who asks all the time whether it takes records, and one who writes what he likes.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
@@ -61,7 +62,7 @@ impl Stranger {
     /// Begins to ask.
     pub(crate) fn start(kafka: &Kafka, addresses: Vec<String>, topic: &str) -> Self {
         let answers = Arc::<Mutex<Answers>>::default();
-        let (deeds, asked) = mpsc::channel();
+        let (deeds, orders) = mpsc::channel();
         let (say, said) = mpsc::channel();
         let (over, asking_over) = mpsc::channel::<()>();
         let (client, name, seen) = (client(kafka), topic.to_owned(), Arc::clone(&answers));
@@ -71,7 +72,7 @@ impl Stranger {
         let doer = thread::spawn(move || {
             // Dropped with this thread: whoever asks ends after it.
             let _over = over;
-            while let Ok(deed) = asked.recv() {
+            while let Ok(deed) = orders.recv() {
                 let word = hand.perform(deed).unwrap_or_else(|error| error);
                 // At the end nobody listens any more.
                 let _ = say.send(word);
@@ -208,7 +209,7 @@ impl Hand {
             // What can't be sent now is not missed.
             let _ = producer.send(record);
             let payload = payload.as_deref().map(|bytes| String::from_utf8_lossy(&bytes[..bytes.len().min(200)]));
-            text += &format!(" {key:?}: {payload:?}");
+            let _ = write!(text, " {key:?}: {payload:?}");
         }
         let _ = producer.flush(Duration::from_secs(2));
         text

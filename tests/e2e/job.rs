@@ -12,18 +12,29 @@ use crate::{bare, stage};
 
 #[test]
 fn its_status_is_ours() {
-    let stage = stage(Elector::Log);
-    for status in [0, 1, 7, 75, 125, 143, 255] {
-        let mut run = stage.candidate().job(["sh", "-c", &format!("exit {status}")]).start();
-        assert_eq!(run.status(), status);
-        let exited = run.await_event("job_exited");
-        assert_eq!(exited.number("status"), u64::try_from(status).expect("not negative"));
-        assert_eq!(run.await_event("exiting").text("from"), "job");
-    }
-    for signal in [9, 11, 15] {
-        let mut run = stage.candidate().job(["sh", "-c", &format!("kill -{signal} $$")]).start();
-        assert_eq!(run.status(), 128 + signal);
-    }
+    // A sample, each with an election: that every other is seen as it is, `restart::every_way_to_end` shows in one.
+    let statuses = [0, 1, 2, 7, 75, 80, 81, 82, 83, 84, 85, 125, 126, 127, 128, 143, 254, 255];
+    let exits = statuses.map(|status| (format!("exit {status}"), status));
+    let kills = [1, 2, 3, 6, 9, 10, 11, 13, 15, 31, 34, 64].map(|signal| {
+        // Whoever runs the tests may ignore some.
+        (format!("ulimit -c 0; kill -{signal} $$; sleep 1000"), 128 + signal)
+    });
+    let cases: Vec<(String, i32)> = exits.into_iter().chain(kills).collect();
+    std::thread::scope(|scope| {
+        for some in cases.chunks(8) {
+            scope.spawn(move || {
+                for (text, status) in some {
+                    let stage = stage(Elector::Log);
+                    let job = stage.candidate().job(["sh", "-c", text]);
+                    let mut run = job.start_behind(&["env", "--default-signal"]);
+                    assert_eq!(run.status(), *status, "{text}");
+                    let exited = run.await_event("job_exited");
+                    assert_eq!(exited.number("status"), u64::try_from(*status).expect("not negative"));
+                    assert_eq!(run.await_event("exiting").text("from"), "job");
+                }
+            });
+        }
+    });
 }
 
 #[test]

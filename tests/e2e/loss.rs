@@ -126,30 +126,49 @@ fn an_end_in_a_barrier() {
     stage.close([leader]);
 }
 
+/// When TERM comes, beside a fence.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Term {
+    /// Then Kafka falls silent in its barrier.
+    Before,
+    /// After the fence warning.
+    InBetween,
+    Never,
+}
+
 /// Kafka is silent: first the stop signal, and a job that heeds it ends by itself (80); one that does not is killed at the
-/// lease's end (82), and TERM meanwhile makes that a stop (137).
+/// lease's end (82), however long the stop timeout is. With TERM it is a stop (137).
 #[test]
 fn a_fence_in_two_stages() {
-    for (obeys, term_too, status) in [(true, false, 80), (false, false, 82), (false, true, 137)] {
-        let broker = Broker::own();
+    let broker = Broker::own();
+    for (obeys, term_too, status) in
+        [(true, Term::Never, 80), (false, Term::Never, 82), (false, Term::InBetween, 137), (false, Term::Before, 137)]
+    {
         let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
-        let candidate = candidate(&stage, obeys).lease("2s").option("--fence-warning", "1s");
+        let candidate = candidate(&stage, obeys).lease("4s").option("--fence-warning", "1s");
         let mut leader = candidate.option("--stop-timeout", "1m").start();
         let term = leader.await_lead();
         stage.await_witness(term);
+        if term_too == Term::Before {
+            leader.signal(Signal::SIGTERM);
+            leader.await_event("stopping");
+        }
         broker.freeze();
-        let warning = leader.await_event("fence_warning");
-        assert!((1..=1_040).contains(&warning.number("left_ms")), "{warning:?}");
-        assert!(warning.number("silent_ms") >= 960, "{warning:?}");
-        assert_eq!(leader.await_event("stopping").text("why"), "fenced");
-        if term_too {
+        if term_too != Term::Before {
+            let warning = leader.await_event("fence_warning");
+            assert!((1..=1_080).contains(&warning.number("left_ms")), "{warning:?}");
+            assert!(warning.number("silent_ms") >= 2_920, "{warning:?}");
+            assert_eq!(leader.await_event("stopping").text("why"), "fenced");
+        }
+        if term_too == Term::InBetween {
             leader.signal(Signal::SIGTERM);
         }
-        assert_eq!(leader.status(), status);
+        assert_eq!(leader.status(), status, "{term_too:?}");
         stage.assert_gone(term);
         assert_eq!(leader.events("fenced").len(), usize::from(!obeys), "{leader:?}");
+        assert_eq!(leader.events("fence_warning").len(), usize::from(term_too != Term::Before), "told once");
         assert!(stage.testimony().signals().any(|line| line.event == Event::Signal(15)));
-        drop(broker);
+        broker.thaw();
     }
 }
 
@@ -158,8 +177,8 @@ fn a_fence_in_two_stages() {
 fn beats_that_come_back_after_the_warning() {
     let broker = Broker::own();
     let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
-    let job = stage.witness().set("--linger-ms", 6_000);
-    let candidate = stage.candidate().job(job.command()).lease("3s").option("--fence-warning", "1500ms");
+    let job = stage.witness().set("--linger-ms", 9_000);
+    let candidate = stage.candidate().job(job.command()).lease("8s").option("--fence-warning", "4s");
     let mut leader = candidate.option("--stop-timeout", "1m").start();
     let term = leader.await_lead();
     stage.await_witness(term);

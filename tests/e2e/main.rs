@@ -12,13 +12,19 @@ mod death;
 mod embedded;
 mod handover;
 mod harness_itself;
+mod health;
+mod hooks;
 mod job;
 mod log;
 mod loss;
+mod process_one;
 mod restart;
 mod signals;
 mod strangers;
 mod systemd;
+mod terminal;
+#[cfg(feature = "ssl")]
+mod tls;
 mod tree;
 mod watch;
 

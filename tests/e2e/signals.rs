@@ -4,12 +4,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
+use harness::kafka::Broker;
 use harness::stage::Stage;
 use harness::wait;
 use harness::witness::Event;
 use nix::sys::signal::Signal;
 
-use crate::stage;
+use crate::{PROGRAM, stage};
 
 /// Stopped while standing by: 128 + n, so that `neli-run ... && next` does not go on.
 #[test]
@@ -147,6 +148,129 @@ fn other_signals_reach_the_job() {
     }
     assert!(leader.events("stopping").is_empty());
     stage.close([leader]);
+}
+
+/// Every signal that can be caught and has no meaning here reaches the main process, real-time ones too: it dies of those
+/// that end who does not catch them.
+#[test]
+fn every_signal_reaches_the_job() {
+    let stage = stage(Elector::Log);
+    // Never caught; a stop; the terminal's; the children's; that end nobody (above); the C library's own.
+    let others = [9, 19, 2, 15, 20, 21, 22, 17, 18, 23, 28, 32, 33];
+    let candidate = stage.candidate().job(["sleep", "1000"]).directory(stage.directory());
+    let candidate = candidate.option("--restart", "always").option("--restart-delay", "0");
+    let mut run = candidate.option("--restart-limit", "none").start_behind(&["env", "--default-signal"]);
+    for number in (1..=64).filter(|number| !others.contains(number)) {
+        run.await_event("job_started");
+        send(&run, number);
+        let exited = run.await_event("job_exited");
+        assert_eq!(exited.fields["signal"].as_i64(), Some(number));
+    }
+    assert!(run.events("stopping").is_empty());
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 143);
+    stage.close([run]);
+}
+
+/// `timeout` sends TERM to its child and to its group: `neli-run` gets two, and the job is asked once.
+#[test]
+fn two_stops_at_once_are_one() {
+    let stage = stage(Elector::Log);
+    let job = stage.witness().set("--linger-ms", 300).set("--status", 3);
+    let mut run = stage.candidate().job(job.command()).start_behind(&["timeout", "--preserve-status", "4s"]);
+    let term = run.await_lead();
+    stage.await_witness(term);
+    assert_eq!(run.status(), 3);
+    run.await_silence();
+    assert!(run.events("job_killed").is_empty());
+    assert_eq!(run.await_event("released").text("why"), "stopped");
+    // `timeout` sends SIGCONT too, which is the job's.
+    let heard: Vec<_> = heard(&stage).into_iter().filter(|number| *number != 18).collect();
+    assert_eq!(heard, [15]);
+    stage.close([run]);
+}
+
+/// What was ignored at the start (`nohup`, a shell's `&`) stays ignored: lead and job live on.
+#[test]
+fn what_was_ignored_stays_ignored() {
+    let stage = stage(Elector::Log);
+    // `sleep` catches nothing: it lives because it inherits what is ignored.
+    let candidate = stage.candidate().lease("1s").job(["sleep", "1000"]);
+    let ignoring = ["env", "--ignore-signal=HUP,INT,QUIT,TSTP,PIPE"];
+    let mut run = candidate.start_behind(&ignoring);
+    run.await_lead();
+    let job = run.await_job();
+    for number in [1, 2, 3, 20] {
+        send(&run, number);
+    }
+    // Sent on to the job, which ignores it.
+    send(&run, 13);
+    wait::pause(Duration::from_millis(500));
+    assert!(job.lives() && !job.is_stopped());
+    assert!(run.events("stopping").is_empty() && run.events("job_exited").is_empty(), "{run:?}");
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 143);
+    stage.close([run]);
+}
+
+/// A stop at any moment from the start on: it ends in order, and where there is a Kafka no term is left without a release.
+#[test]
+fn a_stop_at_any_moment() {
+    const STEPS: u64 = 48;
+    let stage = stage(Elector::Log);
+    // The topic is made, and its first reader has been there.
+    let mut first = stage.candidate().job(["true"]).start();
+    assert_eq!(first.status(), 0);
+    let mut led = 0;
+    for step in 0..STEPS {
+        let candidate = stage.candidate().option("--restart", "always").option("--restart-delay", "10ms");
+        // The later ones end while the job runs, ends, or is about to be run again.
+        let job = stage.witness().set("--end-ms", 20).set("--status", 0);
+        let mut run = candidate.option("--restart-limit", "none").job(job.command()).start();
+        wait::pause(Duration::from_millis(8 * step));
+        run.signal(Signal::SIGTERM);
+        let status = run.status();
+        let terms = run.events("leading").len();
+        assert!(terms <= 1);
+        assert!(status == 143 || (status == 0 && terms == 1), "step {step}: {status}, {run:?}");
+        run.await_silence();
+        for released in run.events("released") {
+            assert_eq!(released.fields["delivered"].as_bool(), Some(true), "step {step}");
+        }
+        led += terms;
+    }
+    let verdicts = stage.verdicts();
+    let effective = |kind: &str| {
+        verdicts.iter().filter(|line| line["record"]["kind"] == kind && line["verdict"] == "effective").count()
+    };
+    assert_eq!(effective("claim"), effective("release"), "each term has its end");
+    assert!(led > 0, "some were stopped while they led");
+    stage.close([first]);
+}
+
+/// Kafka is gone when the release is to be delivered: it is waited for, a lease at most; who does not want to wait says so.
+#[test]
+fn a_stop_while_kafka_is_gone() {
+    let broker = Broker::own();
+    for impatient in [false, true] {
+        let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+        let lease = if impatient { "50s" } else { "2s" };
+        let mut run = stage.candidate().lease(lease).start();
+        let term = run.await_lead();
+        stage.await_witness(term);
+        broker.freeze();
+        run.signal(Signal::SIGTERM);
+        run.await_event("job_exited");
+        if impatient {
+            wait::pause(Duration::from_millis(600));
+            run.signal(Signal::SIGTERM);
+        }
+        assert_eq!(run.status(), 0, "the run's own, which was alive when it came");
+        let released = run.await_event("released");
+        assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("stopped", Some(false)));
+        stage.assert_gone(term);
+        broker.thaw();
+    }
 }
 
 /// WINCH, CONT and QUIT are the whole group's; USR1 is the main process's alone.

@@ -25,7 +25,7 @@ fn runaways(post: &mut Post) -> Vec<OwnedFd> {
 }
 
 fn killed_by(signal: i32, left: bool) -> Answer {
-    Answer::Exited { code: None, signal: Some(signal), left }
+    Answer::Exited { code: None, signal: Some(signal), left, foreground: false }
 }
 
 fn all_ended(processes: &[OwnedFd]) -> bool {
@@ -152,7 +152,7 @@ fn a_daemon_left_behind_counts_as_running_and_is_asked_to_stop() {
     post.start(0, far());
     assert_eq!(post.words.next(), "ready");
     std::fs::write(go, "go\n").unwrap();
-    assert_eq!(post.hear(), Answer::Exited { code: Some(4), signal: None, left: true });
+    assert_eq!(post.hear(), Answer::Exited { code: Some(4), signal: None, left: true, foreground: false });
     assert!(post.is_silent());
     post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
     assert_eq!(post.words.next(), "asked");

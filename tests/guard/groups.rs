@@ -122,7 +122,7 @@ fn nothing_is_gone_while_a_stranger_is_in_it() {
     let mut stranger = stranger_in(&run);
     let its_process = process_of(stranger.id().cast_signed());
     post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
-    assert_eq!(post.hear(), Answer::Exited { code: None, signal: Some(SIGTERM), left: false });
+    assert_eq!(post.hear(), Answer::Exited { code: None, signal: Some(SIGTERM), left: false, foreground: false });
     assert_eq!(post.hear(), Answer::Gone);
     assert!(has_ended(&its_process), "it was killed before");
     stranger.wait().unwrap();

@@ -19,11 +19,11 @@ fn command(words: &[&str]) -> Vec<OsString> {
 }
 
 fn exited(code: i32) -> Answer {
-    Answer::Exited { code: Some(code), signal: None, left: false }
+    Answer::Exited { code: Some(code), signal: None, left: false, foreground: false }
 }
 
 fn killed_by(signal: i32) -> Answer {
-    Answer::Exited { code: None, signal: Some(signal), left: false }
+    Answer::Exited { code: None, signal: Some(signal), left: false, foreground: false }
 }
 
 /// Runs to the end, and tells how it ended.

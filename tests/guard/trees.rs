@@ -168,7 +168,7 @@ fn what_is_left_behind_is_asked_one_by_one_and_killed_in_the_end() {
         let words: Vec<String> = (0..4).map(|_| post.words.next()).collect();
         let stubborn = words.iter().find_map(|word| word.parse().ok()).unwrap();
         fs::write(go, "go\n").unwrap();
-        assert_eq!(post.hear(), Answer::Exited { code: Some(4), signal: None, left: true });
+        assert_eq!(post.hear(), Answer::Exited { code: Some(4), signal: None, left: true, foreground: false });
         post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
         for _ in 0..3 {
             assert_eq!(post.words.next(), "asked");

@@ -18,6 +18,8 @@ pub(crate) enum Broken {
 pub(crate) enum WorldFlaw {
     /// Assumption 3: guard and supervisor are asleep at once.
     BothAsleep,
+    /// A command that runs beside the job is not waited for when the job has ended (R6).
+    CommandForgotten,
     /// A fence is over for the candidate before the guard has said that nothing is left (R6).
     FenceTakenForDone,
     /// The guard's `seen` goes on when its `term` is no longer current (R6).

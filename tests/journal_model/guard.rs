@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::candidate::Right;
 use crate::flaws::{WorldFlaw, is_flawed};
 use crate::record::Offset;
+use crate::setup::Setup;
 use crate::supervisor::{Event, JobStatus, Order};
 use crate::time::Time;
 
@@ -50,6 +51,8 @@ pub(crate) struct Job {
     pub(crate) main: bool,
     /// A daemon that outlives the main process.
     pub(crate) child: bool,
+    /// A command that runs beside it, or what that has left.
+    pub(crate) command: bool,
     /// It was asked to stop, and is killed at this time.
     pub(crate) kill_at: Option<Time>,
 }
@@ -76,7 +79,7 @@ impl Guard {
     }
 
     /// Carries out an order, as read at `now`.
-    pub(crate) fn obey(&mut self, now: Time, order: Order, jobs_have_children: bool, words: &mut VecDeque<Event>) {
+    pub(crate) fn obey(&mut self, now: Time, order: Order, setup: &Setup, words: &mut VecDeque<Event>) {
         let unchecked = is_flawed(WorldFlaw::SupervisorSpawns) && matches!(order, Order::Spawn { .. });
         if !unchecked {
             self.fence_if_due(now, words);
@@ -108,7 +111,7 @@ impl Guard {
                     }
                 }
             }
-            Order::Signal { .. } => {}
+            Order::HandOn | Order::Signal { .. } | Order::TakeBack => {}
             Order::Spawn { right, .. } => {
                 if self.job.is_some() {
                     return;
@@ -119,7 +122,8 @@ impl Guard {
                 }
                 words.extend(self.tenure.map(|tenure| Event::Answered { until: tenure.right.until }));
                 words.push_back(Event::Started { pid: 1 });
-                self.job = Some(Job { term: right.term, main: true, child: jobs_have_children, kill_at: None });
+                let (child, command) = (setup.jobs_have_children, setup.jobs_have_commands);
+                self.job = Some(Job { term: right.term, main: true, child, command, kill_at: None });
             }
             Order::Stop { kill_at, .. } => {
                 if let Some(job) = &mut self.job {
@@ -148,13 +152,14 @@ impl Guard {
         to_release
     }
 
-    /// The main process ends by itself. What it left, if anything, goes on.
+    /// The main process ends by itself. What it left, if anything, goes on; what ran beside it is killed.
     pub(crate) fn main_ends(&mut self, words: &mut VecDeque<Event>) {
         let Some(job) = &mut self.job else { return };
         job.main = false;
-        words.push_back(Event::MainExited { status: JobStatus::Exited(0), left: job.child });
+        words.push_back(Event::MainExited { status: JobStatus::Exited(0), left: job.child, foreground: false });
+        job.command &= is_flawed(WorldFlaw::CommandForgotten);
         if !job.child {
-            self.job = None;
+            self.job = self.job.filter(|job| job.command);
             words.push_back(Event::Gone);
         }
     }
@@ -181,7 +186,7 @@ impl Guard {
 
     fn kill_job(&mut self, words: &mut VecDeque<Event>) {
         if let Some(job) = self.job.take().filter(|job| job.main) {
-            words.push_back(Event::MainExited { status: JobStatus::Signaled(9), left: job.child });
+            words.push_back(Event::MainExited { status: JobStatus::Signaled(9), left: job.child, foreground: false });
         }
     }
 

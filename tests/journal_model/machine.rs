@@ -8,7 +8,7 @@ use crate::guard::{Guard, Life};
 use crate::kafka::{Log, Slot};
 use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::setup::{Setup, Who};
-use crate::supervisor::{self, Event, OnLoss, Order, Policy, StopPolicy, Supervisor};
+use crate::supervisor::{self, Event, Order, Policy, StopPolicy, Supervisor};
 use crate::time::Time;
 use crate::world::Breach;
 
@@ -69,7 +69,8 @@ impl Machine {
         let policy = Policy {
             stop: StopPolicy { signal: 15, timeout: candidate.stop_timeout, kill_margin: timings.kill_margin },
             restart: candidate.restart,
-            on_loss: OnLoss::Standby,
+            on_loss: candidate.on_loss,
+            health: None,
         };
         let seed = 20 + 30 * index as u64;
         let mut machine = Self {
@@ -123,6 +124,22 @@ impl Machine {
     pub(crate) fn stop(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
         self.supervisor.handle(now, Event::StopSignal { signal: 15 });
         self.perform(now, setup, deeds);
+    }
+
+    /// TSTP to `neli-run`.
+    pub(crate) fn suspend(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        self.supervisor.handle(now, Event::SuspendSignal { continuable: true });
+        self.perform(now, setup, deeds);
+    }
+
+    /// It goes on; SIGCONT tells of a suspension's end.
+    pub(crate) fn resume(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        const SIGCONT: i32 = 18;
+        self.life = Life::Awake;
+        if self.candidate.is_suspended() {
+            self.supervisor.handle_signal(now, SIGCONT);
+            self.perform(now, setup, deeds);
+        }
     }
 
     /// Hears one of the things that wait to be heard.
@@ -260,6 +277,13 @@ impl Machine {
                 return;
             }
             Action::StopJob(why) => Event::StoppedFor(why),
+            Action::Suspend => {
+                if self.job_is_alive() || self.candidate.leads().is_some() {
+                    deeds.breach = Some(Breach::SuspendedLeader);
+                }
+                self.life = Life::Asleep;
+                return;
+            }
         };
         deeds.said.push(format!("{event:?}"));
         self.supervisor.handle(now, event);
@@ -307,7 +331,10 @@ impl Machine {
                 }
                 self.supervisor.handle(now, Event::Gone);
             }
-            supervisor::Action::Note(_) => {}
+            supervisor::Action::CheckHealth { .. }
+            | supervisor::Action::DieOf { .. }
+            | supervisor::Action::LookAtForeground
+            | supervisor::Action::Note(_) => {}
             supervisor::Action::Order(order) => self.order(now, order, setup),
             supervisor::Action::StartGuard => {
                 if self.guard.life == Life::Dead {
@@ -321,7 +348,7 @@ impl Machine {
     fn order(&mut self, now: Time, order: Order, setup: &Setup) {
         let by_hand = is_flawed(WorldFlaw::SupervisorSpawns) && matches!(order, Order::Spawn { .. });
         if self.guard.life == Life::Awake && self.guard.orders.is_empty() && !setup.slow_pipe && !by_hand {
-            self.guard.obey(now, order, setup.jobs_have_children, &mut self.words);
+            self.guard.obey(now, order, setup, &mut self.words);
         } else if matches!(self.guard.life, Life::Awake | Life::Asleep) {
             self.guard.orders.push_back(order);
         }
@@ -333,7 +360,7 @@ impl Machine {
         self.guard.orders.clear();
         if let Some(job) = &mut self.guard.job {
             job.main = false;
-            if !job.child {
+            if !job.child && !job.command {
                 self.guard.job = None;
             }
         }

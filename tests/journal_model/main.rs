@@ -20,8 +20,14 @@ mod candidacy;
 #[path = "../../src/logic/candidate.rs"]
 mod candidate;
 #[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
+#[path = "../../src/logic/command.rs"]
+mod command;
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/flaw.rs"]
 mod flaw;
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
+#[path = "../../src/logic/health.rs"]
+mod health;
 #[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/journal.rs"]
 mod journal;
@@ -187,6 +193,11 @@ fn a_daemon_that_is_left() {
 }
 
 #[test]
+fn a_command_beside_the_job() {
+    look_into(worlds::a_command_beside_the_job, &[world(WorldFlaw::CommandForgotten)]);
+}
+
+#[test]
 fn deaths() {
     look_into(worlds::deaths, &[world(WorldFlaw::GuardReleasesFirst), world(WorldFlaw::ReleaseAtGuardsEnd)]);
 }
@@ -194,6 +205,11 @@ fn deaths() {
 #[test]
 fn a_stop_behind_the_spawn() {
     look_into(worlds::a_stop_behind_the_spawn, &[logic(Flaw::StopBehindSpawnTakenForDone)]);
+}
+
+#[test]
+fn a_suspension() {
+    look_into(worlds::a_suspension, &[]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::candidate::{Elector, Timings};
 use crate::record::Offset;
 use crate::restart::{Restart, RestartPolicy};
 use crate::step::Step;
+use crate::supervisor::OnLoss;
 use crate::world::World;
 
 /// What the candidates are called.
@@ -30,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) size_retention: bool,
     /// Each job leaves a daemon behind.
     pub(crate) jobs_have_children: bool,
+    /// Each job runs with a command beside it, that would outlive it.
+    pub(crate) jobs_have_commands: bool,
     /// What guard and supervisor say to each other takes its time.
     pub(crate) slow_pipe: bool,
     /// By how much the guard may be scheduled late.
@@ -57,6 +60,7 @@ pub(crate) struct CandidateSetup {
     pub(crate) stop_timeout: Duration,
     pub(crate) claim_delay: Duration,
     pub(crate) restart: RestartPolicy,
+    pub(crate) on_loss: OnLoss,
 }
 
 /// How often something may happen.
@@ -106,6 +110,8 @@ pub(crate) struct Faults {
     pub(crate) slow_answers: u8,
     /// TERM to `neli-run`.
     pub(crate) stops: u8,
+    /// TSTP to `neli-run`.
+    pub(crate) suspensions: u8,
 }
 
 impl Faults {
@@ -134,6 +140,7 @@ impl Faults {
             resigns: 0,
             slow_answers: 0,
             stops: 0,
+            suspensions: 0,
         }
     }
 
@@ -162,6 +169,7 @@ impl Faults {
             resigns: 255,
             slow_answers: 255,
             stops: 255,
+            suspensions: 255,
         }
     }
 }
@@ -174,6 +182,7 @@ impl CandidateSetup {
             stop_timeout: Duration::from_millis(150),
             claim_delay: Duration::ZERO,
             restart: RestartPolicy::NEVER,
+            on_loss: OnLoss::Standby,
         }
     }
 
@@ -186,6 +195,11 @@ impl CandidateSetup {
     /// Claims a vacancy only after so many milliseconds.
     pub(crate) const fn after(self, millis: u64) -> Self {
         Self { claim_delay: Duration::from_millis(millis), ..self }
+    }
+
+    /// Goes for good when it loses the lead.
+    pub(crate) const fn exiting(self) -> Self {
+        Self { on_loss: OnLoss::Exit, ..self }
     }
 
     pub(crate) fn timings(&self) -> Timings {
@@ -210,6 +224,7 @@ impl Setup {
             span: 10_000,
             size_retention: false,
             jobs_have_children: false,
+            jobs_have_commands: false,
             slow_pipe: false,
             guard_late: Duration::ZERO,
             reborn: false,

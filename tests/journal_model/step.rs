@@ -78,6 +78,8 @@ pub(crate) enum Step {
     ResumeGuard(Who),
     /// TERM to `neli-run`.
     Stop(Who),
+    /// TSTP to `neli-run`.
+    Suspend(Who),
     /// The time goes on to what is due next.
     Tick,
 }
@@ -122,6 +124,7 @@ impl Step {
             | Self::Resume(_)
             | Self::ResumeGuard(_)
             | Self::Stop(_)
+            | Self::Suspend(_)
             | Self::Tick => false,
         }
     }
@@ -168,6 +171,7 @@ impl Faults {
             Step::Remake => &mut self.remakes,
             Step::Resign(_) => &mut self.resigns,
             Step::Stop(_) => &mut self.stops,
+            Step::Suspend(_) => &mut self.suspensions,
             Step::Answer(_)
             | Step::AnswerLate(_)
             | Step::Append(_)

@@ -77,6 +77,8 @@ pub(crate) enum Breach {
     BusyLoop,
     /// R6: a release was handed over while the job was alive.
     ReleasedAlive,
+    /// A process that was suspended had a job, or a term.
+    SuspendedLeader,
     /// R6: a job was started under a term whose release had been handed over.
     RunAfterRelease,
     /// A job was started under a term that is not above all before.
@@ -234,7 +236,7 @@ impl World {
             Step::GuardReads(who) => self.at(who, |machine, now, (setup, deeds)| {
                 if let Some(order) = machine.guard.orders.pop_front() {
                     deeds.said.push(format!("its guard reads {order:?}"));
-                    machine.guard.obey(now, order, setup.jobs_have_children, &mut machine.words);
+                    machine.guard.obey(now, order, setup, &mut machine.words);
                     machine.perform_if_awake(now, setup, deeds);
                 }
             }),
@@ -276,14 +278,11 @@ impl World {
                 let term = self.machine(who).and_then(|machine| machine.candidate.leads());
                 self.request(What::Resign, term);
             }
-            Step::Resume(who) => self.at(who, |machine, _, _| machine.life = Life::Awake),
+            Step::Resume(who) => self.at(who, |machine, now, (setup, deeds)| machine.resume(now, setup, deeds)),
             Step::ResumeGuard(who) => self.at(who, |machine, _, _| machine.guard.life = Life::Awake),
             Step::Stop(who) => self.at(who, |machine, now, (setup, deeds)| machine.stop(now, setup, deeds)),
-            Step::Tick => {
-                if let Some(next) = self.next_time() {
-                    self.now = next;
-                }
-            }
+            Step::Suspend(who) => self.at(who, |machine, now, (setup, deeds)| machine.suspend(now, setup, deeds)),
+            Step::Tick => self.now = self.next_time().unwrap_or(self.now),
         }
     }
 

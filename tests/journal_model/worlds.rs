@@ -286,6 +286,22 @@ pub(crate) fn a_daemon_that_is_left() -> Setup {
     }
 }
 
+/// R6: a health command, or a hook, is a part of the tree.
+pub(crate) fn a_command_beside_the_job() -> Setup {
+    Setup {
+        jobs_have_commands: true,
+        slow_pipe: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { exits: 1, guard_deaths: 1, stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::MainEnds(B) | Step::KillGuard(B) | Step::Stop(B)),
+        limit: millis(60),
+        ..Setup::named("a command beside the job")
+    }
+}
+
 /// R6: whoever dies, nothing is released before what the job started is gone.
 pub(crate) fn deaths() -> Setup {
     Setup {
@@ -341,6 +357,21 @@ pub(crate) fn a_restart_that_is_held_up() -> Setup {
         limit: millis(420),
         may: |_, step| !matches!(step, Step::MainEnds(B) | Step::Pause(B)),
         ..Setup::named("a restart that is held up")
+    }
+}
+
+/// R7: whoever is suspended has released before, and leads again under a term of its own.
+pub(crate) fn a_suspension() -> Setup {
+    Setup {
+        jobs_have_children: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { suspensions: 1, ..NONE },
+        limit: millis(330),
+        may: |_, step| step != Step::Suspend(B),
+        ..Setup::named("a suspension")
     }
 }
 
@@ -488,9 +519,10 @@ pub(crate) fn guard_and_supervisor() -> Setup {
 pub(crate) fn everything(leases: [u64; 3]) -> Setup {
     let lease = |who: Who| CandidateSetup::lease(leases[who]);
     Setup {
-        candidates: vec![lease(0), lease(1).restarting(40), lease(2).restarting(700)],
+        candidates: vec![lease(0), lease(1).restarting(40), lease(2).restarting(700).exiting()],
         span: 4,
         jobs_have_children: true,
+        jobs_have_commands: true,
         guard_late: millis(19),
         faults: Faults::plenty(),
         reborn: true,

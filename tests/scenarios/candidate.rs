@@ -61,6 +61,7 @@ impl Story {
                     trusted: !words.says("untrusted"),
                 }
             }
+            "continued" => Event::Continued,
             "cut" => Event::HistoryCut,
             "delivered" => Event::Delivered { seq: words.number(1) },
             "end" => Event::ReachedEnd { next: words.number(1) },
@@ -203,6 +204,7 @@ fn deed(action: Action) -> String {
         Action::ReadFrom(offset) => format!("reads from {offset}"),
         Action::Send { record } => format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body)),
         Action::StopJob(why) => format!("has the job stopped: {why}"),
+        Action::Suspend => "has the process suspended".to_owned(),
     }
 }
 

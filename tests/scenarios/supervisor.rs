@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use neli_run::logic::candidacy::{self as candidate, Departure, JobReport, Loss, Right};
+use neli_run::logic::command::CommandEnd;
+use neli_run::logic::health::HealthPolicy;
 use neli_run::logic::restart::{Limit, Restart, RestartPolicy};
-use neli_run::logic::supervision::{Action, Ending, Event, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy};
+use neli_run::logic::supervision::{
+    Action, Ending, Event, Foreground, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy,
+};
 use neli_run::logic::supervisor::Supervisor;
 use neli_run::logic::time::Time;
 
@@ -18,7 +22,8 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    /// `supervisor timeout=8s margin=20ms restart=no|on-failure|always delay=1s limit=2 within=5m loss=standby|exit`.
+    /// `supervisor timeout=8s margin=20ms restart=no|on-failure|always delay=1s limit=2 within=5m loss=standby|exit
+    /// health-interval=10s health-timeout=5s failures=3 health-start=0s`.
     pub(crate) fn begin(words: &Words<'_>) -> Self {
         let timeout = words.span_of("timeout").unwrap_or(Duration::from_secs(8));
         let kill_margin = words.span_of("margin").unwrap_or(Duration::from_millis(20));
@@ -40,8 +45,28 @@ impl Story {
             Some("exit") => OnLoss::Exit,
             Some(other) => panic!("{other} is nothing to do after a loss"),
         };
-        let policy = Policy { stop: StopPolicy { signal: 15, timeout, kill_margin }, restart, on_loss };
+        let health = words.span_of("health-interval").map(|interval| HealthPolicy {
+            interval,
+            timeout: words.span_of("health-timeout").unwrap_or(Duration::from_secs(5)),
+            failures: words.number_of("failures").unwrap_or(3),
+            start: words.span_of("health-start").unwrap_or_default(),
+        });
+        let policy = Policy { stop: StopPolicy { signal: 15, timeout, kill_margin }, restart, on_loss, health };
         Self { supervisor: Supervisor::new(policy), now: begin() }
+    }
+
+    /// `healthy 1`, `ill 1 status=1`, `ill 1 signal=9`, `ill 1 timed-out`, `abandoned 1`: how a health command ended.
+    fn health_ended(words: &Words<'_>) -> Event {
+        let end = match words.verb() {
+            "abandoned" => CommandEnd::Abandoned,
+            "healthy" => CommandEnd::Exited(0),
+            _ if words.says("timed-out") => CommandEnd::TimedOut,
+            _ => match words.number_of("signal") {
+                Some(signal) => CommandEnd::Signaled(signal),
+                None => CommandEnd::Exited(words.needed("status", words.number_of("status"))),
+            },
+        };
+        Event::HealthEnded { id: words.number(1), end, last_line: words.value("line").unwrap_or_default().into() }
     }
 
     fn event(words: &Words<'_>) -> Event {
@@ -52,6 +77,7 @@ impl Story {
             until: words.needed("until", words.time_of("until")),
         };
         match words.verb() {
+            "abandoned" | "healthy" | "ill" => Self::health_ended(words),
             "answered" => Event::Answered { until: words.needed("until", words.time_of("until")) },
             "departed" => Event::Departed(match words.word(1) {
                 "ended" => Departure::Ended,
@@ -65,9 +91,11 @@ impl Story {
                     None => JobStatus::Exited(words.needed("status", words.number_of("status"))),
                 },
                 left: words.says("left"),
+                foreground: words.says("foreground"),
             },
             "extended" => Event::Extended(right()),
             "fenced" => Event::Fenced { term: words.needed("term", words.number_of("term")) },
+            "foreground" => Event::ForegroundSeen(foreground(words.word(1))),
             "gone" => Event::Gone,
             "guard-died" => Event::GuardDied,
             "killed" => Event::Killed(match words.word(1) {
@@ -77,11 +105,19 @@ impl Story {
                 other => panic!("{other} is no loss"),
             }),
             "killed-at-timeout" => Event::KilledAtTimeout,
+            "job-stopped" => Event::JobStopped {
+                signal: words.number(1),
+                foreground: words.value("foreground").map_or(Foreground::Elsewhere, foreground),
+                continuable: !words.says("orphaned"),
+            },
             "led" => Event::Led(right()),
             "not-started" => Event::NotStarted { code: words.number(1), error: "no such file".to_owned() },
             "started" => Event::Started { pid: words.needed("pid", words.number_of("pid")) },
             "stopped-for" => Event::StoppedFor(crate::words::why(words.word(1))),
             "stuck" => Event::Stuck { pids: vec![words.number(1)] },
+            "suspend" => Event::SuspendSignal { continuable: !words.says("orphaned") },
+            "terminal-gone" => Event::TerminalGone,
+            "typed" => Event::Typed { signal: words.number(1) },
             other => panic!("nothing is called {other}"),
         }
     }
@@ -121,8 +157,21 @@ impl Hero for Story {
     }
 }
 
+fn foreground(word: &str) -> Foreground {
+    match word {
+        "elsewhere" => Foreground::Elsewhere,
+        "job" => Foreground::Job,
+        "neli-run" => Foreground::NeliRun,
+        other => panic!("{other} has no foreground"),
+    }
+}
+
 fn deed(action: Action) -> String {
     match action {
+        Action::CheckHealth { id, kill_at } => format!("runs health command {id}, kill at {}", told(kill_at)),
+        Action::DieOf { signal, to_group } => {
+            format!("is to die of signal {signal}{}", if to_group { ", with its group" } else { "" })
+        }
         Action::Exit(ending) => match ending {
             Ending::Ended => "exits: 0, the election was ended".to_owned(),
             Ending::Job(status) => format!("exits: {}, the job's own", status.code()),
@@ -137,6 +186,7 @@ fn deed(action: Action) -> String {
         Action::GiveUpWaiting => "has the candidate wait no more".to_owned(),
         Action::KillGuard => "kills the guard".to_owned(),
         Action::KillOrphans => "kills what the guard left".to_owned(),
+        Action::LookAtForeground => "looks whose the foreground is".to_owned(),
         Action::Note(note) => shown_note(note),
         Action::Order(order) => format!("orders: {}", shown_order(order)),
         Action::StartGuard => "starts a guard".to_owned(),
@@ -147,6 +197,7 @@ fn deed(action: Action) -> String {
 fn shown_order(order: Order) -> String {
     match order {
         Order::Extend(right) => format!("term {} until {}", right.term, told(right.until)),
+        Order::HandOn => "hand the foreground on".to_owned(),
         Order::Kill => "kill".to_owned(),
         Order::Over { term } => format!("term {term} is over"),
         Order::Signal { signal, to_group } => {
@@ -157,11 +208,13 @@ fn shown_order(order: Order) -> String {
         }
         Order::Stop { signal: Some(signal), kill_at } => format!("stop by signal {signal}, kill at {}", told(kill_at)),
         Order::Stop { signal: None, kill_at } => format!("stop by no signal, kill at {}", told(kill_at)),
+        Order::TakeBack => "take the foreground back".to_owned(),
     }
 }
 
 fn shown_event(event: &candidate::Event) -> String {
     match event {
+        candidate::Event::Continued => "it was continued".to_owned(),
         candidate::Event::Fenced { why } => format!("fenced, {why}"),
         candidate::Event::JobChanged(JobReport { state, pid, .. }) => {
             let pid = pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
@@ -195,6 +248,14 @@ fn shown_note(note: Note) -> String {
     };
     match note {
         Note::GuardLost => "says: the guard is lost".to_owned(),
+        Note::HealthFailed(failure, most) => {
+            format!(
+                "says: the health command failed, {} of {most}: {:?} {:?}",
+                failure.count, failure.end, failure.last_line
+            )
+        }
+        Note::JobContinued => "says: the job was continued, since nobody else could".to_owned(),
+        Note::JobInBackground => "says: the job wants the terminal, and is in the background".to_owned(),
         Note::JobExited { status: how, ran } => format!("says: the job ended {}, after {}", status(how), shown(ran)),
         Note::JobKilled { why } => format!("says: the job had to be killed, {why}"),
         Note::JobStarted { pid, attempt } => format!("says: the job runs, pid {pid}, attempt {attempt}"),
@@ -202,5 +263,8 @@ fn shown_note(note: Note) -> String {
         Note::Restarting { attempt, delay } => format!("says: attempt {attempt} follows in {}", shown(delay)),
         Note::Stopping { why } => format!("says: stopping, {why}"),
         Note::Stuck { pids } => format!("says: can't be killed: {pids:?}"),
+        Note::Unhealthy(failure) => {
+            format!("says: unhealthy, {} failures: {:?} {:?}", failure.count, failure.end, failure.last_line)
+        }
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::signals::Set;
+use crate::logic::command::CommandEnd;
 use crate::logic::time::Time;
 
 /// The longest packet, in bytes.
@@ -25,14 +26,22 @@ pub struct Charge {
     pub command: Vec<OsString>,
     /// The job's environment, but for what changes from run to run (`NELI_EPOCH`, `NELI_ATTEMPT`, `NELI_LEASE_FD`).
     pub environment: Vec<(OsString, OsString)>,
+    /// `--health-cmd`.
+    pub health: Option<OsString>,
     /// The signals that the job ignores, as `neli-run` did at its start.
     pub ignored: Set,
     /// The descriptors that `neli-run` had at its start: what the job gets, besides the lease.
     pub inherited: Vec<RawFd>,
+    /// The process group of `neli-run`, whose the terminal's foreground is when it is not the job's.
+    pub group: i32,
+    /// Whether the job is given the foreground at its start, where `neli-run`'s group has it.
+    pub foreground: bool,
     /// What is still there this long after SIGKILL is said to be stuck.
     pub lease: Duration,
     /// This candidate's member id.
     pub member: String,
+    /// `--on-lead`.
+    pub on_lead: Option<OsString>,
     /// The program that the guard becomes to release for the dead: `/proc/self/exe`.
     pub releaser: PathBuf,
     /// What that program needs to reach Kafka. The guard hands it on, and does not look into it.
@@ -40,7 +49,7 @@ pub struct Charge {
 }
 
 impl fmt::Debug for Charge {
-    /// Command, environment and release configuration may hold secrets.
+    /// Commands, environment and release configuration may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Charge").field("member", &self.member).finish_non_exhaustive()
     }
@@ -50,6 +59,17 @@ impl fmt::Debug for Charge {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum Order {
+    /// A command is to be run beside the job. The descriptor of its output comes with it; without one it is our stderr.
+    Command {
+        /// Which of the charge's.
+        kind: CommandKind,
+        /// To be said with its end.
+        id: u32,
+        /// When it is killed.
+        kill_at: Time,
+    },
+    /// Give the job's group the terminal's foreground, if `neli-run`'s has it, and SIGCONT.
+    HandOn,
     /// SIGKILL to the whole tree, now.
     Kill,
     /// The term is held until then.
@@ -86,6 +106,8 @@ pub enum Order {
         /// When SIGKILL comes.
         kill_at: Time,
     },
+    /// Take the terminal's foreground back from the job, and give the terminal its modes of before.
+    TakeBack,
 }
 
 /// A term, and how long it is held.
@@ -99,6 +121,26 @@ pub struct Grant {
     pub next_seq: u64,
     /// The deadline: the lease's end less the kill margin. Within a term it never moves back.
     pub until: Time,
+}
+
+/// The commands that run beside a job.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandKind {
+    /// The health command.
+    Health,
+    /// The hook that runs when the lead is won.
+    Lead,
+}
+
+impl CommandKind {
+    /// Its event, as `NELI_EVENT` has it.
+    pub(super) const fn event(self) -> &'static str {
+        match self {
+            Self::Health => "health",
+            Self::Lead => "lead",
+        }
+    }
 }
 
 /// Who in the job gets a signal.
@@ -123,6 +165,15 @@ pub enum Answer {
         /// The deadline.
         until: Time,
     },
+    /// A command has ended, or its time was up and it is sent SIGKILL. Each `command` is answered so, once.
+    CommandEnded {
+        /// Which of the charge's.
+        kind: CommandKind,
+        /// What the order said.
+        id: u32,
+        /// How.
+        end: CommandEnd,
+    },
     /// The job's main process has ended: with a status, or by a signal.
     Exited {
         /// Its status.
@@ -131,6 +182,8 @@ pub enum Answer {
         signal: Option<i32>,
         /// Whether descendants of it are left.
         left: bool,
+        /// Whether it had the terminal's foreground, which is back at `neli-run`'s group.
+        foreground: bool,
     },
     /// A `lease` was read.
     Extended {
@@ -219,10 +272,14 @@ mod tests {
             cgroup: None,
             command: vec!["job".into(), "--password=hunter2".into()],
             environment: vec![("TOKEN".into(), "hunter2".into())],
+            health: Some("check --password=hunter2".into()),
             ignored: Set::EMPTY,
             inherited: vec![0, 1, 2],
+            group: 1,
+            foreground: false,
             lease: Duration::from_secs(5),
             member: "m".into(),
+            on_lead: Some("tell --password=hunter2".into()),
             releaser: "/proc/self/exe".into(),
             release: serde_json::json!({"sasl.password": "hunter2"}),
         };

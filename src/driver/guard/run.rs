@@ -4,13 +4,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::libc::{SIGCONT, SIGKILL};
+use nix::libc::{SIGCONT, SIGKILL, SIGTSTP};
 use nix::unistd::Pid;
 
 use crate::driver::guard::message::{Answer, Step, Target};
 use crate::driver::guard::outbox::Outbox;
 use crate::driver::killing::Killing;
 use crate::driver::process::{self, Change, Fate, Newborn, Progress, Reaped};
+use crate::driver::terminal::Terminal;
 use crate::driver::tree::Tree;
 use crate::logic::flaw::{Flaw, broken};
 use crate::logic::time::Time;
@@ -64,14 +65,22 @@ impl Run {
         self.killing.as_ref().map_or(self.kill_at, |killing| Some(killing.again_at()))
     }
 
+    /// Whether its main process was not waited for.
+    pub(super) fn has_main(&self) -> bool {
+        self.main.is_some()
+    }
+
     /// Whether SIGKILL was sent.
     pub(super) fn is_being_killed(&self) -> bool {
         self.killing.is_some()
     }
 
-    /// Whether the main process has ended.
-    pub(super) fn main_has_ended(&self) -> bool {
-        self.main.is_none()
+    /// Gives it the terminal's foreground, if that is to be had, and lets it go on.
+    pub(super) fn hand_on(&mut self, terminal: &mut Terminal) {
+        if self.main.is_some() {
+            terminal.hand_on();
+            self.signal(SIGCONT, Target::Group);
+        }
     }
 
     /// Passes a signal on, as soon as the job has executed.
@@ -146,14 +155,24 @@ impl Run {
         }
     }
 
-    /// Takes note of what happened to children.
-    pub(super) fn observe_children(&mut self, reaped: &Reaped, outbox: &mut Outbox) {
+    /// Takes note of what happened to children; `left` says whether something is left of the job.
+    pub(super) fn observe_children(
+        &mut self,
+        reaped: &Reaped,
+        left: impl Fn() -> bool,
+        terminal: &Terminal,
+        outbox: &mut Outbox,
+    ) {
         let Some(main) = self.main else { return };
         for Change { fate, .. } in reaped.changes.iter().filter(|change| change.pid == main) {
             let (code, signal) = match *fate {
                 Fate::Exited(code) => (Some(code), None),
                 Fate::Killed(signal) => (None, Some(signal)),
                 Fate::Stopped(signal) => {
+                    if self.newborn.is_some() && signal == SIGTSTP {
+                        // What is to become of it waits for it to execute.
+                        let _ = process::signal(main, SIGCONT);
+                    }
                     if self.killing.is_none() {
                         outbox.put(Answer::Stopped { signal }, None);
                     }
@@ -163,8 +182,10 @@ impl Run {
             // Whether it had executed is certain only now.
             self.observe_start(outbox);
             self.main = None;
+            // As a shell does, whatever the job has left behind.
+            let foreground = terminal.take_back();
             if self.failure.is_none() {
-                outbox.put(Answer::Exited { code, signal, left: reaped.children_left }, None);
+                outbox.put(Answer::Exited { code, signal, left: left(), foreground }, None);
             }
         }
     }

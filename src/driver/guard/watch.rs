@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::fmt;
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use crate::driver::descriptors;
 use crate::driver::guard::Call;
 use crate::driver::guard::alarm::Alarm;
 use crate::driver::guard::channel::Channel;
+use crate::driver::guard::commands::{Asked, Commands};
 use crate::driver::guard::message::{Answer, Charge, Grant, Order, Step};
 use crate::driver::guard::outbox::Outbox;
 use crate::driver::guard::paper;
@@ -31,7 +32,10 @@ use crate::driver::guard::tenure::{Tenure, Verdict};
 use crate::driver::image::Image;
 use crate::driver::lease::{Lease, Slot};
 use crate::driver::process::{self, Birth, Kind, Scheduling};
+use crate::driver::shell::Circumstances;
+use crate::driver::terminal::{Handover, Terminal};
 use crate::driver::tree::Tree;
+use crate::logic::command::CommandEnd;
 use crate::logic::flaw::{Flaw, broken};
 use crate::logic::time::Time;
 
@@ -39,6 +43,9 @@ use crate::logic::time::Time;
 const EPOCH: &str = "NELI_EPOCH";
 const ATTEMPT: &str = "NELI_ATTEMPT";
 const LEASE_FD: &str = "NELI_LEASE_FD";
+/// Those that commands alone have.
+const EVENT: &str = "NELI_EVENT";
+const WHY: &str = "NELI_WHY";
 
 /// How many orders are read before everything else has its turn again.
 const ORDERS_AT_ONCE: usize = 16;
@@ -59,6 +66,7 @@ pub(super) struct Watch {
     channel: Option<Channel>,
     supervisor: Supervisor,
     children: SignalFd,
+    terminal: Terminal,
     alarm: Alarm,
     outbox: Outbox,
     /// The last term that was granted.
@@ -66,6 +74,9 @@ pub(super) struct Watch {
     /// That term's lease descriptor, from its first spawn on.
     lease: Option<(i64, Lease)>,
     run: Option<Run>,
+    /// The number of that run, or of the last, in its term.
+    attempt: u64,
+    commands: Commands,
     /// Where in the tree's control group the next run, or this one, is born.
     birthplace: Option<OwnedFd>,
     runs: u64,
@@ -87,11 +98,13 @@ impl Watch {
 
         let mut environment = mem::take(&mut charge.environment);
         // Those of a `neli-run` around this one.
-        environment.retain(|(name, _)| ![EPOCH, ATTEMPT, LEASE_FD].iter().any(|own| name == own));
+        environment.retain(|(name, _)| ![EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY].iter().any(|own| name == own));
         let job = Image::found_by_path(&mem::take(&mut charge.command), &environment)?;
+        let commands = Commands::new(&charge, &environment)?;
         let ordinary_scheduling = standing::go_first();
         let cgroup = cgroup.and_then(|directory| Cgroup::over(directory).ok()).map(Rc::new);
         let tree = Tree::below(unistd::getpid()).born_into(cgroup);
+        let terminal = Terminal::of(Pid::from_raw(charge.group));
         let mut watch = Self {
             charge,
             job,
@@ -104,11 +117,14 @@ impl Watch {
                 &SigSet::from(Signal::SIGCHLD),
                 SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
             )?,
+            terminal,
             alarm: Alarm::new()?,
             outbox: Outbox::default(),
             tenure: None,
             lease: None,
             run: None,
+            attempt: 0,
+            commands,
             birthplace: None,
             runs: 0,
             fenced: false,
@@ -135,6 +151,8 @@ impl Watch {
                 return self.release(grant).map(drop);
             }
             if abandoned && !broken(Flaw::GuardReleasesFirst) {
+                // First of all: a script around the dead goes on at once, and may want to read.
+                self.terminal.take_back();
                 self.end_term();
             }
             self.look_after_run();
@@ -166,7 +184,7 @@ impl Watch {
         let look_for_death =
             self.channel.is_none() && self.supervisor.death.is_none() && !self.supervisor.is_known_dead;
         let look = look_for_death.then(|| clock::now() + LOOK_FOR_DEATH);
-        [deadline, run, look].into_iter().flatten().min()
+        [deadline, run, self.commands.due(), look].into_iter().flatten().min()
     }
 
     /// Waits until there is something to do. What it is, everybody finds out by himself: nothing here ever blocks.
@@ -199,7 +217,7 @@ impl Watch {
             match channel.receive() {
                 Ok(Some(packet)) => {
                     if let Ok(order) = serde_json::from_slice(&packet.bytes) {
-                        self.obey(&order, now);
+                        self.obey(&order, packet.descriptor.as_ref().map(AsFd::as_fd), now);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
@@ -227,8 +245,19 @@ impl Watch {
         }
     }
 
-    fn obey(&mut self, order: &Order, now: Time) {
+    fn obey(&mut self, order: &Order, descriptor: Option<BorrowedFd<'_>>, now: Time) {
         match *order {
+            Order::Command { kind, id, kill_at } => {
+                let asked = Asked { kind, id };
+                if let Err(end) = self.start_command(asked, kill_at, descriptor) {
+                    self.outbox.put(asked.answer(end), None);
+                }
+            }
+            Order::HandOn => {
+                if let Some(run) = &mut self.run {
+                    run.hand_on(&mut self.terminal);
+                }
+            }
             Order::Kill => {
                 if let Some(run) = self.run.as_mut().filter(|run| !run.is_being_killed()) {
                     self.outbox.put(Answer::Killed, None);
@@ -257,6 +286,9 @@ impl Watch {
                 if let Some(run) = &mut self.run {
                     run.stop(signal, kill_at, &self.tree);
                 }
+            }
+            Order::TakeBack => {
+                self.terminal.take_back();
             }
         }
     }
@@ -306,7 +338,7 @@ impl Watch {
             self.outbox.flush(channel);
         }
         match self.start(grant.term, until, attempt) {
-            Ok(run) => self.run = Some(run),
+            Ok(run) => (self.run, self.attempt) = (Some(run), attempt),
             Err((at, error)) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
                 self.outbox.put(Answer::NotStarted { errno, at }, None);
@@ -322,6 +354,8 @@ impl Watch {
         lease.grant(until);
         let (_, lease) = self.lease.insert((term, lease));
         let environment = [variable(EPOCH, term), variable(ATTEMPT, attempt), variable(LEASE_FD, self.slot.number())];
+        let terminal = if self.charge.foreground { self.terminal.about_to_hand_on() } else { None };
+        let foreground = terminal.as_ref().map(|terminal| Handover::of(terminal, &self.terminal));
         let birth = Birth {
             image: &self.job,
             environment: &environment,
@@ -331,10 +365,32 @@ impl Watch {
                 deadline: lease.deadline(),
                 scheduling: self.ordinary_scheduling,
                 cgroup: self.birthplace.as_ref().map(AsFd::as_fd),
+                foreground,
             },
         };
         let newborn = process::spawn(&birth).map_err(|error| (Step::Fork, error))?;
+        self.terminal.belongs_to_job(newborn.pid);
         Ok(Run::new(newborn, self.charge.lease))
+    }
+
+    /// Starts a command beside a job that runs, and beside no other.
+    fn start_command(&mut self, asked: Asked, kill_at: Time, output: Option<BorrowedFd<'_>>) -> Result<(), CommandEnd> {
+        let runs = self.run.as_ref().is_some_and(|run| run.has_main() && !run.is_being_killed());
+        let Some((term, lease)) = self.lease.as_ref().filter(|_| runs && !self.supervisor.is_known_dead) else {
+            return Err(CommandEnd::Abandoned);
+        };
+        let event = asked.kind.event();
+        let environment =
+            [variable(EPOCH, term), variable(ATTEMPT, self.attempt), variable(EVENT, event), variable(WHY, "")];
+        let circumstances = Circumstances {
+            cgroup: self.birthplace.as_ref().map(AsFd::as_fd),
+            deadline: Some(lease.deadline()),
+            environment: &environment,
+            ignored: self.charge.ignored,
+            output,
+            scheduling: self.ordinary_scheduling,
+        };
+        self.commands.start(asked, kill_at, circumstances)
     }
 
     /// Nothing is started or extended under the term any more, and its job may not run.
@@ -349,14 +405,20 @@ impl Watch {
         while let Ok(Some(_)) = self.children.read_signal() {}
         let Some(run) = &mut self.run else { return };
         run.observe_start(&mut self.outbox);
-        let reaped = process::reap();
-        run.observe_children(&reaped, &mut self.outbox);
+        let reaped = process::reap_after(|ended| self.commands.end_group_of(ended));
+        self.commands.observe_children(&reaped, run.is_being_killed(), &mut self.outbox);
+        let left = || reaped.children_left && !self.commands.are_all_of(&self.tree);
+        run.observe_children(&reaped, left, &self.terminal, &mut self.outbox);
+        if !run.has_main() {
+            self.commands.abandon(&mut self.outbox);
+        }
         let nothing_left = !reaped.children_left && self.tree.is_out_of_cgroup();
-        if nothing_left || (broken(Flaw::GuardForgetsTree) && run.main_has_ended()) {
+        if nothing_left || (broken(Flaw::GuardForgetsTree) && !run.has_main()) {
             self.end_run();
             return;
         }
         let now = clock::now();
+        self.commands.handle_timeout(now, &mut self.outbox);
         let may_run = self.tenure.is_some_and(|tenure| tenure.deadline().is_some());
         // What somebody else has put into the job's control group is not asked when the job has ended.
         if !(may_run && reaped.children_left || run.is_being_killed()) {
@@ -367,6 +429,8 @@ impl Watch {
 
     /// Nothing is left of the job.
     fn end_run(&mut self) {
+        self.terminal.take_back();
+        self.terminal.forget_job();
         let failure = self.run.take().and_then(Run::into_failure);
         let fenced = mem::take(&mut self.fenced).then_some(self.tenure).flatten();
         let fenced = fenced.map(|tenure| Answer::Fenced { term: tenure.term() });

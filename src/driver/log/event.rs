@@ -110,6 +110,14 @@ pub enum Event {
         /// The guard's process id.
         pid: i32,
     },
+    /// A hook failed, or took too long.
+    HookFailed {
+        /// `lead`, `standby` or `fence`.
+        hook: String,
+        /// How it ended.
+        #[serde(serialize_with = "shortened")]
+        reason: String,
+    },
     /// The job's main process ended.
     JobExited {
         /// The term.
@@ -236,6 +244,19 @@ pub enum Event {
         /// The other's name.
         leader: String,
     },
+    /// The health command has failed so often in a row that another machine is to try.
+    Unhealthy {
+        /// The term.
+        term: i64,
+        /// How often.
+        failures: u32,
+        /// How it ended at last.
+        #[serde(serialize_with = "shortened")]
+        reason: String,
+        /// The last line of what it said then.
+        #[serde(serialize_with = "shortened")]
+        line: String,
+    },
     /// Something that somebody should know.
     Warning {
         /// What.
@@ -256,8 +277,10 @@ impl Event {
             Self::Error { .. } | Self::Fenced { .. } | Self::GuardLost { .. } | Self::Superseded { .. } => Level::Error,
             Self::BrokerDown { .. }
             | Self::FenceWarning { .. }
+            | Self::HookFailed { .. }
             | Self::JobKilled { .. }
             | Self::Released { delivered: false, .. }
+            | Self::Unhealthy { .. }
             | Self::Warning { .. } => Level::Warning,
             Self::Assigned { .. }
             | Self::BrokerUp { .. }
@@ -291,6 +314,7 @@ impl Event {
             Self::FenceWarning { .. } => "fence_warning",
             Self::Fenced { .. } => "fenced",
             Self::GuardLost { .. } => "guard_lost",
+            Self::HookFailed { .. } => "hook_failed",
             Self::JobExited { .. } => "job_exited",
             Self::JobKilled { .. } => "job_killed",
             Self::JobStarted { .. } => "job_started",
@@ -304,6 +328,7 @@ impl Event {
             Self::Started { .. } => "started",
             Self::Stopping { .. } => "stopping",
             Self::Superseded { .. } => "superseded",
+            Self::Unhealthy { .. } => "unhealthy",
             Self::Warning { .. } => "warning",
         }
     }

@@ -10,7 +10,9 @@ impl Event {
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {
-            Self::Assigned { .. } => "the group's choice: this candidate may claim a vacancy first".to_owned(),
+            Self::Assigned { .. } => {
+                "the consumer group has chosen this candidate: it may claim first when nobody leads".to_owned()
+            }
             Self::BrokerDown { error, down } if *down < Duration::from_secs(1) => {
                 format!("Kafka does not answer: {error}; waiting")
             }
@@ -22,7 +24,7 @@ impl Event {
             Self::Ended { by, reason } => format!("the election was ended by {by}{}", said(reason)),
             Self::Error { message } | Self::Warning { message, .. } => message.clone(),
             Self::Exiting { status, from: From::Job } => format!("exiting with the job's status, {status}"),
-            Self::Exiting { status, from: From::NeliRun } => format!("exiting with status {status}"),
+            Self::Exiting { status, from: From::NeliRun } => format!("exiting with status {status}, neli-run's own"),
             Self::FenceWarning { term, left, silent } => format!(
                 "heartbeats don't come back from Kafka, for {} now: asking the job to stop; what is left of it at the \
                  lease's end, in {}, is killed (term {term})",
@@ -36,6 +38,7 @@ impl Event {
             Self::GuardLost { pid } => {
                 format!("the guard (pid {pid}) died: no job runs without one, and another is started")
             }
+            Self::HookFailed { hook, reason } => format!("the hook --on-{hook} {reason}"),
             Self::JobExited { status, signal: None, ran, .. } => {
                 format!("the job exited with status {status} after {}", spoken(*ran))
             }
@@ -60,9 +63,10 @@ impl Event {
             Self::Restarting { term, attempt, delay } => {
                 format!("running the job again in {} (term {term}, attempt {attempt})", spoken(*delay))
             }
-            Self::Revoked { lost: false } => "the group's choice is another".to_owned(),
+            Self::Revoked { lost: false } => "the consumer group has chosen another candidate".to_owned(),
             Self::Revoked { lost: true } => {
-                "the group has lost sight of this candidate; the journal says who leads".to_owned()
+                "the consumer group has lost sight of this candidate: that costs no lead, which the journal decides"
+                    .to_owned()
             }
             Self::Standby { leader, term, why } => standby(leader.as_deref(), *term, why.as_deref()),
             Self::Started { version, name, topic, elect, lease, .. } => format!(
@@ -81,6 +85,16 @@ impl Event {
                      machine's clock wrong, or was one paused?"
                 )
             }
+            Self::Unhealthy { term, failures: 1, reason, line } => {
+                format!("the job is ill: the health command {reason}{} (term {term})", said(line))
+            }
+            Self::Unhealthy { term, failures, reason, line } => {
+                format!(
+                    "the job is ill: the health command has failed {failures} times in a row, and {reason} at last{} (term \
+                     {term})",
+                    said(line)
+                )
+            }
         }
     }
 }
@@ -96,7 +110,7 @@ pub fn because(why: &str) -> &str {
         "history-cut" => "the topic's records were cut, or it was made anew",
         "resigned" => "an operator asked for it",
         "restart-limit" => "the job failed too often",
-        "revoked" => "the group's choice is another",
+        "revoked" => "the consumer group has chosen another candidate",
         "stillborn" => "the claim took effect too late to be used",
         "stopped" => "a signal to neli-run",
         "superseded" => "another's claim took effect",

@@ -13,10 +13,23 @@ use super::{Candidate, NothingLeft, Role, WAIT_FOR_KAFKA};
 impl Candidate {
     /// Whatever the new state of affairs calls for: leaving, reading further back, claiming, giving up.
     pub(super) fn move_on(&mut self, now: Time) {
-        let Role::Standby { not_before } = self.role else { return };
+        let not_before = match self.role {
+            Role::Standby { not_before } => not_before,
+            Role::Suspended => now,
+            Role::Claiming { .. } | Role::Departed | Role::Fenced { .. } | Role::Leading(_) | Role::Releasing(_) => {
+                return;
+            }
+        };
         if let Some(why) = self.leaving {
             let departure = if why == Why::Ended { Departure::Ended } else { Departure::Left };
             return self.depart(departure);
+        }
+        if self.suspending {
+            if self.role != Role::Suspended {
+                self.role = Role::Suspended;
+                self.actions.push_back(Action::Suspend);
+            }
+            return;
         }
         if self.listener.reads_further_back(now) {
             self.actions.push_back(Action::Ask);

@@ -26,7 +26,7 @@ impl Candidate {
             Role::Leading(_) => {
                 self.lose_lease(Why::Fenced, Loss::HistoryCut);
             }
-            Role::Departed | Role::Fenced { .. } | Role::Releasing(_) | Role::Standby { .. } => {}
+            Role::Departed | Role::Fenced { .. } | Role::Releasing(_) | Role::Standby { .. } | Role::Suspended => {}
         }
         self.listener.history_cut(now);
         // What was held there says nothing of the terms to come, which may begin from 0 again.
@@ -79,7 +79,7 @@ impl Candidate {
                 }
             }
             // A claim that was given up took effect all the same: its lease is over (R5).
-            (Body::Claim { .. }, Role::Claiming { .. } | Role::Standby { .. }) if effective => {
+            (Body::Claim { .. }, Role::Claiming { .. } | Role::Standby { .. } | Role::Suspended) if effective => {
                 self.release(now, offset, (Why::Stillborn, None), (now, false), NothingLeft);
             }
             (Body::Beat { .. }, Role::Leading(lead)) if effective => {
@@ -103,7 +103,8 @@ impl Candidate {
                 | Role::Fenced { .. }
                 | Role::Leading(_)
                 | Role::Releasing(_)
-                | Role::Standby { .. },
+                | Role::Standby { .. }
+                | Role::Suspended,
             ) => {}
         }
     }

@@ -10,6 +10,7 @@ impl Candidate {
         match &self.role {
             Role::Claiming { .. } => Position::Claiming,
             Role::Departed => Position::Departed,
+            Role::Suspended => Position::Suspended,
             Role::Fenced { term, .. } => Position::Fenced { term: *term },
             Role::Leading(lead) => Position::Leading { term: lead.term, job: lead.job, stopping: lead.stopping },
             Role::Releasing(releasing) => Position::Releasing { term: releasing.term },

@@ -23,7 +23,9 @@ impl Candidate {
                 }
                 (*term, *lease_end, *why, *stood_down)
             }
-            Role::Claiming { .. } | Role::Departed | Role::Releasing(_) | Role::Standby { .. } => return,
+            Role::Claiming { .. } | Role::Departed | Role::Releasing(_) | Role::Standby { .. } | Role::Suspended => {
+                return;
+            }
         };
         if leaving {
             self.leaving.get_or_insert(why);
@@ -52,7 +54,8 @@ impl Candidate {
     ) {
         self.highest_term = self.highest_term.max(term);
         // Whoever goes waits no longer than the lease would have lasted (R7); whoever stays has nothing better to do.
-        let give_up = give_up.max(if self.leaving.is_some() { now } else { now + self.timings.lease });
+        let goes = self.leaving.is_some() || self.suspending;
+        let give_up = give_up.max(if goes { now } else { now + self.timings.lease });
         let seq = self.send_release(term, why, exit);
         self.role = Role::Releasing(Releasing { term, seq, why, exit, again_at: None, give_up, anew });
     }
@@ -75,7 +78,8 @@ impl Candidate {
             | Role::Fenced { .. }
             | Role::Leading(_)
             | Role::Releasing(_)
-            | Role::Standby { .. } => {}
+            | Role::Standby { .. }
+            | Role::Suspended => {}
         }
     }
 
@@ -105,7 +109,7 @@ impl Candidate {
 
     /// R5: after a fence it stands again like any other, from R1.
     pub(super) fn ask_anew(&mut self, now: Time) {
-        if self.leaving.is_none() {
+        if self.leaving.is_none() && !self.suspending {
             self.listener.ask_anew(now);
             self.actions.push_back(Action::Ask);
         }

@@ -25,7 +25,7 @@ impl Candidate {
     /// Joins the group once the topic is known to be there, and says hello once it is known to be fit for an election:
     /// nothing is written into one that R0 refuses. What the group says takes a while, and is asked for meanwhile.
     pub(super) fn introduce(&mut self, now: Time) {
-        if !self.listener.is_answered() || self.leaving.is_some() || self.next_hello.is_some() {
+        if !self.listener.is_answered() || self.leaving.is_some() || self.suspending || self.next_hello.is_some() {
             return;
         }
         self.join_group();

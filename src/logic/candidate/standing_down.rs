@@ -37,7 +37,7 @@ impl Candidate {
             Role::Fenced { term, stood_down, .. } => (*term, *stood_down),
             Role::Leading(lead) => (lead.term, lead.stopping),
             Role::Releasing(releasing) => (releasing.term, self.cooling_off.map(|_| Why::Resigned)),
-            Role::Claiming { .. } | Role::Departed | Role::Standby { .. } => return false,
+            Role::Claiming { .. } | Role::Departed | Role::Standby { .. } | Role::Suspended => return false,
         };
         held == term && stood_down.is_none_or(|why| rank(why) < rank(Why::Resigned))
     }
@@ -46,7 +46,8 @@ impl Candidate {
         if leaving && (self.leaving.is_none() || why == Why::Ended) {
             self.leaving = Some(why);
         }
-        if leaving {
+        self.suspending |= why == Why::Suspended;
+        if leaving || self.suspending {
             self.leave_group();
         }
         match &mut self.role {
@@ -55,13 +56,27 @@ impl Candidate {
                 self.leave_group();
                 self.stop_job(why);
             }
-            // The claim, or the rest of the job, is awaited; then the cool-off begins.
-            Role::Claiming { stood_down, .. } | Role::Fenced { stood_down, .. } => *stood_down = Some(why),
-            Role::Departed | Role::Releasing(_) | Role::Standby { .. } => {
-                if !leaving {
+            // The claim, or the rest of the job, is awaited; then the cool-off begins, unless it is to begin already.
+            Role::Claiming { stood_down, .. } | Role::Fenced { stood_down, .. } => {
+                if why != Why::Suspended || stood_down.is_none() {
+                    *stood_down = Some(why);
+                }
+            }
+            Role::Departed | Role::Releasing(_) | Role::Standby { .. } | Role::Suspended => {
+                if lets_another_lead(why) {
                     self.cool_off(now);
                 }
             }
+        }
+    }
+
+    /// Whoever was suspended stands again like any other, from R1; whoever was about to be is no longer.
+    pub(super) fn continued(&mut self, now: Time) {
+        self.suspending = false;
+        if self.role == Role::Suspended {
+            self.role = Role::Standby { not_before: now };
+            self.noted = None;
+            self.ask_anew(now);
         }
     }
 
@@ -91,7 +106,7 @@ impl Candidate {
                 self.release_is_over(now, false);
                 self.move_on(now);
             }
-            Role::Departed | Role::Fenced { .. } | Role::Leading(_) | Role::Standby { .. } => {}
+            Role::Departed | Role::Fenced { .. } | Role::Leading(_) | Role::Standby { .. } | Role::Suspended => {}
         }
     }
 
@@ -118,7 +133,11 @@ impl Candidate {
     }
 
     pub(super) fn join_group(&mut self) {
-        if !self.in_group && self.leaving.is_none() && matches!(self.timings.elector, Elector::Group(_)) {
+        if !self.in_group
+            && self.leaving.is_none()
+            && !self.suspending
+            && matches!(self.timings.elector, Elector::Group(_))
+        {
             self.in_group = true;
             self.actions.push_back(Action::JoinGroup);
         }

@@ -15,6 +15,7 @@ impl Supervisor {
             (Departure::WaitedEnough, None) => Ending::WaitedEnough,
             (Departure::Left, None) => self.left(),
         };
+        self.die_of_the_terminals_signal(ending);
         self.actions.push_back(Action::Exit(ending));
     }
 

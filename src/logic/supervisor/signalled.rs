@@ -30,7 +30,8 @@ impl Supervisor {
             SIGCHLD | SIGTSTP | SIGTTIN | SIGTTOU => {}
             _ if stops => self.handle(now, Event::StopSignal { signal }),
             SIGQUIT if !self.takes_signals() => self.handle(now, Event::StopSignal { signal }),
-            SIGCONT | SIGQUIT | SIGWINCH => self.handle(now, Event::PassSignal { signal, to_group: true }),
+            SIGCONT => self.continued(now),
+            SIGQUIT | SIGWINCH => self.handle(now, Event::PassSignal { signal, to_group: true }),
             _ => self.handle(now, Event::PassSignal { signal, to_group: false }),
         }
     }
@@ -42,7 +43,7 @@ impl Supervisor {
     }
 
     /// Whether the main process is alive, or about to be: the guard keeps a signal until it has executed.
-    const fn takes_signals(&self) -> bool {
+    pub(super) const fn takes_signals(&self) -> bool {
         match self.job {
             Job::Ordered | Job::Running { .. } | Job::Stopping { main: Some(_), .. } => true,
             Job::None | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { main: None, .. } => false,

@@ -83,6 +83,9 @@ impl World {
             if self.faults.stops > 0 {
                 steps.push(Step::Stop(who));
             }
+            if self.faults.suspensions > 0 {
+                steps.push(Step::Suspend(who));
+            }
             if self.faults.resigns > 0 && machine.candidate.leads().is_some() {
                 steps.push(Step::Resign(who));
             }

@@ -68,6 +68,7 @@ impl World {
             Step::Resume(who) => format!("{}'s supervisor goes on", NAMES[who]),
             Step::ResumeGuard(who) => format!("{}'s guard goes on", NAMES[who]),
             Step::Stop(who) => format!("TERM to {}", NAMES[who]),
+            Step::Suspend(who) => format!("TSTP to {}", NAMES[who]),
             Step::Tick => "time passes".to_owned(),
         }
     }

@@ -93,6 +93,19 @@ pub fn login(name: &str, password: &str) -> Vec<(String, String)> {
     pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec()
 }
 
+/// The librdkafka properties of a login over TLS, by a challenge (SCRAM).
+#[must_use]
+pub fn secure_login(name: &str, password: &str) -> Vec<(String, String)> {
+    let changed = [("security.protocol", "SASL_SSL"), ("sasl.mechanisms", "SCRAM-SHA-256")];
+    let changed = changed.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    login(name, password).into_iter().chain(changed).collect()
+}
+
+/// [`Account::Operator`] as Kafka's `format` takes it.
+pub(crate) fn scram() -> String {
+    format!("SCRAM-SHA-256=[name={},password=\"{PASSWORD}\"]", Account::Operator.name())
+}
+
 /// The accounts as a JAAS login module takes them.
 pub(crate) fn jaas() -> String {
     let users = Account::ALL.map(|account| format!(" user_{}=\"{PASSWORD}\"", account.name())).concat();

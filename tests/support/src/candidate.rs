@@ -115,6 +115,18 @@ impl Candidate {
         self
     }
 
+    /// The whole command line: the program, its options, COMMAND.
+    #[must_use]
+    pub fn words(&self) -> Vec<OsString> {
+        let mut words = vec![self.program.clone().into_os_string()];
+        words.extend(self.options.iter().cloned());
+        if !self.job.is_empty() {
+            words.push("--".into());
+            words.extend(self.job.iter().cloned());
+        }
+        words
+    }
+
     /// Starts it, as a process that dies with the thread that called this.
     #[must_use]
     pub fn start(&self) -> Running {
@@ -126,10 +138,7 @@ impl Candidate {
     pub fn start_behind(&self, prefix: &[&str]) -> Running {
         // The kernel's parent-death signal, set by a program: a call between fork and exec would be unsafe code.
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).args(prefix).arg(&self.program).args(&self.options);
-        if !self.job.is_empty() {
-            command.arg("--").args(&self.job);
-        }
+        command.args(["--pdeathsig", "KILL", "--"]).args(prefix).args(self.words());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = &self.directory {
             command.current_dir(directory);

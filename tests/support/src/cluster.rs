@@ -45,8 +45,10 @@ impl Cluster {
             doors.push(of_broker.collect());
         }
         let nodes = Node::cluster(doors);
-        let mut brokers: Vec<Broker> =
-            nodes.into_iter().map(|node| Broker::of(node).unwrap_or_else(|why| panic!("{why}"))).collect();
+        let last = nodes.len() - 1;
+        // The last of several gets a disk that can be filled, where we may make one.
+        let place = |(index, node)| Broker::of(node, index > 0 && index == last).unwrap_or_else(|why| panic!("{why}"));
+        let mut brokers: Vec<Broker> = iter::zip(0.., nodes).map(place).collect();
         // None is ready before most of them are there.
         brokers.iter_mut().for_each(Broker::launch);
         brokers.iter().for_each(Broker::await_ready);
@@ -77,6 +79,12 @@ impl Cluster {
     #[must_use]
     pub fn brokers(&self) -> &[Broker] {
         &self.brokers
+    }
+
+    /// Whether the last broker's disk can be filled.
+    #[must_use]
+    pub fn has_a_small_disk(&self) -> bool {
+        self.brokers.last().is_some_and(Broker::has_a_small_disk)
     }
 
     /// One of the brokers.
@@ -140,7 +148,9 @@ fn reassignment(topic: &str, replicas: &[i32]) -> Request {
     request.compact_length(1);
     request.i32(0);
     request.compact_length(replicas.len());
-    replicas.iter().for_each(|replica| request.i32(*replica));
+    for replica in replicas {
+        request.i32(*replica);
+    }
     for _ in ["partition", "topic", "request"] {
         request.no_tags();
     }

@@ -11,6 +11,8 @@ use std::sync::OnceLock;
 
 use nix::fcntl::{Flock, FlockArg};
 
+use crate::accounts;
+
 /// Where the sources of this crate are: the POM and the witness.
 const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -35,7 +37,7 @@ pub fn kafka() -> Result<&'static Distribution, String> {
         let jars = home.join("kafka");
         make(&jars, fetch_kafka)?;
         let class_path = format!("{}/*", jars.display());
-        let formatted = home.join("formatted");
+        let formatted = home.join("formatted-scram");
         make(&formatted, |at| format(&class_path, at))?;
         Ok(Distribution { class_path, formatted })
     })
@@ -124,11 +126,12 @@ fn format(class_path: &str, into: &Path) -> Result<(), String> {
     let mut tool = Command::new("java");
     tool.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", class_path, "kafka.tools.StorageTool", "format"]);
     tool.args(["-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c"]).arg(&settings);
+    tool.args(["--add-scram", &accounts::scram()]);
     run(&mut tool, "Java 17 or later: apt-get install default-jdk-headless")
 }
 
 /// Runs a tool to its end; a missing one is said as what to install, a failing one as what it said.
-fn run(tool: &mut Command, install: &str) -> Result<(), String> {
+pub(crate) fn run(tool: &mut Command, install: &str) -> Result<(), String> {
     let name = tool.get_program().to_string_lossy().into_owned();
     let Output { status, stdout, stderr } = tool.stdin(Stdio::null()).output().map_err(|error| {
         if error.kind() == ErrorKind::NotFound {

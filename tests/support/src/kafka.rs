@@ -20,6 +20,7 @@ use tempfile::TempDir;
 
 use crate::node::Node;
 use crate::process::Process;
+use crate::tls::Authority;
 use crate::{accounts, install, wait};
 
 /// A Kafka that can be reached.
@@ -39,7 +40,7 @@ impl Kafka {
             _ => {
                 // A static is never dropped: the broker goes when its pipe does, with the process.
                 static BROKER: OnceLock<Broker> = OnceLock::new();
-                let broker = Broker::start()?;
+                let broker = Broker::start(Node::alone())?;
                 Ok(Self { ..BROKER.get_or_init(|| broker).kafka() })
             }
         });
@@ -117,12 +118,18 @@ impl Kafka {
     }
 }
 
+/// How long a broker may take until it listens: several that start at once share the processors, and a busy machine has few.
+const STARTS_WITHIN: Duration = Duration::from_mins(3);
+
 /// A broker that we started: our own process, that dies with us.
 #[derive(Debug)]
 pub struct Broker {
     node: Node,
+    /// Who signed its certificate, where it has one.
+    authority: Option<Authority>,
     directory: TempDir,
     running: Option<Running>,
+    small_disk: bool,
     /// Given back when it is dropped.
     seat: Option<Seat>,
 }
@@ -147,7 +154,9 @@ const MINDER: &str = r#"
     read -r word
     kill -9 $!
     wait $!
-    [ "$word" = keep ] || rm -rf "$directory"
+    [ "$word" = keep ] && exit
+    mountpoint -q "$directory/data" && umount -l "$directory/data"
+    rm -rf "$directory"
 "#;
 
 impl Broker {
@@ -155,25 +164,51 @@ impl Broker {
     #[must_use]
     pub fn own() -> Self {
         let seat = Seat::take();
-        let mut broker = Self::start().unwrap_or_else(|why| panic!("{why}"));
+        let mut broker = Self::start(Node::alone()).unwrap_or_else(|why| panic!("{why}"));
         broker.seat = Some(seat);
         broker
     }
 
+    /// One that can be reached by TLS, too.
+    #[must_use]
+    pub fn with_tls() -> Self {
+        let seat = Seat::take();
+        let authority = Authority::new("authority");
+        let node = Node::alone().with_tls(authority.keystore());
+        let mut broker = Self::start(node).unwrap_or_else(|why| panic!("{why}"));
+        (broker.seat, broker.authority) = (Some(seat), Some(authority));
+        broker
+    }
+
+    /// Who signed its certificate.
+    #[must_use]
+    pub fn authority(&self) -> &Authority {
+        self.authority.as_ref().expect("it was started with TLS")
+    }
+
+    /// The listeners with TLS: where whoever comes may do everything, and where one must log in by SCRAM.
+    #[must_use]
+    pub fn secure_addresses(&self) -> [String; 2] {
+        self.node.secure_addresses().expect("it was started with TLS")
+    }
+
     /// A broker that takes requests; the error says what to install.
-    fn start() -> Result<Self, String> {
-        let mut broker = Self::of(Node::alone())?;
+    fn start(node: Node) -> Result<Self, String> {
+        let mut broker = Self::of(node, false)?;
         broker.begin();
         accounts::grant(&broker.node.address());
         Ok(broker)
     }
 
-    /// A broker that has yet to begin; the error says what to install.
-    pub(crate) fn of(node: Node) -> Result<Self, String> {
+    /// A broker that has yet to begin; the error says what to install. Its disk is small where that is wanted and we may mount
+    /// one.
+    pub(crate) fn of(node: Node, wants_small_disk: bool) -> Result<Self, String> {
         let distribution = install::kafka()?;
-        let broker = Self { node, directory: install::scratch(), running: None, seat: None };
+        let directory = install::scratch();
+        let mut broker = Self { node, authority: None, directory, running: None, small_disk: false, seat: None };
         let data = broker.data();
         fs::create_dir(&data).expect("the directory is ours");
+        broker.small_disk = wants_small_disk && mount_small_disk(&data);
         for entry in fs::read_dir(&distribution.formatted).expect("formatted") {
             let path = entry.expect("readable").path();
             fs::copy(&path, data.join(path.file_name().expect("a file"))).expect("copied");
@@ -220,18 +255,42 @@ impl Broker {
     pub fn await_ready(&self) {
         let java = self.java();
         let address: SocketAddr = self.node.address().parse().expect("an address");
-        wait::until("a broker that listens", || {
+        let listens = wait::poll_for(STARTS_WITHIN, || {
             if !java.lives() {
                 self.give_up();
             }
             TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()
         });
+        assert!(listens.is_some(), "waited {STARTS_WITHIN:?} in vain for a broker that listens");
         // It listens a little before it knows itself.
         let client: BaseProducer = self.kafka().client().create().expect("a client");
         wait::until("a broker that answers", || {
             let metadata = client.client().fetch_metadata(None, Duration::from_secs(5)).ok()?;
             (!metadata.brokers().is_empty()).then_some(())
         });
+    }
+
+    /// Whether its disk can be filled.
+    #[must_use]
+    pub fn has_a_small_disk(&self) -> bool {
+        self.small_disk
+    }
+
+    /// Leaves no room on its disk.
+    pub fn fill_disk(&self) {
+        assert!(self.small_disk, "another disk is everybody's");
+        let mut filler = fs::File::create(self.filler()).expect("the directory is ours");
+        // Until there is no room: that it fails is what it is for.
+        while filler.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    /// Leaves room again.
+    pub fn empty_disk(&self) {
+        fs::remove_file(self.filler()).expect("the directory is ours");
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.data().join("filler")
     }
 
     /// Whether it was started, and has not been ended since.
@@ -313,9 +372,20 @@ impl Broker {
 impl Drop for Broker {
     fn drop(&mut self) {
         self.stop("");
+        if self.small_disk {
+            // One that was ended before keeps it until now; another is rid of it already.
+            let _ = Command::new("umount").arg("-l").arg(self.data()).stderr(Stdio::null()).status();
+        }
         self.node.give_back();
         drop(self.seat.take());
     }
+}
+
+/// A disk in memory; whether we may have one.
+fn mount_small_disk(at: &Path) -> bool {
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=96m", "neli-run-harness"]).arg(at);
+    mount.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 /// The right to a broker of one's own: a machine has memory for so many.

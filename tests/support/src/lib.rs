@@ -26,6 +26,10 @@ pub mod process;
 mod request;
 /// One election and its witnesses.
 pub mod stage;
+/// A terminal, and a shell with job control on it.
+pub mod terminal;
+/// A throw-away certificate authority.
+pub mod tls;
 /// Waiting for conditions, and the clock that it needs.
 pub mod wait;
 /// The job that says when it ran, and the checker of what it said.

@@ -101,6 +101,12 @@ impl Wire {
         self.state.send_modify(|state| state.weather = weather);
     }
 
+    /// What the weather is.
+    #[must_use]
+    pub fn weather(&self) -> Weather {
+        self.state.borrow().weather
+    }
+
     /// Resets every connection; new ones are welcome.
     pub fn reset(&self) {
         self.state.send_modify(|state| state.resets += 1);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::iter;
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, OnceLock};
 
@@ -22,7 +22,18 @@ pub(crate) struct Node {
     /// How many brokers there are.
     brokers: usize,
     doors: Vec<Door>,
+    secure: Option<Secure>,
     heap: &'static str,
+}
+
+/// Two listeners with TLS.
+#[derive(Debug)]
+struct Secure {
+    /// Where whoever comes may do everything.
+    plain: u16,
+    /// Where one must log in by SCRAM.
+    accounts: u16,
+    keystore: PathBuf,
 }
 
 /// A listener for whoever comes from one place, under an address of that place's own.
@@ -39,7 +50,22 @@ impl Node {
     pub(crate) fn alone() -> Self {
         let [plain, accounts, controller] = [free_port(), free_port(), free_port()];
         let voters = format!("1@127.0.0.1:{controller}");
-        Self { id: 1, plain, accounts, controller, voters, brokers: 1, doors: Vec::new(), heap: "-Xmx512m" }
+        Self {
+            id: 1,
+            plain,
+            accounts,
+            controller,
+            voters,
+            brokers: 1,
+            doors: Vec::new(),
+            secure: None,
+            heap: "-Xmx512m",
+        }
+    }
+
+    /// The same, with TLS too: the broker's key and certificate are in `keystore`.
+    pub(crate) fn with_tls(self, keystore: PathBuf) -> Self {
+        Self { secure: Some(Secure { plain: free_port(), accounts: free_port(), keystore }), ..self }
     }
 
     /// One of several with small heaps, each with these doors.
@@ -56,6 +82,7 @@ impl Node {
             voters: voters.join(","),
             brokers,
             doors,
+            secure: None,
             heap: "-Xmx256m",
         };
         iter::zip(1.., iter::zip(controllers, doors)).map(node).collect()
@@ -71,6 +98,12 @@ impl Node {
         format!("127.0.0.1:{}", self.accounts)
     }
 
+    /// The same two with TLS, where there are any.
+    pub(crate) fn secure_addresses(&self) -> Option<[String; 2]> {
+        let secure = self.secure.as_ref()?;
+        Some([secure.plain, secure.accounts].map(|port| format!("127.0.0.1:{port}")))
+    }
+
     /// Java's option for the size of its heap.
     pub(crate) fn heap(&self) -> &'static str {
         self.heap
@@ -80,7 +113,8 @@ impl Node {
     pub(crate) fn give_back(&self) {
         let mut taken = taken().lock().expect("no panic while it was locked");
         let doors = self.doors.iter().map(|door| door.port);
-        for port in [self.plain, self.accounts, self.controller].into_iter().chain(doors) {
+        let secure = self.secure.iter().flat_map(|secure| [secure.plain, secure.accounts]);
+        for port in [self.plain, self.accounts, self.controller].into_iter().chain(doors).chain(secure) {
             taken.remove(&port);
         }
     }
@@ -106,7 +140,7 @@ impl Node {
     /// `server.properties`. Limits that users' brokers have by default are left as they are, but for the broker's own session, for
     /// which one that was killed must wait before it may come back; what costs memory is kept small.
     pub(crate) fn settings(&self, data: &Path) -> String {
-        let Self { id, plain, accounts, controller, voters, brokers, doors, heap: _ } = self;
+        let Self { id, plain, accounts, controller, voters, brokers, doors, secure, heap: _ } = self;
         let replicas = brokers.min(&3);
         let in_sync = if *replicas == 3 { 2 } else { 1 };
         let (mut listeners, mut advertised, mut protocols) = (String::new(), String::new(), String::new());
@@ -114,6 +148,21 @@ impl Node {
             let _ = write!(listeners, ",DOOR_{number}://127.0.0.1:{port}");
             let _ = write!(advertised, ",DOOR_{number}://127.0.0.1:{address}");
             let _ = write!(protocols, ",DOOR_{number}:PLAINTEXT");
+        }
+        let mut last = String::new();
+        if let Some(Secure { plain, accounts, keystore }) = secure {
+            let both = format!(",SSL://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{accounts}");
+            listeners += &both;
+            advertised += &both;
+            protocols += ",SSL:SSL,SASL_SSL:SASL_SSL";
+            last = format!(
+                "listener.name.sasl_ssl.sasl.enabled.mechanisms=SCRAM-SHA-256\n\
+                 listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=\
+                 org.apache.kafka.common.security.scram.ScramLoginModule required;\n\
+                 ssl.keystore.type=PEM\n\
+                 ssl.keystore.location={}\n",
+                keystore.display()
+            );
         }
         // Each listener has as many threads of its own.
         let threads = if doors.is_empty() { 2 } else { 1 };
@@ -143,7 +192,8 @@ impl Node {
              share.coordinator.state.topic.min.isr={in_sync}\n\
              num.network.threads={threads}\n\
              num.io.threads=4\n\
-             log.cleaner.dedupe.buffer.size=4194304\n",
+             log.cleaner.dedupe.buffer.size=4194304\n\
+             {last}",
             jaas = accounts::jaas(),
             data = data.display(),
         )

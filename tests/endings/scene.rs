@@ -1,6 +1,4 @@
-//! Several causes, the first that applies (interface.md, Exit status): every pair of causes, at every moment of a run,
-//! against the page's own order. Candidate and supervisor are the real ones; Kafka answers at once, or not at all, and the
-//! guard does as it is told.
+//! One machine: the real candidate and supervisor, a Kafka that answers or does not, and a guard that does as it is told.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,7 +13,7 @@ use neli_run::logic::time::Time;
 
 /// Something that ends a run, a term or all of it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Cause {
+pub(crate) enum Cause {
     End,
     FenceWarning,
     GuardDied,
@@ -29,38 +27,10 @@ enum Cause {
     Unhealthy,
 }
 
-const CAUSES: [Cause; 11] = [
-    Cause::End,
-    Cause::FenceWarning,
-    Cause::GuardDied,
-    Cause::LeaseOver,
-    Cause::Resigned,
-    Cause::Revoked,
-    Cause::SecondTerm,
-    Cause::Stuck,
-    Cause::Superseded,
-    Cause::Term,
-    Cause::Unhealthy,
-];
-
-/// What the first cause finds.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Moment {
-    /// The guard was told to start the job, and has not said that it runs.
-    Ordered,
-    /// The main process has ended with 5, and a daemon of its is being stopped.
-    Leftover,
-    /// The run before ended with 5, and the next one is not due yet.
-    Pause,
-    Running,
-}
-
-const MOMENTS: [Moment; 4] = [Moment::Ordered, Moment::Leftover, Moment::Pause, Moment::Running];
-
 /// What the job makes of the stop signal.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Manner {
-    /// It ends with 3.
+pub(crate) enum Manner {
+    /// It ends with [`OBEYING`].
     Obeys,
     /// It must be killed.
     Stubborn,
@@ -68,158 +38,46 @@ enum Manner {
 
 /// What comes of it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Outcome {
+pub(crate) enum Outcome {
     Exit(u8),
     StandsBy,
 }
 
-const BY_ITSELF: u8 = 5;
-const OBEYING: u8 = 3;
+/// The status of a job that is told to stop, and does.
+pub(crate) const OBEYING: u8 = 3;
 const KILLED: JobStatus = JobStatus::Signaled(9);
 
-const LEASE: Duration = Duration::from_secs(5);
-const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const LEASE: Duration = Duration::from_secs(5);
+pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const RESTART_DELAY: Duration = Duration::from_secs(20);
 
-/// The page's words, in its order.
-fn expected(causes: &[Cause], moment: Moment, manner: Manner, on_loss: OnLoss) -> Outcome {
-    let any = |those: &[Cause]| causes.iter().any(|cause| those.contains(cause));
-    if let (Moment::Pause, [first, second]) = (moment, causes)
-        && *first != Cause::GuardDied
-    {
-        // Nothing was alive: the term was over before the second came, and at most the release still waits for Kafka.
-        let alone = expected(&[*first], moment, manner, on_loss);
-        let waits = *first == Cause::FenceWarning;
-        return match second {
-            _ if alone != Outcome::StandsBy && !waits => alone,
-            Cause::Term | Cause::SecondTerm => Outcome::Exit(143),
-            Cause::End | Cause::Stuck => expected(&[*second], moment, manner, on_loss),
-            Cause::FenceWarning
-            | Cause::GuardDied
-            | Cause::LeaseOver
-            | Cause::Resigned
-            | Cause::Revoked
-            | Cause::Superseded
-            | Cause::Unhealthy => alone,
-        };
-    }
-    let alive = moment != Moment::Pause;
-    let fenced = any(&[Cause::GuardDied, Cause::LeaseOver, Cause::Superseded]);
-    let killed_in_barrier = manner == Manner::Stubborn || any(&[Cause::SecondTerm]);
-    if any(&[Cause::Stuck]) {
-        return Outcome::Exit(85);
-    }
-    if any(&[Cause::End]) {
-        return Outcome::Exit(0);
-    }
-    if any(&[Cause::Term, Cause::SecondTerm]) {
-        return Outcome::Exit(match moment {
-            Moment::Leftover | Moment::Pause => BY_ITSELF,
-            Moment::Ordered | Moment::Running if fenced || killed_in_barrier => 137,
-            Moment::Ordered | Moment::Running => OBEYING,
-        });
-    }
-    match on_loss {
-        OnLoss::Standby => Outcome::StandsBy,
-        OnLoss::Exit if !alive => Outcome::Exit(80),
-        OnLoss::Exit if fenced => Outcome::Exit(82),
-        OnLoss::Exit if killed_in_barrier => Outcome::Exit(81),
-        OnLoss::Exit => Outcome::Exit(80),
-    }
+/// What Kafka does with what is sent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kafka {
+    /// It is read back at once.
+    Answers,
+    /// It reaches nobody.
+    IsGone,
+    /// It is appended, and read later.
+    Lags,
 }
 
-#[test]
-fn the_first_that_applies() {
-    let mut looked_at = 0;
-    for on_loss in [OnLoss::Standby, OnLoss::Exit] {
-        for restart in [Restart::No, Restart::OnFailure, Restart::Always] {
-            for moment in MOMENTS {
-                if moment == Moment::Pause && restart == Restart::No {
-                    continue;
-                }
-                for manner in [Manner::Obeys, Manner::Stubborn] {
-                    for causes in tuples() {
-                        let mut scene = Scene::begin(on_loss, restart, None);
-                        scene.go_to(moment);
-                        for cause in &causes {
-                            scene.happens(*cause);
-                        }
-                        let outcome = scene.finish(manner);
-                        let wanted = expected(&causes, moment, manner, on_loss);
-                        assert_eq!(outcome, wanted, "{causes:?} {moment:?} {manner:?} {restart:?} {on_loss:?}");
-                        looked_at += 1;
-                    }
-                }
-            }
-        }
-    }
-    assert_eq!(looked_at, 2 * (3 * 4 - 1) * 2 * tuples().len());
-}
-
-/// Each cause alone, and each two in both orders.
-fn tuples() -> Vec<Vec<Cause>> {
-    let alone = CAUSES.map(|cause| vec![cause]);
-    let pairs = CAUSES.iter().flat_map(|one| CAUSES.iter().map(|other| vec![*one, *other]));
-    alone.into_iter().chain(pairs.filter(|pair| pair[0] != pair[1])).collect()
-}
-
-/// The job's own end, and the limit, where nothing else comes; and what comes when it is all over but the release.
-#[test]
-fn the_end_of_its_own_comes_last() {
-    for on_loss in [OnLoss::Standby, OnLoss::Exit] {
-        for (restart, limit, wanted) in
-            [(Restart::No, None, BY_ITSELF), (Restart::OnFailure, Some(0), 84), (Restart::Always, Some(0), 84)]
-        {
-            for moment in [Moment::Running, Moment::Leftover] {
-                for manner in [Manner::Obeys, Manner::Stubborn] {
-                    let mut scene = Scene::begin(on_loss, restart, limit);
-                    scene.go_to(moment);
-                    if moment == Moment::Running {
-                        scene.main_ends(JobStatus::Exited(BY_ITSELF), false);
-                    }
-                    assert_eq!(scene.finish(manner), Outcome::Exit(wanted), "{restart:?} {moment:?} {manner:?}");
-                }
-            }
-            // While the release waits for Kafka, the job is no more.
-            for (cause, wanted) in [(Cause::Term, 143), (Cause::SecondTerm, 143), (Cause::LeaseOver, wanted)] {
-                let mut scene = Scene::begin(on_loss, restart, limit);
-                scene.go_to(Moment::Running);
-                scene.kafka_answers = false;
-                scene.main_ends(JobStatus::Exited(BY_ITSELF), false);
-                scene.happens(cause);
-                assert_eq!(scene.finish(Manner::Obeys), Outcome::Exit(wanted), "{cause:?} {restart:?}");
-            }
-        }
-    }
-}
-
-/// After a loss it stands by: a stop is none of a job's.
-#[test]
-fn after_a_loss_a_stop_has_its_own_status() {
-    for cause in [Cause::Revoked, Cause::Resigned, Cause::Unhealthy, Cause::FenceWarning, Cause::LeaseOver] {
-        let mut scene = Scene::begin(OnLoss::Standby, Restart::No, None);
-        scene.go_to(Moment::Running);
-        scene.happens(cause);
-        assert_eq!(scene.finish(Manner::Obeys), Outcome::StandsBy, "{cause:?}");
-        scene.happens(Cause::Term);
-        assert_eq!(scene.finish(Manner::Obeys), Outcome::Exit(143), "{cause:?}");
-    }
-}
-
-// ---- the scene ----------------------------------------------------------------------------------------------------
-
-/// One machine, and a Kafka of its own.
-struct Scene {
+/// One machine.
+pub(crate) struct Scene {
     now: Time,
     candidate: Candidate,
     supervisor: Supervisor,
     guard: Guard,
-    /// Otherwise what is sent reaches nobody.
-    kafka_answers: bool,
-    /// Where the next record goes.
+    pub(crate) kafka: Kafka,
+    /// Where the next record is read.
     end: Offset,
+    /// The terms that were won and released, as the log has them.
+    pub(crate) terms: (usize, usize),
+    /// How often the guard was told to start the job.
+    pub(crate) spawns: usize,
     /// Appended and not read yet.
     unread: VecDeque<Record>,
-    exit: Option<Ending>,
+    exit: Option<(Ending, Time)>,
 }
 
 /// A guard that does as it is told.
@@ -249,9 +107,18 @@ enum Dying {
 
 impl Scene {
     /// A leader whose job the guard was told to start.
-    fn begin(on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
+    pub(crate) fn leading(on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
+        let mut scene = Self::new(on_loss, restart, limit);
+        scene.judge();
+        scene.answer();
+        scene.assign();
+        assert!(scene.guard.run.is_some(), "it leads");
+        scene
+    }
+
+    /// A candidate that has just begun.
+    pub(crate) fn new(on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
         let now = Time::from_nanos(1_000_000_000_000);
-        let member = MemberId::from("me");
         let hello = Body::Hello { host: None, pid: None, version: None, elector: None };
         let timings = Timings {
             lease: LEASE,
@@ -265,42 +132,46 @@ impl Scene {
             stop: StopPolicy { signal: 15, timeout: STOP_TIMEOUT, kill_margin: timings.kill_margin },
             restart: RestartPolicy {
                 restart,
-                delay: Duration::from_secs(20),
+                delay: RESTART_DELAY,
                 limit: limit.map(|restarts| Limit { restarts, within: Duration::from_secs(60) }),
             },
             on_loss,
+            health: None,
         };
-        let identity = Identity { member, name: "me".into(), hello };
+        let identity = Identity { member: MemberId::from("me"), name: "me".into(), hello };
         let mut scene = Self {
             now,
             candidate: Candidate::new(now, identity, timings, 1, (now, None)),
             supervisor: Supervisor::new(policy),
             guard: Guard { holds_start: true, ..Guard::default() },
-            kafka_answers: true,
+            kafka: Kafka::Answers,
             end: 0,
+            terms: (0, 0),
+            spawns: 0,
             unread: VecDeque::new(),
             exit: None,
         };
-        scene.tell(candidate::Event::TopicJudged { cut_is_harmless: true });
-        scene.tell(candidate::Event::Answered { asked: now, start: 0, end: 0, trusted: true });
-        scene.tell(candidate::Event::StandingChanged(Standing::Assigned));
-        assert!(scene.guard.run.is_some(), "it leads");
+        scene.perform();
         scene
     }
 
-    fn go_to(&mut self, moment: Moment) {
-        if moment == Moment::Ordered {
-            return;
-        }
-        self.say_started();
-        match moment {
-            Moment::Ordered | Moment::Running => {}
-            Moment::Leftover => self.main_ends(JobStatus::Exited(BY_ITSELF), true),
-            Moment::Pause => self.main_ends(JobStatus::Exited(BY_ITSELF), false),
-        }
+    /// The topic will do.
+    pub(crate) fn judge(&mut self) {
+        self.tell(candidate::Event::TopicJudged { cut_is_harmless: true });
     }
 
-    fn happens(&mut self, cause: Cause) {
+    /// The log is empty.
+    pub(crate) fn answer(&mut self) {
+        let asked = self.now;
+        self.tell(candidate::Event::Answered { asked, start: 0, end: 0, trusted: true });
+    }
+
+    /// The group has chosen.
+    pub(crate) fn assign(&mut self) {
+        self.tell(candidate::Event::StandingChanged(Standing::Assigned));
+    }
+
+    pub(crate) fn happens(&mut self, cause: Cause) {
         match cause {
             Cause::End => self.append(None, Body::Request { what: What::End, term: None, by: None, reason: None }),
             // Whatever comes after it, the beats come back again.
@@ -328,7 +199,7 @@ impl Scene {
     }
 
     /// What is left of the job ends, and what is left of the lead: beyond the last cool-off nothing changes any more.
-    fn finish(&mut self, manner: Manner) -> Outcome {
+    pub(crate) fn finish(&mut self, manner: Manner) -> Outcome {
         if self.guard.run.is_some() && self.guard.holds_start {
             self.say_started();
         }
@@ -347,12 +218,25 @@ impl Scene {
             self.happens(Cause::Superseded);
         }
         self.pass(LEASE);
-        self.exit.map_or(Outcome::StandsBy, |ending| Outcome::Exit(code(ending)))
+        self.exit.map_or(Outcome::StandsBy, |(ending, _)| Outcome::Exit(code(ending)))
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    pub(crate) fn has_job(&self) -> bool {
+        self.guard.run.is_some()
+    }
+
+    /// When it was over; now, while it is not.
+    pub(crate) fn exited_at(&self) -> Time {
+        self.exit.map_or(self.now, |(_, at)| at)
     }
 
     // ---- time, Kafka ------------------------------------------------------------------------------------------------
 
-    fn pass(&mut self, span: Duration) {
+    pub(crate) fn pass(&mut self, span: Duration) {
         let until = self.now + span;
         while self.exit.is_none() {
             let guard = [self.guard.deadline, self.guard.run.and_then(|run| run.kill_at)];
@@ -370,9 +254,14 @@ impl Scene {
     }
 
     fn without_kafka(&mut self, span: Duration) {
-        let before = std::mem::replace(&mut self.kafka_answers, false);
+        let before = std::mem::replace(&mut self.kafka, Kafka::IsGone);
         self.pass(span);
-        self.kafka_answers = before;
+        self.kafka = before;
+    }
+
+    /// What was appended last was not, after all.
+    pub(crate) fn lose_unread(&mut self) {
+        self.unread.clear();
     }
 
     fn append(&mut self, by: Option<&str>, body: Body) {
@@ -387,9 +276,10 @@ impl Scene {
             Order::Extend(right) => self.hold_until(right),
             Order::Kill => self.kill(),
             Order::Over { .. } => self.guard.deadline = None,
-            Order::Signal { .. } => {}
+            Order::HandOn | Order::Signal { .. } | Order::TakeBack => {}
             Order::Spawn { right, .. } => {
                 assert!(self.guard.run.is_none(), "one at a time");
+                self.spawns += 1;
                 self.guard.run = Some(Run::default());
                 self.hold_until(right);
                 if !self.guard.holds_start {
@@ -405,7 +295,7 @@ impl Scene {
         self.supervisor.handle(self.now, Event::Answered { until: right.until });
     }
 
-    fn say_started(&mut self) {
+    pub(crate) fn say_started(&mut self) {
         self.guard.holds_start = false;
         self.hear(Event::Started { pid: 7 });
     }
@@ -434,7 +324,7 @@ impl Scene {
         let Some(run) = self.guard.run.filter(|run| run.dying.is_some()) else { return };
         self.guard.run = None;
         if !run.main_is_gone {
-            self.hear(Event::MainExited { status: KILLED, left: false });
+            self.hear(Event::MainExited { status: KILLED, left: false, foreground: false });
         }
         self.hear(match run.dying {
             Some(Dying::Fenced) => Event::Fenced { term: self.supervisor.term() },
@@ -448,15 +338,15 @@ impl Scene {
         self.perform();
     }
 
-    fn main_ends(&mut self, status: JobStatus, left: bool) {
+    pub(crate) fn main_ends(&mut self, status: JobStatus, left: bool) {
         self.guard.run.iter_mut().for_each(|run| run.main_is_gone = true);
-        self.hear(Event::MainExited { status, left });
+        self.hear(Event::MainExited { status, left, foreground: false });
         if !left {
             self.gone();
         }
     }
 
-    fn gone(&mut self) {
+    pub(crate) fn gone(&mut self) {
         self.guard.run = None;
         self.hear(Event::Gone);
     }
@@ -484,29 +374,44 @@ impl Scene {
                 self.perform_for_supervisor(action);
             } else if let Some(action) = self.candidate.poll_action() {
                 self.perform_for_candidate(action);
-            } else if let Some(record) = self.unread.pop_front() {
-                let offset = self.end;
-                self.end += 1;
-                let event = match &record.body {
-                    Body::Hello { .. } => candidate::Event::ReadOther { offset, hello: None },
-                    Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
-                        candidate::Event::Read { offset, record: Some(record) }
-                    }
-                };
-                self.candidate.handle(self.now, event);
-            } else {
+            } else if self.kafka != Kafka::Answers || !self.read_one() {
                 return;
             }
         }
     }
 
+    /// Reads what was appended next; false when there is nothing.
+    fn read_one(&mut self) -> bool {
+        let Some(record) = self.unread.pop_front() else { return false };
+        let offset = self.end;
+        self.end += 1;
+        let event = match &record.body {
+            Body::Hello { .. } => candidate::Event::ReadOther { offset, hello: None },
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
+                candidate::Event::Read { offset, record: Some(record) }
+            }
+        };
+        self.candidate.handle(self.now, event);
+        true
+    }
+
+    /// Reads what was appended next, and acts on it.
+    pub(crate) fn read(&mut self) {
+        assert!(self.read_one(), "something was appended");
+        self.perform();
+    }
+
     fn perform_for_supervisor(&mut self, action: Action) {
         match action {
-            Action::Exit(ending) => self.exit = Some(ending),
+            Action::Exit(ending) => self.exit = Some((ending, self.now)),
             Action::GiveUpWaiting => self.candidate.give_up(self.now),
             // It is given little time to kill at the lease's end.
             Action::KillGuard => self.guard_dies(),
-            Action::KillOrphans | Action::Note(_) => {}
+            Action::CheckHealth { .. }
+            | Action::DieOf { .. }
+            | Action::KillOrphans
+            | Action::LookAtForeground
+            | Action::Note(_) => {}
             Action::StartGuard => self.guard = Guard::default(),
             Action::Order(order) => self.obey(order),
             Action::Tell(event) => self.candidate.handle(self.now, event),
@@ -521,7 +426,12 @@ impl Scene {
             Action::Kill(loss) => Event::Killed(loss),
             Action::Lead(right) => Event::Led(right),
             Action::Send { record } => {
-                if self.kafka_answers {
+                if self.kafka != Kafka::IsGone {
+                    match record.body {
+                        Body::Claim { .. } => self.terms.0 += 1,
+                        Body::Release { .. } => self.terms.1 += 1,
+                        Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. } => {}
+                    }
                     self.unread.push_back(record);
                 }
                 return;
@@ -533,7 +443,8 @@ impl Scene {
             | Action::JoinGroup
             | Action::LeaveGroup
             | Action::Note(_)
-            | Action::ReadFrom(_) => return,
+            | Action::ReadFrom(_)
+            | Action::Suspend => return,
         };
         self.supervisor.handle(self.now, event);
     }

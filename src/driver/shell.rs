@@ -1,0 +1,87 @@
+//! A command line, run by `/bin/sh -c` as a child of this process: a health command or a hook.
+//!
+//! It has a process group of its own that is killed as one, nothing to read, and it dies with this process.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicU64;
+
+use nix::libc::SIGKILL;
+use nix::unistd::Pid;
+
+use crate::driver::image::Image;
+use crate::driver::process::{self, Birth, Fate, Kind, Newborn, Progress, Scheduling};
+use crate::driver::signals::Set;
+use crate::logic::command::CommandEnd;
+use crate::text::reason;
+
+/// A command line that was started.
+#[derive(Debug)]
+pub struct ShellCommand(Newborn);
+
+/// What it is started with, besides its image.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Circumstances<'a> {
+    /// The directory of the control group that it is born into; `None` leaves it in this process's.
+    pub(super) cgroup: Option<BorrowedFd<'a>>,
+    /// It executes only before then: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
+    pub(super) deadline: Option<&'a AtomicU64>,
+    /// Environment variables besides the image's: `NAME=value`.
+    pub(super) environment: &'a [CString],
+    /// The signals that it ignores.
+    pub(super) ignored: Set,
+    /// Its stdout and stderr; `None` is this process's stderr.
+    pub(super) output: Option<BorrowedFd<'a>>,
+    /// Its scheduling; `None` leaves this process's.
+    pub(super) scheduling: Option<Scheduling>,
+}
+
+impl ShellCommand {
+    /// Starts `line` with this environment and what it says of the event; its output goes to this process's stderr.
+    ///
+    /// # Errors
+    ///
+    /// When there is no process, no memory or no descriptor to spare, or a NUL within any of it.
+    pub fn start(line: &OsStr, environment: &[(OsString, OsString)], ignored: Set) -> io::Result<Self> {
+        let image = Image::of_shell(line, environment)?;
+        Self::start_in(&image, Circumstances { ignored, ..Circumstances::default() })
+    }
+
+    pub(super) fn start_in(image: &Image, circumstances: Circumstances<'_>) -> io::Result<Self> {
+        let Circumstances { cgroup, deadline, environment, ignored, output, scheduling } = circumstances;
+        let kind = Kind::Command { deadline, scheduling, cgroup, output };
+        process::spawn(&Birth { image, environment, descriptors: &[], ignored, kind }).map(Self)
+    }
+
+    /// The shell's number, and its group's.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        self.0.pid
+    }
+
+    /// SIGKILL to its group. Only while it was not waited for.
+    pub fn kill(&self) {
+        // What has left the group is its own master, and an end is told by waiting.
+        let _ = process::signal_group(self.pid(), SIGKILL);
+    }
+
+    /// How it ended, as it was waited for; `None` for what is no end.
+    #[must_use]
+    pub fn end(&self, fate: Fate) -> Option<CommandEnd> {
+        Some(match (self.0.progress(), fate) {
+            (_, Fate::Stopped(_)) => return None,
+            (Progress::Failed(errno), _) => not_started(errno.into()),
+            (Progress::Late, _) => CommandEnd::Abandoned,
+            (_, Fate::Exited(code)) => CommandEnd::Exited(u8::try_from(code).unwrap_or(u8::MAX)),
+            (_, Fate::Killed(signal)) => CommandEnd::Signaled(signal),
+        })
+    }
+}
+
+/// The end of what could not be started.
+#[must_use]
+#[expect(clippy::needless_pass_by_value, reason = "what `map_err` gives")]
+pub fn not_started(error: io::Error) -> CommandEnd {
+    CommandEnd::NotStarted(reason(&error).into())
+}

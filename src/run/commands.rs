@@ -1,0 +1,120 @@
+//! What the loop does with commands: the health command's output, for the supervisor, and the hooks.
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+
+use nix::unistd::Pid;
+
+use super::{Run, notes};
+use crate::config::Beside;
+use crate::driver::clock;
+use crate::driver::guard::{CommandKind, Order};
+use crate::driver::process::Change;
+use crate::driver::shell::{self, ShellCommand};
+use crate::driver::tail::Tail;
+use crate::logic::command::CommandEnd;
+use crate::logic::hooks::{Action, Event, Hook};
+use crate::logic::supervisor;
+use crate::logic::time::Time;
+
+/// A hook of the supervisor's that was not waited for.
+pub(super) struct RunningHook {
+    hook: Hook,
+    id: u32,
+    command: ShellCommand,
+}
+
+impl RunningHook {
+    pub(super) fn pid(&self) -> Pid {
+        self.command.pid()
+    }
+}
+
+/// The hooks that were given.
+pub(super) fn hooks_in(beside: &Beside) -> Vec<Hook> {
+    [Hook::Fence, Hook::Lead, Hook::Standby].into_iter().filter(|hook| line_of(*hook, beside).is_some()).collect()
+}
+
+const fn line_of(hook: Hook, beside: &Beside) -> Option<&OsString> {
+    match hook {
+        Hook::Fence => beside.on_fence.as_ref(),
+        Hook::Lead => beside.on_lead.as_ref(),
+        Hook::Standby => beside.on_standby.as_ref(),
+    }
+}
+
+impl Run {
+    /// The health command runs beside the job; its output comes to us.
+    pub(super) fn check_health(&mut self, id: u32, kill_at: Time) {
+        let order = Order::Command { kind: CommandKind::Health, id, kill_at };
+        match Tail::new() {
+            Ok((tail, input)) => {
+                // As for every order: the supervisor's watch sees a guard that takes no more.
+                let _ = self.guard.send_with(&order, Some(input.as_fd()));
+                self.health_output = Some(tail);
+            }
+            // Without a descriptor to spare its words are lost, and its status is not.
+            Err(_) => self.order(&order),
+        }
+    }
+
+    pub(super) fn command_ended(&mut self, kind: CommandKind, id: u32, end: CommandEnd) {
+        let now = clock::now();
+        match kind {
+            CommandKind::Health => {
+                let last_line = self.health_output.take().map(Tail::into_last_line).unwrap_or_default();
+                let event = supervisor::Event::HealthEnded { id, end, last_line: last_line.into() };
+                self.supervisor.handle(now, event);
+            }
+            CommandKind::Lead => self.hooks.handle(now, Event::Ended { hook: Hook::Lead, id, end }),
+        }
+    }
+
+    pub(super) fn perform_hook(&mut self, action: Action) {
+        match action {
+            Action::Kill { id } => {
+                let killed = self.running_hooks.iter().filter(|running| running.id == id);
+                killed.for_each(|running| running.command.kill());
+            }
+            Action::NoteFailure { hook, end } => self.logger.event(&notes::of_hook(hook, &end)),
+            Action::Run { hook: Hook::Lead, id, kill_at, .. } => {
+                self.order(&Order::Command { kind: CommandKind::Lead, id, kill_at });
+            }
+            Action::Run { hook: hook @ (Hook::Fence | Hook::Standby), id, why, term, kill_at: _ } => {
+                self.run_hook(hook, id, why, term);
+            }
+        }
+    }
+
+    fn run_hook(&mut self, hook: Hook, id: u32, why: &str, term: Option<i64>) {
+        let Some(line) = line_of(hook, &self.config.beside) else { return };
+        let event = [("NELI_EVENT", hook.event().to_owned()), ("NELI_WHY", why.to_owned())];
+        let attempt = self.supervisor.attempt();
+        let lead = term.map(|term| [("NELI_EPOCH", term.to_string()), ("NELI_ATTEMPT", attempt.to_string())]);
+        let own = event.into_iter().chain(lead.into_iter().flatten());
+        let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let environment: Vec<_> = self.charge.environment.iter().cloned().chain(own).collect();
+        match ShellCommand::start(line, &environment, self.charge.ignored) {
+            Ok(command) => self.running_hooks.push(RunningHook { hook, id, command }),
+            Err(error) => {
+                let end = shell::not_started(error);
+                self.hooks.handle(clock::now(), Event::Ended { hook, id, end });
+            }
+        }
+    }
+
+    /// A child has ended, and was not waited for: what a hook leaves in its group is ended with it.
+    pub(super) fn end_hook_group(&self, pid: Pid) {
+        if let Some(running) = self.running_hooks.iter().find(|running| running.pid() == pid) {
+            running.command.kill();
+        }
+    }
+
+    /// A child has changed.
+    pub(super) fn observe_hook(&mut self, change: &Change) {
+        let Some(at) = self.running_hooks.iter().position(|running| running.pid() == change.pid) else { return };
+        let Some(end) = self.running_hooks[at].command.end(change.fate) else { return };
+        let RunningHook { hook, id, .. } = self.running_hooks.swap_remove(at);
+        self.hooks.handle(clock::now(), Event::Ended { hook, id, end });
+    }
+}

@@ -1,0 +1,127 @@
+//! What was broken is mended, and at the end everybody goes.
+
+use std::time::Duration;
+
+use harness::network::{Flow, Weather};
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::run::{Run, Task};
+use crate::seat::Seat;
+
+impl Run<'_> {
+    pub(crate) fn perform(&mut self, task: Task) {
+        match task {
+            Task::BeginBroker(broker) => {
+                self.cluster.broker(broker).launch();
+                self.broken.insert(broker, Some(wait::now()));
+                self.axis.note("chaos", format!("broker {broker} begins again"));
+            }
+            Task::Clear(seat, broker, weather) => {
+                let better = |was: Flow, is: Flow| if was == is { Flow::Open } else { is };
+                for broker in self.wires(broker) {
+                    let wire = self.cluster.wire(seat, broker);
+                    let present = wire.weather();
+                    wire.set(Weather {
+                        there: better(weather.there, present.there),
+                        back: better(weather.back, present.back),
+                        refuses: present.refuses && !weather.refuses,
+                    });
+                }
+                self.axis.note("chaos", format!("{weather:?} is over for seat {seat}, broker {broker:?}"));
+            }
+            Task::Continue(seat, supervisor) => {
+                supervisor.signal(Signal::SIGCONT);
+                self.seats[seat].is_stopped = false;
+                self.axis.note("chaos", format!("{} goes on", self.seats[seat].name()));
+            }
+            Task::EmptyDisk(index) => {
+                let broker = self.cluster.broker(index);
+                broker.empty_disk();
+                let lives = broker.lives();
+                if !lives {
+                    broker.end();
+                    broker.launch();
+                }
+                self.broken.insert(index, Some(wait::now()));
+                self.axis.note("chaos", format!("broker {index} has room again; it lived: {lives}"));
+            }
+            Task::EndHog(hogs) => {
+                for mut hog in hogs {
+                    // It may have been killed by somebody else.
+                    let _ = hog.kill().and_then(|()| hog.wait());
+                }
+            }
+            Task::KillAbandoned(stint) => {
+                let left = self.ledger.processes_of(stint);
+                let main = self.ledger.stints[stint].main;
+                if left.iter().any(|process| process.pid == main) {
+                    self.violations.push(format!("the main process {main} outlived supervisor and guard"));
+                }
+                for process in left {
+                    process.signal(Signal::SIGKILL);
+                }
+            }
+            Task::Start(seat) => self.start(seat),
+            Task::Strike(_) => {}
+            Task::Term(index) => {
+                let seat = &self.seats[index];
+                if let Some(supervisor) = seat.supervisor() {
+                    supervisor.signal(Signal::SIGTERM);
+                    self.axis.note("chaos", format!("TERM to {}", seat.name()));
+                }
+            }
+            Task::Thaw(broker) => {
+                self.cluster.broker(broker).thaw();
+                self.broken.insert(broker, Some(wait::now()));
+                self.axis.note("chaos", format!("broker {broker} goes on"));
+            }
+            Task::Undertake(broker) => {
+                if self.cluster.brokers()[broker].lives() {
+                    return self.after(Duration::from_millis(100), Task::Undertake(broker));
+                }
+                self.axis.note("chaos", format!("broker {broker} has shut down"));
+                self.cluster.broker(broker).end();
+                self.after(Duration::from_secs(1), Task::BeginBroker(broker));
+            }
+        }
+    }
+
+    /// All that is broken is mended, at once.
+    pub(crate) fn clear_up(&mut self) {
+        self.term_at_lead = false;
+        let tasks = std::mem::take(&mut self.tasks);
+        self.agenda.clear();
+        for (_, task) in tasks {
+            self.perform(task);
+        }
+    }
+
+    /// Everybody goes, and leaves nothing behind.
+    pub(crate) fn part(&mut self) {
+        self.over = true;
+        self.axis.note("chaos", "TERM to all");
+        for seat in &self.seats {
+            seat.supervisor().iter().for_each(|supervisor| supervisor.signal(Signal::SIGTERM));
+        }
+        let end = wait::after(wait::PATIENCE);
+        while self.seats.iter().any(|seat| seat.running.is_some()) && self.violations.is_empty() {
+            while let Some(task) = self.next_due() {
+                self.perform(task);
+            }
+            self.look();
+            if wait::now() > end {
+                let left: Vec<String> =
+                    self.seats.iter().filter(|seat| seat.running.is_some()).map(Seat::name).collect();
+                self.violations.push(format!("{left:?} do not go when told to"));
+            }
+        }
+        self.ledger.read();
+        for stint in self.ledger.open().to_vec() {
+            let left = self.ledger.processes_of(stint);
+            if !left.is_empty() && !self.ledger.stints[stint].abandoned {
+                self.violations.push(format!("{left:?} are left when everybody has gone"));
+            }
+        }
+    }
+}

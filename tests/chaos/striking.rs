@@ -1,0 +1,252 @@
+//! How each fault is brought about.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use harness::network::{Flow, Weather};
+use harness::process::Process;
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::axis::nanos;
+use crate::fault::{Fault, Strike};
+use crate::lies;
+use crate::run::{Run, Task};
+use crate::seat::{LEASES_MS, SEAT_WITH_A_CLOCK};
+use crate::stranger::Deed;
+
+impl Run<'_> {
+    pub(crate) fn strike(&mut self, strike: Strike) {
+        let Strike { fault, at_leader, degree, .. } = strike;
+        let leader = self.ledger.current();
+        let index = leader.filter(|_| at_leader).map_or(strike.seat, |stint| self.ledger.stints[stint].seat);
+        *self.strikes.entry(fault).or_default() += 1;
+        let seat = &self.seats[index];
+        let (name, supervisor) = (seat.name(), seat.supervisor());
+        let (broker, lasts) = (strike.broker, strike.lasts);
+        self.axis.note("chaos", format!("{fault:?} at {name}, broker {broker:?}, for {lasts:?}, degree {degree:.2}"));
+        match fault {
+            Fault::AbandonJob => self.abandon_job(index),
+            Fault::Cut => self.change_weather(index, &strike, cut(degree)),
+            Fault::CutHead => self.stranger.ask(Deed::CutHead),
+            Fault::Delay => self.change_weather(index, &strike, delay(degree)),
+            Fault::FillDisk => self.fill_disk(&strike),
+            Fault::FreezeBroker => self.freeze_broker(&strike),
+            Fault::Garbage => self.stranger.ask(Deed::Write(lies::garbage(&self.group, degree, &mut self.dice))),
+            Fault::Hog => self.hog(&strike),
+            Fault::KillBroker => self.kill_broker(&strike),
+            Fault::KillGuard => send(seat.guard(), Signal::SIGKILL),
+            Fault::KillJob => {
+                let main = leader.and_then(|stint| Process::find(self.ledger.stints[stint].main));
+                send(main.filter(|main| main.name().as_deref() == Some("witness")), Signal::SIGKILL);
+            }
+            Fault::KillMachine => seat.kill_machine(),
+            Fault::KillSupervisor => send(supervisor, Signal::SIGKILL),
+            Fault::Lie => self.lie(&strike),
+            Fault::MoveLeader => broker.into_iter().for_each(|broker| self.stranger.ask(Deed::MoveLeader(broker))),
+            Fault::Refuse => self.change_weather(index, &strike, Weather { refuses: true, ..Weather::default() }),
+            Fault::RemakeTopic => self.remake_topic(),
+            Fault::Reset => self.wires(broker).into_iter().for_each(|broker| self.cluster.wire(index, broker).reset()),
+            Fault::Resign => leader.into_iter().for_each(|leader| self.ask_to_resign(leader)),
+            Fault::Roll => {
+                for (seat, pause) in (0..self.seats.len()).zip(0_u32..) {
+                    self.after(Duration::from_millis(400) * pause, Task::Term(seat));
+                }
+            }
+            Fault::ShutDownBroker => self.shut_down_broker(&strike),
+            Fault::StepClock => self.step_clock(degree),
+            // Its supervisor makes it go on at once.
+            Fault::StopGuard => send(seat.guard(), Signal::SIGSTOP),
+            Fault::StopSupervisor => {
+                if let Some(supervisor) = supervisor {
+                    supervisor.signal(Signal::SIGSTOP);
+                    self.seats[index].is_stopped = true;
+                    self.after(lasts, Task::Continue(index, supervisor));
+                }
+            }
+            Fault::Term => self.perform(Task::Term(index)),
+            Fault::TermAtLead => {
+                for seat in &mut self.seats {
+                    // What it led so far is no news.
+                    let _ = seat.leads_anew();
+                }
+                self.term_at_lead = true;
+                self.perform(Task::Term(index));
+            }
+            Fault::Trickle => self.change_weather(index, &strike, trickle(degree)),
+        }
+    }
+
+    /// Supervisor and guard at once; whatever they leave is outside the guarantee, but for the main process.
+    fn abandon_job(&mut self, index: usize) {
+        let seat = &self.seats[index];
+        let (Some(supervisor), Some(guard)) = (seat.supervisor(), seat.guard()) else { return };
+        // Stopped first, the supervisor before the guard, whom it would make go on: neither sees the other die.
+        for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
+            supervisor.signal(signal);
+            guard.signal(signal);
+        }
+        self.ledger.read();
+        for stint in self.ledger.open().to_vec() {
+            if self.ledger.stints[stint].seat == index {
+                self.ledger.stints[stint].abandoned = true;
+                self.after(Duration::from_millis(1500), Task::KillAbandoned(stint));
+            }
+        }
+    }
+
+    // ---- the network ----------------------------------------------------------------------------------------------
+
+    /// Where a direction is spared, it stays as bad as it is.
+    fn change_weather(&mut self, seat: usize, strike: &Strike, weather: Weather) {
+        let worse = |flow, before| if flow == Flow::Open { before } else { flow };
+        for broker in self.wires(strike.broker) {
+            let wire = self.cluster.wire(seat, broker);
+            let before = wire.weather();
+            wire.set(Weather {
+                there: worse(weather.there, before.there),
+                back: worse(weather.back, before.back),
+                refuses: weather.refuses || before.refuses,
+            });
+        }
+        self.disturb_for(strike.lasts);
+        self.after(strike.lasts, Task::Clear(seat, strike.broker, weather));
+    }
+
+    pub(crate) fn wires(&self, broker: Option<usize>) -> Vec<usize> {
+        broker.map_or_else(|| (0..self.cluster.brokers().len()).collect(), |broker| vec![broker])
+    }
+
+    // ---- brokers --------------------------------------------------------------------------------------------------
+
+    /// The broker that is struck, unless it is broken, or another is: two at a time only now and then, since most of the
+    /// time the cluster is to be able to go on.
+    fn broker_to_break(&mut self, strike: &Strike) -> Option<usize> {
+        let index = strike.broker.unwrap_or(strike.seat % self.orders.brokers);
+        let spared = self.broken.contains_key(&index) || (!self.broken.is_empty() && strike.degree < 0.9);
+        if spared || !self.cluster.brokers()[index].lives() {
+            return None;
+        }
+        self.broken.insert(index, None);
+        Some(index)
+    }
+
+    fn fill_disk(&mut self, strike: &Strike) {
+        let last = self.cluster.brokers().len() - 1;
+        if let Some(index) = self.broker_to_break(&Strike { broker: Some(last), ..*strike }) {
+            self.cluster.brokers()[index].fill_disk();
+            self.disturb_for(strike.lasts);
+            self.after(strike.lasts, Task::EmptyDisk(index));
+        }
+    }
+
+    fn freeze_broker(&mut self, strike: &Strike) {
+        if let Some(index) = self.broker_to_break(strike) {
+            self.cluster.broker(index).freeze();
+            self.disturb_for(strike.lasts);
+            self.after(strike.lasts, Task::Thaw(index));
+        }
+    }
+
+    fn kill_broker(&mut self, strike: &Strike) {
+        if let Some(index) = self.broker_to_break(strike) {
+            self.cluster.broker(index).end();
+            // A single one takes the whole Kafka with it.
+            let alone = self.cluster.brokers().len() == 1;
+            let pause = if alone { strike.lasts / 10 } else { strike.lasts };
+            self.disturb_for(pause);
+            self.after(pause, Task::BeginBroker(index));
+        }
+    }
+
+    fn shut_down_broker(&mut self, strike: &Strike) {
+        if let Some(index) = self.broker_to_break(strike) {
+            self.cluster.brokers()[index].ask_to_shut_down();
+            self.after(Duration::from_millis(100), Task::Undertake(index));
+        }
+    }
+
+    // ---- strangers ------------------------------------------------------------------------------------------------
+
+    fn lie(&mut self, strike: &Strike) {
+        // None that could still be current: a word on that would be forged.
+        let earlier = self.ledger.stints.iter().rev().nth(3).map(|stint| stint.term);
+        let lie = lies::lie(&self.group, strike.degree, self.stranger.end(), earlier);
+        // A claim that takes effect stops the election for its lease, and leads to nothing (assumption 5).
+        self.disturb_for(Duration::from_millis(lies::LEASE_MS));
+        self.stranger.ask(Deed::Write(lie));
+    }
+
+    fn ask_to_resign(&mut self, leader: usize) {
+        let term = self.ledger.stints[leader].term;
+        // Whoever resigned cools off for two leases, and may be alone.
+        self.disturb_for(Duration::from_millis(2 * LEASES_MS[1]));
+        self.stranger.ask(Deed::Write(lies::resign(&self.group, term)));
+    }
+
+    fn remake_topic(&mut self) {
+        // Everybody waits out the longest lease that there may be.
+        self.disturb_for(Duration::from_secs(66));
+        self.ledger.topic_was_remade(wait::now());
+        self.stranger.ask(Deed::RemakeTopic);
+    }
+
+    // ---- the machine ----------------------------------------------------------------------------------------------
+
+    fn hog(&mut self, strike: &Strike) {
+        self.disturb_for(strike.lasts);
+        self.after(strike.lasts, Task::EndHog((0..4).map(|_| burn()).collect()));
+    }
+
+    /// Days forwards and back, and now and then what is right.
+    fn step_clock(&mut self, degree: f64) {
+        const SECONDS: [i32; 6] = [86_400, -86_400, 864_000, -3_600, 7, 0];
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one of six")]
+        let by = SECONDS[((degree * 6.0) as usize).min(5)];
+        fs::write(&self.clock, format!("{by:+}")).expect("ours");
+        self.axis.note("chaos", format!("the wall clock of seat {SEAT_WITH_A_CLOCK} is {by:+} s"));
+    }
+
+    fn disturb_for(&mut self, span: Duration) {
+        let now = wait::now();
+        self.axis.disturb(now, now + nanos(span));
+    }
+}
+
+fn send(process: Option<Process>, signal: Signal) {
+    if let Some(process) = process {
+        process.signal(signal);
+    }
+}
+
+/// Keeps a processor busy until it is killed.
+fn burn() -> Child {
+    let mut hog = Command::new("setpriv");
+    hog.args(["--pdeathsig", "KILL", "--", "sh", "-c", "while :; do :; done"]);
+    hog.stdin(Stdio::null()).spawn().expect("setpriv is part of util-linux")
+}
+
+fn both(flow: Flow) -> Weather {
+    Weather { there: flow, back: flow, refuses: false }
+}
+
+/// In one direction or both; what was on its way comes late, or never.
+fn cut(degree: f64) -> Weather {
+    let flow = if degree * 10.0 % 1.0 < 0.6 { Flow::Held } else { Flow::Lost };
+    match degree {
+        ..0.3 => Weather { there: flow, ..Weather::default() },
+        ..0.6 => Weather { back: flow, ..Weather::default() },
+        _ => both(flow),
+    }
+}
+
+fn delay(degree: f64) -> Weather {
+    let flow = Flow::Late(Duration::from_millis(50) + Duration::from_millis(850).mul_f64(degree));
+    if degree > 0.5 { Weather { back: flow, ..Weather::default() } } else { both(flow) }
+}
+
+fn trickle(degree: f64) -> Weather {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
+    both(Flow::Trickle(200 + (degree * 5000.0) as u32))
+}

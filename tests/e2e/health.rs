@@ -1,0 +1,190 @@
+//! Health commands: a job that is ill is another machine's to try, and one that is well is left alone.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use harness::candidate::{Candidate, Elector, Event};
+use harness::process::Process;
+use harness::stage::Stage;
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::{stage, with_both_electors};
+
+/// A candidate whose health command is looked at often.
+fn looked_after(stage: &Stage, command: &str) -> Candidate {
+    stage
+        .candidate()
+        .option("--health-cmd", command)
+        .option("--health-interval", "50ms")
+        .option("--health-timeout", "1m")
+}
+
+/// What a health command writes each time it runs, and how often it has.
+fn count(file: &Path) -> usize {
+    fs::read_to_string(file).unwrap_or_default().lines().count()
+}
+
+fn counted(stage: &Stage) -> PathBuf {
+    stage.directory().join("counted")
+}
+
+with_both_electors! {
+    /// Stopped in order, released, and the other's; whoever was ill lets the other lead first, and stands by.
+    fn a_job_that_is_ill_is_handed_over(elector) {
+        let stage = stage(elector);
+        let ill = stage.directory().join("ill");
+        let command = format!("echo asked; test ! -e {} || {{ echo 'no answer' >&2; exit 7; }}", ill.display());
+        let mut first = looked_after(&stage, &command).option("--health-failures", "2").start();
+        let term = first.await_lead();
+        stage.await_witness(term);
+        let mut second = stage.candidate().start();
+        second.await_event("standby");
+
+        File::create(&ill).expect("ours");
+        let unhealthy = first.await_event("unhealthy");
+        let message = "the health command exited with status 7 (1 of 2 in a row): no answer";
+        assert!(first.events("warning").iter().any(|warning| warning.text("message") == message), "{first:?}");
+        assert_eq!((unhealthy.number("term"), unhealthy.number("failures")), (term, 2));
+        assert_eq!((unhealthy.text("reason"), unhealthy.text("line")), ("exited with status 7", "no answer"));
+        assert_eq!(first.await_event("stopping").text("why"), "unhealthy");
+        assert_eq!(first.await_event("released").text("why"), "unhealthy");
+        stage.assert_gone(term);
+        let next = second.await_lead();
+        assert!(next > term);
+        stage.await_witness(next);
+        first.await_event("standby");
+        assert_eq!(first.strange_lines(), [""; 0], "of what it says the last line is logged when it fails");
+        stage.close([first, second]);
+    }
+}
+
+/// With nobody else to try, it is tried here again after the cool-off.
+#[test]
+fn who_stands_alone_tries_again() {
+    let stage = stage(Elector::Log);
+    let mut alone = looked_after(&stage, "exit 1").lease("500ms").option("--health-failures", "1").start();
+    let term = alone.await_lead();
+    alone.await_event("unhealthy");
+    assert!(alone.await_lead() > term);
+    stage.close([alone]);
+}
+
+#[test]
+fn who_goes_when_the_lead_is_lost_goes_when_ill() {
+    let stage = stage(Elector::Log);
+    let mut run =
+        looked_after(&stage, "kill -9 $$").option("--health-failures", "1").option("--on-loss", "exit").start();
+    assert_eq!(run.await_event("unhealthy").text("reason"), "was ended by SIGKILL");
+    assert_eq!(run.status(), 80);
+    stage.close([run]);
+}
+
+/// Never twice in a row: no harm is done, however long it goes on.
+#[test]
+fn a_flapping_health_is_no_illness() {
+    let stage = stage(Elector::Log);
+    let counted = counted(&stage);
+    let command = format!("echo >> {0}; exit $(($(wc -l < {0}) % 2))", counted.display());
+    let mut run = looked_after(&stage, &command).option("--health-failures", "2").start();
+    let term = run.await_lead();
+    wait::until_true("many a health command", || count(&counted) > 20);
+    let warned = |warning: &&Event| warning.text("message").contains("health command");
+    assert!(run.events("warning").iter().filter(warned).count() >= 9, "{run:?}");
+    assert!(run.events("unhealthy").is_empty());
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.await_event("released").number("term"), term);
+    stage.close([run]);
+}
+
+/// It is killed with its group, counts as a failure, and the job is not touched by it.
+#[test]
+fn a_health_command_that_takes_too_long_has_failed() {
+    let stage = stage(Elector::Log);
+    let tells = stage.directory().join("pids");
+    let command = format!("sleep 600 & echo $! >> {0}; echo $$ >> {0}; echo waiting; wait", tells.display());
+    let run = looked_after(&stage, &command).option("--health-timeout", "100ms").option("--health-failures", "2");
+    let mut run = run.start();
+    let term = run.await_lead();
+    stage.await_witness(term);
+    let unhealthy = run.await_event("unhealthy");
+    assert_eq!(unhealthy.text("reason"), "took too long and was killed");
+    assert_eq!(unhealthy.text("line"), "waiting");
+    run.await_event("released");
+    stage.assert_gone(term);
+    let pids = fs::read_to_string(&tells).expect("it was asked");
+    // Of this term, not of one that follows.
+    for pid in pids.lines().take(4) {
+        let left = Process::find(pid.parse().expect("a pid"));
+        assert!(left.and_then(Process::name).is_none_or(|name| name != "sleep" && name != "sh"), "{pid} is left");
+    }
+    stage.close([run]);
+}
+
+/// A job that needs long to warm up is not chased from machine to machine; once it was well, illness counts.
+#[test]
+fn a_job_that_warms_up_is_not_chased_from_machine_to_machine() {
+    let stage = stage(Elector::Log);
+    let (warm, counted) = (stage.directory().join("warm"), counted(&stage));
+    let command = format!("echo >> {}; test -e {}", counted.display(), warm.display());
+    let candidate = looked_after(&stage, &command).option("--health-failures", "1").option("--health-start", "1h");
+    let mut first = candidate.start();
+    let term = first.await_lead();
+    let mut second = candidate.start();
+    second.await_event("standby");
+    wait::until_true("many a health command", || count(&counted) > 10);
+    assert!(first.events("unhealthy").is_empty() && second.events("leading").is_empty());
+
+    File::create(&warm).expect("ours");
+    let so_far = count(&counted);
+    wait::until_true("a health command that began since", || count(&counted) > so_far + 1);
+    fs::remove_file(&warm).expect("ours");
+    first.await_event("unhealthy");
+    assert!(second.await_lead() > term);
+    stage.close([first, second]);
+}
+
+/// The job's end is the lead's end, whatever the health command is still waiting for.
+#[test]
+fn a_job_that_ends_is_not_kept_by_its_health_command() {
+    let stage = stage(Elector::Log);
+    let (asked, go) = (stage.directory().join("asked"), stage.directory().join("go"));
+    let job = format!("until [ -e {} ]; do sleep 0.01; done; exit 5", go.display());
+    let command = format!("echo $$ > {}; exec sleep 600", asked.display());
+    let run = looked_after(&stage, &command).option("--health-timeout", "1h").job(["sh", "-c", &job]);
+    let mut run = run.start();
+    let pid = wait::until("a health command", || fs::read_to_string(&asked).ok()?.trim().parse().ok());
+    let command = Process::find(pid);
+    File::create(&go).expect("ours");
+    run.await_event("released");
+    assert!(!command.is_some_and(Process::lives));
+    assert_eq!(run.status(), 5);
+    assert!(!format!("{run:?}").contains("health command") && run.events("unhealthy").is_empty(), "{run:?}");
+}
+
+/// What gets away from a health command is the tree's all the same, gone before the release; and before another leads,
+/// when the supervisor is killed.
+#[test]
+fn what_gets_away_from_a_health_command_is_gone_before_the_release() {
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        let stage = stage(Elector::Log);
+        let daemon = stage.witness().with("--ignore-stop").with("--daemon").command();
+        let words: Vec<_> = daemon.iter().map(|word| word.to_string_lossy()).collect();
+        let once = stage.directory().join("once");
+        // It ends once the other has got away from its group.
+        let away = format!("until grep -q daemon {}; do sleep 0.01; done", words[1]);
+        let command = format!("test -e {0} || {{ touch {0}; setsid {1} & {away}; }}", once.display(), words.join(" "));
+        let mut run = looked_after(&stage, &command).option("--stop-timeout", "300ms").start();
+        let term = run.await_lead();
+        wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));
+        run.signal(signal);
+        if signal == Signal::SIGTERM {
+            assert_eq!(run.await_event("released").text("why"), "stopped");
+            stage.assert_gone(term);
+        }
+        stage.await_gone(term);
+        let mut next = stage.candidate().start();
+        assert!(next.await_lead() > term);
+        stage.close([next]);
+    }
+}

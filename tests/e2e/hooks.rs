@@ -1,0 +1,225 @@
+//! Hooks: each at its event, with what it needs to know, and in nobody's way.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use harness::candidate::{Candidate, Elector};
+use harness::process::Process;
+use harness::stage::Stage;
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::{stage, with_both_electors};
+
+/// A candidate each of whose hooks writes down what it was told, into a file of its own.
+struct Noted {
+    candidate: Candidate,
+    directory: PathBuf,
+}
+
+impl Noted {
+    fn new(stage: &Stage, name: &str) -> Self {
+        let directory = stage.directory().join(name);
+        fs::create_dir(&directory).expect("ours");
+        // Whole or not at all; one after the other, each with a number.
+        let line = format!(
+            "cd {}; env -0 > part.$$; n=1; until ln part.$$ $NELI_EVENT.$n 2>/dev/null; do n=$((n+1)); done",
+            directory.display()
+        );
+        let candidate = stage.candidate().option("--name", name);
+        let candidate = ["--on-lead", "--on-standby", "--on-fence"]
+            .into_iter()
+            .fold(candidate, |candidate, hook| candidate.option(hook, &line));
+        Self { candidate, directory }
+    }
+
+    /// What the nth hook of this event was told.
+    fn await_told(&self, event: &str, nth: usize) -> BTreeMap<String, String> {
+        let file = self.directory.join(format!("{event}.{nth}"));
+        let text = wait::until(&format!("hook {event} {nth}"), || fs::read_to_string(&file).ok());
+        text.split_terminator('\0')
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
+    }
+
+    /// How many hooks of this event have run.
+    fn count(&self, event: &str) -> usize {
+        (1..100).take_while(|nth| self.directory.join(format!("{event}.{nth}")).exists()).count()
+    }
+}
+
+with_both_electors! {
+    /// The lead, what follows it, and what stands by meanwhile.
+    fn each_runs_at_its_event(elector) {
+        let stage = stage(elector);
+        let first_hooks = Noted::new(&stage, "first");
+        let mut first = first_hooks.candidate.start();
+        let term = first.await_lead().to_string();
+        let told = first_hooks.await_told("lead", 1);
+        for (name, value) in [
+            ("NELI_EVENT", "lead"),
+            ("NELI_WHY", ""),
+            ("NELI_EPOCH", &*term),
+            ("NELI_ATTEMPT", "1"),
+            ("NELI_NAME", "first"),
+            ("NELI_GROUP", &*stage.group),
+        ] {
+            assert_eq!(told.get(name).map(String::as_str), Some(value), "{name}");
+        }
+        assert!(!told.contains_key("NELI_LEASE_FD"));
+
+        let second_hooks = Noted::new(&stage, "second");
+        let mut second = second_hooks.candidate.start();
+        let told = second_hooks.await_told("standby", 1);
+        assert_eq!((&*told["NELI_EVENT"], &*told["NELI_WHY"]), ("standby", ""));
+        assert!(!told.contains_key("NELI_EPOCH"), "it has not led");
+
+        first.signal(Signal::SIGTERM);
+        assert_eq!(first.status(), 0);
+        assert_eq!((first_hooks.count("lead"), first_hooks.count("fence")), (1, 0));
+        let told = first_hooks.await_told("standby", first_hooks.count("standby"));
+        assert_eq!((&*told["NELI_EVENT"], &*told["NELI_WHY"], &*told["NELI_EPOCH"]), ("standby", "stopped", &*term), "at exit");
+
+        let next = second.await_lead().to_string();
+        assert_eq!(second_hooks.await_told("lead", 1)["NELI_EPOCH"], next);
+        second.signal(Signal::SIGKILL);
+        second.await_silence();
+        assert_eq!(second_hooks.count("standby"), 1, "who was killed runs none");
+        stage.close([first]);
+    }
+}
+
+/// A lead that is lost: the fence, then standing by; and the next lead is told again.
+#[test]
+fn a_fence_is_told_and_then_the_standing_by() {
+    let stage = stage(Elector::Log);
+    let hooks = Noted::new(&stage, "only");
+    let mut run = hooks.candidate.clone().lease("2s").start();
+    let term = run.await_lead().to_string();
+    assert_eq!(hooks.await_told("lead", 1)["NELI_EPOCH"], term);
+    run.guard().signal(Signal::SIGKILL);
+    let told = hooks.await_told("fence", 1);
+    assert_eq!((&*told["NELI_EVENT"], &*told["NELI_WHY"], &*told["NELI_EPOCH"]), ("fence", "guard-died", &*term));
+    assert_eq!(hooks.await_told("standby", 1)["NELI_WHY"], "guard-died");
+    let next = run.await_lead().to_string();
+    assert_eq!(hooks.await_told("lead", 2)["NELI_EPOCH"], next);
+    stage.close([run]);
+}
+
+/// One that hangs is in nobody's way: not of the lead, not of the fence or what follows it, not of a barrier; and it has
+/// ten seconds. One that runs beside a dead guard's job is not taken for what the job left.
+#[test]
+fn a_hook_that_hangs_is_in_nobodys_way() {
+    let stage = stage(Elector::Log);
+    let mut first = stage.candidate().start();
+    stage.await_witness(first.await_lead());
+    let pid = stage.directory().join("pid");
+    let hangs = format!("echo $$ > {}; exec sleep 600", pid.display());
+    let second = stage.candidate().option("--on-standby", &hangs).option("--on-lead", "exec sleep 600");
+    let mut second = second.start();
+    let hook = wait::until("a hook", || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?));
+    first.signal(Signal::SIGTERM);
+
+    let term = second.await_lead();
+    stage.await_witness(term);
+    second.guard().signal(Signal::SIGKILL);
+    assert_eq!(second.await_event("released").text("why"), "guard-died");
+    stage.assert_gone(term);
+    let next = second.await_lead();
+    stage.await_witness(next);
+
+    let failed = second.await_event("hook_failed");
+    assert_eq!((failed.text("hook"), failed.text("reason")), ("standby", "took too long and was killed"));
+    wait::until_true("the hook's end", || !hook.lives());
+    second.signal(Signal::SIGTERM);
+    assert_eq!(second.await_event("released").text("why"), "stopped");
+    stage.assert_gone(next);
+    // The one at exit: who stops twice does not want to wait.
+    wait::until_true("the last hook", || {
+        fs::read_to_string(&pid).is_ok_and(|text| text.trim() != hook.pid.to_string())
+    });
+    wait::pause(Duration::from_millis(600));
+    second.signal(Signal::SIGTERM);
+    assert_eq!(second.status(), 0);
+    stage.close([first, second]);
+}
+
+/// A barrier takes a hook that still runs along, and so does the job's own end.
+#[test]
+fn the_jobs_end_is_the_end_of_its_hook() {
+    for ends_itself in [false, true] {
+        let stage = stage(Elector::Log);
+        let pid = stage.directory().join("pid");
+        let hook = format!("trap '' TERM; echo $$ > {}; sleep 600", pid.display());
+        let job = format!("until [ -e {} ]; do sleep 0.01; done; exit 6", stage.directory().join("go").display());
+        let candidate = stage.candidate().option("--on-lead", &hook).option("--stop-timeout", "1h");
+        let candidate = if ends_itself { candidate.job(["sh", "-c", &job]) } else { candidate };
+        let mut run = candidate.start();
+        let term = run.await_lead();
+        let hook = wait::until("a hook", || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?));
+        if ends_itself {
+            fs::write(stage.directory().join("go"), "").expect("ours");
+        } else {
+            stage.await_witness(term);
+            run.signal(Signal::SIGTERM);
+        }
+        run.await_event("released");
+        assert!(!hook.lives());
+        assert_eq!(run.status(), if ends_itself { 6 } else { 0 });
+        assert!(run.events("hook_failed").is_empty() && run.events("job_killed").is_empty(), "{run:?}");
+    }
+}
+
+#[test]
+fn what_gets_away_from_the_leads_hook_is_gone_before_the_release() {
+    let stage = stage(Elector::Log);
+    let daemon = stage.witness().with("--ignore-stop").with("--daemon").command();
+    let words: Vec<_> = daemon.iter().map(|word| word.to_string_lossy()).collect();
+    // It ends once the other has got away from its group.
+    let hook = format!("setsid {} & until grep -q daemon {}; do sleep 0.01; done", words.join(" "), words[1]);
+    let mut run = stage.candidate().option("--on-lead", &hook).option("--stop-timeout", "300ms").start();
+    let term = run.await_lead();
+    wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));
+    run.signal(Signal::SIGTERM);
+    run.await_event("released");
+    stage.assert_gone(term);
+    stage.close([run]);
+}
+
+#[test]
+fn a_failure_is_said_and_changes_nothing() {
+    let stage = stage(Elector::Log);
+    let run =
+        stage.candidate().option("--on-lead", "echo out; echo err >&2; exit 3").option("--on-standby", "kill -9 $$");
+    let mut run = run.start();
+    let term = run.await_lead();
+    stage.await_witness(term);
+    let failed = run.await_event("hook_failed");
+    assert_eq!((failed.text("hook"), failed.text("reason")), ("lead", "exited with status 3"));
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 0);
+    let failed = run.await_event("hook_failed");
+    assert_eq!((failed.text("hook"), failed.text("reason")), ("standby", "was ended by SIGKILL"));
+    run.await_silence();
+    assert_eq!(run.strange_lines(), ["out", "err"], "its output is on our stderr");
+    assert_eq!(run.output(), b"");
+}
+
+/// The supervisor's own hooks die with it.
+#[test]
+fn a_dead_supervisor_takes_its_hooks_along() {
+    let stage = stage(Elector::Log);
+    let mut leader = stage.candidate().start();
+    leader.await_lead();
+    let pid = stage.directory().join("pid");
+    let hangs = format!("echo $$ > {}; exec sleep 600", pid.display());
+    let mut standby = stage.candidate().option("--on-standby", &hangs).start();
+    standby.await_event("standby");
+    let hook = wait::until("a hook", || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?));
+    standby.signal(Signal::SIGKILL);
+    wait::until_true("the hook's end", || !hook.lives());
+    stage.close([leader]);
+}

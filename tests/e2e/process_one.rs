@@ -1,0 +1,230 @@
+//! Process 1 of a container: it reaps whoever is left to it, passes signals on, and exits with the job's status. In a PID
+//! namespace of the kernel's; where it gives us none, that is said on the terminal, and nothing is shown.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::Command;
+
+use harness::candidate::{Candidate, Elector, Running};
+use harness::process::Process;
+use harness::terminal::{Ctrl, Log, Shell, Terminal, script};
+use harness::wait;
+use harness::witness::Event;
+use nix::sys::signal::Signal;
+
+use crate::stage;
+
+/// A PID namespace with a `/proc` of its own. It ends with the program that made it.
+const CONTAINER: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+
+/// Whether the kernel gives us PID namespaces. Not by `eprintln!`, which a test that passes keeps to itself.
+fn is_possible() -> bool {
+    let tried = Command::new(CONTAINER[0]).args(&CONTAINER[1..]).arg("true").output();
+    match tried.expect("unshare is part of util-linux: apt-get install util-linux") {
+        output if output.status.success() => true,
+        output => {
+            let why = String::from_utf8_lossy(&output.stderr);
+            let loudly =
+                format!("NOT TESTED, process 1: this machine gives no PID namespace ({}); root may\n", why.trim());
+            io::stderr().write_all(loudly.as_bytes()).expect("stderr");
+            false
+        }
+    }
+}
+
+/// `neli-run` as process 1 of a container, as it is seen from outside.
+struct Container {
+    running: Running,
+    first: Process,
+}
+
+impl Container {
+    fn start(candidate: &Candidate) -> Self {
+        let running = candidate.start_behind(&CONTAINER);
+        let first = wait::until("process 1", || {
+            let children = running.process().children().into_iter();
+            children.into_iter().find(|child| child.name().as_deref() == Some("neli-run"))
+        });
+        Self { running, first }
+    }
+
+    /// A process in it that is none of the job's, as `docker exec` makes it, and that leaves a child to process 1.
+    fn leave_a_child(&self) {
+        let pid = self.first.pid.to_string();
+        let left = Command::new("nsenter").args(["--target", &pid, "--pid", "--", "sh", "-c", "sleep 1000 &"]).status();
+        assert!(left.expect("nsenter is part of util-linux").success());
+        let sleeper = wait::until("a child that was left to process 1", || {
+            self.first.children().into_iter().find(|child| child.name().as_deref() == Some("sleep"))
+        });
+        sleeper.signal(Signal::SIGKILL);
+        // Not even its status is left: it has been waited for.
+        let entry = PathBuf::from(format!("/proc/{}", sleeper.pid));
+        wait::until_true("nobody", || !entry.exists());
+    }
+}
+
+#[test]
+fn it_reaps_whoever_is_left_to_it() {
+    if !is_possible() {
+        return;
+    }
+    let stage = stage(Elector::Log);
+    let mut leader = Container::start(&stage.candidate());
+    let term = leader.running.await_lead();
+    stage.await_witness(term);
+    let mut standby = Container::start(&stage.candidate());
+    standby.running.await_event("standby");
+    for container in [&leader, &standby] {
+        container.leave_a_child();
+    }
+    leader.first.signal(Signal::SIGTERM);
+    assert_eq!(leader.running.status(), 0);
+    standby.running.await_lead();
+    standby.leave_a_child();
+    standby.first.signal(Signal::SIGTERM);
+    assert_eq!(standby.running.status(), 0);
+    stage.close([]);
+}
+
+/// What has no handler at process 1 the kernel throws away; ours come all the same, and TSTP does nothing.
+#[test]
+fn signals() {
+    if !is_possible() {
+        return;
+    }
+    let stage = stage(Elector::Log);
+    let witness = stage.witness().with("--ignore-stop");
+    let mut container = Container::start(&stage.candidate().job(witness.command()).option("--stop-timeout", "200ms"));
+    let term = container.running.await_lead();
+    stage.await_witness(term);
+    container.running.await_event("job_started");
+    for (signal, number) in
+        [(Signal::SIGHUP, 1), (Signal::SIGUSR1, 10), (Signal::SIGUSR2, 12), (Signal::SIGQUIT, 3), (Signal::SIGALRM, 14)]
+    {
+        container.first.signal(signal);
+        let told = || stage.testimony().signals().any(|line| line.event == Event::Signal(number));
+        wait::until_true(&format!("{signal} at the job"), told);
+    }
+    // Signals are taken in the order of their numbers.
+    container.first.signal(Signal::SIGTSTP);
+    container.first.signal(Signal::SIGWINCH);
+    wait::until_true("WINCH at the job", || stage.testimony().signals().any(|line| line.event == Event::Signal(28)));
+    assert!(container.running.events("stopping").is_empty());
+    container.first.signal(Signal::SIGINT);
+    assert_eq!(container.running.status(), 137);
+    assert_eq!(container.running.await_event("released").text("why"), "stopped");
+    stage.close([]);
+}
+
+#[test]
+fn standing_by_each_stop_has_its_status() {
+    if !is_possible() {
+        return;
+    }
+    let stage = stage(Elector::Log);
+    let mut leader = stage.candidate().start();
+    leader.await_lead();
+    for (signal, status) in [(Signal::SIGTERM, 143), (Signal::SIGINT, 130), (Signal::SIGQUIT, 131)] {
+        let mut standby = Container::start(&stage.candidate());
+        standby.running.await_event("standby");
+        standby.first.signal(signal);
+        assert_eq!(standby.running.status(), status, "{signal}");
+    }
+    stage.close([leader]);
+}
+
+#[test]
+fn the_status_is_the_jobs() {
+    if !is_possible() {
+        return;
+    }
+    let stage = stage(Elector::Log);
+    for (job, status) in [("exit 7", 7), ("kill -9 $$", 137), ("(sleep 1000 &); exit 3", 3)] {
+        let mut running = stage.candidate().job(["sh", "-c", job]).start_behind(&CONTAINER);
+        assert_eq!(running.status(), status, "{job}");
+    }
+    stage.close([]);
+}
+
+/// The kernel ends all of a PID namespace with its process 1: the guard can release no more, and another leads when the
+/// lease is over.
+#[test]
+fn its_death_is_everybodys() {
+    if !is_possible() {
+        return;
+    }
+    let stage = stage(Elector::Log);
+    let mut container =
+        Container::start(&stage.candidate().lease("1s").job(stage.witness().with("--daemon").command()));
+    let term = container.running.await_lead();
+    stage.await_witness(term);
+    let family = container.first.descendants();
+    let mut other = stage.candidate().lease("1s").start();
+    other.await_event("standby");
+    container.first.signal(Signal::SIGKILL);
+    wait::until_true("nobody in the container", || family.iter().all(|process| !process.lives()));
+    assert!(other.await_lead() > term);
+    stage.close([other]);
+}
+
+/// Its guard dies: process 1 kills what it left, releases, and stands again.
+#[test]
+fn its_guards_death() {
+    if !is_possible() {
+        return;
+    }
+    let stage = stage(Elector::Log);
+    let mut container = Container::start(&stage.candidate());
+    let term = container.running.await_lead();
+    stage.await_witness(term);
+    let guard = wait::until("a guard", || {
+        container.first.children().into_iter().find(|child| child.name().as_deref() == Some("neli-guard"))
+    });
+    guard.signal(Signal::SIGKILL);
+    assert_eq!(container.running.await_event("released").text("why"), "guard-died");
+    let next = container.running.await_lead();
+    stage.await_witness(next);
+    container.first.signal(Signal::SIGTERM);
+    assert_eq!(container.running.status(), 0);
+    stage.close([]);
+}
+
+/// Ctrl-C at a container's terminal. Process 1 survives the signal that it sends to its own group, and has the status all
+/// the same.
+#[test]
+fn ctrl_c() {
+    if !is_possible() {
+        return;
+    }
+    let stage = stage(Elector::Log);
+    let directory = stage.directory();
+    let job = ["sh", "-c", "echo waits; exec sleep 1000"];
+    script(&directory.join("lead"), &stage.candidate().option("--log-file", directory.join("log")).job(job).words());
+    let mut terminal = Terminal::new(Shell::Bash, directory);
+    // The terminal becomes that of the container's session, which process 1 leads.
+    let container = CONTAINER.join(" ");
+    terminal.type_line(&format!(r#"{container} setsid --ctty ./lead; echo "status <$?>""#));
+    terminal.await_text("waits");
+    terminal.press(Ctrl::C);
+    terminal.await_text("status <130>");
+    let mut log = Log::new(&directory.join("log"));
+    assert_eq!(log.await_event("released").text("why"), "stopped");
+    assert_eq!(log.await_event("exiting").number("status"), 130);
+}
+
+/// The `/proc` of another namespace shows a stranger's processes under our numbers: that is refused, before anything is joined.
+#[test]
+fn another_namespaces_proc_is_refused() {
+    if !is_possible() {
+        return;
+    }
+    let stage = stage(Elector::Log);
+    let container: Vec<&str> = CONTAINER.into_iter().filter(|word| *word != "--mount-proc").collect();
+    let mut running = stage.candidate().start_behind(&container);
+    assert_eq!(running.status(), 125);
+    running.await_silence();
+    let lines = running.strange_lines();
+    assert!(matches!(&lines[..], [line] if line.contains("/proc") && line.contains("--mount-proc")), "{lines:?}");
+    assert!(fs::exists("/proc/1").expect("/proc"), "ours is untouched");
+}

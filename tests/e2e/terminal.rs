@@ -1,0 +1,553 @@
+//! The terminal: who has its foreground, Ctrl-C, Ctrl-\ and Ctrl-Z, and what is left of it afterwards. On a real one,
+//! with real shells.
+
+use std::path::PathBuf;
+
+use harness::candidate::{Candidate, Elector};
+use harness::process::Process;
+use harness::stage::Stage;
+use harness::terminal::{Ctrl, Log, Shell, Terminal, executable, script};
+use harness::wait;
+use harness::witness::Event;
+use nix::sys::signal::Signal;
+use nix::sys::termios::Termios;
+use nix::unistd::{Pid, getpgid};
+
+use crate::stage;
+
+/// A person at a terminal: `./lead` there is `neli-run`, whose job is `./job`.
+struct Person {
+    stage: Stage,
+    terminal: Terminal,
+    log: Log,
+    /// The terminal's modes before anything was run.
+    modes: Termios,
+}
+
+impl Person {
+    fn new(shell: Shell, job: &str) -> Self {
+        Self::of(Elector::Log, shell, job, |candidate| candidate)
+    }
+
+    fn of(elector: Elector, shell: Shell, job: &str, adjust: impl FnOnce(Candidate) -> Candidate) -> Self {
+        let stage = stage(elector);
+        let directory = stage.directory().to_owned();
+        let log = Log::new(&directory.join("log"));
+        executable(&directory.join("job"), job);
+        let candidate = adjust(stage.candidate()).option("--log-file", log.path()).job([directory.join("job")]);
+        script(&directory.join("lead"), &candidate.words());
+        let terminal = Terminal::new(shell, &directory);
+        let modes = terminal.modes();
+        Self { stage, terminal, log, modes }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.stage.directory().join(name)
+    }
+
+    fn await_job(&mut self) -> Process {
+        let pid = self.log.await_event("job_started").number("pid");
+        Process::find(i32::try_from(pid).expect("a pid")).expect("the job runs")
+    }
+
+    /// The status of the last command, as the shell knows it.
+    fn status(&mut self) -> i32 {
+        let text = self.terminal.run("echo $?");
+        text.trim().parse().unwrap_or_else(|_| panic!("{text:?} is no status"))
+    }
+
+    /// The shell has its terminal again, as it was, and nobody is left.
+    fn assert_as_before(&self) {
+        self.assert_foreground_as_before();
+        assert_eq!(self.terminal.modes(), self.modes);
+    }
+
+    fn assert_foreground_as_before(&self) {
+        assert_eq!(self.terminal.foreground(), self.terminal.shell().pid, "whose the foreground is");
+        self.await_nobody();
+    }
+
+    /// Waits until nobody but the shell is left.
+    fn await_nobody(&self) {
+        let shell = self.terminal.shell();
+        wait::until_true("nobody left on the terminal", || {
+            self.terminal.processes().iter().all(|process| *process == shell)
+        });
+    }
+
+    /// `neli-run`, by the name of its program.
+    fn supervisor(&self) -> Process {
+        wait::until("neli-run", || self.named("neli-run"))
+    }
+
+    fn guard(&self) -> Process {
+        wait::until("its guard", || self.named("neli-guard"))
+    }
+
+    fn named(&self, name: &str) -> Option<Process> {
+        self.terminal.processes().into_iter().find(|process| process.name().as_deref() == Some(name))
+    }
+}
+
+impl Drop for Person {
+    #[expect(clippy::print_stderr, reason = "a failed test shows what neli-run said")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- neli-run said:\n{}", self.log.text());
+        }
+    }
+}
+
+fn group_of(process: Process) -> i32 {
+    getpgid(Some(Pid::from_raw(process.pid))).expect("it lives").as_raw()
+}
+
+/// The same story with both shells: a test each, in a module of the story's name.
+macro_rules! with_both_shells {
+    ($($(#[$attribute:meta])* fn $name:ident($shell:ident) $story:block)*) => {$(
+        $(#[$attribute])*
+        mod $name {
+            #[allow(unused_imports, reason = "what the stories of this file use")]
+            use super::*;
+
+            #[test]
+            fn bash() {
+                story(Shell::Bash);
+            }
+
+            #[test]
+            fn dash() {
+                story(Shell::Dash);
+            }
+
+            fn story($shell: Shell) $story
+        }
+    )*};
+}
+
+/// Goes on until it is told otherwise.
+const ENDLESS: &str = "while :; do sleep 0.05; done";
+
+with_both_shells! {
+    /// The job reads what is typed, and has the foreground; afterwards the shell has it, and the status is the job's.
+    fn a_job_reads(shell) {
+        let mut person = Person::new(shell, r#"echo "reads"; read line; echo "read <$line>"; exit 7"#);
+        person.terminal.type_line("./lead");
+        let job = person.await_job();
+        assert_eq!(person.terminal.foreground(), job.pid);
+        person.terminal.await_text("reads");
+        person.terminal.type_line("some words");
+        person.terminal.await_text("read <some words>");
+        person.terminal.await_prompt();
+        assert_eq!(person.status(), 7);
+        person.assert_as_before();
+    }
+
+    /// Ctrl-C kills the job, and with it the whole command line.
+    fn ctrl_c(shell) {
+        let mut person = Person::new(shell, "echo waits; exec sleep 1000");
+        person.terminal.type_line("./lead; echo went on");
+        person.terminal.await_text("waits");
+        person.terminal.press(Ctrl::C);
+        let text = person.terminal.await_prompt();
+        assert_eq!(person.log.await_event("released").text("why"), "stopped");
+        assert_eq!(person.log.await_event("exiting").number("status"), 130);
+        assert!(!text.contains("went on\r\n"), "{text}");
+        assert_eq!(person.status(), 130);
+        person.assert_as_before();
+    }
+
+    /// A job that catches it and exits with 130 was interrupted, too.
+    fn ctrl_c_that_is_caught(shell) {
+        let mut person = Person::new(shell, &format!("trap 'exit 130' INT; echo waits; {ENDLESS}"));
+        person.terminal.type_line("./lead; echo went on");
+        person.terminal.await_text("waits");
+        person.terminal.press(Ctrl::C);
+        let text = person.terminal.await_prompt();
+        assert!(!text.contains("went on\r\n"), "{text}");
+        assert_eq!(person.status(), 130);
+        person.assert_as_before();
+    }
+
+    /// A job that goes on has caught it for itself: nobody else hears of it.
+    fn ctrl_c_that_the_job_outlives(shell) {
+        let job = "trap 'echo caught' INT; echo waits; until [ -e go ]; do sleep 0.05; done; exit 5";
+        let mut person = Person::new(shell, job);
+        person.terminal.type_line("./lead; echo went on");
+        person.terminal.await_text("waits");
+        for _ in 0..2 {
+            person.terminal.press(Ctrl::C);
+            person.terminal.await_text("caught");
+        }
+        executable(&person.file("go"), "");
+        person.terminal.await_text("went on\r\n");
+        assert_eq!(person.log.await_event("released").text("why"), "exited");
+        person.terminal.await_prompt();
+        person.assert_as_before();
+    }
+
+    /// Whatever is to follow a run, Ctrl-C ends the command line.
+    fn ctrl_c_under_a_restart_policy(shell) {
+        for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 130' INT; echo waits; {ENDLESS}")] {
+            let job = format!("[ $NELI_ATTEMPT -gt 1 ] || exit 3; {job}");
+            let always = |candidate: Candidate| candidate.option("--restart", "always").option("--restart-delay", "0");
+            let mut person = Person::of(Elector::Log, shell, &job, always);
+            executable(&person.file("around"), "./lead; echo went on");
+            person.terminal.type_line(&format!("{} ./around", shell.name()));
+            person.terminal.await_text("waits");
+            person.terminal.press(Ctrl::C);
+            let text = person.terminal.await_prompt();
+            assert!(!text.contains("went on"), "{text}");
+            assert_eq!(person.status(), 130);
+            person.assert_as_before();
+        }
+    }
+
+    /// Between two runs the terminal is `neli-run`'s own.
+    fn ctrl_c_between_two_runs(shell) {
+        let always = |candidate: Candidate| candidate.option("--restart", "always").option("--restart-delay", "1h");
+        let mut person = Person::of(Elector::Log, shell, "exit 3", always);
+        person.terminal.type_line("./lead");
+        person.log.await_event("restarting");
+        assert_eq!(person.terminal.foreground(), group_of(person.supervisor()));
+        person.terminal.press(Ctrl::C);
+        person.terminal.await_prompt();
+        assert_eq!(person.log.await_event("released").text("why"), "stopped");
+        assert_eq!(person.status(), 3);
+        person.assert_as_before();
+    }
+
+    /// A script around it ends too, whatever the job made of the signal.
+    fn ctrl_c_ends_the_script(shell) {
+        for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 130' INT; echo waits; {ENDLESS}")] {
+            let mut person = Person::new(shell, &job);
+            executable(&person.file("around"), "./lead; echo went on");
+            person.terminal.type_line(&format!("{} ./around", shell.name()));
+            person.terminal.await_text("waits");
+            person.terminal.press(Ctrl::C);
+            let text = person.terminal.await_prompt();
+            assert!(!text.contains("went on"), "{text}");
+            assert_eq!(person.status(), 130);
+            person.assert_as_before();
+        }
+    }
+
+    /// Standing by it is `neli-run`'s own, and ends the script as well.
+    fn ctrl_c_while_standing_by(shell) {
+        let mut person = Person::new(shell, "exit 0");
+        let mut leader = person.stage.candidate().start();
+        leader.await_lead();
+        executable(&person.file("around"), "./lead; echo went on");
+        person.terminal.type_line(&format!("{} ./around", shell.name()));
+        person.log.await_event("standby");
+        person.terminal.press(Ctrl::C);
+        let text = person.terminal.await_prompt();
+        assert!(!text.contains("went on"), "{text}");
+        assert_eq!(person.status(), 130);
+        assert_eq!(person.log.await_event("exiting").number("status"), 130);
+        person.assert_as_before();
+        person.stage.close([leader]);
+    }
+
+    /// Ctrl-\.
+    fn ctrl_backslash(shell) {
+        let mut person = Person::new(shell, "ulimit -c 0; echo waits; exec sleep 1000");
+        person.terminal.type_line("./lead");
+        person.terminal.await_text("waits");
+        person.terminal.press(Ctrl::Backslash);
+        person.terminal.await_prompt();
+        assert_eq!(person.log.await_event("job_exited").number("signal"), 3);
+        assert_eq!(person.status(), 131);
+        person.assert_as_before();
+    }
+
+    /// Ctrl-Z: the term is released before the process stops, another leads meanwhile, and `fg` makes it stand again.
+    fn ctrl_z(shell) {
+        let job = r#"stty -echo; echo waits; read line; echo "read <$line>""#;
+        let mut person = Person::of(Elector::Group, shell, job, |candidate| candidate);
+        person.terminal.type_line("./lead");
+        let term = person.log.await_event("leading").number("term");
+        person.terminal.await_text("waits");
+        person.terminal.press(Ctrl::Z);
+        person.terminal.await_prompt();
+        assert_eq!(person.log.await_event("stopping").text("why"), "suspended");
+        assert_eq!(person.log.await_event("released").text("why"), "suspended");
+        let supervisor = person.supervisor();
+        assert!(supervisor.is_stopped());
+        assert_eq!(person.terminal.foreground(), person.terminal.shell().pid);
+        assert_eq!(person.terminal.modes(), person.modes);
+
+        let mut other = person.stage.candidate().start();
+        let next = other.await_lead();
+        assert!(next > term);
+        person.stage.await_witness(next);
+        other.signal(Signal::SIGTERM);
+        assert_eq!(other.status(), 0);
+
+        person.terminal.type_line("fg");
+        person.log.await_event("leading");
+        person.terminal.await_text("waits");
+        let job = person.await_job();
+        assert_eq!(person.terminal.foreground(), job.pid);
+        person.terminal.type_line("words");
+        person.terminal.await_text("read <words>");
+        person.terminal.await_prompt();
+        assert_eq!(person.status(), 0);
+        person.assert_as_before();
+        person.stage.close([]);
+    }
+
+    /// Standing by there is nothing to be released; what comes while it is stopped is heard afterwards.
+    fn ctrl_z_while_standing_by(shell) {
+        let mut person = Person::new(shell, "exit 0");
+        let mut leader = person.stage.candidate().start();
+        leader.await_lead();
+        person.terminal.type_line("./lead");
+        person.log.await_event("standby");
+        person.terminal.press(Ctrl::Z);
+        person.terminal.await_prompt();
+        assert!(person.supervisor().is_stopped());
+        person.terminal.type_line("fg");
+        person.log.await_event("standby");
+        person.terminal.press(Ctrl::Z);
+        person.terminal.await_prompt();
+        person.terminal.run("kill %1");
+        // Dash goes on only with what it stopped when it is told to.
+        person.terminal.type_line("fg");
+        assert_eq!(person.log.await_event("exiting").number("status"), 143);
+        person.terminal.await_prompt();
+        person.assert_as_before();
+        person.stage.close([leader]);
+    }
+
+    /// A job that was started with `&` and reads waits for `fg`, leading on.
+    fn fg(shell) {
+        let mut person = Person::new(shell, r#"read line; echo "read <$line>""#);
+        person.terminal.run("./lead &");
+        let job = person.await_job();
+        assert!(person.log.await_event("warning").text("message").contains("background"));
+        wait::until_true("a stopped job", || job.is_stopped());
+        assert_eq!(person.terminal.foreground(), person.terminal.shell().pid);
+        person.terminal.type_line("fg");
+        wait::until_true("a job in the foreground", || person.terminal.foreground() == job.pid);
+        person.terminal.type_line("words");
+        person.terminal.await_text("read <words>");
+        person.terminal.await_prompt();
+        person.assert_as_before();
+        person.stage.close([]);
+    }
+
+    /// In a pipeline the terminal is left to who reads the pipe; Ctrl-C is for all of it.
+    fn a_pipeline(shell) {
+        let mut person = Person::new(shell, "echo waits; exec sleep 1000");
+        let pager = r#"read line; echo "shows <$line>"; read key </dev/tty; echo "key <$key>"; cat"#;
+        executable(&person.file("pager"), pager);
+        person.terminal.type_line("./lead | ./pager");
+        person.terminal.await_text("shows <waits>");
+        let supervisor = person.supervisor();
+        assert_eq!(person.terminal.foreground(), group_of(supervisor));
+        person.terminal.type_line("q");
+        person.terminal.await_text("key <q>");
+        person.terminal.press(Ctrl::C);
+        person.terminal.await_prompt();
+        assert_eq!(person.log.await_event("released").text("why"), "stopped");
+        person.assert_as_before();
+    }
+
+    /// A script that starts it with `&` reads itself.
+    fn a_script_that_reads(shell) {
+        let mut person = Person::new(shell, "read line || echo nothing to read; exec sleep 1000");
+        let around = r#"./lead & read line; echo "script read <$line>"; kill $!; wait $!; echo "status <$?>""#;
+        executable(&person.file("around"), around);
+        person.terminal.type_line(&format!("{} ./around", shell.name()));
+        person.terminal.await_text("nothing to read");
+        person.terminal.type_line("words");
+        person.terminal.await_text("script read <words>");
+        person.terminal.await_text("status <143>");
+        person.terminal.await_prompt();
+        person.assert_as_before();
+    }
+
+    /// A job behind a pipe that asks for a password is given the terminal for it.
+    fn a_password(shell) {
+        let asks = "stty -echo </dev/tty; echo asks >/dev/tty; read word </dev/tty; stty echo </dev/tty";
+        let job = &format!(r#"{asks}; read data; echo "got <$word> <$data>""#);
+        let mut person = Person::new(shell, job);
+        person.terminal.type_line("echo data | ./lead");
+        person.terminal.await_text("asks");
+        person.terminal.type_line("secret");
+        let shown = person.terminal.await_text("got <secret> <data>");
+        assert!(!shown.contains("secret"), "{shown}");
+        person.terminal.await_prompt();
+        assert_eq!(person.status(), 0);
+        person.assert_as_before();
+    }
+
+    /// Another window size reaches the job, in the foreground and where `neli-run` has it.
+    fn window_sizes(shell) {
+        let says = r#"trap 'echo "size <$(stty size </dev/tty)>"' WINCH"#;
+        let mut person = Person::new(shell, &format!("{says}; echo waits; {ENDLESS}"));
+        for line in ["./lead", "./lead | cat"] {
+            person.terminal.resize(24, 80);
+            person.terminal.type_line(line);
+            person.terminal.await_text("waits");
+            person.terminal.resize(33, 99);
+            person.terminal.await_text("size <33 99>");
+            person.terminal.press(Ctrl::C);
+            person.terminal.await_prompt();
+        }
+        person.assert_as_before();
+    }
+
+    /// The window is closed: the job ends, and the term is released, even if it ignores HUP.
+    fn a_closed_terminal(shell) {
+        for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap '' HUP; echo waits; {ENDLESS}")] {
+            let mut person = Person::new(shell, &job);
+            person.terminal.type_line("./lead");
+            person.terminal.await_text("waits");
+            person.terminal.close();
+            person.log.await_event("released");
+            person.await_nobody();
+        }
+    }
+
+    /// The job is told that the window was closed: in its foreground or not.
+    fn a_closed_terminal_is_told(shell) {
+        for line in ["./lead", "./lead | cat"] {
+            let mut person = Person::new(shell, r#"exec "$WITNESS" "$TESTIMONY""#);
+            let command = person.stage.witness().command();
+            let [witness, testimony] = &command[..] else { panic!("{command:?}") };
+            let (witness, testimony) = (witness.display(), testimony.display());
+            person.terminal.run(&format!("export WITNESS={witness} TESTIMONY={testimony}"));
+            person.terminal.type_line(line);
+            let term = person.log.await_event("leading").number("term");
+            person.stage.await_witness(term);
+            person.terminal.close();
+            person.log.await_event("released");
+            assert!(person.stage.testimony().signals().any(|line| line.event == Event::Signal(1)));
+            person.await_nobody();
+        }
+    }
+
+    /// The window is closed while it stands by.
+    fn a_closed_terminal_while_standing_by(shell) {
+        let mut person = Person::new(shell, "exit 0");
+        let mut leader = person.stage.candidate().start();
+        leader.await_lead();
+        person.terminal.type_line("./lead");
+        person.log.await_event("standby");
+        person.terminal.close();
+        assert_eq!(person.log.await_event("exiting").number("status"), 129);
+        person.await_nobody();
+        person.stage.close([leader]);
+    }
+
+    /// With `nohup` lead and job live on.
+    fn nohup(shell) {
+        let mut person = Person::new(shell, "echo waits; exec sleep 1000");
+        person.terminal.run("nohup ./lead >out 2>&1 &");
+        let job = person.await_job();
+        let supervisor = person.supervisor();
+        person.terminal.close();
+        let shell = person.terminal.shell();
+        wait::until_true("a shell that has gone with its terminal", || !shell.lives());
+        assert!(supervisor.lives() && job.lives());
+        supervisor.signal(Signal::SIGTERM);
+        assert_eq!(person.log.await_event("released").text("why"), "stopped");
+        person.await_nobody();
+    }
+
+    /// What a job does to the terminal's modes ends with it.
+    fn modes(shell) {
+        let mut person = Person::new(shell, "stty raw -echo; echo waits; exec sleep 1000");
+        person.terminal.type_line("./lead");
+        person.terminal.await_text("waits");
+        person.supervisor().signal(Signal::SIGTERM);
+        person.terminal.await_prompt();
+        assert_eq!(person.status(), 143);
+        person.assert_as_before();
+    }
+
+    /// SIGKILL to the supervisor, in a script: the guard gives the script the terminal back.
+    fn a_dead_supervisor(shell) {
+        let mut person = Person::new(shell, "stty -echo; echo waits; exec sleep 1000");
+        // It waits, since nothing can keep the script from reading before the guard has heard of the death.
+        let look = "read pid name state parent group session tty owner rest </proc/$$/stat";
+        let foreground = format!("while {look}; [ $group != $owner ]; do sleep 0.05; done");
+        let script = format!(r#"./lead; echo "status <$?>"; {foreground}; read line; echo "script read <$line>""#);
+        executable(&person.file("around"), &script);
+        person.terminal.type_line(&format!("{} ./around", shell.name()));
+        person.terminal.await_text("waits");
+        let job = person.await_job();
+        person.supervisor().signal(Signal::SIGKILL);
+        person.terminal.await_text("status <137>");
+        wait::until_true("a dead job", || !job.lives());
+        wait::until_true("a terminal that is the script's", || person.terminal.foreground() != job.pid);
+        person.terminal.type_line("words");
+        person.terminal.await_text("script read <words>");
+        person.terminal.await_prompt();
+        person.assert_as_before();
+
+        // And where the shell takes it back itself.
+        person.terminal.type_line("./lead");
+        person.terminal.await_text("waits");
+        person.supervisor().signal(Signal::SIGKILL);
+        person.terminal.await_prompt();
+        person.assert_foreground_as_before();
+    }
+
+    /// SIGKILL to the guard: the supervisor takes the terminal back, and hands it on again when it leads again.
+    fn a_dead_guard(shell) {
+        let mut person = Person::new(shell, r#"stty -echo; echo waits; read line; echo "read <$line>""#);
+        person.terminal.type_line("./lead");
+        person.terminal.await_text("waits");
+        person.await_job();
+        person.guard().signal(Signal::SIGKILL);
+        assert_eq!(person.log.await_event("released").text("why"), "guard-died");
+        person.terminal.await_text("waits");
+        let job = person.await_job();
+        assert_eq!(person.terminal.foreground(), job.pid);
+        person.terminal.type_line("words");
+        person.terminal.await_text("read <words>");
+        person.terminal.await_prompt();
+        assert_eq!(person.status(), 0);
+        person.assert_as_before();
+    }
+
+    /// A command that vanished gives the terminal back, too.
+    fn a_job_that_is_not_there(shell) {
+        let mut person = Person::new(shell, "exit 0");
+        let mut leader = person.stage.candidate().start();
+        leader.await_lead();
+        person.terminal.type_line("./lead");
+        person.log.await_event("standby");
+        std::fs::remove_file(person.file("job")).expect("it was there");
+        leader.signal(Signal::SIGTERM);
+        person.terminal.await_prompt();
+        assert_eq!(person.status(), 127);
+        person.assert_as_before();
+        person.stage.close([leader]);
+    }
+}
+
+/// TSTP where nobody could continue it does nothing; a job that stops itself there is continued, and that is said once.
+#[test]
+fn nobody_to_continue_it() {
+    let stage = stage(Elector::Log);
+    let mut leader = stage.candidate().start_behind(&["setsid"]);
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    leader.await_job();
+    // Signals are taken in the order of their numbers: what this one does is done when the job has WINCH.
+    leader.signal(Signal::SIGTSTP);
+    leader.signal(Signal::SIGWINCH);
+    wait::until_true("WINCH at the job", || stage.testimony().signals().any(|line| line.event == Event::Signal(28)));
+    assert!(leader.events("stopping").is_empty());
+    stage.close([leader]);
+
+    let job = ["sh", "-c", "kill -TSTP $$; kill -TSTP $$; exit 4"];
+    let mut leader = stage.candidate().job(job).start_behind(&["setsid"]);
+    assert_eq!(leader.status(), 4);
+    let warnings = leader.events("warning");
+    assert_eq!(warnings.iter().filter(|warning| warning.text("message").contains("SIGTSTP")).count(), 1);
+}

@@ -1,0 +1,346 @@
+//! A terminal, as a person has it: a shell with job control on it, keys that are pressed, words that appear.
+//!
+//! The terminal is the kernel's own (a pseudoterminal), and so are its foreground, its modes and its signals.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, JoinHandle};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
+use nix::sys::signal::Signal;
+use nix::sys::termios::{self, Termios};
+use nix::unistd;
+use serde_json::Value;
+
+use crate::candidate::Event;
+use crate::process::Process;
+use crate::wait;
+
+/// What the shell says when it waits for a line.
+const PROMPT: &str = "<ready>";
+
+/// By this everything that was started on a terminal is found again.
+const MARK: &str = "NELI_TEST_TERMINAL";
+
+/// The shells that people and scripts have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Shell {
+    /// GNU's.
+    Bash,
+    /// Debian's `/bin/sh`.
+    Dash,
+}
+
+impl Shell {
+    /// The name of its program.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bash => "bash",
+            Self::Dash => "dash",
+        }
+    }
+
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Bash => &["--norc", "--noprofile", "--noediting", "-i"],
+            Self::Dash => &["-i"],
+        }
+    }
+}
+
+/// A key with Ctrl held.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ctrl {
+    /// Quit.
+    Backslash,
+    /// Interrupt.
+    C,
+    /// Suspend.
+    Z,
+}
+
+/// A terminal and the shell on it. Dropping it closes it; what outlives that is killed.
+#[derive(Debug)]
+pub struct Terminal {
+    shell: Child,
+    process: Process,
+    master: Option<File>,
+    slave: PathBuf,
+    directory: PathBuf,
+    screen: Arc<Screen>,
+    /// How much of the screen was awaited already.
+    seen: usize,
+    /// Closed to end the thread that reads.
+    reading: Option<(OwnedFd, JoinHandle<()>)>,
+}
+
+/// All that has appeared.
+#[derive(Debug, Default)]
+struct Screen {
+    text: Mutex<Vec<u8>>,
+    changed: Condvar,
+}
+
+impl Terminal {
+    /// A terminal with this shell on it, in `directory`, that waits for a line. One shell at most in a directory.
+    #[must_use]
+    pub fn new(shell: Shell, directory: &Path) -> Self {
+        // Closed at every exec: a copy of it in another test's child would keep it open.
+        let master = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).expect("a pseudoterminal");
+        grantpt(&master).expect("it is ours");
+        unlockpt(&master).expect("it is ours");
+        let slave = PathBuf::from(ptsname_r(&master).expect("it has a name"));
+        let master = File::from(OwnedFd::from(master));
+        let end = || {
+            let opened = File::options().read(true).write(true).custom_flags(OFlag::O_NOCTTY.bits()).open(&slave);
+            Stdio::from(opened.expect("the other end of a pseudoterminal"))
+        };
+        let name = shell.name();
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--", "setsid", "--ctty", "--", name]).args(shell.arguments());
+        command.env("PS1", PROMPT).env("PS2", "").env("TERM", "dumb").env_remove("ENV").env_remove("HISTFILE");
+        command.env(MARK, directory).current_dir(directory);
+        command.stdin(end()).stdout(end()).stderr(end());
+        let child = command.spawn().expect("setpriv is part of util-linux: apt-get install util-linux");
+        let screen = Arc::new(Screen::default());
+        let (ended, end_of_reading) = unistd::pipe2(OFlag::O_CLOEXEC).expect("a pipe");
+        let reader = master.try_clone().expect("a descriptor");
+        let writer = Arc::clone(&screen);
+        let thread = thread::spawn(move || writer.read(&reader, &ended));
+        let process = Process::child(child.id());
+        let reading = Some((end_of_reading, thread));
+        let directory = directory.to_owned();
+        let mut terminal =
+            Self { shell: child, process, master: Some(master), slave, directory, screen, seen: 0, reading };
+        let found = wait::poll_for(wait::PATIENCE, || {
+            (terminal.screen.find(PROMPT, 0).is_some() || !process.lives()).then(|| process.lives())
+        });
+        assert_eq!(found, Some(true), "no prompt of {name}: apt-get install {name}\n{}", terminal.screen.show());
+        terminal.await_prompt();
+        terminal
+    }
+
+    /// The shell.
+    #[must_use]
+    pub fn shell(&self) -> Process {
+        self.process
+    }
+
+    /// Types text.
+    pub fn type_text(&self, text: &str) {
+        let master = self.master.as_ref().expect("the terminal was not closed");
+        unistd::write(master, text.as_bytes()).expect("the terminal takes it");
+    }
+
+    /// Types a line.
+    pub fn type_line(&self, line: &str) {
+        self.type_text(&format!("{line}\n"));
+    }
+
+    /// Presses a key.
+    pub fn press(&self, key: Ctrl) {
+        self.type_text(match key {
+            Ctrl::Backslash => "\x1c",
+            Ctrl::C => "\x03",
+            Ctrl::Z => "\x1a",
+        });
+    }
+
+    /// Waits until `text` appears, after what was awaited before; what appeared before it.
+    pub fn await_text(&mut self, text: &str) -> String {
+        let found = wait::poll_for(wait::PATIENCE, || self.screen.find(text, self.seen));
+        let at = found.unwrap_or_else(|| panic!("{text:?} did not appear:\n{}", self.screen.show()));
+        let before = self.screen.part(self.seen, at);
+        self.seen = at + text.len();
+        before
+    }
+
+    /// Waits until the shell is ready for a line; what appeared before.
+    pub fn await_prompt(&mut self) -> String {
+        self.await_text(PROMPT)
+    }
+
+    /// Types a line and waits until the shell is ready again; what appeared, the line left out.
+    pub fn run(&mut self, line: &str) -> String {
+        self.type_line(line);
+        let text = self.await_prompt();
+        text.replacen(&format!("{line}\r\n"), "", 1)
+    }
+
+    /// All that has appeared.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.screen.show()
+    }
+
+    /// The process group that has the foreground.
+    #[must_use]
+    pub fn foreground(&self) -> i32 {
+        let master = self.master.as_ref().expect("the terminal was not closed");
+        unistd::tcgetpgrp(master).expect("a terminal with a session").as_raw()
+    }
+
+    /// Its modes.
+    #[must_use]
+    pub fn modes(&self) -> Termios {
+        let master = self.master.as_ref().expect("the terminal was not closed");
+        termios::tcgetattr(master).expect("a terminal has modes")
+    }
+
+    /// Gives the window another size.
+    pub fn resize(&self, rows: u16, columns: u16) {
+        let (rows, columns) = (rows.to_string(), columns.to_string());
+        let done = Command::new("stty").arg("-F").arg(&self.slave).args(["rows", &rows, "cols", &columns]).status();
+        assert!(done.expect("stty is part of coreutils").success());
+    }
+
+    /// Closes the window.
+    pub fn close(&mut self) {
+        if let Some((end, thread)) = self.reading.take() {
+            drop(end);
+            thread.join().expect("it reads, and no more");
+        }
+        self.master = None;
+    }
+
+    /// Everything that was started on it and still lives.
+    #[must_use]
+    pub fn processes(&self) -> Vec<Process> {
+        Process::with_variable(MARK, &self.directory)
+    }
+}
+
+impl Screen {
+    fn read(&self, mut master: &File, ended: &OwnedFd) {
+        let mut bytes = [0; 4096];
+        loop {
+            let mut both =
+                [PollFd::new(master.as_fd(), PollFlags::POLLIN), PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut both, PollTimeout::NONE) {
+                Ok(_) => {}
+                Err(Errno::EINTR) => continue,
+                Err(error) => panic!("a terminal can be polled: {error}"),
+            }
+            if both[1].any() == Some(true) {
+                return;
+            }
+            match master.read(&mut bytes) {
+                Ok(count) => {
+                    self.text.lock().expect("no panic while it was locked").extend(&bytes[..count]);
+                    self.changed.notify_all();
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // Nobody has the other end open any more.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Where `text` begins, at or after `from`.
+    fn find(&self, text: &str, from: usize) -> Option<usize> {
+        let bytes = self.text.lock().expect("no panic while it was locked");
+        let rest = bytes.get(from..)?;
+        rest.windows(text.len()).position(|window| window == text.as_bytes()).map(|at| from + at)
+    }
+
+    fn part(&self, from: usize, to: usize) -> String {
+        let bytes = self.text.lock().expect("no panic while it was locked");
+        String::from_utf8_lossy(&bytes[from..to]).into_owned()
+    }
+
+    fn show(&self) -> String {
+        String::from_utf8_lossy(&self.text.lock().expect("no panic while it was locked")).into_owned()
+    }
+}
+
+impl Drop for Terminal {
+    #[expect(clippy::print_stderr, reason = "a failed test shows what its terminal showed")]
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("--- the terminal showed:\n{}", self.text());
+        }
+        // Stopped first, so that no supervisor sees its guard die.
+        for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
+            for process in self.processes() {
+                process.signal(signal);
+            }
+        }
+        self.close();
+        self.process.signal(Signal::SIGKILL);
+        self.shell.wait().expect("a child can be waited for");
+    }
+}
+
+/// A log in a file, of one `neli-run` after the other.
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    /// How many lines were returned already, or passed over for one that was.
+    returned: usize,
+}
+
+impl Log {
+    /// The log that is, or will be, in this file.
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), returned: 0 }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits for the next event of this name, after the one that was awaited before.
+    pub fn await_event(&mut self, name: &str) -> Event {
+        let find = || {
+            let events = self.events().into_iter().enumerate().skip(self.returned);
+            events.into_iter().find(|(_, event)| event.name() == name)
+        };
+        let found = wait::poll_for(wait::PATIENCE, find);
+        let (at, event) = found.unwrap_or_else(|| panic!("no `{name}` in {}", self.text()));
+        self.returned = at + 1;
+        event
+    }
+
+    /// All events so far.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        let text = self.text();
+        // The last line may be half written.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let fields = whole.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        fields.map(|fields| Event { at: wait::now(), fields }).collect()
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        fs::read_to_string(&self.path).unwrap_or_default()
+    }
+}
+
+/// A script that executes `words`, in a file.
+pub fn script(path: &Path, words: &[impl AsRef<std::ffi::OsStr>]) {
+    let quoted: Vec<String> = words
+        .iter()
+        .map(|word| format!("'{}'", word.as_ref().to_str().expect("UTF-8").replace('\'', r"'\''")))
+        .collect();
+    executable(path, &format!("exec {} \"$@\"", quoted.join(" ")));
+}
+
+/// A shell script, in a file.
+pub fn executable(path: &Path, text: &str) {
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o755).open(path).expect("a file");
+    writeln!(file, "#!/bin/sh\n{text}").expect("written");
+}
