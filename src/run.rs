@@ -96,13 +96,13 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
         let what = what.to_owned();
         move |error: io::Error| Refusal::new(format!("{what}: {}", reason(&error)))
     };
+    limits::prove().map_err(Refusal::new)?;
     if !tree::is_visible() {
         return Err(Refusal::new(
             "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it \
              anew (unshare --mount-proc; mount -t proc proc /proc)",
         ));
     }
-    limits::prove().map_err(Refusal::new)?;
     // Before any thread exists: threads inherit the mask.
     let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
     // When the guard dies, what it leaves becomes ours to kill.

@@ -37,10 +37,14 @@ fn a_machine_that_slept_wakes_up_to_a_dead_job() {
     // The supervisor first: it would let its guard go on.
     let tree = stage.testimony().alive(Some(term));
     let all: Vec<_> = [sleeper.process(), sleeper.guard()].into_iter().chain(tree).collect();
-    all.iter().for_each(|process| process.signal(Signal::SIGSTOP));
+    for process in &all {
+        process.signal(Signal::SIGSTOP);
+    }
     let next = other.await_lead();
     stage.await_witness(next);
-    all.iter().rev().for_each(|process| process.signal(Signal::SIGCONT));
+    for process in all.iter().rev() {
+        process.signal(Signal::SIGCONT);
+    }
     stage.await_gone(term);
     sleeper.await_event("fenced");
     await_renewals(&stage, next);
