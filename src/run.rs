@@ -22,6 +22,7 @@ use crate::driver::embedded;
 use crate::driver::group::{Grouped, Member};
 use crate::driver::guard::{Charge, Guard, Order};
 use crate::driver::journal::{Producer, Seen};
+use crate::driver::limits;
 use crate::driver::log::{Event as LogEvent, From, Logger};
 use crate::driver::notify::Notifier;
 use crate::driver::orphans::Orphans;
@@ -95,6 +96,7 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
         let what = what.to_owned();
         move |error: io::Error| Refusal::new(format!("{what}: {}", reason(&error)))
     };
+    limits::prove().map_err(Refusal::new)?;
     if !tree::is_visible() {
         return Err(Refusal::new(
             "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it \

@@ -217,6 +217,8 @@ fn what_the_protocol_rests_on_is_refused_by_every_name() {
         "client.rack",
         "enable.auto.commit",
         "enable.auto.offset.store",
+        "enable.gapless.guarantee",
+        "enable.idempotence",
         "enable.partition.eof",
         "group.instance.id",
         "group.protocol",
@@ -417,4 +419,41 @@ fn one_line(output: &Output) -> String {
     let line = text.strip_suffix('\n').unwrap_or_else(|| panic!("no line: {text:?}, {:?}", output.status));
     assert!(!line.contains('\n'), "{text}");
     line.to_owned()
+}
+
+/// Runs a whole command line behind a shell's `limit`.
+fn limited(limit: &str) -> Output {
+    let script = format!(r#"{limit}; exec "$@""#);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_neli-run")]).args(WHOLE);
+    limited.stdin(Stdio::null()).output().unwrap()
+}
+
+fn assert_limited(limit: &str, expected: &str) {
+    let output = limited(limit);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(125), "{limit}: {told}");
+    assert!(told.starts_with("neli-run: ") && told.contains(expected) && told.lines().count() == 1, "{limit}: {told}");
+}
+
+#[test]
+fn a_limit_of_the_process_that_is_too_low_is_named() {
+    for number in [8, 10, 14, 32, 63] {
+        let line = format!("{number} open files are too few (ulimit -n): neli-run needs at least 64");
+        assert_limited(&format!("ulimit -n {number}"), &line);
+    }
+    for kib in [100_000, 450_000, 2_000_000] {
+        let line = format!("{} bytes of address space are too few (ulimit -v counts KiB)", kib * 1024_u64);
+        assert_limited(&format!("ulimit -v {kib}"), &line);
+    }
+    if !nix::unistd::geteuid().is_root() {
+        // Processes are counted a user, and only one that nobody else is can be limited here.
+        eprintln!("NOT TESTED: ulimit -u, which takes root to become somebody else");
+        return;
+    }
+    for processes in [1, 4, 20] {
+        let limit =
+            format!(r#"exec setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --nproc={processes} -- "$@""#);
+        assert_limited(&limit, "24 threads can't be made (ulimit -u, or pids.max of the control group)");
+    }
 }

@@ -56,6 +56,8 @@ enum Part {
     Machine,
     /// A stopped supervisor on a busy machine: from the guard's deadline to a tree that is gone.
     Fence,
+    /// A job of a thousand processes on a busy machine: from the guard's deadline, and from the stop timeout, to all of it gone.
+    Crowd,
     /// Standbys that join and leave: what the leader's job notices of it.
     Standbys,
     /// Memory, and the time of an idle leader.
@@ -101,6 +103,7 @@ fn main() {
 fn measured(part: Part, stage: &dyn Fn() -> Stage, n: Option<usize>) -> Vec<Row> {
     match part {
         Part::Cold => measure::cold(stage, n.unwrap_or(20)),
+        Part::Crowd => measure::crowd(stage, n.unwrap_or(10)),
         Part::Fence => measure::fence(stage, n.unwrap_or(50)),
         Part::Handover => measure::handover(stage, n.unwrap_or(20)),
         Part::Idle => measure::idle(stage),

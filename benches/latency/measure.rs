@@ -135,6 +135,44 @@ pub(crate) fn fence(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
     ]
 }
 
+/// A job of a thousand processes while every core is busy twice over: when is all of it gone, fenced and at a stop timeout?
+pub(crate) fn crowd(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
+    const STOP_TIMEOUT: u64 = 200_000_000;
+    const CROWD: &str = r#"i=0; while [ $i -lt 1000 ]; do sleep 1000 & i=$((i + 1)); done; exec "$@""#;
+    let _load = Load::start();
+    let _urgency = Urgency::new();
+    let mut fenced = Vec::new();
+    let mut stopped = Vec::new();
+    for fence in [true, false].repeat(n) {
+        let stage = stage();
+        let witness = stage.witness().with("--ignore-stop").command();
+        let job = ["sh", "-c", CROWD, "sh"].map(Into::into).into_iter().chain(witness);
+        let candidate = stage.candidate().lease("5s").option("--stop-timeout", "200ms").job(job);
+        let mut candidate = candidate.variable("CROWD", stage.directory()).start();
+        let term = candidate.await_lead();
+        stage.await_witness(term);
+        let mut tree = Process::with_variable("CROWD", stage.directory());
+        tree.retain(|process| process.name().is_some_and(|name| name == "sleep" || name == "witness"));
+        assert!(tree.len() > 1000, "a crowd: {}", tree.len());
+        let from = if fence {
+            candidate.signal(Signal::SIGSTOP);
+            wait::until_true("a deadline that comes", || {
+                stage.testimony().of(term).next_back().is_some_and(|line| line.deadline < wait::now() + 100_000_000)
+            });
+            stage.testimony().of(term).map(|line| line.deadline).max().expect("beats")
+        } else {
+            candidate.signal(Signal::SIGTERM);
+            wait::now() + STOP_TIMEOUT
+        };
+        let samples = if fence { &mut fenced } else { &mut stopped };
+        samples.push((from, await_gone(&tree)));
+    }
+    vec![
+        Row::between("fence, 1,000 processes, every core busy: deadline to tree gone", fenced),
+        Row::between("barrier, 1,000 processes, every core busy: stop timeout to tree gone", stopped),
+    ]
+}
+
 /// What a leader's job notices of standbys that join and leave.
 pub(crate) fn standbys(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
     let stage = stage();

@@ -28,6 +28,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("delivery.timeout.ms", "it follows from --lease"),
     ("enable.auto.commit", "the journal is read by offset, and no offset is committed"),
     ("enable.auto.offset.store", "the journal is read by offset, and no offset is stored"),
+    ("enable.gapless.guarantee", "its errors end a producer for good; the journal takes a doubled record as it is"),
+    ("enable.idempotence", "its errors end a producer for good; the journal takes a doubled record as it is"),
     ("enable.partition.eof", "the reader needs it as it is"),
     ("group.id", "say --group"),
     ("group.instance.id", "a standby that leaves must leave the group"),

@@ -200,7 +200,10 @@ impl Supervisor {
             Event::Fenced { term } => self.fenced(term),
             Event::ForegroundSeen(foreground) => self.foreground_seen(now, foreground),
             Event::Gone => self.gone(now),
-            Event::GuardDied => self.guard_died(),
+            Event::GuardDied => {
+                self.stop_looking();
+                self.guard_died();
+            }
             Event::HealthEnded { id, end, last_line } => self.health_ended(now, id, end, last_line),
             Event::JobStopped { signal, foreground, continuable } => {
                 self.job_stopped(now, signal, (foreground, continuable));

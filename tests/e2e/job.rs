@@ -280,3 +280,32 @@ fn without_kafka_at_all_the_command_line_is_judged() {
     let told = format!("{run:?}");
     assert!(told.contains("--brokers") && told.contains("--embedded"), "both ways are said: {told}");
 }
+
+/// What is closed at the start stays nobody's: neither we nor the job get somebody else's descriptor as 0, 1 or 2.
+#[test]
+fn closed_standard_streams_are_nobody_elses() {
+    let stage = stage(Elector::Log);
+    let told = stage.directory().join("told");
+    // Of the job itself, of the guard, and of the supervisor.
+    // (A redirection would be the shell's own for a moment.)
+    let script = format!(
+        r#"for pid in $$ $PPID $NELI_RUN_PID; do
+               for number in 0 1 2; do all="$all$(readlink /proc/$pid/fd/$number)
+"; done
+           done
+           printf %s "$all" > {}"#,
+        told.display()
+    );
+    for (closed, open) in [("<&- >&-", &[2][..]), ("<&- >&- 2>&-", &[]), ("2>&-", &[0, 1])] {
+        let close = format!(r#"exec "$@" {closed}"#);
+        let mut run = stage.candidate().job(["sh", "-c", &script]).start_behind(&["sh", "-c", &close, "sh"]);
+        assert_eq!(run.status(), 0);
+        let text = fs::read_to_string(&told).expect("the job has told");
+        let streams: Vec<&str> = text.lines().collect();
+        assert_eq!(streams.len(), 9, "{text}");
+        for (index, stream) in streams.iter().enumerate() {
+            let is_ours = open.contains(&(index % 3)) && (stream.starts_with("pipe:") || *stream == "/dev/null");
+            assert!(is_ours || *stream == "/dev/null", "{closed}: {index} is {stream}");
+        }
+    }
+}

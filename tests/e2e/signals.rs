@@ -213,6 +213,21 @@ fn what_was_ignored_stays_ignored() {
     stage.close([run]);
 }
 
+/// Our own stderr is a pipe that nobody reads any more: what our log's lines raise is not the job's.
+#[test]
+fn a_closed_pipe_of_ours_is_not_the_jobs() {
+    let stage = stage(Elector::Log);
+    let job = stage.witness().set("--linger-ms", 300).set("--status", 4);
+    let closed = ["bash", "-c", r#"exec "$@" 2> >(exec true)"#, "bash"];
+    let mut run = stage.candidate().flag("-v").job(job.command()).start_behind(&closed);
+    let term = wait::until("a job", || stage.testimony().spans().keys().next().copied());
+    stage.await_witness(term);
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 4);
+    assert!(!heard(&stage).contains(&13), "SIGPIPE");
+    stage.close([run]);
+}
+
 /// A stop at any moment from the start on: it ends in order, and where there is a Kafka no term is left without a release.
 #[test]
 fn a_stop_at_any_moment() {

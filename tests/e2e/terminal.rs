@@ -34,7 +34,9 @@ impl Person {
         let directory = stage.directory().to_owned();
         let log = Log::new(&directory.join("log"));
         executable(&directory.join("job"), job);
-        let candidate = adjust(stage.candidate()).option("--log-file", log.path()).job([directory.join("job")]);
+        // A fence on a busy machine would be another story.
+        let candidate =
+            adjust(stage.candidate().lease("30s")).option("--log-file", log.path()).job([directory.join("job")]);
         script(&directory.join("lead"), &candidate.words());
         let terminal = Terminal::new(shell, &directory);
         let modes = terminal.modes();
@@ -140,6 +142,24 @@ with_both_shells! {
         person.terminal.await_text("read <some words>");
         person.terminal.await_prompt();
         assert_eq!(person.status(), 7);
+        person.assert_as_before();
+    }
+
+    /// A shell as the job has its own way with the terminal, and leaves nothing of it behind.
+    fn a_shell_as_the_job(shell) {
+        let (name, arguments) = (shell.name(), shell.arguments().join(" "));
+        let mut person = Person::new(shell, &format!("PS1='<inner>' exec {name} {arguments}"));
+        person.terminal.type_line("./lead");
+        person.terminal.await_text("<inner>");
+        let job = person.await_job();
+        person.terminal.type_line("sleep 1000");
+        wait::until_true("a command of the inner shell", || person.terminal.foreground() != job.pid);
+        person.terminal.press(Ctrl::C);
+        person.terminal.await_text("<inner>");
+        wait::until_true("a shell that has its terminal back", || person.terminal.foreground() == job.pid);
+        person.terminal.type_line("exit 4");
+        person.terminal.await_prompt();
+        assert_eq!(person.status(), 4);
         person.assert_as_before();
     }
 

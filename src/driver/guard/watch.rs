@@ -340,6 +340,7 @@ impl Watch {
         match self.start(grant.term, until, attempt) {
             Ok(run) => (self.run, self.attempt) = (Some(run), attempt),
             Err((at, error)) => {
+                self.terminal.forget_job();
                 let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
                 self.outbox.put(Answer::NotStarted { errno, at }, None);
             }

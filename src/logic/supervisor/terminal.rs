@@ -64,7 +64,7 @@ const fn signal_of(status: JobStatus) -> Option<i32> {
 impl Supervisor {
     /// Ctrl-C ends the command line, not one run of it.
     pub(super) fn interrupted_by(&mut self, now: Time, status: JobStatus, foreground: bool) {
-        self.terminal.look_at = None;
+        self.stop_looking();
         let Some(signal) = signal_of(status).filter(|_| foreground) else { return };
         self.terminal.interrupted_by = Some(signal);
         if self.stop.is_none() {
@@ -129,7 +129,7 @@ impl Supervisor {
         }
         match foreground {
             Foreground::Job | Foreground::NeliRun => {
-                self.terminal.look_at = None;
+                self.stop_looking();
                 self.order(Order::HandOn);
             }
             Foreground::Elsewhere => {
@@ -140,6 +140,11 @@ impl Supervisor {
                 }
             }
         }
+    }
+
+    /// The job that waits is no more.
+    pub(super) const fn stop_looking(&mut self) {
+        self.terminal.look_at = None;
     }
 
     pub(super) fn look_due(&self) -> Option<Time> {

@@ -49,7 +49,9 @@ impl Shell {
         }
     }
 
-    fn arguments(self) -> &'static [&'static str] {
+    /// What makes it a shell for people, without what people have set up for themselves.
+    #[must_use]
+    pub fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Bash => &["--norc", "--noprofile", "--noediting", "-i"],
             Self::Dash => &["-i"],

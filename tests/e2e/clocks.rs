@@ -1,0 +1,130 @@
+//! Clocks: a machine that slept, a wall clock that was set, a boot time of another's. The machine's own clock is let alone: it
+//! is simulated, a process at a time.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::Command;
+
+use harness::candidate::Elector;
+use harness::stage::Stage;
+use harness::wait;
+use nix::libc::O_NONBLOCK;
+use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::{Uid, mkfifo};
+
+use crate::stage;
+
+/// Waits until the term's deadline has moved on by more than a lease, of five seconds or less.
+fn await_renewals(stage: &Stage, term: u64) {
+    let deadline = || stage.testimony().of(term).next_back().map_or(0, |line| line.deadline);
+    let before = deadline();
+    wait::until_true("a lease that is renewed", || deadline() > before + 5_500_000_000);
+}
+
+/// All of a leader stands still for longer than its lease, as a machine does that sleeps: it wakes up to a dead job. (For some
+/// milliseconds both may run: there only the fencing token protects.)
+#[test]
+fn a_machine_that_slept_wakes_up_to_a_dead_job() {
+    let stage = stage(Elector::Log);
+    let job = stage.witness().with("--ignore-stop").with("--daemon");
+    let mut sleeper = stage.candidate().lease("1s").job(job.command()).start();
+    let term = sleeper.await_lead();
+    wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));
+    let mut other = stage.candidate().lease("1s").start();
+    other.await_event("standby");
+    // The supervisor first: it would let its guard go on.
+    let tree = stage.testimony().alive(Some(term));
+    let all: Vec<_> = [sleeper.process(), sleeper.guard()].into_iter().chain(tree).collect();
+    for process in &all {
+        process.signal(Signal::SIGSTOP);
+    }
+    let next = other.await_lead();
+    stage.await_witness(next);
+    for process in all.iter().rev() {
+        process.signal(Signal::SIGCONT);
+    }
+    stage.await_gone(term);
+    sleeper.await_event("fenced");
+    await_renewals(&stage, next);
+    assert_eq!(other.events("leading").len(), 1);
+    for candidate in [&mut sleeper, &mut other] {
+        candidate.signal(Signal::SIGTERM);
+        candidate.status();
+    }
+    assert!(stage.testimony().alive(None).is_empty());
+}
+
+/// A wall clock that is stepped by an hour, either way, changes nothing but the times in the log.
+#[test]
+fn a_wall_clock_that_is_stepped_changes_nothing() {
+    let stage = stage(Elector::Group);
+    let library = stage.directory().join("stepped_clock.so");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/stepped_clock.c");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o"]).arg(&library).arg(source);
+    assert!(compiler.status().expect("a C compiler: apt-get install gcc libc6-dev").success());
+    let step = stage.directory().join("step");
+    fs::write(&step, "0").expect("our own directory");
+    let mut leader =
+        stage.candidate().lease("5s").variable("LD_PRELOAD", &library).variable("STEPPED_CLOCK", &step).start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    for seconds in ["3600", "-3600", "0"] {
+        fs::write(&step, seconds).expect("our own directory");
+        await_renewals(&stage, term);
+    }
+    assert!(leader.events("fence_warning").is_empty() && leader.events("fenced").is_empty(), "{leader:?}");
+    fs::write(&step, "360000000").expect("our own directory");
+    leader.signal(Signal::SIGTERM);
+    assert_eq!(leader.status(), 0);
+    // Eleven years: the clock that it reads was ours indeed.
+    let year = |text: &str| text[..4].parse::<u32>().expect("a year");
+    let [started, ended] = ["started", "exiting"].map(|name| year(leader.await_event(name).text("ts")));
+    assert!(ended >= started + 11, "{started} {ended}");
+    stage.close([leader]);
+}
+
+/// In a container's time namespace the boot was at another time: nobody takes another clock for it.
+#[test]
+fn in_a_time_namespace_all_is_as_ever() {
+    let unshare = ["unshare", "--time", "--boottime", "1000000", "--fork", "--kill-child", "--"];
+    if !Uid::effective().is_root() || !fs::exists("/proc/self/ns/time").is_ok_and(|exists| exists) {
+        let _ = writeln!(io::stderr(), "NOT TESTED: a time namespace takes root and Linux 5.6");
+        return;
+    }
+    let stage = stage(Elector::Log);
+    let job = stage.witness().set("--end-ms", 2500).set("--status", 3);
+    let mut run = stage.candidate().lease("1s").job(job.command()).start_behind(&unshare);
+    assert_eq!(run.status(), 3);
+    let testimony = stage.testimony();
+    for line in &testimony.lines {
+        assert!(line.at > 1_000_000_000_000_000, "the namespace's clock: {line:?}");
+        assert!(line.deadline > line.at && line.deadline < line.at + 1_000_000_000, "{line:?}");
+    }
+    assert!(run.events("fence_warning").is_empty());
+}
+
+/// A stderr that takes nothing holds up neither the lease nor the fence.
+#[test]
+fn a_full_stderr_holds_up_nothing() {
+    let stage = stage(Elector::Log);
+    let full = stage.directory().join("full");
+    mkfifo(&full, Mode::S_IRWXU).expect("our own directory");
+    let mut pipe = File::options().read(true).write(true).custom_flags(O_NONBLOCK).open(&full).expect("our own pipe");
+    while pipe.write(&[b'\n'; 4096]).is_ok() {}
+    let onto = format!(r#"exec "$@" 2<>{}"#, full.display());
+    let wild = stage.witness().with("--ignore-stop").with("--session").with("--daemon");
+    let run = stage.candidate().lease("1s").flag("-v").job(wild.command()).start_behind(&["sh", "-c", &onto, "sh"]);
+    let term = wait::until("a job", || stage.testimony().lines.first().and_then(|line| line.epoch));
+    wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));
+    await_renewals(&stage, term);
+    run.signal(Signal::SIGSTOP);
+    stage.await_gone(term);
+    let testimony = stage.testimony();
+    let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + 20_000_000).count();
+    assert_eq!(late, 0, "beats after the lease's end");
+    run.signal(Signal::SIGCONT);
+    stage.close([run]);
+}
