@@ -2,10 +2,10 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,11 +43,19 @@ time_t time(time_t *at) {
     return now.tv_sec;
 }
 
-/* A wait until a time of the wall clock's: the kernel's is not stepped, so that it is told the same moment by that. */
-int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex, const struct timespec *restrict until) {
-    static int (*wait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
-    struct timespec real = *until;
-    if (!wait) *(void **)&wait = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
-    real.tv_sec -= step();
-    return wait(condition, mutex, &real);
+/* The wait for a condition (librdkafka's only one by the wall clock), until a time that is looked at again every 50 ms: a step
+   makes a wait that is under way longer or shorter, as one of the kernel's clock would. */
+int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex, const struct timespec *restrict until) {
+    static int (*wait)(cnd_t *, mtx_t *, const struct timespec *);
+    if (!wait) *(void **)&wait = dlsym(RTLD_NEXT, "cnd_timedwait");
+    for (;;) {
+        struct timespec now, slice;
+        clock_gettime(CLOCK_REALTIME, &now);
+        if (now.tv_sec > until->tv_sec || (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec)) return thrd_timedout;
+        syscall(SYS_clock_gettime, CLOCK_REALTIME, &slice);
+        slice.tv_nsec += 50000000;
+        if (slice.tv_nsec >= 1000000000) slice.tv_sec++, slice.tv_nsec -= 1000000000;
+        int answer = wait(condition, mutex, &slice);
+        if (answer != thrd_timedout) return answer;
+    }
 }
