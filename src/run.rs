@@ -6,6 +6,7 @@ use std::panic;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nix::sys::prctl;
 use nix::unistd::{self, Pid};
@@ -61,6 +62,8 @@ use commands::RunningHook;
 const SEEN_WAITING: usize = 1024;
 /// How many words of the group may.
 const GROUPED_WAITING: usize = 16;
+/// How long the end waits for a member that leaves. Half of it is what that may take; a hung library holds up nobody.
+const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
 /// This program, even where its file has been replaced since.
 const PROGRAM: &str = "/proc/self/exe";
@@ -559,7 +562,11 @@ impl Run {
         self.session.terminal.take_back();
         self.leave_group();
         self.hooks.handle(clock::now(), hooks::Event::Exiting);
+        let left_by = clock::now() + LEAVING_TAKES;
         loop {
+            if clock::now() >= left_by {
+                self.leaving = 0;
+            }
             while let Some(action) = self.hooks.poll_action() {
                 self.perform_hook(action);
             }
@@ -567,7 +574,8 @@ impl Run {
                 return;
             }
             self.report();
-            let timeouts = [self.hooks.poll_timeout(), self.report.notifier.poll_timeout()];
+            let left_by = (self.leaving > 0).then_some(left_by);
+            let timeouts = [left_by, self.hooks.poll_timeout(), self.report.notifier.poll_timeout()];
             timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
                 Some(grouped) = self.grouped.recv(), if self.leaving > 0 => self.hear_group(grouped),
