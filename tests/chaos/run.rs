@@ -170,7 +170,7 @@ impl Run<'_> {
 
     /// Whether there is time for what takes minutes, or it was asked for.
     fn is_long(&self) -> bool {
-        self.orders.duration >= Duration::from_mins(5) || !self.orders.only.is_empty()
+        self.orders.duration >= Duration::from_secs(300) || !self.orders.only.is_empty()
     }
 
     /// A lent clock is not quite what a clock that is set is: a run that is a test does without.
