@@ -19,6 +19,7 @@ mod log;
 mod loss;
 mod process_one;
 mod restart;
+mod shortage;
 mod signals;
 mod strangers;
 mod systemd;

@@ -1,0 +1,134 @@
+//! Memory that runs out: the kernel kills whoever has most of it, and for the others all is as ever.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use harness::candidate::Elector;
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::stage;
+
+/// Enough for a candidate that was built for tests, and filled in no time.
+const MEMORY: u64 = 192 << 20;
+
+/// A control group with little memory. Whoever is started inside takes no more.
+struct Shortage {
+    group: PathBuf,
+}
+
+impl Shortage {
+    /// One below our own group, where one can be made, by the new rules or by the old ones; else what was not tested is said.
+    fn new() -> Option<Self> {
+        let limited = own_groups().iter().find_map(|own| limited_below(own));
+        if limited.is_none() {
+            let _ = writeln!(io::stderr(), "NOT TESTED: no control group with a limit of memory can be made");
+        }
+        limited.map(|group| Self { group })
+    }
+
+    /// What a command stands behind to run inside.
+    fn inside(&self) -> [String; 4] {
+        let enter = format!(r#"echo $$ >"{}/cgroup.procs" && exec "$@""#, self.group.display());
+        ["sh".to_owned(), "-c".to_owned(), enter, "sh".to_owned()]
+    }
+
+    /// How many the kernel has killed.
+    fn killed(&self) -> u64 {
+        let text = ["memory.events", "memory.oom_control"].map(|name| fs::read_to_string(self.group.join(name)));
+        let text = text.into_iter().flatten().next().expect("the group counts them");
+        let line = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        line.expect("Linux 4.13 or later").parse().expect("a number")
+    }
+
+    /// Takes all the memory there is, is killed for it, and begins anew, until it is told to end.
+    fn hog(&self) -> Hog {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).args(self.inside());
+        command.args(["sh", "-c", "while :; do tail /dev/zero; done"]);
+        Hog(command.stderr(Stdio::null()).spawn().expect("setpriv is part of util-linux"))
+    }
+}
+
+impl Drop for Shortage {
+    fn drop(&mut self) {
+        // Whoever is inside is on its way out.
+        wait::until_true("an empty group", || {
+            fs::read_to_string(self.group.join("cgroup.procs")).is_ok_and(|members| members.is_empty())
+        });
+        let _ = fs::remove_dir(&self.group);
+    }
+}
+
+struct Hog(Child);
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        // What it has started is killed by its own hunger.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A new group with little memory below this one.
+fn limited_below(own: &Path) -> Option<PathBuf> {
+    let group = own.join(format!("shortage-{}", wait::now()));
+    fs::create_dir(&group).ok()?;
+    let limits = ["memory.max", "memory.limit_in_bytes"].map(|name| group.join(name));
+    let is_limited = limits.iter().any(|limit| limit.exists() && fs::write(limit, MEMORY.to_string()).is_ok());
+    if !is_limited {
+        let _ = fs::remove_dir(&group);
+    }
+    is_limited.then_some(group)
+}
+
+/// Our own groups whose memory may be limited below them.
+fn own_groups() -> Vec<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let path = |prefix: &str, mount: &str| {
+        let group = groups.lines().find_map(|line| line.split_once(prefix).map(|(_, path)| path))?;
+        Some(Path::new(mount).join(group.trim_start_matches('/')))
+    };
+    [path("0::", "/sys/fs/cgroup"), path(":memory:", "/sys/fs/cgroup/memory")].into_iter().flatten().collect()
+}
+
+/// A job that takes all memory is what is killed for it; its end is an end like any other.
+#[test]
+fn a_job_that_takes_all_memory() {
+    let Some(shortage) = Shortage::new() else { return };
+    let stage = stage(Elector::Log);
+    let inside = shortage.inside();
+    let mut run = stage.candidate().job(["tail", "/dev/zero"]).start_behind(&inside.each_ref().map(String::as_str));
+    assert_eq!(run.status(), 137);
+    assert_eq!(run.await_event("job_exited").number("signal"), 9);
+    let released = run.await_event("released");
+    assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("exited", Some(true)));
+}
+
+/// While somebody beside it takes all memory, again and again, the lease is kept; and the fence is.
+#[test]
+fn a_neighbour_that_takes_all_memory() {
+    let Some(shortage) = Shortage::new() else { return };
+    let stage = stage(Elector::Log);
+    let job = stage.witness().with("--ignore-stop").with("--daemon");
+    let inside = shortage.inside();
+    let candidate = stage.candidate().lease("5s").job(job.command());
+    let mut run = candidate.start_behind(&inside.each_ref().map(String::as_str));
+    let term = run.await_lead();
+    stage.await_witness(term);
+    let hog = shortage.hog();
+    let deadline = || stage.testimony().of(term).next_back().map_or(0, |line| line.deadline);
+    let (before, killed) = (deadline(), shortage.killed());
+    wait::until_true("a lease that is renewed", || deadline() > before + 5_500_000_000);
+    wait::until_true("a shortage", || shortage.killed() > killed + 3);
+    assert!(run.events("fenced").is_empty());
+
+    run.signal(Signal::SIGSTOP);
+    stage.await_gone(term);
+    drop(hog);
+    run.signal(Signal::SIGCONT);
+    run.await_event("fenced");
+    stage.close([run]);
+}
