@@ -6,7 +6,6 @@ use std::panic;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use nix::sys::prctl;
 use nix::unistd::{self, Pid};
@@ -21,7 +20,7 @@ use crate::driver::clock;
 use crate::driver::descriptors;
 use crate::driver::embedded;
 use crate::driver::group::{Grouped, Member};
-use crate::driver::guard::{Charge, Guard, Order};
+use crate::driver::guard::{Charge, Guard};
 use crate::driver::journal::{Producer, Seen};
 use crate::driver::limits;
 use crate::driver::log::{Event as LogEvent, From, Logger};
@@ -37,11 +36,10 @@ use crate::driver::timer::Timer;
 use crate::driver::tree;
 use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity};
-use crate::logic::flaw::{Flaw, broken};
-use crate::logic::hooks::{self, Hooks};
+use crate::logic::hooks::Hooks;
 use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::Reminder;
-use crate::logic::supervisor::{self, Ending, Policy, StopPolicy, Supervisor};
+use crate::logic::supervisor::{Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
 use crate::run::report::Report;
 use crate::run::terminal::Session;
@@ -51,7 +49,9 @@ mod commands;
 mod environment;
 mod guard;
 mod kafka;
+mod leaving;
 mod notes;
+mod perform;
 mod report;
 mod terminal;
 mod translate;
@@ -62,8 +62,6 @@ use commands::RunningHook;
 const SEEN_WAITING: usize = 1024;
 /// How many words of the group may.
 const GROUPED_WAITING: usize = 16;
-/// How long the end waits for a member that leaves. Half of it is what that may take; a hung library holds up nobody.
-const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
 /// This program, even where its file has been replaced since.
 const PROGRAM: &str = "/proc/self/exe";
@@ -452,137 +450,11 @@ impl Run {
         }
     }
 
-    // ---- what the logic wants -------------------------------------------------------------------------------------
-
-    /// Performs what the logic wants, until it wants nothing more.
-    fn perform(&mut self) {
-        loop {
-            if let Some(action) = self.supervisor.poll_action() {
-                self.perform_for_supervisor(action);
-            } else if let Some(action) = self.candidate.poll_action() {
-                self.perform_for_candidate(action);
-            } else if let Some(action) = self.hooks.poll_action() {
-                // After what stops or kills: a hook is never in its way.
-                self.perform_hook(action);
-            } else if self.guard_is_outdated && !self.supervisor.job_may_be_alive() {
-                self.renew_guard();
-            } else {
-                return;
-            }
-        }
-    }
-
-    fn perform_for_candidate(&mut self, action: candidate::Action) {
-        use candidate::Action;
-        let now = clock::now();
-        match action {
-            Action::Ask => self.read_anew(),
-            Action::Depart(departure) => self.supervisor.handle(now, supervisor::Event::Departed(departure)),
-            Action::Extend(right) => self.supervisor.handle(now, supervisor::Event::Extended(right)),
-            Action::ForgetTerms => self.guard_is_outdated = true,
-            Action::JoinGroup => self.join_group(),
-            Action::Kill(loss) => self.supervisor.handle(now, supervisor::Event::Killed(loss)),
-            Action::Lead(right) => self.supervisor.handle(now, supervisor::Event::Led(right)),
-            Action::LeaveGroup => self.leave_group(),
-            Action::Note(note) => self.note_candidate(note),
-            Action::ReadFrom(offset) => {
-                if let Some(reader) = &self.reader {
-                    reader.read_from(offset);
-                }
-            }
-            Action::Send { record } => self.send(now, &record),
-            Action::StopJob(why) => self.supervisor.handle(now, supervisor::Event::StoppedFor(why)),
-            Action::Suspend => self.session.suspending = true,
-        }
-    }
-
-    fn note_candidate(&mut self, note: candidate::Note) {
-        use candidate::Note;
-        match &note {
-            Note::Released { term, delivered: true, .. } | Note::Superseded { term, .. } => {
-                // Whoever takes a job for done has nobody else kill it.
-                if !broken(Flaw::StopTakenForDone) {
-                    self.order(&Order::Released { term: *term });
-                }
-            }
-            Note::Claiming { .. }
-            | Note::Ended { .. }
-            | Note::FenceWarning { .. }
-            | Note::Fenced { .. }
-            | Note::Leading { .. }
-            | Note::Released { delivered: false, .. }
-            | Note::Resigned { .. }
-            | Note::Standby { .. } => {}
-        }
-        if let Some(event) = translate::cause_for_hooks(&note) {
-            self.hooks.handle(clock::now(), event);
-        }
-        self.logger.event(&notes::of_candidate(note));
-    }
-
-    fn perform_for_supervisor(&mut self, action: supervisor::Action) {
-        use supervisor::Action;
-        match action {
-            Action::CheckHealth { id, kill_at } => self.check_health(id, kill_at),
-            Action::DieOf { signal, to_group } => self.session.dies_of = Some((signal, to_group)),
-            Action::Exit(ending) if self.refused && ending != Ending::Stuck => self.ending = Some(ExitStatus::Refused),
-            Action::Exit(ending) => self.ending = Some(translate::status(ending)),
-            Action::GiveUpWaiting => {
-                self.candidate.give_up(clock::now());
-                self.hooks.give_up();
-            }
-            // It may be dead already, which SIGCHLD tells.
-            Action::KillGuard => drop(self.guard.kill()),
-            Action::KillOrphans => self.inherit_orphans(),
-            Action::LookAtForeground => {
-                let event = supervisor::Event::ForegroundSeen(self.session.terminal.foreground());
-                self.supervisor.handle(clock::now(), event);
-            }
-            Action::Note(note) => {
-                let guard = self.guard.pid().as_raw();
-                self.logger.event(&notes::of_supervisor(note, self.supervisor.term(), &self.policy.stop, guard));
-            }
-            Action::Order(order) => self.order(&translate::order(order)),
-            Action::StartGuard => self.start_guard(),
-            Action::Tell(event) => self.candidate.handle(clock::now(), event),
-        }
-    }
-
     // ---- the end --------------------------------------------------------------------------------------------------
 
     fn refuse(&mut self, message: String) -> ExitStatus {
         self.logger.event(&LogEvent::Error { message });
         *self.ending.get_or_insert(ExitStatus::Refused)
-    }
-
-    /// Leaves the group for real: a member that just goes would hold up the others for a session. And waits for hooks.
-    async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
-        self.reader = None;
-        // Of what could not be killed.
-        self.session.terminal.take_back();
-        self.leave_group();
-        self.hooks.handle(clock::now(), hooks::Event::Exiting);
-        let left_by = clock::now() + LEAVING_TAKES;
-        loop {
-            if clock::now() >= left_by {
-                self.leaving = 0;
-            }
-            while let Some(action) = self.hooks.poll_action() {
-                self.perform_hook(action);
-            }
-            if self.leaving == 0 && self.hooks.is_idle() {
-                return;
-            }
-            self.report();
-            let left_by = (self.leaving > 0).then_some(left_by);
-            let timeouts = [left_by, self.hooks.poll_timeout(), self.report.notifier.poll_timeout()];
-            timer.set(timeouts.into_iter().flatten().min());
-            tokio::select! {
-                Some(grouped) = self.grouped.recv(), if self.leaving > 0 => self.hear_group(grouped),
-                () = signals_ready.wait() => self.take_last_signals(signals),
-                () = timer.due() => self.hooks.handle_timeout(clock::now()),
-            }
-        }
     }
 }
 

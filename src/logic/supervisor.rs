@@ -26,6 +26,8 @@ mod exiting;
 mod running;
 #[path = "supervisor/signalled.rs"]
 mod signalled;
+#[path = "supervisor/signals.rs"]
+mod signals;
 #[path = "supervisor/stopping.rs"]
 mod stopping;
 #[path = "supervisor/terminal.rs"]

@@ -3,9 +3,8 @@
 use super::super::candidacy::Departure;
 use super::super::record::Why;
 use super::super::supervision::{Action, Ending, JobStatus, Lost, OnLoss};
+use super::signals::SIGKILL;
 use super::{Killed, Stop, Supervisor};
-
-const SIGKILL: i32 = 9;
 
 impl Supervisor {
     pub(super) fn exit(&mut self, departure: Departure) {

@@ -6,21 +6,11 @@ use super::super::candidacy;
 use super::super::record::Why;
 use super::super::supervision::{Action, Event, Order};
 use super::super::time::Time;
+use super::signals::{SIGCHLD, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH};
 use super::{Job, Stop, Supervisor};
 
 /// Two stop signals nearer than this are one: GNU `timeout` sends two.
 const SAME_STOP: Duration = Duration::from_millis(500);
-
-// The numbers of Linux, on every machine that Rust's standard library knows but MIPS and SPARC.
-const SIGINT: i32 = 2;
-const SIGQUIT: i32 = 3;
-const SIGTERM: i32 = 15;
-const SIGCHLD: i32 = 17;
-const SIGCONT: i32 = 18;
-const SIGTSTP: i32 = 20;
-const SIGTTIN: i32 = 21;
-const SIGTTOU: i32 = 22;
-const SIGWINCH: i32 = 28;
 
 impl Supervisor {
     /// Takes in a signal to `neli-run`.

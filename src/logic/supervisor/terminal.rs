@@ -7,20 +7,12 @@ use super::super::candidacy;
 use super::super::record::Why;
 use super::super::supervision::{Action, Ending, Event, Foreground, JobStatus, Note, Order};
 use super::super::time::Time;
+use super::signals::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use super::{Job, Supervisor};
 
 /// Between two looks at the foreground, while a stopped job waits for it: no signal tells of it, and not every shell's
 /// `fg` sends SIGCONT to what it does not know to be stopped.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-
-// The numbers of Linux, on every machine that Rust's standard library knows but MIPS and SPARC.
-const SIGHUP: i32 = 1;
-const SIGINT: i32 = 2;
-const SIGQUIT: i32 = 3;
-const SIGCONT: i32 = 18;
-const SIGTSTP: i32 = 20;
-const SIGTTIN: i32 = 21;
-const SIGTTOU: i32 = 22;
 
 /// What a supervisor remembers of the terminal.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

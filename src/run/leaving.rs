@@ -1,0 +1,45 @@
+//! The end of a candidate: what is still waited for, and for how long.
+
+use std::time::Duration;
+
+use super::Run;
+use crate::driver::clock;
+use crate::driver::ready::Ready;
+use crate::driver::signals::Signals;
+use crate::driver::timer::Timer;
+use crate::logic::hooks;
+
+/// How long the end waits for a member that leaves. Half of it is what that may take; a hung library holds up nobody.
+const LEAVING_TAKES: Duration = Duration::from_secs(1);
+
+impl Run {
+    /// Leaves the group for real: a member that just goes would hold up the others for a session. And waits for hooks.
+    pub(super) async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
+        self.reader = None;
+        // Of what could not be killed.
+        self.session.terminal.take_back();
+        self.leave_group();
+        self.hooks.handle(clock::now(), hooks::Event::Exiting);
+        let left_by = clock::now() + LEAVING_TAKES;
+        loop {
+            if clock::now() >= left_by {
+                self.leaving = 0;
+            }
+            while let Some(action) = self.hooks.poll_action() {
+                self.perform_hook(action);
+            }
+            if self.leaving == 0 && self.hooks.is_idle() {
+                return;
+            }
+            self.report();
+            let left_by = (self.leaving > 0).then_some(left_by);
+            let timeouts = [left_by, self.hooks.poll_timeout(), self.report.notifier.poll_timeout()];
+            timer.set(timeouts.into_iter().flatten().min());
+            tokio::select! {
+                Some(grouped) = self.grouped.recv(), if self.leaving > 0 => self.hear_group(grouped),
+                () = signals_ready.wait() => self.take_last_signals(signals),
+                () = timer.due() => self.hooks.handle_timeout(clock::now()),
+            }
+        }
+    }
+}
