@@ -7,7 +7,7 @@ use harness::wait;
 use nix::sys::signal::Signal;
 
 use crate::run::{Run, Task};
-use crate::seat::Seat;
+use crate::seat::{Half, Seat};
 
 impl Run<'_> {
     pub(crate) fn perform(&mut self, task: Task) {
@@ -33,6 +33,7 @@ impl Run<'_> {
             Task::Continue(seat, supervisor) => {
                 supervisor.signal(Signal::SIGCONT);
                 self.seats[seat].is_stopped = false;
+                self.seats[seat].was_struck(Half::Supervisor);
                 self.axis.note("chaos", format!("{} goes on", self.seats[seat].name()));
             }
             Task::EmptyDisk(index) => {

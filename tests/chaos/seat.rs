@@ -1,6 +1,7 @@
 //! A place that always has a candidate: when one is gone, another comes.
 
 use std::path::Path;
+use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::process::Process;
@@ -8,7 +9,7 @@ use harness::wait;
 use harness::witness::Witness;
 use nix::sys::signal::Signal;
 
-use crate::axis::Axis;
+use crate::axis::{Axis, nanos};
 use crate::fault::Dice;
 
 /// What every candidate is told.
@@ -38,6 +39,16 @@ pub(crate) fn faketime() -> Option<&'static str> {
 /// The leases of the seats: mostly a second, and one that waits for others as long as they lead, not as long as it would.
 pub(crate) const LEASES_MS: [u64; 5] = [1000, 2000, 1000, 1000, 1000];
 
+/// How long either half of a candidate is let alone when the other was struck: by then it has made good for it.
+const HEALS_WITHIN: Duration = Duration::from_secs(1);
+
+/// The halves of a candidate, of which one at a time may be out of action (assumption 3).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Half {
+    Guard,
+    Supervisor,
+}
+
 /// One of the seats.
 pub(crate) struct Seat {
     pub(crate) index: usize,
@@ -48,6 +59,8 @@ pub(crate) struct Seat {
     pub(crate) since: u64,
     /// SIGSTOP was sent to its supervisor.
     pub(crate) is_stopped: bool,
+    /// Which half was struck last, and when.
+    struck: Option<(Half, u64)>,
     /// How often it had led when that was last looked at.
     pub(crate) leads: usize,
     /// How many of its events are on the axis already.
@@ -56,7 +69,7 @@ pub(crate) struct Seat {
 
 impl Seat {
     pub(crate) fn new(index: usize) -> Self {
-        Self { index, running: None, lives: 0, since: wait::now(), is_stopped: false, leads: 0, noted: 0 }
+        Self { index, running: None, lives: 0, since: wait::now(), is_stopped: false, struck: None, leads: 0, noted: 0 }
     }
 
     /// Starts a candidate whose witnesses write to `prefix`.
@@ -93,6 +106,20 @@ impl Seat {
         }
         self.running = Some(candidate.start());
         (self.lives, self.since, self.is_stopped, self.leads, self.noted) = (self.lives + 1, wait::now(), false, 0, 0);
+        self.struck = None;
+    }
+
+    /// Whether one half may be struck: not while the other is out of action, or may be.
+    pub(crate) fn can_lose(&self, half: Half) -> bool {
+        let other_heals =
+            self.struck.is_some_and(|(struck, at)| struck != half && wait::now() < at + nanos(HEALS_WITHIN));
+        let other_is_stopped = half == Half::Guard && self.is_stopped;
+        !(other_heals || other_is_stopped)
+    }
+
+    /// One half is struck, or goes on only now.
+    pub(crate) fn was_struck(&mut self, half: Half) {
+        self.struck = Some((half, wait::now()));
     }
 
     /// Takes down what it has said since.

@@ -13,7 +13,7 @@ use crate::axis::nanos;
 use crate::fault::{Fault, Strike};
 use crate::lies;
 use crate::run::{Run, Task};
-use crate::seat::{LEASES_MS, SEAT_WITH_A_CLOCK};
+use crate::seat::{Half, LEASES_MS, SEAT_WITH_A_CLOCK};
 use crate::stranger::Deed;
 
 impl Run<'_> {
@@ -21,6 +21,12 @@ impl Run<'_> {
         let Strike { fault, at_leader, degree, .. } = strike;
         let leader = self.ledger.current();
         let index = leader.filter(|_| at_leader).map_or(strike.seat, |stint| self.ledger.stints[stint].seat);
+        if let Some(half) = half_of(fault) {
+            if !self.seats[index].can_lose(half) {
+                return;
+            }
+            self.seats[index].was_struck(half);
+        }
         *self.strikes.entry(fault).or_default() += 1;
         let seat = &self.seats[index];
         let (name, supervisor) = (seat.name(), seat.supervisor());
@@ -220,6 +226,15 @@ impl Run<'_> {
     fn disturb_for(&mut self, span: Duration) {
         let now = wait::now();
         self.axis.disturb(now, now + nanos(span));
+    }
+}
+
+/// The half of a candidate that a fault puts out of action, where it lets the other alone.
+fn half_of(fault: Fault) -> Option<Half> {
+    if [Fault::KillGuard, Fault::StopGuard].contains(&fault) {
+        Some(Half::Guard)
+    } else {
+        [Fault::KillSupervisor, Fault::StopSupervisor].contains(&fault).then_some(Half::Supervisor)
     }
 }
 
