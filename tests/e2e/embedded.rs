@@ -1,6 +1,7 @@
 //! `--embedded`: a trial on one machine, without Kafka.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use harness::candidate::Candidate;
@@ -113,4 +114,20 @@ fn many_at_once_find_one_broker() {
     let brokers = Process::with_variable("XDG_RUNTIME_DIR", machine.runtime.path());
     assert_eq!(brokers.into_iter().filter(|process| is_broker(*process)).count(), 1);
     machine.stage.close(candidates);
+}
+
+/// `x=$(neli-run --embedded ...)` ends with the job: the broker lives on, and holds nothing of the shell's pipe.
+#[test]
+fn a_shell_that_takes_the_output_does_not_wait_for_the_broker() {
+    let machine = Machine::new();
+    let mut shell = Command::new("sh");
+    shell.args([
+        "-c",
+        r#"x=$("$1" --embedded --group "$2" --elect log -- echo word 2>/dev/null); echo "got $x""#,
+        "sh",
+    ]);
+    shell.args([PROGRAM, &machine.stage.group]).env("XDG_RUNTIME_DIR", machine.runtime.path());
+    let output = shell.output().expect("every Linux has a shell");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "got word\n");
+    assert!(machine.broker().is_some_and(Process::lives), "for ten seconds yet");
 }
