@@ -16,9 +16,10 @@ fn candidate(stage: &Stage, address: &str, authority: &Authority, login: &[(Stri
     let trust = [("ssl.ca.location".to_owned(), authority.certificate().display().to_string())];
     let over_tls = [("security.protocol".to_owned(), "SSL".to_owned())];
     let properties = over_tls.iter().chain(login).chain(&trust);
-    let lines: String = properties.map(|(key, value)| format!("{key}={value}\n")).collect();
-    let file = stage.directory().join(format!("properties-{}", lines.len()));
-    fs::write(&file, lines).expect("the directory is ours");
+    let lines: Vec<String> = properties.map(|(key, value)| format!("{key}={value}")).collect();
+    let text = lines.join("\n");
+    let file = stage.directory().join(format!("properties-{}", text.len()));
+    fs::write(&file, text).expect("the directory is ours");
     let candidate = bare().option("--group", &stage.group).option("--brokers", address);
     candidate.option("--elect", stage.elector().name()).option("--properties", file).job(stage.witness().command())
 }
