@@ -67,19 +67,14 @@ impl Candidate {
         seq
     }
 
-    /// Not at once again: what could not be delivered may have been refused before it was sent.
+    /// Not at once again: what could not be delivered may have been refused before it was sent. (A claim may have arrived all
+    /// the same: only the journal tells. Its time is up with its lease.)
     pub(super) fn undelivered(&mut self, now: Time, seq: u64) {
         let interval = self.timings.heartbeat_interval;
-        match &mut self.role {
-            Role::Releasing(releasing) if releasing.seq == seq => releasing.again_at = Some(now + interval),
-            // It may have arrived all the same: only the journal tells. Its time is up with its lease.
-            Role::Claiming { .. }
-            | Role::Departed
-            | Role::Fenced { .. }
-            | Role::Leading(_)
-            | Role::Releasing(_)
-            | Role::Standby { .. }
-            | Role::Suspended => {}
+        if let Role::Releasing(releasing) = &mut self.role
+            && releasing.seq == seq
+        {
+            releasing.again_at = Some(now + interval);
         }
     }
 
