@@ -89,6 +89,18 @@ impl Person {
     fn named(&self, name: &str) -> Option<Process> {
         self.terminal.processes().into_iter().find(|process| process.name().as_deref() == Some(name))
     }
+
+    /// Ctrl-C to a job that says that it waits, in a script: the script ends with it, and the terminal is as it was.
+    fn interrupts_a_script(&mut self, shell: Shell) {
+        executable(&self.file("around"), "./lead; echo went on");
+        self.terminal.type_line(&format!("{} ./around", shell.name()));
+        self.terminal.await_text("waits");
+        self.terminal.press(Ctrl::C);
+        let text = self.terminal.await_prompt();
+        assert!(!text.contains("went on"), "{text}");
+        assert_eq!(self.status(), 130);
+        self.assert_as_before();
+    }
 }
 
 impl Drop for Person {
@@ -212,14 +224,7 @@ with_both_shells! {
             let job = format!("[ $NELI_ATTEMPT -gt 1 ] || exit 3; {job}");
             let always = |candidate: Candidate| candidate.option("--restart", "always").option("--restart-delay", "0");
             let mut person = Person::of(Elector::Log, shell, &job, always);
-            executable(&person.file("around"), "./lead; echo went on");
-            person.terminal.type_line(&format!("{} ./around", shell.name()));
-            person.terminal.await_text("waits");
-            person.terminal.press(Ctrl::C);
-            let text = person.terminal.await_prompt();
-            assert!(!text.contains("went on"), "{text}");
-            assert_eq!(person.status(), 130);
-            person.assert_as_before();
+            person.interrupts_a_script(shell);
         }
     }
 
@@ -241,14 +246,7 @@ with_both_shells! {
     fn ctrl_c_ends_the_script(shell) {
         for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 130' INT; echo waits; {ENDLESS}")] {
             let mut person = Person::new(shell, &job);
-            executable(&person.file("around"), "./lead; echo went on");
-            person.terminal.type_line(&format!("{} ./around", shell.name()));
-            person.terminal.await_text("waits");
-            person.terminal.press(Ctrl::C);
-            let text = person.terminal.await_prompt();
-            assert!(!text.contains("went on"), "{text}");
-            assert_eq!(person.status(), 130);
-            person.assert_as_before();
+            person.interrupts_a_script(shell);
         }
     }
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use harness::candidate::{Candidate, Elector};
+use harness::candidate::{Candidate, Elector, Running};
 use harness::process::Process;
 use harness::stage::Stage;
 use harness::wait;
@@ -104,6 +104,15 @@ impl Drop for Delegated {
     }
 }
 
+/// A leader in that group, whose job has got root.
+fn lead_out_of_reach(stage: &Stage, delegated: &Delegated) -> (Running, u64) {
+    let group = delegated.0.to_str().expect("UTF-8");
+    let mut run = climbing_candidate(stage).start_behind(&["sh", "-c", AS_NOBODY, "sh", group]);
+    let term = run.await_lead();
+    stage.await_witness(term);
+    (run, term)
+}
+
 /// With a control group of the job's own, what got root is ended like all else; and nothing of the group is left.
 #[test]
 fn what_is_out_of_reach_is_ended_by_its_control_group() {
@@ -112,10 +121,7 @@ fn what_is_out_of_reach_is_ended_by_its_control_group() {
     }
     let Some(delegated) = Delegated::new() else { return not_tested("no control group can be made here") };
     let stage = stage(Elector::Log);
-    let group = delegated.0.to_str().expect("UTF-8");
-    let mut run = climbing_candidate(&stage).start_behind(&["sh", "-c", AS_NOBODY, "sh", group]);
-    let term = run.await_lead();
-    stage.await_witness(term);
+    let (mut run, term) = lead_out_of_reach(&stage, &delegated);
     assert!(!warns(&run.events("warning")));
     run.signal(Signal::SIGTERM);
     run.await_event("released");
@@ -134,10 +140,7 @@ fn what_is_out_of_reach_is_ended_when_the_guard_dies() {
     }
     let Some(delegated) = Delegated::new() else { return not_tested("no control group can be made here") };
     let stage = stage(Elector::Log);
-    let group = delegated.0.to_str().expect("UTF-8");
-    let mut run = climbing_candidate(&stage).start_behind(&["sh", "-c", AS_NOBODY, "sh", group]);
-    let term = run.await_lead();
-    stage.await_witness(term);
+    let (mut run, term) = lead_out_of_reach(&stage, &delegated);
     run.guard().signal(Signal::SIGKILL);
     run.await_event("guard_lost");
     run.await_event("released");
