@@ -165,7 +165,9 @@ with_both_shells! {
         person.terminal.await_text("<inner>");
         let job = person.await_job();
         person.terminal.type_line("sleep 1000");
-        wait::until_true("a command of the inner shell", || person.terminal.foreground() != job.pid);
+        // Until its exec the command is still the shell, which keeps a Ctrl-C to itself.
+        let command = wait::until("a command of the inner shell", || person.named("sleep"));
+        assert_eq!(person.terminal.foreground(), command.pid);
         person.terminal.press(Ctrl::C);
         person.terminal.await_text("<inner>");
         wait::until_true("a shell that has its terminal back", || person.terminal.foreground() == job.pid);
