@@ -10,7 +10,7 @@ use super::flaw::{Flaw, broken};
 use super::listener::Listener;
 use super::precedence::Precedence;
 use super::random::Random;
-use super::record::{Offset, Why};
+use super::record::{JobState, Offset, Why};
 use super::time::Time;
 
 pub use super::candidacy::{
@@ -270,7 +270,9 @@ impl Candidate {
                 if let Role::Leading(lead) = &mut self.role {
                     let changed = lead.job.state != job.state || lead.job.attempt != job.attempt;
                     lead.job = job;
-                    if changed {
+                    if changed && job.state == JobState::Stopping {
+                        lead.next_beat = lead.next_beat.min(now + leading::QUICK_STOP);
+                    } else if changed {
                         lead.next_beat = now;
                         self.beat_if_due(now);
                     }

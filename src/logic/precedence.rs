@@ -70,6 +70,11 @@ impl Precedence {
         }
     }
 
+    /// Another candidate released a term: most do so because they go, and whoever stays says hello again.
+    pub fn released(&mut self, member: &MemberId) {
+        self.heard.remove(member);
+    }
+
     /// The most that a random draw may add, and the delay below it; none when this member never claims.
     ///
     /// `after_death`: the last release was written for a dead supervisor, so whoever has the partition is likely dead.
@@ -143,6 +148,8 @@ mod tests {
             let random = precedence.delay(NOW, false).unwrap().random;
             assert_eq!(random, Duration::from_micros(100 * u64::try_from(index + 1).unwrap().min(100)));
         }
+        precedence.released(&MemberId::from_random(0));
+        assert_eq!(precedence.delay(NOW, false).unwrap().random, Duration::from_micros(100 * 99));
         let later = NOW + HELLO_HOLDS;
         assert_eq!(precedence.delay(later, false).unwrap().random, Duration::ZERO);
     }

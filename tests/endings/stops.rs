@@ -22,6 +22,7 @@ const LIFE: &[Step] = &[
     ("a second passes", |scene| scene.pass(LEASE / 5)),
     ("the second beat is read", Scene::read),
     ("the main process ends, and leaves a daemon", |scene| scene.main_ends(JobStatus::Exited(5), true)),
+    ("it takes its time", |scene| scene.pass(LEASE / 50)),
     ("a beat says so", Scene::read),
     ("nothing is left", Scene::gone),
     ("a beat says so, too", Scene::read),

@@ -58,7 +58,12 @@ impl Candidate {
                         self.cool_off_is_over();
                     }
                 }
-                Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Release { .. } => {}
+                Body::Release { .. } => {
+                    if let Some(member) = &record.member {
+                        self.precedence.released(member);
+                    }
+                }
+                Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } => {}
             }
         }
         self.superseded_by_the_view();
