@@ -172,13 +172,25 @@ fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, 
             on_command_line: false,
         });
     }
-    let open = std::fs::metadata(&file.text)
-        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o004 != 0);
-    if open && properties.iter().any(|property| is_secret(&property.key)) {
-        warnings
-            .push(format!("{}: holds a secret, and every user of this machine can read it; chmod o-r", file.shown()));
+    if properties.iter().any(|property| is_secret(&property.key)) {
+        warnings.extend(readable_by_others(file));
     }
     Ok(properties)
+}
+
+/// The warning about a file that holds a secret and that others may read. (A pipe is read once, by us.)
+fn readable_by_others(file: &Value) -> Option<String> {
+    let metadata = std::fs::metadata(&file.text).ok().filter(std::fs::Metadata::is_file)?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    let readers = match (mode & 0o040 != 0, mode & 0o004 != 0) {
+        (_, true) => "every user of this machine",
+        (true, false) => "its group",
+        (false, false) => return None,
+    };
+    Some(format!(
+        "{}: holds a secret, and {readers} may read it: its mode is {mode:04o}, and 0600 is right (chmod 600)",
+        file.shown()
+    ))
 }
 
 fn split(line: &str) -> Option<(&str, &str)> {
