@@ -194,7 +194,7 @@ impl Desk {
 }
 
 /// Why the coordinator refuses for good, if it does.
-fn refusal(code: RDKafkaErrorCode, words: &str, group: &str) -> Option<String> {
+pub(super) fn refusal(code: RDKafkaErrorCode, words: &str, group: &str) -> Option<String> {
     let reason = if Meaning::from(code) == Meaning::GroupForbidden {
         // Where its coordinator is, is asked for first, and is told to whoever may describe it.
         let right = if words.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" };

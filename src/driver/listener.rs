@@ -10,9 +10,10 @@ use rdkafka::message::Message;
 
 use crate::driver::broker::Ears;
 use crate::driver::clock;
+use crate::driver::group::refusal;
 use crate::driver::journal::{Key, Seen};
 use crate::driver::meaning::{Meaning, is_worth_another_login};
-use crate::driver::reader::Shared;
+use crate::driver::reader::{Shared, Source};
 use crate::driver::topic::{may_not_describe, may_not_read};
 use crate::logic::time::Time;
 
@@ -80,8 +81,14 @@ impl Listener {
         match code.into() {
             // One connection of several, perhaps; and a topic that may be gone.
             Meaning::Connection | Meaning::UnknownTopic => self.shared.look(),
-            // A leader that moves; and rights on a group that the reader has no use for.
-            Meaning::GroupForbidden | Meaning::Moving => {}
+            Meaning::GroupForbidden => {
+                // The reader itself has no use for the group.
+                let Source { joins_group, election, .. } = &self.shared.source;
+                if let Some(error) = refusal(code, &words, &election.group).filter(|_| *joins_group) {
+                    self.shared.refuse(error);
+                }
+            }
+            Meaning::Moving => {}
             Meaning::Cut => {
                 self.shared.say(Seen::Cut { reading });
             }

@@ -45,6 +45,8 @@ pub struct Source {
     pub election: Election,
     /// Whether a missing topic is made.
     pub create_topic: bool,
+    /// Whether the election's group is to be joined: that it may not be is known to whoever reads before anything is claimed.
+    pub joins_group: bool,
 }
 
 /// One reading of the journal. Dropping it never blocks; what it sent until then carries its number.
@@ -308,7 +310,7 @@ impl Asker {
 
     /// Waits until the topic is there, making it where that is allowed, or this reading is over.
     fn find_topic(&self) {
-        let Source { access, election, create_topic } = &self.shared.source;
+        let Source { access, election, create_topic, .. } = &self.shared.source;
         while !self.shared.over() {
             let trouble = match topic::look(self.consumer.client(), election, ANSWER) {
                 Ok(Presence::There(_)) => return,

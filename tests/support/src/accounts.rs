@@ -8,6 +8,8 @@ pub const PASSWORD: &str = "correct horse";
 /// Who may log in on a broker's listener with accounts, and what they may do there.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Account {
+    /// Makes topics; else nothing but what a test allows, on its own topic and group.
+    Founder,
     /// Everything but asking for a topic's configuration.
     NoConfigs,
     /// Everything on topics that are there; makes none.
@@ -28,13 +30,22 @@ use Operation::{Create, Describe, DescribeConfigs, Read as Reads, Write as Write
 
 impl Account {
     /// All there are.
-    pub const ALL: [Self; 7] =
-        [Self::NoConfigs, Self::NoCreate, Self::NoGroup, Self::NoRead, Self::NoWrite, Self::Operator, Self::Tenant];
+    pub const ALL: [Self; 8] = [
+        Self::Founder,
+        Self::NoConfigs,
+        Self::NoCreate,
+        Self::NoGroup,
+        Self::NoRead,
+        Self::NoWrite,
+        Self::Operator,
+        Self::Tenant,
+    ];
 
     /// The name to log in by.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Founder => "founder",
             Self::NoConfigs => "no-configs",
             Self::NoCreate => "no-create",
             Self::NoGroup => "no-group",
@@ -58,14 +69,16 @@ impl Account {
             Self::NoRead => &[Writes, Create, Describe, DescribeConfigs],
             Self::NoWrite => &[Reads, Create, Describe, DescribeConfigs],
             Self::NoGroup | Self::Operator => &[Reads, Writes, Create, Describe, DescribeConfigs],
-            Self::Tenant => &[],
+            Self::Founder | Self::Tenant => &[],
         };
+        let cluster: &[Operation] = if self == Self::Founder { &[Create] } else { &[] };
         let group: &[Operation] = match self {
             Self::NoConfigs | Self::NoCreate | Self::NoRead | Self::NoWrite | Self::Operator => &[Reads, Describe],
-            Self::NoGroup | Self::Tenant => &[],
+            Self::Founder | Self::NoGroup | Self::Tenant => &[],
         };
         let topics = topic.iter().map(|operation| (Resource::Topic("*"), *operation));
-        let rights = topics.chain(group.iter().map(|operation| (Resource::Group("*"), *operation)));
+        let groups = group.iter().map(|operation| (Resource::Group("*"), *operation));
+        let rights = topics.chain(groups).chain(cluster.iter().map(|operation| (Resource::Cluster, *operation)));
         rights.map(move |(resource, operation)| Rule::allow(self.name(), resource, operation))
     }
 }

@@ -169,13 +169,10 @@ impl Broker {
         broker
     }
 
-    /// One that can be reached by TLS, too.
+    /// One that can be reached by TLS, too; there is to be one of it.
     #[must_use]
     pub fn with_tls() -> Self {
-        let seat = Seat::take();
-        let mut broker = Self::start(Node::alone().with_tls()).unwrap_or_else(|why| panic!("{why}"));
-        broker.seat = Some(seat);
-        broker
+        Self::start(Node::alone().with_tls()).unwrap_or_else(|why| panic!("{why}"))
     }
 
     /// Who signed its certificates.

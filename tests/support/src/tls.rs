@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 
@@ -65,13 +66,19 @@ impl Authority {
     /// A new key, and a certificate that its owner is called so.
     #[must_use]
     pub fn identity(&self, name: &str) -> Identity {
-        self.sign(name, 2)
+        self.sign(name, 2, KEY)
     }
 
     /// The same with a certificate that has expired.
     #[must_use]
     pub fn expired_identity(&self, name: &str) -> Identity {
-        self.sign(name, -1)
+        self.sign(name, -1, KEY)
+    }
+
+    /// The same with a key that only this password opens; it has no space.
+    #[must_use]
+    pub fn locked_identity(&self, name: &str, password: &str) -> Identity {
+        self.sign(name, 2, &format!("{} -passout pass:{password}", KEY.trim_end_matches(" -nodes")))
     }
 
     /// The broker's key and certificate, as Kafka takes them.
@@ -92,18 +99,20 @@ impl Authority {
     }
 
     fn keystore_of(&self, name: &str, days: i32) {
-        let Identity { certificate, key } = self.sign(name, days);
+        let Identity { certificate, key } = self.sign(name, days, KEY);
         let read = |file: PathBuf| fs::read_to_string(file).expect("openssl wrote it");
         fs::write(self.file(&format!("{name}.keystore")), read(key) + &read(certificate))
             .expect("the directory is ours");
     }
 
-    fn sign(&self, name: &str, days: i32) -> Identity {
-        // One name may have several.
-        let stem = format!("{name}{days}");
-        self.openssl(&format!("req {KEY} -keyout {stem}.key -out {stem}.request -subj /CN={name}"));
+    fn sign(&self, name: &str, days: i32, key: &str) -> Identity {
+        // One name may have several, asked for at one time.
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let serial = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
+        let stem = format!("{name}-{serial}");
+        self.openssl(&format!("req {key} -keyout {stem}.key -out {stem}.request -subj /CN={name}"));
         self.openssl(&format!(
-            "x509 -req -in {stem}.request -CA ca.pem -CAkey ca.key -CAcreateserial -days {days} -extfile names -out \
+            "x509 -req -in {stem}.request -CA ca.pem -CAkey ca.key -set_serial {serial} -days {days} -extfile names -out \
              {stem}.pem"
         ));
         Identity { certificate: self.file(&format!("{stem}.pem")), key: self.file(&format!("{stem}.key")) }
