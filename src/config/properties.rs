@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -152,8 +153,13 @@ fn from_values(values: &[Value]) -> Result<Vec<Property>, Refusal> {
 
 fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, Refusal> {
     let shown = quoted(&file.text);
-    let content =
-        std::fs::read(&file.text).map_err(|error| file.refuse(format!("can't be read: {}", reason(&error))))?;
+    let content = std::fs::read(&file.text).map_err(|error| {
+        if error.kind() == ErrorKind::NotFound && file.text.as_encoded_bytes().contains(&b'=') {
+            // What was typed may be the secret itself.
+            return Refusal::new(format!("{}: must be a file, and is KEY=VALUE; say --property", file.source.shown()));
+        }
+        file.refuse(format!("can't be read: {}", reason(&error)))
+    })?;
     let content = String::from_utf8(content).map_err(|_| file.refuse("must be UTF-8"))?;
     let mut properties = Vec::new();
     for (index, line) in content.lines().enumerate() {

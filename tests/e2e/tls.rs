@@ -142,7 +142,8 @@ with_both_electors! {
 #[test]
 fn a_key_with_a_wrong_password() {
     let stage = stage(Elector::Log);
-    let mut properties = over_tls(broker().authority().locked_identity(Account::Tenant.name(), "another-horse").properties());
+    let mut properties =
+        over_tls(broker().authority().locked_identity(Account::Tenant.name(), "another-horse").properties());
     properties.push(("ssl.key.password".to_owned(), PASSWORD.to_owned()));
     let mutual = broker().secure_addresses().mutual;
     let mut run = candidate(&stage, &mutual, broker().authority(), &properties).start();
