@@ -41,7 +41,8 @@ fn assert_told_to_nobody(run: &Running) {
 
 /// The operator's login, a line each.
 fn lines() -> String {
-    Account::Operator.properties().into_iter().map(|(key, value)| format!("{key}={value}\n")).collect()
+    let lines = Account::Operator.properties().into_iter().map(|(key, value)| format!("{key}={value}\n"));
+    lines.collect::<Vec<_>>().concat()
 }
 
 /// A file with this in it, and this mode.

@@ -61,7 +61,10 @@ impl Secure {
     /// `,NAME://127.0.0.1:PORT` of each.
     fn listeners(self) -> String {
         let names = ["SSL", "SASL_SSL", "MUTUAL", "EXPIRED"];
-        iter::zip(names, self.ports()).map(|(name, port)| format!(",{name}://127.0.0.1:{port}")).collect()
+        iter::zip(names, self.ports())
+            .map(|(name, port)| format!(",{name}://127.0.0.1:{port}"))
+            .collect::<Vec<_>>()
+            .concat()
     }
 
     /// What the broker is told of them; its keys and certificates are by `authority`.

@@ -101,7 +101,9 @@ impl Rights {
     pub fn make(&self, rules: &[Rule<'_>]) {
         let mut request = Request::new(30, 1); // CreateAcls
         request.i32(i32::try_from(rules.len()).unwrap());
-        rules.iter().for_each(|rule| rule.write(&mut request));
+        for rule in rules {
+            rule.write(&mut request);
+        }
         // Of each: an error number and an empty text.
         let results = self.ask(&request);
         assert_eq!(results[4..], [0; 4].repeat(rules.len()), "refused: {}", String::from_utf8_lossy(&results));
@@ -112,7 +114,9 @@ impl Rights {
     pub fn unmake(&self, rules: &[Rule<'_>]) {
         let mut request = Request::new(31, 1); // DeleteAcls
         request.i32(i32::try_from(rules.len()).unwrap());
-        rules.iter().for_each(|rule| rule.write(&mut request));
+        for rule in rules {
+            rule.write(&mut request);
+        }
         self.ask(&request);
         self.await_all(rules, false);
     }
