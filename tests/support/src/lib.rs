@@ -6,7 +6,7 @@
 
 #![expect(clippy::expect_used, clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test fails by a panic")]
 
-/// Accounts and rights, told to a broker that has an authorizer.
+/// Who may log in, and what they may do.
 pub mod accounts;
 /// A `neli-run` under test: started, watched, signalled, awaited.
 pub mod candidate;
@@ -24,6 +24,8 @@ mod node;
 /// Other processes, as `/proc` shows them.
 pub mod process;
 mod request;
+/// Rights, given and taken while a broker runs.
+pub mod rights;
 /// One election and its witnesses.
 pub mod stage;
 /// A terminal, and a shell with job control on it.
