@@ -107,6 +107,20 @@ impl Stage {
         })
     }
 
+    /// The first instruction of a term's job, in nanoseconds of `CLOCK_BOOTTIME`.
+    #[must_use]
+    pub fn first_instruction(&self, epoch: u64) -> u64 {
+        let testimony = self.testimony();
+        testimony.of(epoch).find(|line| matches!(line.event, Event::Start(_))).expect("it started").at
+    }
+
+    /// The last instruction of a term's job that ended by itself.
+    #[must_use]
+    pub fn last_instruction(&self, epoch: u64) -> u64 {
+        let testimony = self.testimony();
+        testimony.of(epoch).rfind(|line| matches!(line.event, Event::End(_))).expect("it ended by itself").at
+    }
+
     /// Waits until nothing of a term's job is left; what is left after all is an orphan.
     pub fn await_gone(&self, epoch: u64) {
         wait::until_true("a job's tree that is gone", || self.testimony().alive(Some(epoch)).is_empty());
