@@ -37,6 +37,19 @@ impl Stage {
         }
     }
 
+    /// Another election of the same program, for a topic that is told to its candidates.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        let Self { program, brokers, elector, .. } = self;
+        Self {
+            group: fresh_name(),
+            program: program.clone(),
+            brokers: brokers.clone(),
+            elector: *elector,
+            directory: install::scratch(),
+        }
+    }
+
     /// An election on no Kafka that is known here.
     #[must_use]
     pub fn unreachable(program: &str) -> Self {
