@@ -21,9 +21,9 @@ const OWN: i64 = 10;
 const TERM: i64 = 100;
 
 /// Starts on an empty topic, and on one with a history; then that history read from its start.
-pub(crate) fn measure(broker: &Broker, arguments: &Arguments) -> Vec<Row> {
+pub(crate) fn measure(broker: &Broker, arguments: &Arguments, tell: &mut dyn FnMut(Vec<Row>)) {
     let n = arguments.n;
-    let mut rows = starts(&stage(broker), "no history", n);
+    tell(starts(&stage(broker), "no history", n));
 
     let storied = stage(broker);
     let began = wait::now();
@@ -31,25 +31,28 @@ pub(crate) fn measure(broker: &Broker, arguments: &Arguments) -> Vec<Row> {
     let took = number(wait::now() - began) / 1e9;
     eprintln_progress(&format!("{} records written in {took:.0} s", arguments.records));
     let history = format!("{} records", arguments.records);
-    rows.extend(starts(&storied, &history, n));
+    tell(starts(&storied, &history, n));
+    tell(vec![newcomer(&storied, &history)]);
     for how in [&["--json"][..], &[]] {
-        rows.extend(watch(broker, &storied, arguments.records, how));
+        tell(watch(broker, &storied, arguments.records, how));
     }
+}
 
-    // An election that is new in a topic of others: what it may look for lies anywhere, or nowhere.
+/// An election that is new in a topic of others: what it may look for lies anywhere, or nowhere.
+fn newcomer(storied: &Stage, history: &str) -> Row {
+    const LONG: Duration = Duration::from_secs(600);
     let newcomer = storied.another();
     let topic = storied.topic();
     let mut candidate = newcomer.candidate().option("--topic", &topic);
     candidate = candidate.job(newcomer.witness().set("--end-ms", 0).command());
     let mut candidate = candidate.start();
-    let ended = wait::poll_for(Duration::from_secs(600), || candidate.ended());
-    assert_eq!(ended, Some(0), "{candidate:?}");
+    let what = format!("{history}, none of its own: process start to the job's first instruction");
+    let Some(status) = wait::poll_for(LONG, || candidate.ended()) else {
+        return Row::new(format!("{what} (given up)"), "ms", vec![LONG.as_secs_f64() * 1e3]);
+    };
+    assert_eq!(status, 0, "{candidate:?}");
     let started = newcomer.testimony().starts().next_back().expect("the job ran").at;
-    rows.push(Row::between(
-        format!("{history}, none of its own: process start to the job's first instruction"),
-        [(candidate.started_at, started)],
-    ));
-    rows
+    Row::between(what, [(candidate.started_at, started)])
 }
 
 /// An election whose topic keeps everything.

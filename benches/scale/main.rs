@@ -120,7 +120,7 @@ fn main() {
                     tell(elector.name(), footprint::connections(&broker, *elector));
                 }
             }
-            Part::History => tell("log", history::measure(&broker, &arguments)),
+            Part::History => history::measure(&broker, &arguments, &mut |rows| tell("log", rows)),
         }
     }
     if !arguments.json {
