@@ -6,22 +6,23 @@ use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
 use harness::figures::Row;
+use harness::journal;
 use harness::kafka::Broker;
 use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
 
 use crate::forge::{Author, Forge};
-use crate::{Arguments, PROGRAM, meter};
+use crate::meter::{self, number};
+use crate::{Arguments, PROGRAM};
 
 /// How long a candidate is left alone before it counts as settled.
 const SETTLED: Duration = Duration::from_millis(1500);
 
 /// One election alone, and among many.
-pub(crate) fn measure(broker: &Broker, arguments: &Arguments) -> Vec<Row> {
-    let mut rows = one_of(broker, 1, arguments);
-    rows.extend(one_of(broker, arguments.elections, arguments));
-    rows
+pub(crate) fn measure(broker: &Broker, arguments: &Arguments, tell: &mut dyn FnMut(Vec<Row>)) {
+    tell(one_of(broker, 1, arguments));
+    tell(one_of(broker, arguments.elections, arguments));
 }
 
 /// One real election beside the beats of the others, one a second of each.
@@ -58,7 +59,7 @@ fn beat_for(broker: &Broker, topic: &str, elections: usize, over: &AtomicBool) {
         let due = began + (count + 1) * between;
         wait::pause(Duration::from_nanos(due.saturating_sub(wait::now())));
     }
-    forge.flush();
+    // What a busy broker has not taken by now is of no interest any more.
 }
 
 fn among(broker: &Broker, stage: &Stage, elections: usize, arguments: &Arguments) -> Vec<Row> {
@@ -93,7 +94,12 @@ fn among(broker: &Broker, stage: &Stage, elections: usize, arguments: &Arguments
     wait::pause(SETTLED);
     let groups = [&[leader.process()], &[leader.guard()], &[standby.process()]];
     let names = ["the leader", "its guard", "the standby"];
+    let end = || u64::try_from(journal::end(&broker.kafka(), &stage.topic())).expect("an offset");
+    let (began, before) = (wait::now(), end());
     let cost = meter::cost(broker, &groups.map(|group| &group[..]), arguments.seconds);
+    let (ended, after) = (wait::now(), end());
+    let written = number(after - before) / (number(ended - began) / 1e9);
+    rows.push(Row::new(format!("{when}: records a second in the topic"), "", vec![written]));
     rows.extend(cost.rows(&when, &names));
     for (name, process) in names.iter().zip(groups) {
         let resident = process[0].megabytes("status", &["VmRSS:"]).expect("it runs");

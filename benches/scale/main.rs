@@ -111,7 +111,7 @@ fn main() {
                     crowd::measure(&broker, *elector, &arguments, &mut |rows| tell(elector.name(), rows));
                 }
             }
-            Part::Elections => tell("log", elections::measure(&broker, &arguments)),
+            Part::Elections => elections::measure(&broker, &arguments, &mut |rows| tell("log", rows)),
             Part::Footprint => {
                 for elector in electors {
                     tell(elector.name(), footprint::bytes(&broker, *elector, &arguments));
