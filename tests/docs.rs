@@ -117,3 +117,26 @@ fn cell(text: &str) -> String {
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
+
+/// `docs/guarantees.md` says of each guarantee what shows it: a row names a file, and then tests or scenarios that are in it.
+#[test]
+fn what_shows_a_guarantee_is_there() {
+    let page = std::fs::read_to_string(root("docs/guarantees.md")).unwrap();
+    let mut shown = 0;
+    for line in page.lines() {
+        let mut file = String::new();
+        for word in line.split('`').skip(1).step_by(2) {
+            if word.contains('/') && !word.contains(' ') {
+                assert!(root(word).exists(), "docs/guarantees.md names {word}, which is not there");
+                if word.starts_with("tests/") {
+                    file = std::fs::read_to_string(root(word)).unwrap();
+                }
+            } else if word.contains('_') && !file.is_empty() && word.chars().all(|c| c == '_' || c.is_ascii_lowercase())
+            {
+                assert!(file.contains(&format!("fn {word}(")), "docs/guarantees.md: no test is called {word}: {line}");
+                shown += 1;
+            }
+        }
+    }
+    assert!(shown > 40, "{shown} tests");
+}

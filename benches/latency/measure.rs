@@ -146,9 +146,12 @@ pub(crate) fn crowd(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
         let mut candidate = candidate.variable("CROWD", stage.directory()).start();
         let term = candidate.await_lead();
         stage.await_witness(term);
-        let mut tree = Process::with_variable("CROWD", stage.directory());
-        tree.retain(|process| process.name().is_some_and(|name| name == "sleep" || name == "witness"));
-        assert!(tree.len() > 1000, "a crowd: {}", tree.len());
+        // What was forked is still the shell until it has executed.
+        let tree = wait::until("a crowd", || {
+            let mut tree = Process::with_variable("CROWD", stage.directory());
+            tree.retain(|process| process.name().is_some_and(|name| name == "sleep" || name == "witness"));
+            (tree.len() > 1000).then_some(tree)
+        });
         let from = if fence {
             candidate.signal(Signal::SIGSTOP);
             wait::until_true("a deadline that comes", || {

@@ -36,8 +36,10 @@ pub use sentence::because;
 const KEPT: usize = 1_000;
 /// How many of them may be librdkafka's words, which come by the thousand.
 const KEPT_OF_DEBUG: usize = KEPT / 2;
-/// How long the last lines have at exit.
+/// How long the last lines have at exit while nobody takes them.
 const DRAIN: Duration = Duration::from_millis(100);
+/// How long they have while they would be taken, and it is the writer that gets no processor.
+const STARVATION: Duration = Duration::from_secs(2);
 /// Between two attempts at a descriptor that refuses.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -92,12 +94,12 @@ impl Logger {
         }
     }
 
-    /// Waits for the lines so far: until they are written, 100 ms at most.
+    /// Waits for the lines so far: until they are written, 100 ms at most while nobody takes them.
     pub fn flush(&self) {
         self.queue.drain(self.queue.state());
     }
 
-    /// Waits for the last lines: until they are written, 100 ms at most.
+    /// Waits for the last lines: until they are written, 100 ms at most while nobody takes them.
     pub fn finish(&self) {
         self.queue.finish();
     }
@@ -128,6 +130,8 @@ struct State {
     dropped: u64,
     /// The writer has a line in its hands.
     writing: bool,
+    /// The descriptor takes no line.
+    stalled: bool,
     /// No more will come.
     finished: bool,
     /// The writer has given up: what is left will not be written.
@@ -196,7 +200,18 @@ impl Queue {
     }
 
     fn drain(&self, state: MutexGuard<'_, State>) {
-        drop(self.changed.wait_timeout_while(state, DRAIN, |state| !state.abandoned && !state.is_written()));
+        let waits = |state: &State| !state.abandoned && !state.is_written();
+        let waited = self.changed.wait_timeout_while(state, DRAIN, |state| waits(state));
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        drop(self.changed.wait_timeout_while(state, STARVATION, |state| waits(state) && !state.stalled));
+    }
+
+    fn note_stall(&self, stalled: bool) {
+        let mut state = self.state();
+        if state.stalled != stalled {
+            state.stalled = stalled;
+            self.changed.notify_all();
+        }
     }
 
     #[cfg(test)]
@@ -226,6 +241,8 @@ fn write_line(queue: &Queue, sink: &Sink, line: &str) -> bool {
     let mut rest = line.as_bytes();
     let mut cut = false;
     while !rest.is_empty() {
+        // A write that waits can't say so: what is said before it is for whoever waits for us at the end.
+        queue.note_stall(!takes_lines(sink, PollTimeout::ZERO));
         match nix::unistd::write(sink, rest) {
             Ok(written) => {
                 rest = rest.get(written..).unwrap_or_default();
@@ -234,8 +251,7 @@ fn write_line(queue: &Queue, sink: &Sink, line: &str) -> bool {
             Err(Errno::EINTR) => {}
             // Somebody else, the job perhaps, has made it so. An error here is the next write's, too.
             Err(Errno::EAGAIN) => {
-                let wait = PollTimeout::try_from(RETRY).unwrap_or(PollTimeout::MAX);
-                let _ = poll(&mut [PollFd::new(sink.as_fd(), PollFlags::POLLOUT)], wait);
+                takes_lines(sink, PollTimeout::try_from(RETRY).unwrap_or(PollTimeout::MAX));
             }
             Err(_) => {
                 if cut {
@@ -248,6 +264,11 @@ fn write_line(queue: &Queue, sink: &Sink, line: &str) -> bool {
         }
     }
     true
+}
+
+/// Whether a write would not wait, `within` this time.
+fn takes_lines(sink: &Sink, within: PollTimeout) -> bool {
+    poll(&mut [PollFd::new(sink.as_fd(), PollFlags::POLLOUT)], within) != Ok(0)
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ impl Tree {
     /// ended and were not waited for are none.
     #[must_use]
     pub fn members(&self) -> Vec<Pid> {
-        let mut members = self.descendants();
+        let mut members: Vec<Pid> = self.descendants().into_iter().map(|process| process.pid).collect();
         let known: HashSet<Pid> = members.iter().copied().collect();
         let grouped = self.cgroup.as_ref().map(|cgroup| cgroup.members()).unwrap_or_default();
         let lives = |pid: &Pid| self.proc.process(*pid).is_some_and(|process| process.lives);
@@ -106,19 +106,19 @@ impl Tree {
         children.filter(|pid| !self.spared.contains(pid)).collect()
     }
 
-    fn descendants(&self) -> Vec<Pid> {
+    fn descendants(&self) -> Vec<Process> {
         let mut found = Vec::new();
         let snapshot = self.proc.snapshot();
         let mut seen = HashSet::from([self.root]);
-        let mut unseen = VecDeque::from([self.root]);
+        let mut unseen: VecDeque<Process> = self.proc.process(self.root).into_iter().collect();
         while let Some(parent) = unseen.pop_front() {
-            for child in self.proc.children(parent, snapshot.as_ref()) {
+            for child in self.proc.children(&parent, snapshot.as_ref()) {
                 if self.spared.contains(&child.pid) || !seen.insert(child.pid) {
                     continue;
                 }
-                unseen.push_back(child.pid);
+                unseen.push_back(child);
                 if child.lives {
-                    found.push(child.pid);
+                    found.push(child);
                 }
             }
         }
@@ -153,8 +153,8 @@ impl Tree {
     pub fn signal(&self, signals: &[i32]) {
         let members = self.descendants();
         let known = self.known(&members);
-        for pid in members {
-            self.send(pid, signals, &known);
+        for member in members {
+            self.send(&member, signals, &known);
         }
     }
 
@@ -176,24 +176,25 @@ impl Tree {
         for _ in 0..LOOKS {
             let members = self.descendants();
             let known = self.known(&members);
-            let fresh: Vec<Pid> = members.into_iter().filter(|pid| killed.insert(*pid)).collect();
+            let fresh: Vec<Process> = members.into_iter().filter(|member| killed.insert(member.pid)).collect();
             if fresh.is_empty() {
                 return;
             }
-            let dying: Vec<Pid> = fresh.into_iter().filter(|pid| self.send(*pid, &[SIGKILL], &known)).collect();
-            for pid in dying.into_iter().filter(|_| self.urgent) {
-                self.hasten(pid);
+            let dying: Vec<Process> =
+                fresh.into_iter().filter(|member| self.send(member, &[SIGKILL], &known)).collect();
+            for member in dying.iter().filter(|_| self.urgent) {
+                self.hasten(member);
             }
         }
     }
 
-    fn known(&self, members: &[Pid]) -> HashSet<Pid> {
-        members.iter().copied().chain([self.root]).collect()
+    fn known(&self, members: &[Process]) -> HashSet<Pid> {
+        members.iter().map(|member| member.pid).chain([self.root]).collect()
     }
 
     /// Lets each thread of a process that was sent SIGKILL run at once. It never gets to run the program again.
-    fn hasten(&self, pid: Pid) {
-        for thread in self.proc.threads(pid) {
+    fn hasten(&self, member: &Process) {
+        for thread in self.proc.threads(member) {
             // It may be gone already. That its number is another's by now, within some microseconds, takes a machine
             // that has no other number to give.
             let _ = TO_DIE.give(thread);
@@ -202,10 +203,14 @@ impl Tree {
 
     /// Sends `signals` to a member, if it still is one. Its number may have become a stranger's since it was found: so
     /// the process is held first, by a pidfd, and then looked at again. (Where the kernel has no pidfd, some
-    /// microseconds are left.)
+    /// microseconds are left.) A child of our own keeps its number until we wait for it, which nobody does meanwhile.
     ///
     /// Returns whether it was sent them. It may end at any time, and may be a stranger's: the next look says what is left.
-    fn send(&self, pid: Pid, signals: &[i32], known: &HashSet<Pid>) -> bool {
+    fn send(&self, member: &Process, signals: &[i32], known: &HashSet<Pid>) -> bool {
+        let pid = member.pid;
+        if member.parent == Pid::this() {
+            return signals.iter().all(|signal| process::signal(pid, *signal).is_ok());
+        }
         let held = process::open_pidfd(pid);
         let is_member = self.proc.process(pid).is_some_and(|process| known.contains(&process.parent));
         is_member
@@ -227,6 +232,8 @@ const TO_DIE: Scheduling = Scheduling::real_time(1);
 struct Process {
     pid: Pid,
     parent: Pid,
+    /// Those that have ended and can't be seen any more included; 1 while it has none but its first.
+    threads: u32,
     lives: bool,
 }
 
@@ -259,26 +266,31 @@ impl Proc {
         Some(snapshot)
     }
 
-    fn children(&self, parent: Pid, snapshot: Option<&Snapshot>) -> Vec<Process> {
+    fn children(&self, parent: &Process, snapshot: Option<&Snapshot>) -> Vec<Process> {
         match snapshot {
-            Some(snapshot) => snapshot.get(&parent).cloned().unwrap_or_default(),
+            Some(snapshot) => snapshot.get(&parent.pid).cloned().unwrap_or_default(),
             None => self.listed_children(parent).into_iter().filter_map(|pid| self.process(pid)).collect(),
         }
     }
 
     /// The children of each thread of `parent`.
-    fn listed_children(&self, parent: Pid) -> Vec<Pid> {
+    fn listed_children(&self, parent: &Process) -> Vec<Pid> {
         let mut children = Vec::new();
         for thread in self.threads(parent) {
-            let list = self.mount.join(format!("{parent}/task/{thread}/children"));
+            let list = self.mount.join(format!("{}/task/{thread}/children", parent.pid));
             let list = fs::read_to_string(list).unwrap_or_default();
             children.extend(list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).map(Pid::from_raw));
         }
         children
     }
 
-    fn threads(&self, pid: Pid) -> Vec<Pid> {
-        numbers_in(&self.mount.join(format!("{pid}/task")))
+    /// The threads of a process. Most have one, whose number is known: among a thousand processes that saves a kill margin.
+    fn threads(&self, process: &Process) -> Vec<Pid> {
+        if process.threads == 1 {
+            vec![process.pid]
+        } else {
+            numbers_in(&self.mount.join(format!("{}/task", process.pid)))
+        }
     }
 
     fn process(&self, pid: Pid) -> Option<Process> {
@@ -304,7 +316,7 @@ fn parsed(pid: Pid, stat: &[u8]) -> Option<Process> {
     let threads: u32 = fields.nth(15)?.parse().ok()?;
     // A process whose first thread has ended shows as a zombie while the other threads run.
     let lives = !matches!(state, "Z" | "X") || threads > 1;
-    Some(Process { pid, parent, lives })
+    Some(Process { pid, parent, threads, lives })
 }
 
 #[cfg(test)]
