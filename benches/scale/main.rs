@@ -38,8 +38,8 @@ struct Arguments {
     /// How many handovers, or starts, for each row.
     #[arg(short, default_value_t = 5)]
     n: usize,
-    /// How many seconds an idle election is looked at.
-    #[arg(long, default_value_t = 20)]
+    /// How many seconds an idle election is looked at: a hello of each candidate comes every 30.
+    #[arg(long, default_value_t = 30)]
     seconds: u64,
     /// Of `crowd-of-standbys`: how many there are, in rising order.
     #[arg(long, value_delimiter = ',', default_values_t = [0, 1, 10, 100])]

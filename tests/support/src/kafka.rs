@@ -119,7 +119,7 @@ impl Kafka {
 }
 
 /// How long a broker may take until it listens: several that start at once share the processors, and a busy machine has few.
-const STARTS_WITHIN: Duration = Duration::from_secs(180);
+const STARTS_WITHIN: Duration = Duration::from_mins(3);
 
 /// A broker that we started: our own process, that dies with us.
 #[derive(Debug)]
