@@ -19,6 +19,9 @@ use crate::{Arguments, PROGRAM};
 /// How long a candidate is left alone before it counts as settled.
 const SETTLED: Duration = Duration::from_millis(1500);
 
+/// Those who write for the others.
+const CONNECTIONS: usize = 16;
+
 /// One election alone, and among many.
 pub(crate) fn measure(broker: &Broker, arguments: &Arguments, tell: &mut dyn FnMut(Vec<Row>)) {
     tell(one_of(broker, 1, arguments));
@@ -44,12 +47,13 @@ fn one_of(broker: &Broker, elections: usize, arguments: &Arguments) -> Vec<Row> 
 
 /// Writes the beats of so many leaders, each in its own second's time.
 fn beat_for(broker: &Broker, topic: &str, elections: usize, over: &AtomicBool) {
-    let forge = Forge::of_many(&broker.kafka(), topic);
+    // A broker takes one request of a connection at a time: one would not carry a thousand appends a second.
+    let forges: Vec<Forge> = (0..CONNECTIONS).map(|_| Forge::of_many(&broker.kafka(), topic)).collect();
     let authors: Vec<(String, Author)> =
         (0..elections).map(|number| (format!("other-{number}/0"), Author::new(number))).collect();
     let began = wait::now();
     let between = 1_000_000_000 / elections as u64;
-    for (count, (key, author)) in (0_u64..).zip(authors.iter().cycle()) {
+    for ((count, (key, author)), forge) in (0_u64..).zip(authors.iter().cycle()).zip(forges.iter().cycle()) {
         if over.load(Ordering::Relaxed) {
             break;
         }

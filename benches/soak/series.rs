@@ -43,12 +43,13 @@ impl Measure {
         }
     }
 
-    /// How much the level may rise from the first quarter's end to the end: nothing, where it is counted. An allocator goes on
-    /// finding room for a while.
-    fn allowed(self) -> f64 {
+    /// How much the level may rise from the first quarter's end to the end, and how many jumps are forgiven: nothing and none,
+    /// where it is counted. An allocator goes on finding room for a while; and when the machine stands still for seconds, a
+    /// lease is lost and the journal read anew, by a second reader beside the first.
+    fn allowed(self) -> (f64, usize) {
         match self {
-            Self::Descriptors | Self::Threads => 0.5,
-            Self::Resident | Self::Proportional | Self::Private => 0.1,
+            Self::Descriptors | Self::Threads => (0.5, 0),
+            Self::Resident | Self::Proportional | Self::Private => (0.1, 2),
         }
     }
 }
@@ -72,7 +73,8 @@ impl Series {
     }
 
     pub(crate) fn trend(&self) -> Trend {
-        Trend::of(&self.samples, self.measure.allowed())
+        let (rise, jumps) = self.measure.allowed();
+        Trend::of(&self.samples, rise, jumps)
     }
 
     /// A row of the table.
