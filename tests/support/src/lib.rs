@@ -12,6 +12,8 @@ pub mod accounts;
 pub mod candidate;
 /// Several brokers, and a way of its own for each candidate to each of them.
 pub mod cluster;
+/// Rows of figures: what every bench prints.
+pub mod figures;
 /// What is made once and kept in `target/`: Kafka, the witness.
 pub mod install;
 /// Records of our own making: a stranger's, a forger's.
@@ -32,6 +34,8 @@ pub mod stage;
 pub mod terminal;
 /// A throw-away certificate authority.
 pub mod tls;
+/// Whether what was sampled grows.
+pub mod trend;
 /// Waiting for conditions, and the clock that it needs.
 pub mod wait;
 /// The job that says when it ran, and the checker of what it said.
