@@ -4,6 +4,7 @@
 //! needs no more room than a minute.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ const OVER_AFTER: Duration = Duration::from_secs(3);
 pub(crate) struct Stint {
     /// Whose.
     pub(crate) seat: usize,
+    /// Which of the candidates that have sat there.
+    pub(crate) life: u64,
     /// `NELI_EPOCH`.
     pub(crate) term: u64,
     /// How often the topic had been made anew when it began.
@@ -54,6 +57,40 @@ pub(crate) struct Overlap {
     pub(crate) span: (u64, u64),
     /// Why it is outside the guarantee, where it is.
     pub(crate) excuse: Option<&'static str>,
+}
+
+/// What a run comes to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) leaderships: usize,
+    pub(crate) overlaps: usize,
+    pub(crate) excused: usize,
+    pub(crate) orphans: usize,
+    pub(crate) shrunk: usize,
+}
+
+impl Counts {
+    /// This and another together.
+    pub(crate) fn and(self, other: &Self) -> Self {
+        Self {
+            leaderships: self.leaderships + other.leaderships,
+            overlaps: self.overlaps + other.overlaps,
+            excused: self.excused + other.excused,
+            orphans: self.orphans + other.orphans,
+            shrunk: self.shrunk + other.shrunk,
+        }
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { leaderships, overlaps, excused, orphans, shrunk } = self;
+        write!(
+            f,
+            "leaderships {leaderships}, overlaps {overlaps} (outside the guarantee {excused}), orphans {orphans}, \
+             terms that did not grow {shrunk}"
+        )
+    }
 }
 
 /// A file of a run, as far as it was read.
@@ -157,13 +194,14 @@ impl Ledger {
             }
             let name = path.file_name().and_then(|name| name.to_str()).expect("we gave it its name");
             let mut parts = name.split('.').map(|part| part.parse::<u64>().expect("three numbers"));
-            let (Some(seat), Some(_), Some(term)) = (parts.next(), parts.next(), parts.next()) else {
+            let (Some(seat), Some(life), Some(term)) = (parts.next(), parts.next(), parts.next()) else {
                 panic!("{name} is no run")
             };
             // It may have been removed in between by nobody but us.
             let file = File::open(&path).expect("a file that is there");
             self.stints.push(Stint {
                 seat: usize::try_from(seat).expect("a few"),
+                life,
                 term,
                 generation: 0,
                 span: (u64::MAX, 0),
@@ -285,6 +323,24 @@ impl Ledger {
             )
         });
         overlaps.chain(self.orphans.iter().cloned()).chain(self.shrunk.iter().cloned()).collect()
+    }
+
+    /// What has been counted so far.
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            leaderships: self.stints.len(),
+            overlaps: self.overlaps.values().filter(|overlap| overlap.excuse.is_none()).count(),
+            excused: self.overlaps.values().filter(|overlap| overlap.excuse.is_some()).count(),
+            orphans: self.orphans.len(),
+            shrunk: self.shrunk.len(),
+        }
+    }
+
+    /// How often another candidate led than before.
+    pub(crate) fn changes(&self) -> usize {
+        let mut stints: Vec<&Stint> = self.stints.iter().filter(|stint| stint.span.1 > 0).collect();
+        stints.sort_by_key(|stint| stint.span.0);
+        stints.windows(2).filter(|pair| (pair[0].seat, pair[0].life) != (pair[1].seat, pair[1].life)).count()
     }
 
     /// When no job ran, between the first and the last word of all.

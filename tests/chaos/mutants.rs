@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use harness::candidate::Elector;
-use harness::cluster::Cluster;
 
 use crate::fault::Fault;
+use crate::ground::Ground;
 use crate::run::{self, Orders};
 
 /// Within this a broken rule must have been noticed.
@@ -37,7 +37,7 @@ const MUTANTS: &[Mutant] = &[
 ];
 
 /// Whether each of them, or of those that are named, is caught in time.
-pub(crate) fn are_caught(orders: &Orders, names: &[String], cluster: &mut Cluster) -> bool {
+pub(crate) fn are_caught(orders: &Orders, names: &[String], ground: &Ground) -> bool {
     if !cfg!(feature = "flaws") {
         println!("no rule can be broken in this build: `cargo test --features flaws --test chaos -- --mutants`");
         return false;
@@ -53,7 +53,8 @@ pub(crate) fn are_caught(orders: &Orders, names: &[String], cluster: &mut Cluste
             elector: Elector::Log,
             ..orders.clone()
         };
-        let outcome = run::run(&orders, cluster);
+        ground.begin_anew();
+        let outcome = run::run(&orders, ground);
         let found = outcome.violations.first();
         println!("{}", outcome.text);
         let _ = match found {

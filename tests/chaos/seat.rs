@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::install;
 use harness::process::Process;
 use harness::wait;
 use harness::witness::Witness;
@@ -19,22 +20,14 @@ pub(crate) struct Terms<'a> {
     pub(crate) elector: Elector,
     /// A rule that it breaks.
     pub(crate) flaw: Option<&'a str>,
-    /// What lends a candidate a wall clock of its own, and the file that sets it.
-    pub(crate) clock: Option<(&'static str, &'a Path)>,
+    /// The file that sets the wall clock of the candidate that has one of its own.
+    pub(crate) clock: &'a Path,
+    /// Jobs end of their own accord sooner.
+    pub(crate) changes: bool,
 }
 
-/// The seat whose wall clock is its own, where there is anything that lends one.
+/// The seat whose wall clock is its own.
 pub(crate) const SEAT_WITH_A_CLOCK: usize = 1;
-
-/// libfaketime, where it is installed: it fakes the wall clock alone when told to.
-pub(crate) fn faketime() -> Option<&'static str> {
-    const PLACES: [&str; 3] = [
-        "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
-        "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
-        "/usr/lib/faketime/libfaketimeMT.so.1",
-    ];
-    PLACES.into_iter().find(|place| Path::new(place).exists())
-}
 
 /// The leases of the seats: mostly a second, and one that waits for others as long as they lead, not as long as it would.
 pub(crate) const LEASES_MS: [u64; 5] = [1000, 2000, 1000, 1000, 1000];
@@ -83,7 +76,7 @@ impl Seat {
         }
         // One in three ends by itself, and leaves the rest of its tree behind.
         if dice.chance(0.33) {
-            let millis = 500 + u64::try_from(dice.below(4000)).expect("a few");
+            let millis = 500 + u64::try_from(dice.below(if terms.changes { 2000 } else { 4000 })).expect("a few");
             witness = witness.set("--end-ms", millis);
         }
         let mut candidate = Candidate::new(terms.program)
@@ -97,12 +90,13 @@ impl Seat {
         if let Some(flaw) = terms.flaw {
             candidate = candidate.variable("NELI_FLAW", flaw);
         }
-        if let Some((library, file)) = terms.clock.filter(|_| self.index == SEAT_WITH_A_CLOCK) {
-            candidate = candidate
-                .variable("LD_PRELOAD", library)
-                .variable("FAKETIME_TIMESTAMP_FILE", file)
-                .variable("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-                .variable("FAKETIME_CACHE_DURATION", "1");
+        if self.index == SEAT_WITH_A_CLOCK {
+            let library = install::stepped_clock();
+            candidate = candidate.variable("LD_PRELOAD", library).variable("STEPPED_CLOCK", terms.clock);
+        }
+        // One whose connections are closed by itself whenever they are idle for a moment, and by the clients' own impatience.
+        if dice.chance(0.2) {
+            candidate = candidate.property("connections.max.idle.ms", "150").property("socket.max.fails", "1");
         }
         self.running = Some(candidate.start());
         (self.lives, self.since, self.is_stopped, self.leads, self.noted) = (self.lives + 1, wait::now(), false, 0, 0);
@@ -125,7 +119,7 @@ impl Seat {
     /// Takes down what it has said since.
     pub(crate) fn note(&mut self, axis: &mut Axis) {
         let Some(running) = &self.running else { return };
-        for event in running.history().drain(self.noted..) {
+        for event in running.history_from(self.noted) {
             self.noted += 1;
             let mut fields = event.fields.clone();
             for known in ["event", "group", "level", "role"] {
