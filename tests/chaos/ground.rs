@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use harness::cluster::{Cluster, coordinator_partition};
+use harness::cluster::{Cluster, coordinator_partition, leader_of};
 use harness::kafka::Kafka;
 use harness::network::Wire;
 
@@ -56,12 +56,18 @@ impl Ground {
 
     /// The broker that leads partition 0 of an election's topic.
     pub(crate) fn leader_of(&self, group: &str) -> Option<usize> {
-        self.cluster().leader_of(&format!("{group}.neli"), 0)
+        self.leader(&format!("{group}.neli"), 0)
     }
 
     /// The broker that coordinates a group.
     pub(crate) fn coordinator_of(&self, group: &str) -> Option<usize> {
-        self.cluster().leader_of("__consumer_offsets", coordinator_partition(group))
+        self.leader("__consumer_offsets", coordinator_partition(group))
+    }
+
+    fn leader(&self, topic: &str, partition: i32) -> Option<usize> {
+        // Nobody is to wait for the answer but we.
+        let kafka = self.cluster().kafka();
+        leader_of(&kafka, topic, partition)
     }
 
     /// Something that all have was broken from then until then.

@@ -272,9 +272,13 @@ impl Run<'_> {
 
     fn look_at_brokers(&mut self) {
         for index in 0..self.orders.brokers {
-            let mut cluster = self.ground.cluster_to_change();
-            let broker = cluster.broker(index);
-            if broker.is_begun() && !broker.lives() && !self.broken.contains_key(&index) {
+            let has_ended = {
+                let cluster = self.ground.cluster();
+                cluster.brokers()[index].is_begun() && !cluster.brokers()[index].lives()
+            };
+            if has_ended && !self.broken.contains_key(&index) {
+                let mut cluster = self.ground.cluster_to_change();
+                let broker = cluster.broker(index);
                 self.axis.note("chaos", format!("broker {index} has ended by itself, and is started again"));
                 broker.end();
                 broker.launch();

@@ -107,8 +107,12 @@ impl Seat {
     pub(crate) fn can_lose(&self, half: Half) -> bool {
         let other_heals =
             self.struck.is_some_and(|(struck, at)| struck != half && wait::now() < at + nanos(HEALS_WITHIN));
-        let other_is_stopped = half == Half::Guard && self.is_stopped;
-        !(other_heals || other_is_stopped)
+        let other_is_out = match half {
+            Half::Guard => self.is_stopped,
+            // One that was killed has been made good for when there is another.
+            Half::Supervisor => self.struck.is_some() && self.guard().is_none_or(Process::is_stopped),
+        };
+        !(other_heals || other_is_out)
     }
 
     /// One half is struck, or goes on only now.
@@ -164,23 +168,24 @@ impl Seat {
         std::mem::replace(&mut self.leads, leads) < leads
     }
 
-    /// What a power cut does: all of it, at once. Stopped first, the supervisor before all: none of them sees another die.
+    /// What a power cut does: all of it, at once. The job is stopped first, while both halves can still put an end to it, so
+    /// that it says nothing any more however long the rest takes here: only together may they be out of action.
     pub(crate) fn kill_machine(&self) {
         let Some(supervisor) = self.supervisor() else { return };
-        let mut all = vec![supervisor];
-        supervisor.signal(Signal::SIGSTOP);
+        let guard = self.guard();
+        let mut job: Vec<Process> = Vec::new();
         loop {
-            let new: Vec<Process> =
-                supervisor.descendants().into_iter().filter(|process| !all.contains(process)).collect();
+            let is_new = |process: &Process| Some(*process) != guard && !job.contains(process);
+            let new: Vec<Process> = supervisor.descendants().into_iter().filter(is_new).collect();
             if new.is_empty() {
                 break;
             }
             for process in new {
                 process.signal(Signal::SIGSTOP);
-                all.push(process);
+                job.push(process);
             }
         }
-        for process in all {
+        for process in [supervisor].into_iter().chain(guard).chain(job) {
             process.signal(Signal::SIGKILL);
         }
     }

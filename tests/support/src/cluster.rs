@@ -96,11 +96,7 @@ impl Cluster {
     /// Which broker leads a partition, as far as the cluster says.
     #[must_use]
     pub fn leader_of(&self, topic: &str, partition: i32) -> Option<usize> {
-        let client: BaseProducer = self.kafka().client().create().expect("a client");
-        let metadata = client.client().fetch_metadata(Some(topic), Duration::from_secs(2)).ok()?;
-        let partitions = metadata.topics().first()?.partitions();
-        let leader = partitions.iter().find(|found| found.id() == partition)?.leader();
-        usize::try_from(leader - 1).ok()
+        leader_of(&self.kafka(), topic, partition)
     }
 
     /// Every broker's `HOST:PORT`, past all wires.
@@ -119,6 +115,16 @@ impl Cluster {
             });
         }
     }
+}
+
+/// Which broker leads a partition, as far as this Kafka says.
+#[must_use]
+pub fn leader_of(kafka: &Kafka, topic: &str, partition: i32) -> Option<usize> {
+    let client: BaseProducer = kafka.client().create().expect("a client");
+    let metadata = client.client().fetch_metadata(Some(topic), Duration::from_secs(2)).ok()?;
+    let partitions = metadata.topics().first()?.partitions();
+    let leader = partitions.iter().find(|found| found.id() == partition)?.leader();
+    usize::try_from(leader - 1).ok()
 }
 
 /// The partition of `__consumer_offsets` whose leader coordinates a group.
