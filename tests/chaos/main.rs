@@ -139,7 +139,7 @@ fn main() -> ExitCode {
     }
     let candidates = usize::from(arguments.candidates).min(LEASES_MS.len());
     let brokers = usize::from(arguments.brokers);
-    let elections = usize::from(arguments.elections);
+    let elections = if arguments.mutants.is_some() { mutants::AT_ONCE } else { usize::from(arguments.elections) };
     let ground = Ground::new(Cluster::start(brokers, elections * candidates), elections);
     let orders = Orders {
         program: arguments.program,

@@ -172,7 +172,9 @@ impl Run<'_> {
             self.look();
         }
         if !self.violations.is_empty() || self.ground.is_given_up() {
-            self.ground.give_up();
+            if self.orders.flaw.is_none() {
+                self.ground.give_up();
+            }
             return;
         }
         self.axis.note("chaos", "no more faults");

@@ -20,6 +20,7 @@ impl Run<'_> {
     pub(crate) fn strike(&mut self, strike: Strike) {
         let Strike { fault, at_leader, degree, .. } = strike;
         let leader = self.ledger.current();
+        let at_leader = at_leader || fault == Fault::Fade;
         let index = leader.filter(|_| at_leader).map_or(strike.seat, |stint| self.ledger.stints[stint].seat);
         if let Some(half) = half_of(fault) {
             if !self.seats[index].can_lose(half) {
@@ -139,9 +140,10 @@ impl Run<'_> {
         }
     }
 
-    /// Answers come later and later, and then nothing gets through any more: the hour of whoever counts from the answer.
+    /// Answers come late, but in time, and then nothing gets through any more: the hour of whoever counts from the answer.
     fn fade(&mut self, seat: usize, strike: &Strike) {
-        let late = Flow::Late(Duration::from_millis(500) + Duration::from_millis(400).mul_f64(strike.degree));
+        // An answer may wait for the one before: twice that, and half a beat's time, is still less than a lease.
+        let late = Flow::Late(Duration::from_millis(200) + Duration::from_millis(200).mul_f64(strike.degree));
         let (before, lasts) = (Duration::from_secs(1), strike.lasts.max(Duration::from_millis(2500)));
         self.change_weather(seat, None, Weather { back: late, ..Weather::default() }, before + lasts);
         self.after(before, Task::Lose(seat, lasts));
