@@ -153,6 +153,7 @@ fn main() -> ExitCode {
         elector: Elector::Log,
         only: arguments.only,
         changes: arguments.changes,
+        stubborn: false,
         flaw: arguments.flaw,
     };
     let all_is_well = if let Some(names) = arguments.mutants {

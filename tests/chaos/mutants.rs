@@ -32,7 +32,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant { flaw: "OrphansTakenForGone", faults: &[Fault::KillGuard, Fault::Term] },
     Mutant { flaw: "OwnLeaseOfSilence", faults: &[Fault::Cut, Fault::StopSupervisor, Fault::Term] },
     Mutant { flaw: "AcknowledgedClaimTaken", faults: &[Fault::KillSupervisor, Fault::Term] },
-    Mutant { flaw: "EveryClaimEffective", faults: &[Fault::KillSupervisor, Fault::Term] },
+    Mutant { flaw: "EveryClaimEffective", faults: &[Fault::Delay, Fault::KillSupervisor, Fault::Term] },
     Mutant { flaw: "GuardForgetsTree", faults: &[Fault::KillJob, Fault::KillSupervisor, Fault::Term] },
     Mutant { flaw: "GuardIgnoresDeadline", faults: &[Fault::StopSupervisor] },
     Mutant { flaw: "GuardReleasesFirst", faults: &[Fault::KillSupervisor] },
@@ -76,6 +76,8 @@ fn is_caught(mutant: &Mutant, orders: &Orders, ground: &Ground) -> bool {
         flaw: Some(mutant.flaw.to_owned()),
         duration: WITHIN,
         only: mutant.faults.to_vec(),
+        // What shows only at the very end of a lease is not to end before.
+        stubborn: mutant.faults.contains(&Fault::Fade),
         elector: Elector::Log,
         ..orders.clone()
     };

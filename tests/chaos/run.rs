@@ -37,6 +37,8 @@ pub(crate) struct Orders {
     pub(crate) only: Vec<Fault>,
     /// Mostly what changes the leader, and at a higher pace.
     pub(crate) changes: bool,
+    /// No job ends by itself, nor when it is asked to: each uses its right to the end.
+    pub(crate) stubborn: bool,
     /// A rule that the program breaks.
     pub(crate) flaw: Option<String>,
 }
@@ -303,6 +305,7 @@ impl Run<'_> {
             flaw: self.orders.flaw.as_deref(),
             clock: &self.clock,
             changes: self.orders.changes,
+            stubborn: self.orders.stubborn,
         };
         let prefix = self.ledger.prefix(index, seat.lives);
         let brokers = self.ground.kafka_of(self.orders, index);

@@ -24,6 +24,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) clock: &'a Path,
     /// Jobs end of their own accord sooner.
     pub(crate) changes: bool,
+    /// No job ends by itself, nor when it is asked to.
+    pub(crate) stubborn: bool,
 }
 
 /// The seat whose wall clock is its own.
@@ -71,11 +73,11 @@ impl Seat {
         for kind in ["--child", "--session", "--daemon"] {
             witness = witness.with(kind);
         }
-        if dice.chance(0.4) {
+        if dice.chance(0.4) || terms.stubborn {
             witness = witness.with("--ignore-stop");
         }
         // One in three ends by itself, and leaves the rest of its tree behind.
-        if dice.chance(0.33) {
+        if dice.chance(0.33) && !terms.stubborn {
             let millis = 500 + u64::try_from(dice.below(if terms.changes { 2000 } else { 4000 })).expect("a few");
             witness = witness.set("--end-ms", millis);
         }

@@ -143,7 +143,7 @@ impl Run<'_> {
     /// Answers come late, but in time, and then nothing gets through any more: the hour of whoever counts from the answer.
     fn fade(&mut self, seat: usize, strike: &Strike) {
         // An answer may wait for the one before: twice that, and half a beat's time, is still less than a lease.
-        let late = Flow::Late(Duration::from_millis(200) + Duration::from_millis(200).mul_f64(strike.degree));
+        let late = Flow::Late(Duration::from_millis(250) + Duration::from_millis(150).mul_f64(strike.degree));
         let (before, lasts) = (Duration::from_secs(1), strike.lasts.max(Duration::from_millis(2500)));
         self.change_weather(seat, None, Weather { back: late, ..Weather::default() }, before + lasts);
         self.after(before, Task::Lose(seat, lasts));
