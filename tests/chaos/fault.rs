@@ -81,8 +81,10 @@ impl Fault {
         // Where leaders are to change often, what makes them do so at once comes many times as often as the rest.
         let often = match self {
             _ if !changes => 1,
+            // No process has to be started for it.
+            Self::Resign => 60,
             Self::KillSupervisor | Self::Term => 7,
-            Self::KillGuard | Self::KillJob | Self::Resign | Self::TermAtLead => 4,
+            Self::KillGuard | Self::KillJob | Self::TermAtLead => 4,
             Self::KillMachine | Self::StopSupervisor => 2,
             _ => 1,
         };

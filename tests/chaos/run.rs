@@ -50,9 +50,6 @@ impl Orders {
     }
 }
 
-/// A candidate that came so long ago can be expected to lead.
-const GROWN_UP: Duration = Duration::from_millis(1500);
-
 /// How many of the last entries of the axis are kept.
 const MOST_ENTRIES: usize = 50_000;
 
@@ -264,8 +261,7 @@ impl Run<'_> {
                 self.after(pause, Task::Start(index));
             }
         }
-        let able = |seat: &Seat| seat.running.is_some() && !seat.is_stopped && seat.since + nanos(GROWN_UP) < now;
-        if self.seats.iter().any(able) {
+        if self.seats.iter().any(Seat::is_able) {
             if let Some(since) = self.lonely_since.take() {
                 self.axis.disturb(since, now);
             }

@@ -37,6 +37,9 @@ pub(crate) const LEASES_MS: [u64; 5] = [1000, 2000, 1000, 1000, 1000];
 /// How long either half of a candidate is let alone when the other was struck: by then it has made good for it.
 const HEALS_WITHIN: Duration = Duration::from_secs(1);
 
+/// A candidate that came so long ago can be expected to lead.
+const GROWN_UP: Duration = Duration::from_millis(1500);
+
 /// The halves of a candidate, of which one at a time may be out of action (assumption 3).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Half {
@@ -103,6 +106,11 @@ impl Seat {
         self.running = Some(candidate.start());
         (self.lives, self.since, self.is_stopped, self.leads, self.noted) = (self.lives + 1, wait::now(), false, 0, 0);
         self.struck = None;
+    }
+
+    /// Whether it can be expected to lead.
+    pub(crate) fn is_able(&self) -> bool {
+        self.running.is_some() && !self.is_stopped && self.since + nanos(GROWN_UP) < wait::now()
     }
 
     /// Whether one half may be struck: not while the other is out of action, or may be.

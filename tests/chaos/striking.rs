@@ -216,7 +216,10 @@ impl Run<'_> {
     fn ask_to_resign(&mut self, leader: usize) {
         let term = self.ledger.stints[leader].term;
         // Whoever resigned cools off for two leases, and may be alone.
-        self.disturb_for(Duration::from_millis(2 * LEASES_MS[1]));
+        let seat = self.ledger.stints[leader].seat;
+        if !self.seats.iter().any(|other| other.index != seat && other.is_able()) {
+            self.disturb_for(Duration::from_millis(2 * LEASES_MS[1]));
+        }
         self.stranger.ask(Deed::Write(lies::resign(&self.group, term)));
     }
 
