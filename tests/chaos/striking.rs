@@ -57,7 +57,7 @@ impl Run<'_> {
                 let main = leader.and_then(|stint| Process::find(self.ledger.stints[stint].main));
                 send(main.filter(|main| main.name().as_deref() == Some("witness")), Signal::SIGKILL);
             }
-            Fault::KillMachine => seat.kill_machine(),
+            Fault::KillMachine => self.kill_machine(index),
             Fault::KillSupervisor => send(supervisor, Signal::SIGKILL),
             Fault::Lie => self.lie(&strike),
             Fault::MoveLeader => broker.into_iter().for_each(|broker| self.stranger.ask(Deed::MoveLeader(broker))),
@@ -93,6 +93,27 @@ impl Run<'_> {
                 self.perform(Task::Term(index));
             }
             Fault::Trickle => self.change_weather(index, broker, trickle(degree), lasts),
+        }
+    }
+
+    /// Nothing of it is left, and if that took a moment in which the job went on without either half, it counts as abandoned.
+    fn kill_machine(&mut self, index: usize) {
+        self.seats[index].kill_machine();
+        let prefix = self.ledger.prefix(index, self.seats[index].lives.saturating_sub(1));
+        let mut all_at_once = true;
+        loop {
+            let left = Process::with_word(&prefix);
+            if left.is_empty() {
+                break;
+            }
+            all_at_once = false;
+            left.iter().for_each(|process| process.signal(Signal::SIGKILL));
+        }
+        if !all_at_once {
+            self.ledger.read();
+            for stint in self.ledger.open().to_vec() {
+                self.ledger.stints[stint].abandoned |= self.ledger.stints[stint].seat == index;
+            }
         }
     }
 

@@ -55,6 +55,16 @@ impl Process {
         all().filter(has).collect()
     }
 
+    /// Every process with this word on its command line.
+    #[must_use]
+    pub fn with_word(word: &Path) -> Vec<Self> {
+        let has = |process: &Self| {
+            let words = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+            words.split(|byte| *byte == 0).any(|found| found == word.as_os_str().as_encoded_bytes())
+        };
+        all().filter(has).collect()
+    }
+
     /// Whether it still runs; a zombie does not.
     #[must_use]
     pub fn lives(self) -> bool {
