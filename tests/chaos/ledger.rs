@@ -118,6 +118,8 @@ pub(crate) struct Ledger {
     pub(crate) latest: u64,
     /// When the topic was made anew.
     remakes: Vec<u64>,
+    /// Candidates whose two halves were killed at once.
+    abandoned: BTreeSet<(usize, u64)>,
     highest: Option<(u32, u64)>,
 }
 
@@ -134,6 +136,7 @@ impl Ledger {
             shrunk: Vec::new(),
             latest: 0,
             remakes: Vec::new(),
+            abandoned: BTreeSet::new(),
             highest: None,
         }
     }
@@ -146,6 +149,16 @@ impl Ledger {
     /// The topic was made anew: terms begin at 0 again.
     pub(crate) fn topic_was_remade(&mut self, at: u64) {
         self.remakes.push(at);
+    }
+
+    /// Supervisor and guard of this candidate are about to be killed at once: whatever its jobs do from now on is outside the
+    /// guarantee.
+    pub(crate) fn abandon(&mut self, seat: usize, life: usize) {
+        let life = u64::try_from(life).expect("not that many");
+        self.abandoned.insert((seat, life));
+        for stint in &mut self.stints {
+            stint.abandoned |= (stint.seat, stint.life) == (seat, life);
+        }
     }
 
     /// The run that spoke last, if it did so within a tenth of a second.
@@ -199,14 +212,15 @@ impl Ledger {
             };
             // It may have been removed in between by nobody but us.
             let file = File::open(&path).expect("a file that is there");
+            let seat = usize::try_from(seat).expect("a few");
             self.stints.push(Stint {
-                seat: usize::try_from(seat).expect("a few"),
+                seat,
                 life,
                 term,
                 generation: 0,
                 span: (u64::MAX, 0),
                 main: 0,
-                abandoned: false,
+                abandoned: self.abandoned.contains(&(seat, life)),
                 file: path.clone(),
                 pids: BTreeSet::new(),
                 deadline: 0,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::install;
+use harness::machine::Machine;
 use harness::process::Process;
 use harness::wait;
 use harness::witness::Witness;
@@ -51,6 +52,8 @@ pub(crate) enum Half {
 pub(crate) struct Seat {
     pub(crate) index: usize,
     pub(crate) running: Option<Running>,
+    /// What dies as one, where that can be had.
+    machine: Option<Machine>,
     /// How many candidates have sat here.
     pub(crate) lives: usize,
     /// When the present one came, or the last one went.
@@ -67,7 +70,17 @@ pub(crate) struct Seat {
 
 impl Seat {
     pub(crate) fn new(index: usize) -> Self {
-        Self { index, running: None, lives: 0, since: wait::now(), is_stopped: false, struck: None, leads: 0, noted: 0 }
+        Self {
+            index,
+            running: None,
+            machine: None,
+            lives: 0,
+            since: wait::now(),
+            is_stopped: false,
+            struck: None,
+            leads: 0,
+            noted: 0,
+        }
     }
 
     /// Starts a candidate whose witnesses write to `prefix`.
@@ -103,7 +116,12 @@ impl Seat {
         if dice.chance(0.2) {
             candidate = candidate.property("connections.max.idle.ms", "150").property("socket.max.fails", "1");
         }
-        self.running = Some(candidate.start());
+        // Before the next is made: it has the same name.
+        self.machine = None;
+        self.machine = Machine::make(&format!("{}.{}.{}", terms.group, self.index, self.lives));
+        let enter = self.machine.as_ref().map(Machine::enter);
+        let enter: Vec<&str> = enter.iter().flatten().map(String::as_str).collect();
+        self.running = Some(candidate.start_behind(&enter));
         (self.lives, self.since, self.is_stopped, self.leads, self.noted) = (self.lives + 1, wait::now(), false, 0, 0);
         self.struck = None;
     }
@@ -178,10 +196,13 @@ impl Seat {
         std::mem::replace(&mut self.leads, leads) < leads
     }
 
-    /// What a power cut does: all of it, at once. The job is stopped first, while both halves can still put an end to it, so
+    /// What a power cut does: all of it, at once. Where there is no control group, the job is stopped first, while both halves can still put an end to it, so
     /// that it says nothing any more however long the rest takes here: only together may they be out of action.
     pub(crate) fn kill_machine(&self) {
         let Some(supervisor) = self.supervisor() else { return };
+        if let Some(machine) = &self.machine {
+            return machine.die();
+        }
         let guard = self.guard();
         let mut job: Vec<Process> = Vec::new();
         loop {

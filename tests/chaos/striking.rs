@@ -99,7 +99,8 @@ impl Run<'_> {
     /// Nothing of it is left, and if that took a moment in which the job went on without either half, it counts as abandoned.
     fn kill_machine(&mut self, index: usize) {
         self.seats[index].kill_machine();
-        let prefix = self.ledger.prefix(index, self.seats[index].lives.saturating_sub(1));
+        let life = self.seats[index].lives.saturating_sub(1);
+        let prefix = self.ledger.prefix(index, life);
         let mut all_at_once = true;
         loop {
             let left = Process::with_word(&prefix);
@@ -110,10 +111,7 @@ impl Run<'_> {
             left.iter().for_each(|process| process.signal(Signal::SIGKILL));
         }
         if !all_at_once {
-            self.ledger.read();
-            for stint in self.ledger.open().to_vec() {
-                self.ledger.stints[stint].abandoned |= self.ledger.stints[stint].seat == index;
-            }
+            self.ledger.abandon(index, life);
         }
     }
 
@@ -121,6 +119,7 @@ impl Run<'_> {
     fn abandon_job(&mut self, index: usize) {
         let seat = &self.seats[index];
         let (Some(supervisor), Some(guard)) = (seat.supervisor(), seat.guard()) else { return };
+        self.ledger.abandon(index, seat.lives.saturating_sub(1));
         // Stopped first, the supervisor before the guard, whom it would make go on: neither sees the other die.
         for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
             supervisor.signal(signal);
@@ -128,8 +127,7 @@ impl Run<'_> {
         }
         self.ledger.read();
         for stint in self.ledger.open().to_vec() {
-            if self.ledger.stints[stint].seat == index {
-                self.ledger.stints[stint].abandoned = true;
+            if self.ledger.stints[stint].abandoned && self.ledger.stints[stint].seat == index {
                 self.after(Duration::from_millis(1500), Task::KillAbandoned(stint));
             }
         }
