@@ -189,15 +189,12 @@ fn takes(candidates: usize, round_trip: Duration, seed: u64) -> Duration {
 
 #[test]
 fn claims_that_void_each_other_get_out_of_step() {
-    for candidates in [2, 3, 5, 8] {
+    for candidates in [2, 3, 5] {
         for millis in [2, 20, 200, 500] {
             let round_trip = Duration::from_millis(millis);
-            let mut spans: Vec<Duration> = (0..30).map(|seed| takes(candidates, round_trip, seed)).collect();
-            spans.sort_unstable();
-            println!(
-                "{candidates} candidates, {round_trip:?}: median {:?}, 90th {:?}, worst {:?}",
-                spans[15], spans[27], spans[29]
-            );
+            let worst = (0..30).map(|seed| takes(candidates, round_trip, seed)).max().expect("some");
+            let bound = round_trip * 10 + Duration::from_millis(100);
+            assert!(worst < bound, "{candidates} candidates, {round_trip:?} there and back: {worst:?}");
         }
     }
 }

@@ -155,7 +155,9 @@ impl Run<'_> {
         for seat in 0..self.seats.len() {
             self.start(seat);
         }
-        self.await_leader("nobody leads at the start", wait::PATIENCE);
+        // Many that begin at once keep each other waiting.
+        let elections = u32::try_from(self.orders.elections).expect("a few");
+        self.await_leader("nobody leads at the start", wait::PATIENCE * elections);
         self.began = wait::now();
         let end = wait::after(self.orders.duration);
         self.plan_strike(&mut plan);
