@@ -397,7 +397,7 @@ impl Drop for Broker {
 /// A disk in memory; whether we may have one.
 fn mount_small_disk(at: &Path) -> bool {
     let mut mount = Command::new("mount");
-    mount.args(["-t", "tmpfs", "-o", "size=96m", "neli-run-harness"]).arg(at);
+    mount.args(["-t", "tmpfs", "-o", "size=256m", "neli-run-harness"]).arg(at);
     mount.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 

@@ -21,6 +21,8 @@ pub mod journal;
 /// Brokers.
 pub mod kafka;
 /// Wires that can be broken.
+/// A machine of its own for a candidate, as far as its death goes.
+pub mod machine;
 pub mod network;
 mod node;
 /// Other processes, as `/proc` shows them.

@@ -56,6 +56,16 @@ impl Process {
         all().filter(has).collect()
     }
 
+    /// Every process with this word on its command line.
+    #[must_use]
+    pub fn with_word(word: &Path) -> Vec<Self> {
+        let has = |process: &Self| {
+            let words = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+            words.split(|byte| *byte == 0).any(|found| found == word.as_os_str().as_encoded_bytes())
+        };
+        all().filter(has).collect()
+    }
+
     /// Whether it still runs; a zombie does not.
     #[must_use]
     pub fn lives(self) -> bool {
@@ -89,17 +99,19 @@ impl Process {
     /// Its children.
     #[must_use]
     pub fn children(self) -> Vec<Self> {
-        all().filter(|child| child.parent() == Some(self.pid)).collect()
+        family(&[self.pid], &everyone())
     }
 
     /// All that descend from it now, itself left out.
     #[must_use]
     pub fn descendants(self) -> Vec<Self> {
-        let mut found = self.children();
-        let mut next = 0;
-        while let Some(process) = found.get(next).copied() {
-            found.extend(process.children());
-            next += 1;
+        let everyone = everyone();
+        let mut found = Vec::new();
+        let mut parents = vec![self.pid];
+        while !parents.is_empty() {
+            let children = family(&parents, &everyone);
+            parents = children.iter().map(|child| child.pid).collect();
+            found.extend(children);
         }
         found
     }
@@ -209,6 +221,22 @@ impl Stat {
     fn lives(&self) -> bool {
         !matches!(self.state, 'Z' | 'X')
     }
+}
+
+/// Every process there is, with its parent's pid: looked at once, since a look takes its time where there are many.
+fn everyone() -> Vec<(Process, i32)> {
+    let entries = fs::read_dir("/proc").expect("/proc is mounted");
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let find = |pid| {
+        let stat = Stat::read(pid)?;
+        stat.lives().then_some((Process { pid, started: stat.started }, stat.parent))
+    };
+    pids.filter_map(find).collect()
+}
+
+/// Those of `everyone` that are children of these.
+fn family(parents: &[i32], everyone: &[(Process, i32)]) -> Vec<Process> {
+    everyone.iter().filter(|(_, parent)| parents.contains(parent)).map(|(process, _)| *process).collect()
 }
 
 /// Every process there is.
