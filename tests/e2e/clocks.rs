@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::process::Command;
 
 use harness::candidate::Elector;
 use harness::install;
