@@ -4,7 +4,8 @@
 //! a full disk, a closed pipe) 1,000 lines are kept, later ones dropped and counted. `O_NONBLOCK` is never set on 0, 1
 //! or 2: the job shares them.
 //!
-//! Several candidates may append to one file: a line is one `write` at its end.
+//! Several candidates may append to one file: a line is one `write` at its end. What others have to say on stderr (the
+//! health command) takes the same way, so that nobody waits for it either.
 //!
 //! What it does not do: decide, block a signal (whoever starts it has blocked them all: the thread inherits that), or
 //! speak for the guard, which writes no log at all.
@@ -34,7 +35,7 @@ pub use sentence::because;
 
 /// How many lines are kept while none is taken.
 const KEPT: usize = 1_000;
-/// How many of them may be librdkafka's words, which come by the thousand.
+/// How many of them may be librdkafka's words or a health command's, which come by the thousand.
 const KEPT_OF_DEBUG: usize = KEPT / 2;
 /// How long the last lines have at exit while nobody takes them.
 const DRAIN: Duration = Duration::from_millis(100);
@@ -76,6 +77,15 @@ impl Logger {
         Self::start_on(Sink::open(log)?, form)
     }
 
+    /// Another of its kind, on stderr, wherever this one's lines go.
+    ///
+    /// # Errors
+    ///
+    /// When there is no descriptor to spare, or no thread can be had.
+    pub fn on_stderr(&self) -> Result<Self, Refusal> {
+        Self::start_on(Sink::stderr()?, self.form.clone())
+    }
+
     fn start_on(sink: Sink, form: Form) -> Result<Self, Refusal> {
         let queue = Arc::new(Queue::default());
         let writer = Arc::clone(&queue);
@@ -90,8 +100,13 @@ impl Logger {
     /// Logs an event, and returns at once.
     pub fn event(&self, event: &Event) {
         if event.level() >= self.form.least {
-            self.queue.push(self.form.line(event), event.level(), &self.form);
+            self.queue.push(self.form.line(event).into_bytes(), event.level(), &self.form);
         }
+    }
+
+    /// Passes on a line of somebody else's, as it is, and returns at once. It counts as librdkafka's words do.
+    pub fn pass_on(&self, line: &[u8]) {
+        self.queue.push(line.to_owned(), Level::Debug, &self.form);
     }
 
     /// Waits for the lines so far: until they are written, 100 ms at most while nobody takes them.
@@ -110,9 +125,9 @@ impl Form {
         event::line(self.format, clock::wall_ms(), &self.speaker, event)
     }
 
-    fn dropped(&self, count: u64) -> String {
+    fn dropped(&self, count: u64) -> Vec<u8> {
         let message = format!("{count} lines of this log were lost here: nobody took them");
-        self.line(&Event::Warning { message, dropped: Some(count) })
+        self.line(&Event::Warning { message, dropped: Some(count) }).into_bytes()
     }
 }
 
@@ -125,7 +140,7 @@ struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    lines: VecDeque<String>,
+    lines: VecDeque<Vec<u8>>,
     /// Lines that came while the queue was full, after all that it holds.
     dropped: u64,
     /// The writer has a line in its hands.
@@ -145,7 +160,7 @@ impl State {
 }
 
 impl Queue {
-    fn push(&self, line: String, level: Level, form: &Form) {
+    fn push(&self, line: Vec<u8>, level: Level, form: &Form) {
         let room = if level == Level::Debug { KEPT_OF_DEBUG } else { KEPT };
         let mut state = self.state();
         if state.lines.len() >= room {
@@ -163,7 +178,7 @@ impl Queue {
     }
 
     /// The next line; `None` when there will be none.
-    fn next(&self, form: &Form) -> Option<String> {
+    fn next(&self, form: &Form) -> Option<Vec<u8>> {
         let mut state = self.state();
         state.writing = false;
         loop {
@@ -235,10 +250,10 @@ fn write_lines(queue: &Queue, mut sink: Sink, form: &Form) {
 }
 
 /// Writes a line, whole, however long that takes; false when the log was finished before.
-fn write_line(queue: &Queue, sink: &Sink, line: &str) -> bool {
+fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
     // What a full disk cut off is no line's beginning: others may have written behind it meanwhile.
-    let again = format!("\n{line}");
-    let mut rest = line.as_bytes();
+    let again = [b"\n", line].concat();
+    let mut rest = line;
     let mut cut = false;
     while !rest.is_empty() {
         // A write that waits can't say so: what is said before it is for whoever waits for us at the end.
@@ -255,7 +270,7 @@ fn write_line(queue: &Queue, sink: &Sink, line: &str) -> bool {
             }
             Err(_) => {
                 if cut {
-                    rest = again.as_bytes();
+                    rest = &again;
                 }
                 if !queue.pause() {
                     return false;

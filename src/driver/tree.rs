@@ -3,6 +3,9 @@
 //! The process must be a subreaper: then an orphan of its tree becomes its child, so that a walk down from it finds
 //! all. What has changed its uid is found, and may be out of reach; what other daemons started on the tree's behalf is
 //! not part of it.
+//!
+//! A `/proc` that is mounted with `hidepid` shows who is not root no process of another user's, nor one of his own whose
+//! program he may not read. Their parents list them all the same.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
@@ -24,6 +27,13 @@ const LOOKS: usize = 16;
 #[must_use]
 pub fn is_visible() -> bool {
     fs::read_link("/proc/self").is_ok_and(|own| own.to_str() == Some(&Pid::this().to_string()))
+}
+
+/// Whether all that descends from a process can be found: by the lists of children, which not every kernel has; else in a
+/// `/proc` that shows everybody's processes, as it shows the first of all.
+#[must_use]
+pub fn is_complete() -> bool {
+    Proc::new(PathBuf::from("/proc"), Pid::this()).is_complete()
 }
 
 /// What descends from one process, but for some of its children.
@@ -101,9 +111,12 @@ impl Tree {
     }
 
     fn unspared_children(&self) -> Vec<Pid> {
-        let processes = numbers_in(&self.proc.mount).into_iter().filter_map(|pid| self.proc.process(pid));
-        let children = processes.filter(|process| process.parent == self.root).map(|process| process.pid);
-        children.filter(|pid| !self.spared.contains(pid)).collect()
+        let mut children = self.proc.shown_children(self.root);
+        if let Some(root) = self.proc.process(self.root) {
+            children.extend(self.proc.hidden_children(&root, &self.proc.listed_children(&root)));
+        }
+        let pids = children.into_iter().map(|child| child.pid);
+        pids.filter(|pid| !self.spared.contains(pid)).collect()
     }
 
     fn descendants(&self) -> Vec<Process> {
@@ -130,8 +143,8 @@ impl Tree {
     ///
     /// A walk is no proof: a process may be handed to another parent while it is under way, and be seen at neither. But
     /// the topmost of what lives is a child of the root all the time, even when it has ended, until it is waited for; so a
-    /// look that finds no child finds nothing because there is nothing. (The lists of children that the kernel offers may
-    /// miss some, and are not asked.)
+    /// look that finds no child finds nothing because there is nothing. (The lists of children that the kernel offers miss
+    /// some when others are waited for meanwhile. Ours alone is asked, for what `/proc` hides.)
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.is_all_below(&[]) && self.is_out_of_cgroup()
@@ -212,7 +225,11 @@ impl Tree {
             return signals.iter().all(|signal| process::signal(pid, *signal).is_ok());
         }
         let held = process::open_pidfd(pid);
-        let is_member = self.proc.process(pid).is_some_and(|process| known.contains(&process.parent));
+        let is_member = match self.proc.process(pid) {
+            Some(process) => known.contains(&process.parent),
+            None if member.is_hidden && held.is_ok() => self.proc.lists(member),
+            None => false,
+        };
         is_member
             && signals.iter().all(|signal| {
                 match &held {
@@ -235,6 +252,8 @@ struct Process {
     /// Those that have ended and can't be seen any more included; 1 while it has none but its first.
     threads: u32,
     lives: bool,
+    /// `/proc` does not show it: only its parent does.
+    is_hidden: bool,
 }
 
 /// All processes, by their parents: what is needed where the kernel does not list children (`CONFIG_PROC_CHILDREN`).
@@ -253,6 +272,10 @@ impl Proc {
         Self { mount, lists_children }
     }
 
+    fn is_complete(&self) -> bool {
+        self.lists_children || self.process(Pid::from_raw(1)).is_some()
+    }
+
     fn snapshot(&self) -> Option<Snapshot> {
         if self.lists_children {
             return None;
@@ -269,8 +292,39 @@ impl Proc {
     fn children(&self, parent: &Process, snapshot: Option<&Snapshot>) -> Vec<Process> {
         match snapshot {
             Some(snapshot) => snapshot.get(&parent.pid).cloned().unwrap_or_default(),
-            None => self.listed_children(parent).into_iter().filter_map(|pid| self.process(pid)).collect(),
+            None if parent.is_hidden => self.shown_children(parent.pid),
+            None => {
+                let listed = self.listed_children(parent);
+                let mut children: Vec<Process> = listed.iter().filter_map(|pid| self.process(*pid)).collect();
+                if children.len() < listed.len() {
+                    children.extend(self.hidden_children(parent, &listed));
+                }
+                children
+            }
         }
+    }
+
+    /// The children of `parent` that are hidden from us, of those that it `listed` a moment ago: who has ended since, and
+    /// was waited for, is listed no more.
+    fn hidden_children(&self, parent: &Process, listed: &[Pid]) -> Vec<Process> {
+        let unseen: Vec<Pid> = listed.iter().copied().filter(|pid| self.process(*pid).is_none()).collect();
+        if unseen.is_empty() {
+            return Vec::new();
+        }
+        let still_listed = self.listed_children(parent);
+        let hidden = unseen.into_iter().filter(|pid| still_listed.contains(pid));
+        hidden.map(|pid| Process { pid, parent: parent.pid, threads: 1, lives: true, is_hidden: true }).collect()
+    }
+
+    /// Whether its parent lists it, as long as that is not hidden itself.
+    fn lists(&self, child: &Process) -> bool {
+        self.process(child.parent).is_some_and(|parent| self.listed_children(&parent).contains(&child.pid))
+    }
+
+    /// The children of `parent` among all that we are shown: where it is hidden itself, it lists none to us.
+    fn shown_children(&self, parent: Pid) -> Vec<Process> {
+        let shown = numbers_in(&self.mount).into_iter().filter_map(|pid| self.process(pid));
+        shown.filter(|process| process.parent == parent).collect()
     }
 
     /// The children of each thread of `parent`.
@@ -316,7 +370,7 @@ fn parsed(pid: Pid, stat: &[u8]) -> Option<Process> {
     let threads: u32 = fields.nth(15)?.parse().ok()?;
     // A process whose first thread has ended shows as a zombie while the other threads run.
     let lives = !matches!(state, "Z" | "X") || threads > 1;
-    Some(Process { pid, parent, threads, lives })
+    Some(Process { pid, parent, threads, lives, is_hidden: false })
 }
 
 #[cfg(test)]
@@ -392,6 +446,32 @@ mod tests {
         assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1), (7, 6, 'S', 1), (9, 5, 'S', 1)]));
         assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1)]));
         assert!(gone(&[(5, 1, 'S', 1), (9, 5, 'S', 1), (10, 9, 'S', 1)]));
+    }
+
+    #[test]
+    fn what_its_parent_alone_shows_is_found_with_what_is_below_it() {
+        let proc = proc_with(&[(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 6, 'S', 1), (8, 7, 'S', 1)], true);
+        for hidden in [6, 7] {
+            fs::remove_dir_all(proc.path().join(hidden.to_string())).unwrap();
+            let tree = Tree::in_proc(proc.path().to_owned(), Pid::from_raw(5));
+            let mut members: Vec<i32> = tree.members().into_iter().map(Pid::as_raw).collect();
+            members.sort_unstable();
+            // Of two in a row the second is hidden by the first, until that one has ended.
+            assert_eq!(members, if hidden == 6 { vec![6, 7, 8] } else { vec![6] });
+            assert!(!tree.is_gone());
+            assert_eq!(tree.remains().first(), Some(&Pid::from_raw(6)));
+        }
+    }
+
+    #[test]
+    fn without_lists_of_children_the_first_process_tells_whether_others_are_hidden() {
+        let is_complete = |processes: &[(i32, i32, char, u32)], lists_children| {
+            let proc = proc_with(processes, lists_children);
+            Proc::new(proc.path().to_owned(), Pid::from_raw(5)).is_complete()
+        };
+        let (all, own) = ([(1, 0, 'S', 1), (5, 1, 'S', 1)], [(5, 1, 'S', 1)]);
+        assert!(is_complete(&all, true) && is_complete(&own, true) && is_complete(&all, false));
+        assert!(!is_complete(&own, false));
     }
 
     #[test]

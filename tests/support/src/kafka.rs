@@ -335,6 +335,22 @@ impl Broker {
         self.node.address()
     }
 
+    /// Its process.
+    #[must_use]
+    pub fn process(&self) -> Process {
+        self.java()
+    }
+
+    /// The bytes of a topic's partition 0, in the segments on its disk.
+    #[must_use]
+    pub fn segment_bytes(&self, topic: &str) -> u64 {
+        let files = fs::read_dir(self.data().join(format!("{topic}-0"))).expect("a topic has a directory");
+        let segments = files
+            .map(|file| file.expect("readable"))
+            .filter(|file| file.path().extension().is_some_and(|extension| extension == "log"));
+        segments.map(|file| file.metadata().expect("readable").len()).sum()
+    }
+
     fn java(&self) -> Process {
         self.running.as_ref().expect("it runs").java
     }
@@ -381,7 +397,7 @@ impl Drop for Broker {
 /// A disk in memory; whether we may have one.
 fn mount_small_disk(at: &Path) -> bool {
     let mut mount = Command::new("mount");
-    mount.args(["-t", "tmpfs", "-o", "size=96m", "neli-run-harness"]).arg(at);
+    mount.args(["-t", "tmpfs", "-o", "size=256m", "neli-run-harness"]).arg(at);
     mount.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 

@@ -12,6 +12,8 @@ pub mod accounts;
 pub mod candidate;
 /// Several brokers, and a way of its own for each candidate to each of them.
 pub mod cluster;
+/// Rows of figures: what every bench prints.
+pub mod figures;
 /// What is made once and kept in `target/`: Kafka, the witness.
 pub mod install;
 /// Records of our own making: a stranger's, a forger's.
@@ -19,6 +21,8 @@ pub mod journal;
 /// Brokers.
 pub mod kafka;
 /// Wires that can be broken.
+/// A machine of its own for a candidate, as far as its death goes.
+pub mod machine;
 pub mod network;
 mod node;
 /// Other processes, as `/proc` shows them.
@@ -32,6 +36,8 @@ pub mod stage;
 pub mod terminal;
 /// A throw-away certificate authority.
 pub mod tls;
+/// Whether what was sampled grows.
+pub mod trend;
 /// Waiting for conditions, and the clock that it needs.
 pub mod wait;
 /// The job that says when it ran, and the checker of what it said.

@@ -11,6 +11,9 @@ use std::sync::{Mutex, OnceLock};
 use crate::accounts;
 use crate::tls::Authority;
 
+/// How many partitions the offsets' topic has.
+pub(crate) const OFFSETS_PARTITIONS: i32 = 4;
+
 /// A broker's place in its cluster. Its ports stay the same when it is started again.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -229,7 +232,7 @@ impl Node {
              broker.session.timeout.ms=3000\n\
              broker.heartbeat.interval.ms=500\n\
              log.dirs={data}\n\
-             offsets.topic.num.partitions=4\n\
+             offsets.topic.num.partitions={OFFSETS_PARTITIONS}\n\
              offsets.topic.replication.factor={replicas}\n\
              transaction.state.log.num.partitions=4\n\
              transaction.state.log.replication.factor={replicas}\n\
