@@ -149,8 +149,7 @@ mod tests {
     #[test]
     fn chance_is_seldom_taken_for_growth() {
         let mut noise = noise();
-        let wrong =
-            (0..300).filter(|_| Trend::of(&noise.by_ref().take(360).collect::<Vec<_>>(), 0.0, 0).grows).count();
+        let wrong = (0..300).filter(|_| Trend::of(&noise.by_ref().take(360).collect::<Vec<_>>(), 0.0, 0).grows).count();
         assert!(wrong <= 1, "{wrong} of 300");
     }
 }
