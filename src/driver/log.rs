@@ -143,19 +143,37 @@ struct State {
     lines: VecDeque<Vec<u8>>,
     /// Lines that came while the queue was full, after all that it holds.
     dropped: u64,
-    /// The writer has a line in its hands.
-    writing: bool,
-    /// The descriptor takes no line.
-    stalled: bool,
-    /// No more will come.
-    finished: bool,
+    writer: Writer,
+    end: End,
+}
+
+/// What the writer does.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Writer {
+    /// It has no line.
+    #[default]
+    Idle,
+    /// It has one that the descriptor does not take.
+    Stalled,
+    /// It has one in its hands.
+    Writing,
+}
+
+/// Whether the log goes on.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum End {
     /// The writer has given up: what is left will not be written.
-    abandoned: bool,
+    Abandoned,
+    /// No more lines will come.
+    Finished,
+    /// It does.
+    #[default]
+    None,
 }
 
 impl State {
     fn is_written(&self) -> bool {
-        !self.writing && self.lines.is_empty() && self.dropped == 0
+        self.writer == Writer::Idle && self.lines.is_empty() && self.dropped == 0
     }
 }
 
@@ -180,18 +198,18 @@ impl Queue {
     /// The next line; `None` when there will be none.
     fn next(&self, form: &Form) -> Option<Vec<u8>> {
         let mut state = self.state();
-        state.writing = false;
+        state.writer = Writer::Idle;
         loop {
             if let Some(line) = state.lines.pop_front() {
-                state.writing = true;
+                state.writer = Writer::Writing;
                 return Some(line);
             }
             if state.dropped > 0 {
-                state.writing = true;
+                state.writer = Writer::Writing;
                 return Some(form.dropped(std::mem::take(&mut state.dropped)));
             }
             self.changed.notify_all();
-            if state.finished {
+            if state.end != End::None {
                 return None;
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -200,31 +218,39 @@ impl Queue {
 
     /// Waits before the next attempt at a descriptor that refuses; false when there is to be none.
     fn pause(&self) -> bool {
-        let waited = self.changed.wait_timeout_while(self.state(), RETRY, |state| !state.finished);
+        let waited = self.changed.wait_timeout_while(self.state(), RETRY, |state| state.end == End::None);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        state.abandoned = state.finished;
+        let goes_on = state.end == End::None;
+        if !goes_on {
+            state.end = End::Abandoned;
+        }
         self.changed.notify_all();
-        !state.finished
+        goes_on
     }
 
     fn finish(&self) {
         let mut state = self.state();
-        state.finished = true;
+        if state.end == End::None {
+            state.end = End::Finished;
+        }
         self.changed.notify_all();
         self.drain(state);
     }
 
     fn drain(&self, state: MutexGuard<'_, State>) {
-        let waits = |state: &State| !state.abandoned && !state.is_written();
+        let waits = |state: &State| state.end != End::Abandoned && !state.is_written();
         let waited = self.changed.wait_timeout_while(state, DRAIN, |state| waits(state));
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        drop(self.changed.wait_timeout_while(state, STARVATION, |state| waits(state) && !state.stalled));
+        drop(
+            self.changed.wait_timeout_while(state, STARVATION, |state| waits(state) && state.writer != Writer::Stalled),
+        );
     }
 
-    fn note_stall(&self, stalled: bool) {
+    /// What the writer is about to do with its line.
+    fn note(&self, writer: Writer) {
         let mut state = self.state();
-        if state.stalled != stalled {
-            state.stalled = stalled;
+        if state.writer != writer {
+            state.writer = writer;
             self.changed.notify_all();
         }
     }
@@ -257,7 +283,7 @@ fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
     let mut cut = false;
     while !rest.is_empty() {
         // A write that waits can't say so: what is said before it is for whoever waits for us at the end.
-        queue.note_stall(!takes_lines(sink, PollTimeout::ZERO));
+        queue.note(if takes_lines(sink, PollTimeout::ZERO) { Writer::Writing } else { Writer::Stalled });
         match nix::unistd::write(sink, rest) {
             Ok(written) => {
                 rest = rest.get(written..).unwrap_or_default();

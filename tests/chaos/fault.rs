@@ -12,8 +12,12 @@ pub(crate) enum Fault {
     AbandonJob,
     /// Bytes don't come through, in one direction or both: they are held, or lost with their connection.
     Cut,
+    /// Nothing gets through to the broker that coordinates the group; the others can be reached.
+    CutCoordinator,
     /// Records older than two minutes are deleted.
     CutHead,
+    /// Nothing gets through to the broker that leads the partition; the others can be reached.
+    CutLeader,
     /// Each byte comes late.
     Delay,
     /// Answers come late, and then nothing gets through.
@@ -69,7 +73,25 @@ pub(crate) enum Fault {
 impl Fault {
     /// How often it comes, beside the others; what is outside the guarantee, or lasts long, comes seldom.
     fn weight(self, conditions: Conditions) -> u32 {
-        let Conditions { brokers, long, steps_clock, fills_disk } = conditions;
+        let Conditions { brokers, long, shared, fills_disk, changes } = conditions;
+        let is_shared = [Self::FillDisk, Self::FreezeBroker, Self::Hog, Self::KillBroker, Self::ShutDownBroker];
+        if is_shared.contains(&self) && !shared {
+            return 0;
+        }
+        // Where leaders are to change often, what makes them do so at once comes many times as often as the rest.
+        let often = match self {
+            _ if !changes => 1,
+            // No process has to be started for it.
+            Self::Resign => 60,
+            Self::KillSupervisor | Self::Term => 7,
+            Self::KillGuard | Self::KillJob | Self::TermAtLead => 4,
+            Self::KillMachine | Self::StopSupervisor => 2,
+            _ => 1,
+        };
+        often * self.usual_weight(long, brokers, fills_disk)
+    }
+
+    fn usual_weight(self, long: bool, brokers: usize, fills_disk: bool) -> u32 {
         match self {
             Self::StopSupervisor | Self::Term => 12,
             Self::Cut | Self::Delay | Self::KillMachine | Self::KillSupervisor => 9,
@@ -82,17 +104,16 @@ impl Fault {
             | Self::StopGuard
             | Self::TermAtLead => 4,
             Self::Refuse | Self::Trickle => 3,
-            Self::AbandonJob | Self::FreezeBroker | Self::Hog | Self::KillBroker | Self::Resign | Self::Roll => 2,
-            Self::MoveLeader | Self::ShutDownBroker => {
+            Self::AbandonJob
+            | Self::FreezeBroker
+            | Self::Hog
+            | Self::KillBroker
+            | Self::Resign
+            | Self::Roll
+            | Self::StepClock => 2,
+            Self::CutCoordinator | Self::CutLeader | Self::MoveLeader | Self::ShutDownBroker => {
                 if brokers > 1 {
                     3
-                } else {
-                    0
-                }
-            }
-            Self::StepClock => {
-                if steps_clock {
-                    2
                 } else {
                     0
                 }
@@ -116,10 +137,12 @@ pub(crate) struct Conditions {
     pub(crate) brokers: usize,
     /// Whether there is time for what takes minutes.
     pub(crate) long: bool,
-    /// Whether the wall clock of a candidate can be set apart.
-    pub(crate) steps_clock: bool,
+    /// Whether what all elections have may be struck, too.
+    pub(crate) shared: bool,
     /// Whether a broker has a small disk of its own.
     pub(crate) fills_disk: bool,
+    /// Mostly what changes the leader, and at a higher pace.
+    pub(crate) changes: bool,
 }
 
 /// One fault: all that chance decides of it.
@@ -148,7 +171,10 @@ pub(crate) struct Plan {
     count: u32,
     /// The longest pause between two strikes.
     pause: Duration,
+    /// There is peace after so many strikes.
+    peace_every: u32,
     next_remake: u32,
+    remakes_every: u32,
     remakes: bool,
 }
 
@@ -185,6 +211,7 @@ impl Plan {
         let all = Fault::value_variants().iter().copied();
         let weighed = |fault: Fault| match only {
             [] => fault.weight(conditions),
+            _ if !conditions.shared => u32::from(only.contains(&fault)) * fault.weight(conditions),
             _ => u32::from(only.contains(&fault)) * fault.weight(conditions).max(1),
         };
         let faults = all.map(|fault| (fault, weighed(fault))).filter(|(_, weight)| *weight > 0).collect();
@@ -194,17 +221,22 @@ impl Plan {
             seats,
             brokers: conditions.brokers,
             count: 0,
-            pause: Duration::from_millis(1200),
-            next_remake: 300,
+            pause: Duration::from_millis(if conditions.changes { 700 } else { 1200 }),
+            peace_every: if conditions.changes { 60 } else { 10 },
+            next_remake: if conditions.changes { 1500 } else { 300 },
+            remakes_every: if conditions.changes { 1500 } else { 300 },
             remakes: conditions.long && only.is_empty(),
         }
     }
 
-    /// The next fault.
-    pub(crate) fn strike(&mut self) -> Strike {
+    /// The next fault, where there is any.
+    pub(crate) fn strike(&mut self) -> Option<Strike> {
         let (dice, faults) = (&mut self.dice, &self.faults);
         self.count += 1;
         let total: u32 = faults.iter().map(|(_, weight)| weight).sum();
+        if total == 0 {
+            return None;
+        }
         let mut drawn = u32::try_from(dice.below(usize::try_from(total).expect("a few"))).expect("a few");
         let chosen = faults.iter().find(|(_, weight)| {
             let found = drawn < *weight;
@@ -213,11 +245,12 @@ impl Plan {
         });
         let mut fault = chosen.expect("less than the total").0;
         if self.remakes && self.count >= self.next_remake {
-            (fault, self.next_remake) = (Fault::RemakeTopic, self.count + 300);
+            (fault, self.next_remake) = (Fault::RemakeTopic, self.count + self.remakes_every);
         }
         // Now and then there is peace for long enough to see that somebody leads.
-        let peace = if self.count.is_multiple_of(10) { Duration::from_millis(5500) } else { Duration::ZERO };
-        Strike {
+        let peace =
+            if self.count.is_multiple_of(self.peace_every) { Duration::from_millis(5500) } else { Duration::ZERO };
+        Some(Strike {
             fault,
             after: dice.between(Duration::from_millis(50), self.pause) + peace,
             at_leader: dice.chance(0.75),
@@ -225,6 +258,6 @@ impl Plan {
             broker: Some(dice.below(2 * self.brokers)).filter(|broker| *broker < self.brokers),
             lasts: dice.between(Duration::from_millis(200), Duration::from_millis(3500)),
             degree: dice.fraction(),
-        }
+        })
     }
 }

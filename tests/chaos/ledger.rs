@@ -4,6 +4,7 @@
 //! needs no more room than a minute.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ const OVER_AFTER: Duration = Duration::from_secs(3);
 pub(crate) struct Stint {
     /// Whose.
     pub(crate) seat: usize,
+    /// Which of the candidates that have sat there.
+    pub(crate) life: u64,
     /// `NELI_EPOCH`.
     pub(crate) term: u64,
     /// How often the topic had been made anew when it began.
@@ -56,6 +59,40 @@ pub(crate) struct Overlap {
     pub(crate) excuse: Option<&'static str>,
 }
 
+/// What a run comes to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) leaderships: usize,
+    pub(crate) overlaps: usize,
+    pub(crate) excused: usize,
+    pub(crate) orphans: usize,
+    pub(crate) shrunk: usize,
+}
+
+impl Counts {
+    /// This and another together.
+    pub(crate) fn and(self, other: &Self) -> Self {
+        Self {
+            leaderships: self.leaderships + other.leaderships,
+            overlaps: self.overlaps + other.overlaps,
+            excused: self.excused + other.excused,
+            orphans: self.orphans + other.orphans,
+            shrunk: self.shrunk + other.shrunk,
+        }
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { leaderships, overlaps, excused, orphans, shrunk } = self;
+        write!(
+            f,
+            "leaderships {leaderships}, overlaps {overlaps} (outside the guarantee {excused}), orphans {orphans}, \
+             terms that did not grow {shrunk}"
+        )
+    }
+}
+
 /// A file of a run, as far as it was read.
 struct Tail {
     file: File,
@@ -81,6 +118,8 @@ pub(crate) struct Ledger {
     pub(crate) latest: u64,
     /// When the topic was made anew.
     remakes: Vec<u64>,
+    /// Candidates whose two halves were killed at once.
+    abandoned: BTreeSet<(usize, u64)>,
     highest: Option<(u32, u64)>,
 }
 
@@ -97,6 +136,7 @@ impl Ledger {
             shrunk: Vec::new(),
             latest: 0,
             remakes: Vec::new(),
+            abandoned: BTreeSet::new(),
             highest: None,
         }
     }
@@ -109,6 +149,16 @@ impl Ledger {
     /// The topic was made anew: terms begin at 0 again.
     pub(crate) fn topic_was_remade(&mut self, at: u64) {
         self.remakes.push(at);
+    }
+
+    /// Supervisor and guard of this candidate are about to be killed at once: whatever its jobs do from now on is outside the
+    /// guarantee.
+    pub(crate) fn abandon(&mut self, seat: usize, life: usize) {
+        let life = u64::try_from(life).expect("not that many");
+        self.abandoned.insert((seat, life));
+        for stint in &mut self.stints {
+            stint.abandoned |= (stint.seat, stint.life) == (seat, life);
+        }
     }
 
     /// The run that spoke last, if it did so within a tenth of a second.
@@ -157,18 +207,20 @@ impl Ledger {
             }
             let name = path.file_name().and_then(|name| name.to_str()).expect("we gave it its name");
             let mut parts = name.split('.').map(|part| part.parse::<u64>().expect("three numbers"));
-            let (Some(seat), Some(_), Some(term)) = (parts.next(), parts.next(), parts.next()) else {
+            let (Some(seat), Some(life), Some(term)) = (parts.next(), parts.next(), parts.next()) else {
                 panic!("{name} is no run")
             };
             // It may have been removed in between by nobody but us.
             let file = File::open(&path).expect("a file that is there");
+            let seat = usize::try_from(seat).expect("a few");
             self.stints.push(Stint {
-                seat: usize::try_from(seat).expect("a few"),
+                seat,
+                life,
                 term,
                 generation: 0,
                 span: (u64::MAX, 0),
                 main: 0,
-                abandoned: false,
+                abandoned: self.abandoned.contains(&(seat, life)),
                 file: path.clone(),
                 pids: BTreeSet::new(),
                 deadline: 0,
@@ -285,6 +337,24 @@ impl Ledger {
             )
         });
         overlaps.chain(self.orphans.iter().cloned()).chain(self.shrunk.iter().cloned()).collect()
+    }
+
+    /// What has been counted so far.
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            leaderships: self.stints.len(),
+            overlaps: self.overlaps.values().filter(|overlap| overlap.excuse.is_none()).count(),
+            excused: self.overlaps.values().filter(|overlap| overlap.excuse.is_some()).count(),
+            orphans: self.orphans.len(),
+            shrunk: self.shrunk.len(),
+        }
+    }
+
+    /// How often another candidate led than before.
+    pub(crate) fn changes(&self) -> usize {
+        let mut stints: Vec<&Stint> = self.stints.iter().filter(|stint| stint.span.1 > 0).collect();
+        stints.sort_by_key(|stint| stint.span.0);
+        stints.windows(2).filter(|pair| (pair[0].seat, pair[0].life) != (pair[1].seat, pair[1].life)).count()
     }
 
     /// When no job ran, between the first and the last word of all.

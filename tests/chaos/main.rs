@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! cargo test --test chaos -- --seed 0 --duration 10m --candidates 5 --brokers 3 [--elect log] [--only cut,delay]
+//! cargo test --test chaos -- --seed 0 --duration 1h --brokers 3 --elections 6 --candidates 3 --changes --progress /tmp/progress
 //! cargo test --features flaws --test chaos -- --mutants
 //! ```
 //!
@@ -20,8 +21,10 @@
 
 mod axis;
 mod fault;
+mod ground;
 mod ledger;
 mod lies;
+mod many;
 mod mending;
 mod mutants;
 mod report;
@@ -40,6 +43,7 @@ use harness::cluster::Cluster;
 use harness::wait;
 
 use fault::Fault;
+use ground::Ground;
 use run::Orders;
 use seat::LEASES_MS;
 
@@ -64,6 +68,15 @@ struct Arguments {
     /// The elector; both, one after the other, by default.
     #[arg(long, value_enum)]
     elect: Option<ElectorName>,
+    /// How many elections there are side by side, each with as many candidates; with both electors by turns, unless one is named.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=20))]
+    elections: u8,
+    /// Mostly what changes the leader, and at a higher pace.
+    #[arg(long)]
+    changes: bool,
+    /// Writes there every minute how far it has come.
+    #[arg(long)]
+    progress: Option<PathBuf>,
     /// These faults alone.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Fault>,
@@ -126,33 +139,44 @@ fn main() -> ExitCode {
     }
     let candidates = usize::from(arguments.candidates).min(LEASES_MS.len());
     let brokers = usize::from(arguments.brokers);
-    let mut cluster = Cluster::start(brokers, candidates);
+    let elections = if arguments.mutants.is_some() { mutants::AT_ONCE } else { usize::from(arguments.elections) };
+    let ground = Ground::new(Cluster::start(brokers, elections * candidates), elections);
     let orders = Orders {
         program: arguments.program,
         // The clock of a machine that has run for a while is as good as dice.
         seed: if arguments.seed == 0 { wait::now() % 1_000_000_000 } else { arguments.seed },
+        election: 0,
+        elections,
         duration: arguments.duration,
         candidates,
         brokers,
         elector: Elector::Log,
         only: arguments.only,
+        changes: arguments.changes,
+        stubborn: false,
         flaw: arguments.flaw,
     };
     let all_is_well = if let Some(names) = arguments.mutants {
-        mutants::are_caught(&orders, &names, &mut cluster)
+        mutants::are_caught(&orders, &names, &ground)
     } else {
         let electors = match arguments.elect {
             Some(ElectorName::Group) => vec![Elector::Group],
             Some(ElectorName::Log) => vec![Elector::Log],
             None => vec![Elector::Group, Elector::Log],
         };
-        electors.into_iter().all(|elector| holds(&Orders { elector, ..orders.clone() }, &mut cluster))
+        if elections > 1 {
+            let orders = |election| Orders { election, elector: electors[election % electors.len()], ..orders.clone() };
+            many::hold(&(0..elections).map(orders).collect::<Vec<_>>(), &ground, arguments.progress.as_deref())
+        } else {
+            electors.into_iter().all(|elector| holds(&Orders { elector, ..orders.clone() }, &ground))
+        }
     };
     if all_is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn holds(orders: &Orders, cluster: &mut Cluster) -> bool {
-    let outcome = run::run(orders, cluster);
+fn holds(orders: &Orders, ground: &Ground) -> bool {
+    ground.begin_anew();
+    let outcome = run::run(orders, ground);
     println!("{}", outcome.text);
     if let Some(directory) = &outcome.directory {
         println!("  what happened is in {}", directory.display());

@@ -13,19 +13,20 @@ impl Run<'_> {
     pub(crate) fn perform(&mut self, task: Task) {
         match task {
             Task::BeginBroker(broker) => {
-                self.cluster.broker(broker).launch();
+                self.ground.cluster_to_change().broker(broker).launch();
                 self.broken.insert(broker, Some(wait::now()));
                 self.axis.note("chaos", format!("broker {broker} begins again"));
             }
             Task::Clear(seat, broker, weather) => {
                 let better = |was: Flow, is: Flow| if was == is { Flow::Open } else { is };
                 for broker in self.wires(broker) {
-                    let wire = self.cluster.wire(seat, broker);
-                    let present = wire.weather();
-                    wire.set(Weather {
-                        there: better(weather.there, present.there),
-                        back: better(weather.back, present.back),
-                        refuses: present.refuses && !weather.refuses,
+                    self.ground.wire(self.orders, seat, broker, |wire| {
+                        let present = wire.weather();
+                        wire.set(Weather {
+                            there: better(weather.there, present.there),
+                            back: better(weather.back, present.back),
+                            refuses: present.refuses && !weather.refuses,
+                        });
                     });
                 }
                 self.axis.note("chaos", format!("{weather:?} is over for seat {seat}, broker {broker:?}"));
@@ -37,13 +38,15 @@ impl Run<'_> {
                 self.axis.note("chaos", format!("{} goes on", self.seats[seat].name()));
             }
             Task::EmptyDisk(index) => {
-                let broker = self.cluster.broker(index);
+                let mut cluster = self.ground.cluster_to_change();
+                let broker = cluster.broker(index);
                 broker.empty_disk();
                 let lives = broker.lives();
                 if !lives {
                     broker.end();
                     broker.launch();
                 }
+                drop(cluster);
                 self.broken.insert(index, Some(wait::now()));
                 self.axis.note("chaos", format!("broker {index} has room again; it lived: {lives}"));
             }
@@ -76,16 +79,16 @@ impl Run<'_> {
                 }
             }
             Task::Thaw(broker) => {
-                self.cluster.broker(broker).thaw();
+                self.ground.cluster_to_change().broker(broker).thaw();
                 self.broken.insert(broker, Some(wait::now()));
                 self.axis.note("chaos", format!("broker {broker} goes on"));
             }
             Task::Undertake(broker) => {
-                if self.cluster.brokers()[broker].lives() {
+                if self.ground.cluster().brokers()[broker].lives() {
                     return self.after(Duration::from_millis(100), Task::Undertake(broker));
                 }
                 self.axis.note("chaos", format!("broker {broker} has shut down"));
-                self.cluster.broker(broker).end();
+                self.ground.cluster_to_change().broker(broker).end();
                 self.after(Duration::from_secs(1), Task::BeginBroker(broker));
             }
         }

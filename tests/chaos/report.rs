@@ -11,6 +11,8 @@ use clap::ValueEnum;
 use harness::wait;
 use serde_json::Value;
 
+use crate::fault::Fault;
+use crate::ledger::Counts;
 use crate::run::{Orders, Run};
 use crate::seat::LEASES_MS;
 
@@ -27,6 +29,13 @@ pub(crate) struct Outcome {
     pub(crate) took: Duration,
     /// Where the axis and the journal are.
     pub(crate) directory: Option<PathBuf>,
+    pub(crate) counts: Counts,
+    /// How often another candidate led than before.
+    pub(crate) changes: usize,
+    /// The longest time without a leader while nothing was broken.
+    pub(crate) leaderless: Duration,
+    pub(crate) strikes: BTreeMap<Fault, u32>,
+    pub(crate) latest: u64,
 }
 
 /// What the journal shows by itself.
@@ -40,7 +49,7 @@ struct Verdicts {
 
 /// The command line that repeats a run.
 pub(crate) fn command_line(orders: &Orders) -> String {
-    let Orders { seed, duration, candidates, brokers, elector, only, flaw, .. } = orders;
+    let Orders { seed, duration, elections, candidates, brokers, elector, only, changes, flaw, .. } = orders;
     let mut text = String::from("cargo test ");
     if flaw.is_some() {
         text += "--features flaws ";
@@ -51,6 +60,12 @@ pub(crate) fn command_line(orders: &Orders) -> String {
         humantime::format_duration(*duration),
         elector.name()
     );
+    if *elections > 1 {
+        let _ = write!(text, " --elections {elections}");
+    }
+    if *changes {
+        text += " --changes";
+    }
     for fault in only {
         let _ = write!(text, " --only {}", fault.to_possible_value().expect("each has a name").get_name());
     }
@@ -68,8 +83,11 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     for (from, until) in run.stranger.outages() {
         run.axis.disturb(from, until);
     }
+    for (from, until) in run.ground.disturbed() {
+        run.axis.disturb(from, until);
+    }
     let mut violations = std::mem::take(&mut run.violations);
-    let broke_early = !violations.is_empty();
+    let broke_early = !violations.is_empty() || run.ground.is_given_up();
     let generations = run.ledger.stints.iter().map(|stint| stint.generation).max().unwrap_or_default();
     for stint in run.ledger.stints.iter().filter(|stint| stint.generation == generations) {
         if verdicts.claims.get(&stint.term) == Some(&false) {
@@ -92,7 +110,17 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
 
     let text = summary(&run, &verdicts, &violations, (leaderless, bound, load, tolerance), took);
     let directory = if violations.is_empty() { None } else { Some(write_down(&mut run, &verdicts, &text)) };
-    Outcome { text, violations, took, directory }
+    Outcome {
+        text,
+        violations,
+        took,
+        directory,
+        counts: run.ledger.counts(),
+        changes: run.ledger.changes(),
+        leaderless,
+        strikes: run.strikes.clone(),
+        latest: run.ledger.latest,
+    }
 }
 
 fn summary(
@@ -114,8 +142,10 @@ fn summary(
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "chaos: seed {}, {} candidates, {} brokers, elector {}{}: {}",
+        "chaos: seed {}, election {} of {}, {} candidates, {} brokers, elector {}{}: {}",
         orders.seed,
+        orders.election + 1,
+        orders.elections,
         orders.candidates,
         orders.brokers,
         orders.elector.name(),
@@ -127,9 +157,10 @@ fn summary(
     }
     let _ = writeln!(
         text,
-        "  leaderships {} in {} s ({} effective claims in the journal, {} void)",
+        "  leaderships {} in {} s, {} of them of another candidate than before ({} effective claims in the journal, {} void)",
         terms.len(),
         took.as_secs(),
+        ledger.changes(),
         verdicts.effective,
         verdicts.claims.len() - verdicts.effective
     );
@@ -149,16 +180,13 @@ fn summary(
         writeln!(text, "  load {load:.1}, longest pause of the chaos itself {:?}", Duration::from_nanos(run.overslept));
     let faults: Vec<String> = run.strikes.iter().map(|(fault, count)| format!("{fault:?} {count}")).collect();
     let _ = writeln!(text, "  faults {}: {}", run.strikes.values().sum::<u32>(), faults.join(", "));
-    if crate::seat::faketime().is_none() {
-        let _ = writeln!(text, "  no wall clock was stepped: libfaketime is not here (apt-get install faketime)");
-    }
     let _ = writeln!(text, "  again: {}", command_line(orders));
     text
 }
 
 /// Every record of the election with the law's verdict, by `neli-run watch`, which breaks no rule.
 fn verdicts(run: &Run<'_>) -> Verdicts {
-    let kafka = run.cluster.kafka();
+    let kafka = run.ground.cluster().kafka();
     let mut watch = Command::new(&run.orders.program);
     watch.args([
         "watch",

@@ -8,7 +8,6 @@ use std::process::Child;
 use std::time::Duration;
 
 use harness::candidate::Elector;
-use harness::cluster::Cluster;
 use harness::network::Weather;
 use harness::process::Process;
 use harness::{install, wait};
@@ -16,9 +15,10 @@ use nix::sys::signal::Signal;
 
 use crate::axis::{Axis, nanos};
 use crate::fault::{Conditions, Dice, Fault, Plan, Strike};
+use crate::ground::Ground;
 use crate::ledger::Ledger;
 use crate::report::{Outcome, judge};
-use crate::seat::{Seat, Terms, faketime};
+use crate::seat::{Seat, Terms};
 use crate::stranger::Stranger;
 
 /// What a run is to be.
@@ -26,18 +26,29 @@ use crate::stranger::Stranger;
 pub(crate) struct Orders {
     pub(crate) program: PathBuf,
     pub(crate) seed: u64,
+    /// Which of the elections it is, and of how many; the first has the brokers and the machine in its hands.
+    pub(crate) election: usize,
+    pub(crate) elections: usize,
     pub(crate) duration: Duration,
     pub(crate) candidates: usize,
     pub(crate) brokers: usize,
     pub(crate) elector: Elector,
     /// These faults alone; all of them when there is none.
     pub(crate) only: Vec<Fault>,
+    /// Mostly what changes the leader, and at a higher pace.
+    pub(crate) changes: bool,
+    /// No job ends by itself, nor when it is asked to: each uses its right to the end.
+    pub(crate) stubborn: bool,
     /// A rule that the program breaks.
     pub(crate) flaw: Option<String>,
 }
 
-/// A candidate that came so long ago can be expected to lead.
-const GROWN_UP: Duration = Duration::from_millis(1500);
+impl Orders {
+    /// Whether this election's faults may strike what all have: the brokers, the machine.
+    pub(crate) fn strikes_what_is_shared(&self) -> bool {
+        self.election == 0
+    }
+}
 
 /// How many of the last entries of the axis are kept.
 const MOST_ENTRIES: usize = 50_000;
@@ -67,7 +78,7 @@ pub(crate) enum Task {
 /// A run under way.
 pub(crate) struct Run<'a> {
     pub(crate) orders: &'a Orders,
-    pub(crate) cluster: &'a mut Cluster,
+    pub(crate) ground: &'a Ground,
     pub(crate) group: String,
     pub(crate) seats: Vec<Seat>,
     pub(crate) ledger: Ledger,
@@ -95,20 +106,21 @@ pub(crate) struct Run<'a> {
 }
 
 /// Breaks things for as long as `orders` say, and judges what became of it.
-pub(crate) fn run(orders: &Orders, cluster: &mut Cluster) -> Outcome {
+pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
     let directory = install::scratch();
     let runs = directory.path().join("runs");
     fs::create_dir(&runs).expect("ours");
     let clock = directory.path().join("clock");
-    fs::write(&clock, "+0").expect("ours");
-    let group = format!("chaos{:x}-{:x}", orders.seed, wait::now());
+    fs::write(&clock, "0").expect("ours");
+    let group = format!("chaos{:x}-{:x}-{}", orders.seed, wait::now(), orders.election);
+    let (kafka, addresses) = (ground.cluster().kafka(), ground.cluster().addresses());
     let mut run = Run {
         orders,
         seats: (0..orders.candidates).map(Seat::new).collect(),
         ledger: Ledger::new(&runs),
         axis: Axis::default(),
-        stranger: Stranger::start(&cluster.kafka(), cluster.addresses(), &format!("{group}.neli")),
-        cluster,
+        stranger: Stranger::start(&kafka, addresses, &format!("{group}.neli")),
+        ground,
         group,
         dice: Dice::of(!orders.seed),
         agenda: BinaryHeap::new(),
@@ -133,19 +145,23 @@ impl Run<'_> {
     fn all(&mut self) {
         let conditions = Conditions {
             brokers: self.orders.brokers,
-            steps_clock: self.clock_library().is_some(),
-            fills_disk: self.cluster.has_a_small_disk(),
+            shared: self.orders.strikes_what_is_shared(),
+            fills_disk: self.ground.cluster().has_a_small_disk(),
+            changes: self.orders.changes,
             long: self.is_long(),
         };
-        let mut plan = Plan::new(self.orders.seed, &self.orders.only, self.orders.candidates, conditions);
+        let seed = self.orders.seed + u64::try_from(self.orders.election).expect("a few");
+        let mut plan = Plan::new(seed, &self.orders.only, self.orders.candidates, conditions);
         for seat in 0..self.seats.len() {
             self.start(seat);
         }
-        self.await_leader("nobody leads at the start", wait::PATIENCE);
+        // Many that begin at once keep each other waiting.
+        let elections = u32::try_from(self.orders.elections).expect("a few");
+        self.await_leader("nobody leads at the start", wait::PATIENCE * elections);
         self.began = wait::now();
         let end = wait::after(self.orders.duration);
         self.plan_strike(&mut plan);
-        while wait::now() < end && self.violations.is_empty() {
+        while wait::now() < end && self.violations.is_empty() && !self.ground.is_given_up() {
             while let Some(task) = self.next_due() {
                 if let Task::Strike(strike) = task {
                     self.strike(strike);
@@ -156,7 +172,10 @@ impl Run<'_> {
             }
             self.look();
         }
-        if !self.violations.is_empty() {
+        if !self.violations.is_empty() || self.ground.is_given_up() {
+            if self.orders.flaw.is_none() {
+                self.ground.give_up();
+            }
             return;
         }
         self.axis.note("chaos", "no more faults");
@@ -173,14 +192,10 @@ impl Run<'_> {
         self.orders.duration >= Duration::from_secs(300) || !self.orders.only.is_empty()
     }
 
-    /// A lent clock is not quite what a clock that is set is: a run that is a test does without.
-    fn clock_library(&self) -> Option<&'static str> {
-        faketime().filter(|_| self.is_long())
-    }
-
     fn plan_strike(&mut self, plan: &mut Plan) {
-        let strike = plan.strike();
-        self.after(strike.after, Task::Strike(strike));
+        if let Some(strike) = plan.strike() {
+            self.after(strike.after, Task::Strike(strike));
+        }
     }
 
     pub(crate) fn after(&mut self, span: Duration, task: Task) {
@@ -226,7 +241,10 @@ impl Run<'_> {
             self.axis.note("stranger", word);
         }
         self.look_at_seats();
-        self.look_at_brokers();
+        if self.orders.strikes_what_is_shared() {
+            self.look_at_brokers();
+        }
+        self.ground.has_come_to(self.orders.election, self.ledger.counts());
         self.axis.forget_all_but(MOST_ENTRIES);
     }
 
@@ -240,12 +258,12 @@ impl Run<'_> {
                 self.violations.push(format!("{} ended with {status}", self.seats[index].name()));
             }
             if !self.over {
-                let pause = self.dice.between(Duration::from_millis(50), Duration::from_millis(1200));
+                let most = Duration::from_millis(if self.orders.changes { 300 } else { 1200 });
+                let pause = self.dice.between(Duration::from_millis(20), most);
                 self.after(pause, Task::Start(index));
             }
         }
-        let able = |seat: &Seat| seat.running.is_some() && !seat.is_stopped && seat.since + nanos(GROWN_UP) < now;
-        if self.seats.iter().any(able) {
+        if self.seats.iter().any(Seat::is_able) {
             if let Some(since) = self.lonely_since.take() {
                 self.axis.disturb(since, now);
             }
@@ -255,9 +273,14 @@ impl Run<'_> {
     }
 
     fn look_at_brokers(&mut self) {
-        for index in 0..self.cluster.brokers().len() {
-            let broker = self.cluster.broker(index);
-            if broker.is_begun() && !broker.lives() && !self.broken.contains_key(&index) {
+        for index in 0..self.orders.brokers {
+            let has_ended = {
+                let cluster = self.ground.cluster();
+                cluster.brokers()[index].is_begun() && !cluster.brokers()[index].lives()
+            };
+            if has_ended && !self.broken.contains_key(&index) {
+                let mut cluster = self.ground.cluster_to_change();
+                let broker = cluster.broker(index);
                 self.axis.note("chaos", format!("broker {index} has ended by itself, and is started again"));
                 broker.end();
                 broker.launch();
@@ -269,7 +292,6 @@ impl Run<'_> {
     }
 
     pub(crate) fn start(&mut self, index: usize) {
-        let library = self.clock_library();
         let seat = &mut self.seats[index];
         if seat.running.is_some() || self.over {
             return;
@@ -279,17 +301,20 @@ impl Run<'_> {
             group: &self.group,
             elector: self.orders.elector,
             flaw: self.orders.flaw.as_deref(),
-            clock: library.map(|library| (library, self.clock.as_path())),
+            clock: &self.clock,
+            changes: self.orders.changes,
+            stubborn: self.orders.stubborn,
         };
         let prefix = self.ledger.prefix(index, seat.lives);
-        seat.start(&terms, self.cluster.kafka_of(index).address(), &prefix, &mut self.dice);
+        let brokers = self.ground.kafka_of(self.orders, index);
+        seat.start(&terms, brokers.address(), &prefix, &mut self.dice);
         self.axis.note(&seat.name(), "started");
     }
 
     /// Looks around until somebody leads; whether somebody does.
     fn await_leader(&mut self, otherwise: &str, patience: Duration) -> bool {
         let end = wait::after(patience);
-        while self.ledger.current().is_none() && self.violations.is_empty() {
+        while self.ledger.current().is_none() && self.violations.is_empty() && !self.ground.is_given_up() {
             while let Some(task) = self.next_due() {
                 self.perform(task);
             }
@@ -298,7 +323,7 @@ impl Run<'_> {
                 self.violations.push(otherwise.to_owned());
             }
         }
-        self.violations.is_empty()
+        self.violations.is_empty() && !self.ground.is_given_up()
     }
 }
 
@@ -311,11 +336,15 @@ impl Drop for Run<'_> {
             // What a broken program left behind.
             self.ledger.processes_of(*stint).iter().for_each(|process| process.signal(Signal::SIGKILL));
         }
-        for index in 0..self.cluster.brokers().len() {
+        for index in 0..self.orders.brokers {
             for seat in 0..self.orders.candidates {
-                self.cluster.wire(seat, index).set(Weather::default());
+                self.ground.wire(self.orders, seat, index, |wire| wire.set(Weather::default()));
             }
-            let broker = self.cluster.broker(index);
+            if !self.orders.strikes_what_is_shared() {
+                continue;
+            }
+            let mut cluster = self.ground.cluster_to_change();
+            let broker = cluster.broker(index);
             if !broker.lives() {
                 broker.end();
                 broker.launch();

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::install;
+use harness::machine::Machine;
 use harness::process::Process;
 use harness::wait;
 use harness::witness::Witness;
@@ -19,28 +21,25 @@ pub(crate) struct Terms<'a> {
     pub(crate) elector: Elector,
     /// A rule that it breaks.
     pub(crate) flaw: Option<&'a str>,
-    /// What lends a candidate a wall clock of its own, and the file that sets it.
-    pub(crate) clock: Option<(&'static str, &'a Path)>,
+    /// The file that sets the wall clock of the candidate that has one of its own.
+    pub(crate) clock: &'a Path,
+    /// Jobs end of their own accord sooner.
+    pub(crate) changes: bool,
+    /// No job ends by itself, nor when it is asked to.
+    pub(crate) stubborn: bool,
 }
 
-/// The seat whose wall clock is its own, where there is anything that lends one.
+/// The seat whose wall clock is its own.
 pub(crate) const SEAT_WITH_A_CLOCK: usize = 1;
-
-/// libfaketime, where it is installed: it fakes the wall clock alone when told to.
-pub(crate) fn faketime() -> Option<&'static str> {
-    const PLACES: [&str; 3] = [
-        "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
-        "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
-        "/usr/lib/faketime/libfaketimeMT.so.1",
-    ];
-    PLACES.into_iter().find(|place| Path::new(place).exists())
-}
 
 /// The leases of the seats: mostly a second, and one that waits for others as long as they lead, not as long as it would.
 pub(crate) const LEASES_MS: [u64; 5] = [1000, 2000, 1000, 1000, 1000];
 
 /// How long either half of a candidate is let alone when the other was struck: by then it has made good for it.
 const HEALS_WITHIN: Duration = Duration::from_secs(1);
+
+/// A candidate that came so long ago can be expected to lead.
+const GROWN_UP: Duration = Duration::from_millis(1500);
 
 /// The halves of a candidate, of which one at a time may be out of action (assumption 3).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -53,6 +52,8 @@ pub(crate) enum Half {
 pub(crate) struct Seat {
     pub(crate) index: usize,
     pub(crate) running: Option<Running>,
+    /// What dies as one, where that can be had.
+    machine: Option<Machine>,
     /// How many candidates have sat here.
     pub(crate) lives: usize,
     /// When the present one came, or the last one went.
@@ -69,7 +70,17 @@ pub(crate) struct Seat {
 
 impl Seat {
     pub(crate) fn new(index: usize) -> Self {
-        Self { index, running: None, lives: 0, since: wait::now(), is_stopped: false, struck: None, leads: 0, noted: 0 }
+        Self {
+            index,
+            running: None,
+            machine: None,
+            lives: 0,
+            since: wait::now(),
+            is_stopped: false,
+            struck: None,
+            leads: 0,
+            noted: 0,
+        }
     }
 
     /// Starts a candidate whose witnesses write to `prefix`.
@@ -78,12 +89,12 @@ impl Seat {
         for kind in ["--child", "--session", "--daemon"] {
             witness = witness.with(kind);
         }
-        if dice.chance(0.4) {
+        if dice.chance(0.4) || terms.stubborn {
             witness = witness.with("--ignore-stop");
         }
         // One in three ends by itself, and leaves the rest of its tree behind.
-        if dice.chance(0.33) {
-            let millis = 500 + u64::try_from(dice.below(4000)).expect("a few");
+        if dice.chance(0.33) && !terms.stubborn {
+            let millis = 500 + u64::try_from(dice.below(if terms.changes { 2000 } else { 4000 })).expect("a few");
             witness = witness.set("--end-ms", millis);
         }
         let mut candidate = Candidate::new(terms.program)
@@ -97,24 +108,39 @@ impl Seat {
         if let Some(flaw) = terms.flaw {
             candidate = candidate.variable("NELI_FLAW", flaw);
         }
-        if let Some((library, file)) = terms.clock.filter(|_| self.index == SEAT_WITH_A_CLOCK) {
-            candidate = candidate
-                .variable("LD_PRELOAD", library)
-                .variable("FAKETIME_TIMESTAMP_FILE", file)
-                .variable("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-                .variable("FAKETIME_CACHE_DURATION", "1");
+        if self.index == SEAT_WITH_A_CLOCK {
+            let library = install::stepped_clock();
+            candidate = candidate.variable("LD_PRELOAD", library).variable("STEPPED_CLOCK", terms.clock);
         }
-        self.running = Some(candidate.start());
+        // One whose connections are closed by itself whenever they are idle for a moment, and by the clients' own impatience.
+        if dice.chance(0.2) {
+            candidate = candidate.property("connections.max.idle.ms", "150").property("socket.max.fails", "1");
+        }
+        // Before the next is made: it has the same name.
+        self.machine = None;
+        self.machine = Machine::make(&format!("{}.{}.{}", terms.group, self.index, self.lives));
+        let enter = self.machine.as_ref().map(Machine::enter);
+        let enter: Vec<&str> = enter.iter().flatten().map(String::as_str).collect();
+        self.running = Some(candidate.start_behind(&enter));
         (self.lives, self.since, self.is_stopped, self.leads, self.noted) = (self.lives + 1, wait::now(), false, 0, 0);
         self.struck = None;
+    }
+
+    /// Whether it can be expected to lead.
+    pub(crate) fn is_able(&self) -> bool {
+        self.running.is_some() && !self.is_stopped && self.since + nanos(GROWN_UP) < wait::now()
     }
 
     /// Whether one half may be struck: not while the other is out of action, or may be.
     pub(crate) fn can_lose(&self, half: Half) -> bool {
         let other_heals =
             self.struck.is_some_and(|(struck, at)| struck != half && wait::now() < at + nanos(HEALS_WITHIN));
-        let other_is_stopped = half == Half::Guard && self.is_stopped;
-        !(other_heals || other_is_stopped)
+        let other_is_out = match half {
+            Half::Guard => self.is_stopped,
+            // One that was killed has been made good for when there is another.
+            Half::Supervisor => self.struck.is_some() && self.guard().is_none_or(Process::is_stopped),
+        };
+        !(other_heals || other_is_out)
     }
 
     /// One half is struck, or goes on only now.
@@ -125,7 +151,7 @@ impl Seat {
     /// Takes down what it has said since.
     pub(crate) fn note(&mut self, axis: &mut Axis) {
         let Some(running) = &self.running else { return };
-        for event in running.history().drain(self.noted..) {
+        for event in running.history_from(self.noted) {
             self.noted += 1;
             let mut fields = event.fields.clone();
             for known in ["event", "group", "level", "role"] {
@@ -170,23 +196,27 @@ impl Seat {
         std::mem::replace(&mut self.leads, leads) < leads
     }
 
-    /// What a power cut does: all of it, at once. Stopped first, the supervisor before all: none of them sees another die.
+    /// What a power cut does: all of it, at once. Where there is no control group, the job is stopped first, while both halves can still put an end to it, so
+    /// that it says nothing any more however long the rest takes here: only together may they be out of action.
     pub(crate) fn kill_machine(&self) {
         let Some(supervisor) = self.supervisor() else { return };
-        let mut all = vec![supervisor];
-        supervisor.signal(Signal::SIGSTOP);
+        if let Some(machine) = &self.machine {
+            return machine.die();
+        }
+        let guard = self.guard();
+        let mut job: Vec<Process> = Vec::new();
         loop {
-            let new: Vec<Process> =
-                supervisor.descendants().into_iter().filter(|process| !all.contains(process)).collect();
+            let is_new = |process: &Process| Some(*process) != guard && !job.contains(process);
+            let new: Vec<Process> = supervisor.descendants().into_iter().filter(is_new).collect();
             if new.is_empty() {
                 break;
             }
             for process in new {
                 process.signal(Signal::SIGSTOP);
-                all.push(process);
+                job.push(process);
             }
         }
-        for process in all {
+        for process in [supervisor].into_iter().chain(guard).chain(job) {
             process.signal(Signal::SIGKILL);
         }
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use harness::network::{Flow, Weather};
+use harness::network::{Flow, Weather, Wire};
 use harness::process::Process;
 use harness::wait;
 use nix::sys::signal::Signal;
@@ -20,6 +20,7 @@ impl Run<'_> {
     pub(crate) fn strike(&mut self, strike: Strike) {
         let Strike { fault, at_leader, degree, .. } = strike;
         let leader = self.ledger.current();
+        let at_leader = at_leader || fault == Fault::Fade;
         let index = leader.filter(|_| at_leader).map_or(strike.seat, |stint| self.ledger.stints[stint].seat);
         if let Some(half) = half_of(fault) {
             if !self.seats[index].can_lose(half) {
@@ -35,7 +36,15 @@ impl Run<'_> {
         match fault {
             Fault::AbandonJob => self.abandon_job(index),
             Fault::Cut => self.change_weather(index, broker, cut(degree), lasts),
+            Fault::CutCoordinator => {
+                let coordinator = self.ground.coordinator_of(&self.group);
+                self.cut_off(index, coordinator, &strike);
+            }
             Fault::CutHead => self.stranger.ask(Deed::CutHead),
+            Fault::CutLeader => {
+                let leading = self.ground.leader_of(&self.group);
+                self.cut_off(index, leading, &strike);
+            }
             Fault::Delay => self.change_weather(index, broker, delay(degree), lasts),
             Fault::Fade => self.fade(index, &strike),
             Fault::FillDisk => self.fill_disk(&strike),
@@ -48,13 +57,15 @@ impl Run<'_> {
                 let main = leader.and_then(|stint| Process::find(self.ledger.stints[stint].main));
                 send(main.filter(|main| main.name().as_deref() == Some("witness")), Signal::SIGKILL);
             }
-            Fault::KillMachine => seat.kill_machine(),
+            Fault::KillMachine => self.kill_machine(index),
             Fault::KillSupervisor => send(supervisor, Signal::SIGKILL),
             Fault::Lie => self.lie(&strike),
             Fault::MoveLeader => broker.into_iter().for_each(|broker| self.stranger.ask(Deed::MoveLeader(broker))),
             Fault::Refuse => self.change_weather(index, broker, Weather { refuses: true, ..Weather::default() }, lasts),
             Fault::RemakeTopic => self.remake_topic(),
-            Fault::Reset => self.wires(broker).into_iter().for_each(|broker| self.cluster.wire(index, broker).reset()),
+            Fault::Reset => self.wires(broker).into_iter().for_each(|broker| {
+                self.ground.wire(self.orders, index, broker, Wire::reset);
+            }),
             Fault::Resign => leader.into_iter().for_each(|leader| self.ask_to_resign(leader)),
             Fault::Roll => {
                 for (seat, pause) in (0..self.seats.len()).zip(0_u32..) {
@@ -85,10 +96,30 @@ impl Run<'_> {
         }
     }
 
+    /// Nothing of it is left, and if that took a moment in which the job went on without either half, it counts as abandoned.
+    fn kill_machine(&mut self, index: usize) {
+        self.seats[index].kill_machine();
+        let life = self.seats[index].lives.saturating_sub(1);
+        let prefix = self.ledger.prefix(index, life);
+        let mut all_at_once = true;
+        loop {
+            let left = Process::with_word(&prefix);
+            if left.is_empty() {
+                break;
+            }
+            all_at_once = false;
+            left.iter().for_each(|process| process.signal(Signal::SIGKILL));
+        }
+        if !all_at_once {
+            self.ledger.abandon(index, life);
+        }
+    }
+
     /// Supervisor and guard at once; whatever they leave is outside the guarantee, but for the main process.
     fn abandon_job(&mut self, index: usize) {
         let seat = &self.seats[index];
         let (Some(supervisor), Some(guard)) = (seat.supervisor(), seat.guard()) else { return };
+        self.ledger.abandon(index, seat.lives.saturating_sub(1));
         // Stopped first, the supervisor before the guard, whom it would make go on: neither sees the other die.
         for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
             supervisor.signal(signal);
@@ -96,8 +127,7 @@ impl Run<'_> {
         }
         self.ledger.read();
         for stint in self.ledger.open().to_vec() {
-            if self.ledger.stints[stint].seat == index {
-                self.ledger.stints[stint].abandoned = true;
+            if self.ledger.stints[stint].abandoned && self.ledger.stints[stint].seat == index {
                 self.after(Duration::from_millis(1500), Task::KillAbandoned(stint));
             }
         }
@@ -109,28 +139,37 @@ impl Run<'_> {
     pub(crate) fn change_weather(&mut self, seat: usize, broker: Option<usize>, weather: Weather, lasts: Duration) {
         let worse = |flow, before| if flow == Flow::Open { before } else { flow };
         for broker in self.wires(broker) {
-            let wire = self.cluster.wire(seat, broker);
-            let before = wire.weather();
-            wire.set(Weather {
-                there: worse(weather.there, before.there),
-                back: worse(weather.back, before.back),
-                refuses: weather.refuses || before.refuses,
+            self.ground.wire(self.orders, seat, broker, |wire| {
+                let before = wire.weather();
+                wire.set(Weather {
+                    there: worse(weather.there, before.there),
+                    back: worse(weather.back, before.back),
+                    refuses: weather.refuses || before.refuses,
+                });
             });
         }
         self.disturb_for(lasts);
         self.after(lasts, Task::Clear(seat, broker, weather));
     }
 
-    /// Answers come later and later, and then nothing gets through any more: the hour of whoever counts from the answer.
+    /// From one broker alone, whichever is the one that matters.
+    fn cut_off(&mut self, seat: usize, broker: Option<usize>, strike: &Strike) {
+        if let Some(broker) = broker.filter(|broker| *broker < self.orders.brokers) {
+            self.change_weather(seat, Some(broker), cut(strike.degree), strike.lasts);
+        }
+    }
+
+    /// Answers come late, but in time, and then nothing gets through any more: the hour of whoever counts from the answer.
     fn fade(&mut self, seat: usize, strike: &Strike) {
-        let late = Flow::Late(Duration::from_millis(500) + Duration::from_millis(400).mul_f64(strike.degree));
+        // An answer may wait for the one before: twice that, and half a beat's time, is still less than a lease.
+        let late = Flow::Late(Duration::from_millis(250) + Duration::from_millis(150).mul_f64(strike.degree));
         let (before, lasts) = (Duration::from_secs(1), strike.lasts.max(Duration::from_millis(2500)));
         self.change_weather(seat, None, Weather { back: late, ..Weather::default() }, before + lasts);
         self.after(before, Task::Lose(seat, lasts));
     }
 
     pub(crate) fn wires(&self, broker: Option<usize>) -> Vec<usize> {
-        broker.map_or_else(|| (0..self.cluster.brokers().len()).collect(), |broker| vec![broker])
+        broker.map_or_else(|| (0..self.orders.brokers).collect(), |broker| vec![broker])
     }
 
     // ---- brokers --------------------------------------------------------------------------------------------------
@@ -140,7 +179,7 @@ impl Run<'_> {
     fn broker_to_break(&mut self, strike: &Strike) -> Option<usize> {
         let index = strike.broker.unwrap_or(strike.seat % self.orders.brokers);
         let spared = self.broken.contains_key(&index) || (!self.broken.is_empty() && strike.degree < 0.9);
-        if spared || !self.cluster.brokers()[index].lives() {
+        if spared || !self.ground.cluster().brokers()[index].lives() {
             return None;
         }
         self.broken.insert(index, None);
@@ -148,36 +187,36 @@ impl Run<'_> {
     }
 
     fn fill_disk(&mut self, strike: &Strike) {
-        let last = self.cluster.brokers().len() - 1;
+        let last = self.orders.brokers - 1;
         if let Some(index) = self.broker_to_break(&Strike { broker: Some(last), ..*strike }) {
-            self.cluster.brokers()[index].fill_disk();
-            self.disturb_for(strike.lasts);
+            self.ground.cluster().brokers()[index].fill_disk();
+            self.disturb_all_for(strike.lasts);
             self.after(strike.lasts, Task::EmptyDisk(index));
         }
     }
 
     fn freeze_broker(&mut self, strike: &Strike) {
         if let Some(index) = self.broker_to_break(strike) {
-            self.cluster.broker(index).freeze();
-            self.disturb_for(strike.lasts);
+            self.ground.cluster_to_change().broker(index).freeze();
+            self.disturb_all_for(strike.lasts);
             self.after(strike.lasts, Task::Thaw(index));
         }
     }
 
     fn kill_broker(&mut self, strike: &Strike) {
         if let Some(index) = self.broker_to_break(strike) {
-            self.cluster.broker(index).end();
+            self.ground.cluster_to_change().broker(index).end();
             // A single one takes the whole Kafka with it.
-            let alone = self.cluster.brokers().len() == 1;
+            let alone = self.orders.brokers == 1;
             let pause = if alone { strike.lasts / 10 } else { strike.lasts };
-            self.disturb_for(pause);
+            self.disturb_all_for(pause);
             self.after(pause, Task::BeginBroker(index));
         }
     }
 
     fn shut_down_broker(&mut self, strike: &Strike) {
         if let Some(index) = self.broker_to_break(strike) {
-            self.cluster.brokers()[index].ask_to_shut_down();
+            self.ground.cluster().brokers()[index].ask_to_shut_down();
             self.after(Duration::from_millis(100), Task::Undertake(index));
         }
     }
@@ -196,7 +235,10 @@ impl Run<'_> {
     fn ask_to_resign(&mut self, leader: usize) {
         let term = self.ledger.stints[leader].term;
         // Whoever resigned cools off for two leases, and may be alone.
-        self.disturb_for(Duration::from_millis(2 * LEASES_MS[1]));
+        let seat = self.ledger.stints[leader].seat;
+        if !self.seats.iter().any(|other| other.index != seat && other.is_able()) {
+            self.disturb_for(Duration::from_millis(2 * LEASES_MS[1]));
+        }
         self.stranger.ask(Deed::Write(lies::resign(&self.group, term)));
     }
 
@@ -210,17 +252,23 @@ impl Run<'_> {
     // ---- the machine ----------------------------------------------------------------------------------------------
 
     fn hog(&mut self, strike: &Strike) {
-        self.disturb_for(strike.lasts);
+        self.disturb_all_for(strike.lasts);
         self.after(strike.lasts, Task::EndHog((0..4).map(|_| burn()).collect()));
     }
 
     /// Days forwards and back, and now and then what is right.
     fn step_clock(&mut self, degree: f64) {
-        const SECONDS: [i32; 6] = [86_400, -86_400, 864_000, -3_600, 7, 0];
+        const SECONDS: [i32; 6] = [3_600, -3_600, 864_000, -86_400, 7, 0];
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one of six")]
         let by = SECONDS[((degree * 6.0) as usize).min(5)];
-        fs::write(&self.clock, format!("{by:+}")).expect("ours");
+        fs::write(&self.clock, by.to_string()).expect("ours");
         self.axis.note("chaos", format!("the wall clock of seat {SEAT_WITH_A_CLOCK} is {by:+} s"));
+    }
+
+    /// As [`Self::disturb_for`], where every election feels it.
+    fn disturb_all_for(&mut self, span: Duration) {
+        let now = wait::now();
+        self.ground.disturb(now, now + nanos(span));
     }
 
     fn disturb_for(&mut self, span: Duration) {

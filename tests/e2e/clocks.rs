@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 
 use harness::candidate::Elector;
+use harness::install;
 use harness::stage::Stage;
 use harness::wait;
 use nix::libc::O_NONBLOCK;
@@ -60,15 +61,14 @@ fn a_machine_that_slept_wakes_up_to_a_dead_job() {
 #[test]
 fn a_wall_clock_that_is_stepped_changes_nothing() {
     let stage = stage(Elector::Group);
-    let library = stage.directory().join("stepped_clock.so");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/stepped_clock.c");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o"]).arg(&library).arg(source);
-    assert!(compiler.status().expect("a C compiler: apt-get install gcc libc6-dev").success());
     let step = stage.directory().join("step");
     fs::write(&step, "0").expect("our own directory");
-    let mut leader =
-        stage.candidate().lease("5s").variable("LD_PRELOAD", &library).variable("STEPPED_CLOCK", &step).start();
+    let mut leader = stage
+        .candidate()
+        .lease("5s")
+        .variable("LD_PRELOAD", install::stepped_clock())
+        .variable("STEPPED_CLOCK", &step)
+        .start();
     let term = leader.await_lead();
     stage.await_witness(term);
     for seconds in ["3600", "-3600", "0"] {

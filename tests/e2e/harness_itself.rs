@@ -43,7 +43,7 @@ fn a_cluster_does_without_one_of_three() {
     for broker in [1, 2] {
         wait::until_true("a leader that was moved", || {
             cluster::move_leader(&cluster.addresses(), topic, broker).is_ok()
-                && cluster.leader_of(topic) == Some(broker)
+                && cluster.leader_of(topic, 0) == Some(broker)
         });
     }
     cluster.broker(2).end();

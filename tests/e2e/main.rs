@@ -19,6 +19,8 @@ mod log;
 mod loss;
 mod process_one;
 mod restart;
+mod rights;
+mod secrets;
 mod shortage;
 mod signals;
 mod strangers;

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use proptest::prelude::*;
-
 use crate::journal::Origin;
 use crate::record::{Body, Offset, Record, What};
 use crate::time::Time;
@@ -34,18 +32,27 @@ impl fmt::Debug for Reading {
     }
 }
 
-/// Any journal, from small numbers: what they refer to is near by, so that most of it makes sense to somebody.
-pub(crate) fn any() -> impl Strategy<Value = Reading> {
-    let origin = prop_oneof![Just(Origin::Beginning), Just(Origin::CutHead), Just(Origin::Middle)];
-    let step = (0_u8..20, 0_u8..8, 0_u8..8, 0_u8..8);
-    (origin, 1_i64..10, prop::collection::vec(step, 0..30)).prop_map(|(origin, from, numbers)| {
+impl Reading {
+    /// A journal from small numbers: what they refer to is near by, so that most of it makes sense to somebody.
+    pub(crate) fn of_numbers(origin: Origin, from: Offset, numbers: Vec<Numbers>) -> Self {
         let from = if origin == Origin::Beginning { 0 } else { from };
         let mut writer =
             Writer { now: Time::from_nanos(1_000_000_000_000), next: from, claims: Vec::new(), last: from - 1 };
         let steps = numbers.into_iter().map(|numbers| writer.step(numbers)).collect();
-        Reading { from, origin, steps }
-    })
+        Self { from, origin, steps }
+    }
+
+    /// A journal of any bytes: the origin, where it begins, and four for each step.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        let (head, steps) = bytes.split_at_checked(2).unwrap_or((&[0, 1], &[]));
+        let origin = [Origin::Beginning, Origin::CutHead, Origin::Middle][usize::from(head[0] % 3)];
+        let numbers = steps.chunks_exact(4).take(60).map(|step| (step[0] % 20, step[1] % 8, step[2] % 8, step[3] % 8));
+        Self::of_numbers(origin, 1 + Offset::from(head[1] % 9), numbers.collect())
+    }
 }
+
+/// What a step is made of: its kind, below 20, and three that are below 8.
+pub(crate) type Numbers = (u8, u8, u8, u8);
 
 /// Makes steps of numbers.
 struct Writer {
@@ -57,7 +64,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn step(&mut self, (kind, first, second, third): (u8, u8, u8, u8)) -> Step {
+    fn step(&mut self, (kind, first, second, third): Numbers) -> Step {
         let seconds = [0, 0, 0, 0, 1, 20, 40, 61][usize::from(third)];
         self.now = self.now + Duration::from_secs(seconds);
         let at = self.now;

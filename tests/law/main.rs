@@ -17,6 +17,7 @@ mod record;
 #[path = "../../src/logic/time.rs"]
 mod time;
 
+mod both;
 mod journals;
 mod written;
 
@@ -27,9 +28,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
 
 use flaw::{Flaw, break_rule};
-use journal::{Journal, View};
-use journals::{Reading, Step};
-use written::{Law, State};
+use journal::Origin;
+use journals::Reading;
 
 /// How many journals are read both ways.
 const JOURNALS: u32 = 20_000;
@@ -80,51 +80,31 @@ fn a_broken_rule_is_noticed() {
 fn compare(seen: &Seen) -> Result<(), TestError<Reading>> {
     let config = Config { cases: JOURNALS, failure_persistence: None, ..Config::default() };
     let random = proptest::test_runner::TestRng::deterministic_rng(config.rng_algorithm);
-    TestRunner::new_with_rng(config, random).run(&journals::any(), |reading| read_both_ways(&reading, seen))
+    TestRunner::new_with_rng(config, random).run(&any_journal(), |reading| read_both_ways(&reading, seen))
+}
+
+fn any_journal() -> impl Strategy<Value = Reading> {
+    let origin = prop_oneof![Just(Origin::Beginning), Just(Origin::CutHead), Just(Origin::Middle)];
+    let step = (0_u8..20, 0_u8..8, 0_u8..8, 0_u8..8);
+    (origin, 1_i64..10, prop::collection::vec(step, 0..30))
+        .prop_map(|(origin, from, numbers)| Reading::of_numbers(origin, from, numbers))
+}
+
+/// What fuzzing has found worth keeping (`fuzz/`).
+#[test]
+fn the_corpus_of_the_fuzz_target() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/law");
+    let mut count = 0;
+    for file in std::fs::read_dir(directory).expect("part of the sources") {
+        let bytes = std::fs::read(file.expect("readable").path()).expect("readable");
+        let reading = Reading::of_bytes(&bytes);
+        both::read(&reading).unwrap_or_else(|difference| panic!("{difference}: {reading:?}"));
+        count += 1;
+    }
+    assert!(count > 0);
 }
 
 fn read_both_ways(reading: &Reading, seen: &Seen) -> Result<(), TestCaseError> {
-    let mut journal = Journal::read_from(reading.from, reading.origin);
-    let mut law = Law::read_from(reading.from, reading.origin);
     let count = |what: String| *seen.borrow_mut().entry(what).or_default() += 1;
-    for step in &reading.steps {
-        match step {
-            Step::Answered { at, asked, end } => {
-                journal.answered(*at, *asked, *end);
-                law.answered(*asked, *end);
-            }
-            Step::Missed { below } => {
-                journal.miss_below(*below);
-                law.miss_below(*below);
-            }
-            Step::Other { at, offset } => {
-                journal.read_other(*at, *offset);
-                law.read_other(*at, *offset);
-            }
-            Step::Read { at, offset, record } => {
-                let verdict = journal.read(*at, *offset, record.as_ref());
-                prop_assert_eq!(verdict, law.read(*at, *offset, record.as_ref()), "the verdict on {:?}", step);
-                count(format!("{verdict:?}"));
-            }
-        }
-        prop_assert_eq!(folded(&journal), law.state(), "what is known after {:?}", step);
-        prop_assert_eq!(journal.last(), law.last(), "the last record after {:?}", step);
-        count(match law.state() {
-            State::Led { .. } => "led".to_owned(),
-            State::NeverLed => "never led".to_owned(),
-            State::Released { .. } => "released".to_owned(),
-            State::Undecided => "not decided".to_owned(),
-        });
-    }
-    Ok(())
-}
-
-/// What the fold says to the question that [`Law::state`] answers.
-fn folded(journal: &Journal) -> State {
-    match journal.view() {
-        View::Led(term) => State::Led { term: term.offset, lease: term.lease },
-        View::NeverLed => State::NeverLed,
-        View::Released { term, .. } => State::Released { term: *term },
-        View::Undecided(_) => State::Undecided,
-    }
+    both::read_and_tell(reading, count).map_err(TestCaseError::fail)
 }

@@ -10,6 +10,9 @@ use super::super::time::Time;
 use super::standing_down::lets_another_lead;
 use super::{Candidate, NothingLeft, Role, WAIT_FOR_KAFKA};
 
+/// After a void claim the next is spread over so many ways there and back.
+const ROUND_TRIPS: u32 = 4;
+
 impl Candidate {
     /// Whatever the new state of affairs calls for: leaving, reading further back, claiming, giving up.
     pub(super) fn move_on(&mut self, now: Time) {
@@ -84,9 +87,10 @@ impl Candidate {
         }
     }
 
-    /// R2: after a void claim a fresh random delay, so that two that retry in step do not void each other for ever.
+    /// R2: after a void claim a fresh random delay, so that those that retry in step do not void each other for ever. Another's
+    /// claim voids ours when it comes in while ours is on its way: where that takes long, the delay must be longer still.
     pub(super) fn claim_was_void(&mut self, now: Time) {
-        let not_before = now + self.random.up_to(SPREAD);
+        let not_before = now + self.random.up_to(self.spread_after_void(now));
         if let Role::Claiming { stood_down: Some(why), .. } = self.role
             && lets_another_lead(why)
         {
@@ -94,6 +98,17 @@ impl Candidate {
         }
         self.draw = None;
         self.role = Role::Standby { not_before };
+    }
+
+    /// A claim that nobody answered tells nothing of the way there and back.
+    fn spread_after_void(&self, now: Time) -> Duration {
+        let Role::Claiming { sent, .. } = self.role else { return SPREAD };
+        let round_trip = now.since(sent);
+        if round_trip >= self.timings.lease {
+            SPREAD
+        } else {
+            SPREAD.max(round_trip * ROUND_TRIPS).min(self.timings.lease)
+        }
     }
 
     /// R3: the lease runs from the claim's sending; R5: a claim that comes back too late is released.

@@ -279,6 +279,12 @@ impl Running {
         self.told.state().events.clone()
     }
 
+    /// Every event after the first so many.
+    #[must_use]
+    pub fn history_from(&self, first: usize) -> Vec<Event> {
+        self.told.state().events[first..].to_vec()
+    }
+
     /// How many events of a name there were so far.
     #[must_use]
     pub fn count(&self, name: &str) -> usize {

@@ -6,12 +6,13 @@
 use std::io;
 use std::iter;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use rdkafka::producer::{BaseProducer, Producer};
 
 use crate::kafka::{Broker, Kafka};
 use crate::network::{Network, Wire};
-use crate::node::{Door, Node, free_port};
+use crate::node::{Door, Node, OFFSETS_PARTITIONS, free_port};
 use crate::request::Request;
 use crate::wait;
 
@@ -92,13 +93,10 @@ impl Cluster {
         &mut self.brokers[index]
     }
 
-    /// Which broker leads partition 0 of a topic, as far as the cluster says.
+    /// Which broker leads a partition, as far as the cluster says.
     #[must_use]
-    pub fn leader_of(&self, topic: &str) -> Option<usize> {
-        let client: BaseProducer = self.kafka().client().create().expect("a client");
-        let metadata = client.client().fetch_metadata(Some(topic), wait::PATIENCE).ok()?;
-        let leader = metadata.topics().first()?.partitions().first()?.leader();
-        usize::try_from(leader - 1).ok()
+    pub fn leader_of(&self, topic: &str, partition: i32) -> Option<usize> {
+        leader_of(&self.kafka(), topic, partition)
     }
 
     /// Every broker's `HOST:PORT`, past all wires.
@@ -117,6 +115,24 @@ impl Cluster {
             });
         }
     }
+}
+
+/// Which broker leads a partition, as far as this Kafka says.
+#[must_use]
+pub fn leader_of(kafka: &Kafka, topic: &str, partition: i32) -> Option<usize> {
+    let client: BaseProducer = kafka.client().create().expect("a client");
+    let metadata = client.client().fetch_metadata(Some(topic), Duration::from_secs(2)).ok()?;
+    let partitions = metadata.topics().first()?.partitions();
+    let leader = partitions.iter().find(|found| found.id() == partition)?.leader();
+    usize::try_from(leader - 1).ok()
+}
+
+/// The partition of `__consumer_offsets` whose leader coordinates a group.
+#[must_use]
+pub fn coordinator_partition(group: &str) -> i32 {
+    // Java's `String.hashCode`, less its sign, as Kafka takes it.
+    let hash = group.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
+    (hash & i32::MAX) % OFFSETS_PARTITIONS
 }
 
 /// Makes a broker of the cluster of these addresses the preferred leader of partition 0 of a topic, and lets it lead.

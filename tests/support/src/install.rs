@@ -37,7 +37,7 @@ pub fn kafka() -> Result<&'static Distribution, String> {
         let jars = home.join("kafka");
         make(&jars, fetch_kafka)?;
         let class_path = format!("{}/*", jars.display());
-        let formatted = home.join("formatted-scram");
+        let formatted = home.join("formatted-accounts");
         make(&formatted, |at| format(&class_path, at))?;
         Ok(Distribution { class_path, formatted })
     })
@@ -50,26 +50,46 @@ pub fn kafka() -> Result<&'static Distribution, String> {
 pub fn witness() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     MADE.get_or_init(|| {
-        let home = home();
-        let _lock = lock(&home);
-        let source = Path::new(SOURCES).join("witness.c");
-        let made = home.join("witness");
-        let written = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
-        if written(&made) < written(&source) {
-            let _ = fs::remove_file(&made);
-        }
-        let built = make(&made, |at| {
-            let compile = |how: &[&str]| {
-                let mut compiler = Command::new("cc");
-                compiler.args(how).args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(at).arg(&source);
-                run(&mut compiler, "a C compiler: apt-get install gcc libc6-dev")
-            };
+        compiled("witness.c", "witness", |compile| {
             // Some systems have no static C library; then the loader's half millisecond counts in every start.
-            compile(&["-static"]).or_else(|_| compile(&[]))
-        });
-        built.unwrap_or_else(|why| panic!("{why}"));
-        made
+            compile(&["-Wall", "-Wextra", "-static"]).or_else(|_| compile(&["-Wall", "-Wextra"]))
+        })
     })
+}
+
+/// What lends a process a wall clock of its own, to be preloaded (`stepped_clock.c`); compiled on first use and whenever its
+/// source has changed.
+#[must_use]
+pub fn stepped_clock() -> &'static Path {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| {
+        compiled("stepped_clock.c", "stepped_clock.so", |compile| compile(&["-Wall", "-shared", "-fPIC"]))
+    })
+}
+
+/// Compiles a source of ours, unless what was made of it is younger.
+fn compiled(
+    source: &str,
+    made: &str,
+    how: impl FnOnce(&dyn Fn(&[&str]) -> Result<(), String>) -> Result<(), String>,
+) -> PathBuf {
+    let home = home();
+    let _lock = lock(&home);
+    let source = Path::new(SOURCES).join(source);
+    let made = home.join(made);
+    let written = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
+    if written(&made) < written(&source) {
+        let _ = fs::remove_file(&made);
+    }
+    let built = make(&made, |at| {
+        how(&|options| {
+            let mut compiler = Command::new("cc");
+            compiler.args(options).args(["-O2", "-Werror", "-o"]).arg(at).arg(&source);
+            run(&mut compiler, "a C compiler: apt-get install gcc libc6-dev")
+        })
+    });
+    built.unwrap_or_else(|why| panic!("{why}"));
+    made
 }
 
 /// A directory for a broker's or a test's files, in `target/`: not in `/tmp`, which may be a small one in memory.
@@ -126,7 +146,9 @@ fn format(class_path: &str, into: &Path) -> Result<(), String> {
     let mut tool = Command::new("java");
     tool.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", class_path, "kafka.tools.StorageTool", "format"]);
     tool.args(["-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c"]).arg(&settings);
-    tool.args(["--add-scram", &accounts::scram()]);
+    for account in accounts::scram() {
+        tool.args(["--add-scram", &account]);
+    }
     run(&mut tool, "Java 17 or later: apt-get install default-jdk-headless")
 }
 

@@ -1,22 +1,17 @@
 //! Whatever bytes come from outside, in the topic, in a file, or from the other side of the guard's socket: they are
 //! understood or refused, never more, and nothing is shown that may be a secret.
 
-use std::ffi::OsString;
+mod holds;
+
 use std::fmt::{self, Debug};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Bounds, TestRng, TestRunner};
 
-use neli_run::cli::given::Environment;
-use neli_run::cli::{self, Request};
-use neli_run::config::Config;
-use neli_run::driver::guard::{Answer, Order};
-use neli_run::logic::record::{MAX_BYTES, Record};
-
-/// What stands for a secret.
-const SECRET: &str = "hunter2";
+use neli_run::logic::record::Record;
 
 /// Lines as they stand in a topic.
 const RECORDS: &[&str] = &[
@@ -114,16 +109,7 @@ fn damaged(texts: &'static [&'static str]) -> impl Strategy<Value = Bytes> {
 #[test]
 fn records() {
     check(10_000, &prop_oneof![1 => anything(1_100), 4 => damaged(RECORDS)], |Bytes(bytes)| {
-        let Some(record) = Record::parse(&bytes) else { return Ok(()) };
-        prop_assert!(bytes.len() <= MAX_BYTES);
-        for offset in [0, 1, 58, i64::MAX] {
-            let _ = record.makes_sense_at(offset);
-        }
-        // What was odd or unknown is gone; what was understood is written, and read, as it was understood.
-        let written = record.to_bytes();
-        if written.len() <= MAX_BYTES {
-            prop_assert_eq!(Record::parse(&written), Some(record));
-        }
+        holds::of_a_record(&bytes);
         Ok(())
     });
 }
@@ -139,45 +125,50 @@ fn undamaged_records_are_understood() {
 #[test]
 fn words_between_supervisor_and_guard() {
     check(10_000, &prop_oneof![1 => anything(200), 4 => damaged(MESSAGES)], |Bytes(bytes)| {
-        if let Ok(order) = serde_json::from_slice::<Order>(&bytes) {
-            let written = serde_json::to_vec(&order).unwrap();
-            prop_assert_eq!(serde_json::from_slice::<Order>(&written).unwrap(), order);
-        }
-        if let Ok(answer) = serde_json::from_slice::<Answer>(&bytes) {
-            let written = serde_json::to_vec(&answer).unwrap();
-            prop_assert_eq!(serde_json::from_slice::<Answer>(&written).unwrap(), answer);
-        }
+        holds::of_a_message(&bytes);
         Ok(())
     });
 }
 
 #[test]
 fn files_of_properties() {
+    let (_directory, file) = file_of_properties();
+    let lines = prop::collection::vec(damaged(PROPERTIES), 0..5)
+        .prop_map(|lines| Bytes(lines.into_iter().map(|Bytes(line)| line).collect::<Vec<_>>().join(&b'\n')));
+    check(1_000, &lines, |Bytes(bytes)| {
+        holds::of_a_file_of_properties(&bytes, &file);
+        Ok(())
+    });
+}
+
+/// What fuzzing has found worth keeping (`fuzz/`).
+#[test]
+fn the_corpora_of_the_fuzz_targets() {
+    let (_directory, file) = file_of_properties();
+    for bytes in corpus("records") {
+        holds::of_a_record(&bytes);
+    }
+    for bytes in corpus("messages") {
+        holds::of_a_message(&bytes);
+    }
+    for bytes in corpus("properties") {
+        holds::of_a_file_of_properties(&bytes, &file);
+    }
+}
+
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let files = fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let found: Vec<_> = files.map(|file| fs::read(file.unwrap().path()).unwrap()).collect();
+    assert!(!found.is_empty(), "{target}");
+    found
+}
+
+/// An empty one that nobody else may read, and the directory that it is in.
+fn file_of_properties() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("properties");
     fs::write(&file, "").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    let lines = prop::collection::vec(damaged(PROPERTIES), 0..5)
-        .prop_map(|lines| Bytes(lines.into_iter().map(|Bytes(line)| line).collect::<Vec<_>>().join(&b'\n')));
-    check(1_000, &lines, |Bytes(bytes)| {
-        fs::write(&file, &bytes).unwrap();
-        let words = ["neli-run", "--group=g", "--brokers=k:9092", "--properties"].map(OsString::from);
-        let command = ["--", "/bin/true"].map(OsString::from);
-        let arguments: Vec<OsString> = words.into_iter().chain([file.clone().into()]).chain(command).collect();
-        let Ok(Request::Run(given)) = cli::parse(&arguments, Environment(Vec::new())) else {
-            return Err(TestCaseError::fail("the command line itself is right"));
-        };
-        let said = match Config::prove(&given) {
-            Ok(config) => config.warnings,
-            Err(refusal) => vec![refusal.to_string()],
-        };
-        // A property is called by its name.
-        let text = String::from_utf8_lossy(&bytes);
-        let names_it = text.lines().filter_map(|line| line.split_once('=')).any(|(name, _)| name.contains(SECRET));
-        for line in said {
-            prop_assert!(!line.contains('\n') && !line.contains('\0'), "one line: {:?}", line);
-            prop_assert!(names_it || !line.contains(SECRET), "a value is shown: {:?}", line);
-        }
-        Ok(())
-    });
+    (directory, file)
 }

@@ -1,0 +1,17 @@
+//! A journal, read by the law as it is folded and by the law as it is written.
+
+#![no_main]
+
+use neli_run::logic::{journal, record, time};
+
+#[path = "../../tests/law/both.rs"]
+mod both;
+#[path = "../../tests/law/journals.rs"]
+mod journals;
+#[path = "../../tests/law/written.rs"]
+mod written;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let reading = journals::Reading::of_bytes(bytes);
+    both::read(&reading).unwrap_or_else(|difference| panic!("{difference}: {reading:?}"));
+});

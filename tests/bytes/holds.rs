@@ -1,0 +1,67 @@
+//! What holds of any bytes whatever; the fuzz targets ask the same.
+
+#![allow(clippy::expect_used, reason = "a test fails by panicking; so does a fuzz target")]
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use neli_run::cli::given::Environment;
+use neli_run::cli::{self, Request};
+use neli_run::config::Config;
+use neli_run::driver::guard::{Answer, Order};
+use neli_run::logic::record::{MAX_BYTES, Record};
+
+/// What stands for a secret.
+#[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]
+pub(crate) const SECRET: &str = "hunter2";
+
+/// A record in the topic: what was odd or unknown is gone; what was understood is written, and read, as it was understood.
+#[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]
+pub(crate) fn of_a_record(bytes: &[u8]) {
+    let Some(record) = Record::parse(bytes) else { return };
+    assert!(bytes.len() <= MAX_BYTES);
+    for offset in [0, 1, 58, i64::MAX] {
+        let _ = record.makes_sense_at(offset);
+    }
+    let written = record.to_bytes();
+    if written.len() <= MAX_BYTES {
+        assert_eq!(Record::parse(&written), Some(record));
+    }
+}
+
+/// A word between supervisor and guard.
+#[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]
+pub(crate) fn of_a_message(bytes: &[u8]) {
+    if let Ok(order) = serde_json::from_slice::<Order>(bytes) {
+        let written = serde_json::to_vec(&order).expect("an order can be written");
+        assert_eq!(serde_json::from_slice::<Order>(&written).expect("and read"), order);
+    }
+    if let Ok(answer) = serde_json::from_slice::<Answer>(bytes) {
+        let written = serde_json::to_vec(&answer).expect("an answer can be written");
+        assert_eq!(serde_json::from_slice::<Answer>(&written).expect("and read"), answer);
+    }
+}
+
+/// A file of properties, that is written to `file`: ours, and nobody else's to read.
+#[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]
+pub(crate) fn of_a_file_of_properties(bytes: &[u8], file: &Path) {
+    fs::write(file, bytes).expect("ours");
+    let words = ["neli-run", "--group=g", "--brokers=k:9092", "--properties"].map(OsString::from);
+    let command = ["--", "/bin/true"].map(OsString::from);
+    let arguments: Vec<OsString> = words.into_iter().chain([file.into()]).chain(command).collect();
+    let Ok(Request::Run(given)) = cli::parse(&arguments, Environment(Vec::new())) else {
+        panic!("the command line itself is right")
+    };
+    let said = match Config::prove(&given) {
+        Ok(config) => config.warnings,
+        Err(refusal) => vec![refusal.to_string()],
+    };
+    // A property is called by its name.
+    let text = String::from_utf8_lossy(bytes);
+    let names_it = text.lines().filter_map(|line| line.split_once('=')).any(|(name, _)| name.contains(SECRET));
+    for line in said {
+        assert!(!line.contains('\n') && !line.contains('\0'), "one line: {line:?}");
+        assert!(names_it || !line.contains(SECRET), "a value is shown: {line:?}");
+    }
+}

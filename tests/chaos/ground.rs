@@ -1,0 +1,111 @@
+//! What all elections of a run have in common: the brokers, the machine, and how far they have come.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use harness::cluster::{Cluster, coordinator_partition, leader_of};
+use harness::kafka::Kafka;
+use harness::network::Wire;
+
+use crate::ledger::Counts;
+use crate::run::Orders;
+
+/// What all elections share. The first of them breaks and mends it; what that disturbs, disturbs all.
+pub(crate) struct Ground {
+    cluster: RwLock<Cluster>,
+    disturbed: Mutex<Vec<(u64, u64)>>,
+    given_up: AtomicBool,
+    counts: Mutex<Vec<Counts>>,
+}
+
+impl Ground {
+    /// Brokers that have a wire for every candidate of so many elections.
+    pub(crate) fn new(cluster: Cluster, elections: usize) -> Self {
+        Self {
+            cluster: RwLock::new(cluster),
+            disturbed: Mutex::default(),
+            given_up: AtomicBool::new(false),
+            counts: Mutex::new(vec![Counts::default(); elections]),
+        }
+    }
+
+    /// As if nothing had happened yet.
+    pub(crate) fn begin_anew(&self) {
+        self.disturbed.lock().expect("no panic while it was locked").clear();
+        self.given_up.store(false, Ordering::Relaxed);
+    }
+
+    pub(crate) fn cluster(&self) -> RwLockReadGuard<'_, Cluster> {
+        self.cluster.read().expect("no panic while it was locked")
+    }
+
+    pub(crate) fn cluster_to_change(&self) -> RwLockWriteGuard<'_, Cluster> {
+        self.cluster.write().expect("no panic while it was locked")
+    }
+
+    /// Does something to the wire of one of an election's seats to a broker.
+    pub(crate) fn wire(&self, orders: &Orders, seat: usize, broker: usize, change: impl FnOnce(&Wire)) {
+        change(self.cluster().wire(candidate(orders, seat), broker));
+    }
+
+    /// The Kafka that the brokers are to one of an election's seats.
+    pub(crate) fn kafka_of(&self, orders: &Orders, seat: usize) -> Kafka {
+        self.cluster().kafka_of(candidate(orders, seat))
+    }
+
+    /// The broker that leads partition 0 of an election's topic.
+    pub(crate) fn leader_of(&self, group: &str) -> Option<usize> {
+        self.leader(&format!("{group}.neli"), 0)
+    }
+
+    /// The broker that coordinates a group.
+    pub(crate) fn coordinator_of(&self, group: &str) -> Option<usize> {
+        self.leader("__consumer_offsets", coordinator_partition(group))
+    }
+
+    fn leader(&self, topic: &str, partition: i32) -> Option<usize> {
+        // Nobody is to wait for the answer but we.
+        let kafka = self.cluster().kafka();
+        leader_of(&kafka, topic, partition)
+    }
+
+    /// Something that all have was broken from then until then.
+    pub(crate) fn disturb(&self, from: u64, until: u64) {
+        self.disturbed.lock().expect("no panic while it was locked").push((from, until));
+    }
+
+    /// When what all have was broken.
+    pub(crate) fn disturbed(&self) -> Vec<(u64, u64)> {
+        self.disturbed.lock().expect("no panic while it was locked").clone()
+    }
+
+    /// One election has shown a violation: the others need not go on.
+    pub(crate) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
+    }
+
+    /// How far an election has come.
+    pub(crate) fn has_come_to(&self, election: usize, counts: Counts) {
+        self.counts.lock().expect("no panic while it was locked")[election] = counts;
+    }
+
+    /// How far all have come, in a line.
+    pub(crate) fn progress(&self) -> String {
+        let counts = self.counts.lock().expect("no panic while it was locked").clone();
+        let all = counts.iter().fold(Counts::default(), |all, one| all.and(one));
+        let mut text = format!("{all} (");
+        for (at, one) in counts.iter().enumerate() {
+            let _ = write!(text, "{}{}", if at == 0 { "" } else { " " }, one.leaderships);
+        }
+        text + ")"
+    }
+}
+
+fn candidate(orders: &Orders, seat: usize) -> usize {
+    orders.election * orders.candidates + seat
+}

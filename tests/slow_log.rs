@@ -1,0 +1,200 @@
+//! Where the log answers slowly, somebody leads all the same: candidates whose claims void each other get out of step.
+//!
+//! A handful of candidates, a log, and a time that is only counted: each record takes its way there and back. A claim is void
+//! when another record of the election comes in between its writer's last look and itself, so while a stranger writes nonsense
+//! all of them claim in vain; what is put to the proof is how long they go on voiding each other when the stranger has ended.
+
+#![expect(clippy::expect_used, reason = "a test")]
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use neli_run::logic::candidate::{Action, Candidate, Elector, Event, Identity, Timings};
+use neli_run::logic::random::Random;
+use neli_run::logic::record::{Body, MemberId, Record};
+use neli_run::logic::time::Time;
+
+const LEASE: Duration = Duration::from_secs(5);
+
+/// For so many ways there and back a stranger writes what makes no sense.
+const STRANGER_WRITES: u32 = 20;
+
+/// What is on its way, to whom it goes, and when it was put there: what comes first goes first.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Due(Reverse<Time>, Reverse<u64>);
+
+/// What happens when something has come to where it goes.
+enum Arrival {
+    /// At a candidate.
+    At(usize, Event),
+    /// At the log: a candidate's record, or nonsense.
+    Appended(Option<Record>),
+    /// A question, where the log ends.
+    Asked(usize, Time),
+    /// Whatever is due by then.
+    Timeout(usize, u64),
+}
+
+struct World {
+    now: Time,
+    way: Duration,
+    random: Random,
+    candidates: Vec<Candidate>,
+    log: Vec<Option<Record>>,
+    count: u64,
+    agenda: BinaryHeap<Due>,
+    arrivals: std::collections::BTreeMap<u64, Arrival>,
+    led: Option<Time>,
+    /// The alarm of each candidate that counts: the one set last.
+    alarms: Vec<u64>,
+}
+
+impl World {
+    fn new(candidates: usize, round_trip: Duration, seed: u64) -> Self {
+        let now = Time::ZERO + Duration::from_secs(100);
+        let timings = Timings {
+            lease: LEASE,
+            heartbeat_interval: LEASE / 5,
+            kill_margin: LEASE / 50,
+            fence_warning: LEASE / 4,
+            claim_delay: Duration::ZERO,
+            elector: Elector::Log,
+        };
+        let candidate = |index: usize| {
+            let hello = Body::Hello { host: None, pid: None, version: None, elector: None };
+            let member = MemberId::from_random(index as u128 + 1);
+            let identity = Identity { member, name: "one of them".into(), hello };
+            Candidate::new(now, identity, timings.clone(), seed * 1000 + index as u64, (now, None))
+        };
+        let mut world = Self {
+            now,
+            way: round_trip / 2,
+            random: Random::from_seed(!seed),
+            candidates: (0..candidates).map(candidate).collect(),
+            log: Vec::new(),
+            count: 0,
+            agenda: BinaryHeap::new(),
+            arrivals: std::collections::BTreeMap::new(),
+            led: None,
+            alarms: vec![0; candidates],
+        };
+        for index in 0..candidates {
+            world.candidates[index].handle(now, Event::TopicJudged { cut_is_harmless: true });
+            world.act(index);
+        }
+        world
+    }
+
+    fn put(&mut self, at: Time, arrival: Arrival) {
+        self.count += 1;
+        self.agenda.push(Due(Reverse(at), Reverse(self.count)));
+        self.arrivals.insert(self.count, arrival);
+    }
+
+    /// A way takes up to a tenth longer than it has to.
+    fn way(&mut self) -> Duration {
+        self.way + self.random.up_to(self.way / 10)
+    }
+
+    fn act(&mut self, index: usize) {
+        while let Some(action) = self.candidates[index].poll_action() {
+            match action {
+                Action::Ask => {
+                    let at = self.now + self.way();
+                    self.put(at, Arrival::Asked(index, self.now));
+                }
+                Action::Lead(_) => self.led = self.led.or(Some(self.now)),
+                Action::Send { record } => {
+                    let at = self.now + self.way();
+                    self.put(at, Arrival::Appended(Some(record)));
+                }
+                Action::Depart(_)
+                | Action::Extend(_)
+                | Action::ForgetTerms
+                | Action::JoinGroup
+                | Action::Kill(_)
+                | Action::LeaveGroup
+                | Action::Note(_)
+                | Action::ReadFrom(_)
+                | Action::StopJob(_)
+                | Action::Suspend => {}
+            }
+        }
+        if let Some(at) = self.candidates[index].poll_timeout() {
+            self.alarms[index] += 1;
+            self.put(at.max(self.now), Arrival::Timeout(index, self.alarms[index]));
+        }
+    }
+
+    /// A record as a reader is told of it.
+    fn told(&self, offset: usize) -> Event {
+        let record = self.log[offset].clone();
+        let offset = i64::try_from(offset).expect("a few");
+        match record {
+            Some(Record { body: Body::Hello { .. }, member, .. }) => Event::ReadOther { offset, hello: member },
+            record => Event::Read { offset, record },
+        }
+    }
+
+    fn step(&mut self) {
+        let Due(Reverse(at), Reverse(number)) =
+            self.agenda.pop().expect("candidates always have something to wait for");
+        self.now = at;
+        match self.arrivals.remove(&number).expect("put there with it") {
+            Arrival::At(index, event) => {
+                self.candidates[index].handle(at, event);
+                self.act(index);
+            }
+            Arrival::Appended(record) => {
+                self.log.push(record);
+                for index in 0..self.candidates.len() {
+                    let event = self.told(self.log.len() - 1);
+                    self.put(at + self.way, Arrival::At(index, event));
+                }
+            }
+            Arrival::Asked(index, asked) => {
+                let end = i64::try_from(self.log.len()).expect("a few");
+                self.put(at + self.way, Arrival::At(index, Event::Answered { asked, start: 0, end, trusted: true }));
+                for offset in 0..self.log.len() {
+                    let event = self.told(offset);
+                    self.put(at + self.way, Arrival::At(index, event));
+                }
+                self.put(at + self.way, Arrival::At(index, Event::ReachedEnd { next: end }));
+            }
+            Arrival::Timeout(index, alarm) if alarm != self.alarms[index] => {}
+            Arrival::Timeout(index, _) => {
+                self.candidates[index].handle_timeout(at);
+                self.act(index);
+            }
+        }
+    }
+}
+
+/// How long it takes from the stranger's last word to the first lead.
+fn takes(candidates: usize, round_trip: Duration, seed: u64) -> Duration {
+    let mut world = World::new(candidates, round_trip, seed);
+    let end = world.now + round_trip * STRANGER_WRITES;
+    let mut at = world.now;
+    while at < end {
+        world.put(at, Arrival::Appended(None));
+        at = at + round_trip / 4;
+    }
+    while world.led.is_none_or(|led| led <= end) && world.now < end + Duration::from_secs(120) {
+        world.led = None;
+        world.step();
+    }
+    world.now.since(end)
+}
+
+#[test]
+fn claims_that_void_each_other_get_out_of_step() {
+    for candidates in [2, 3, 5] {
+        for millis in [2, 20, 200, 500] {
+            let round_trip = Duration::from_millis(millis);
+            let worst = (0..30).map(|seed| takes(candidates, round_trip, seed)).max().expect("some");
+            let bound = round_trip * 10 + Duration::from_millis(100);
+            assert!(worst < bound, "{candidates} candidates, {round_trip:?} there and back: {worst:?}");
+        }
+    }
+}
