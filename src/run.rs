@@ -104,6 +104,12 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
              anew (unshare --mount-proc; mount -t proc proc /proc)",
         ));
     }
+    if !tree::is_complete() {
+        return Err(Refusal::new(
+            "/proc hides processes (hidepid), and this kernel lists no children (CONFIG_PROC_CHILDREN): not all of the job's \
+             could be found and killed; root is shown them all",
+        ));
+    }
     // Before any thread exists: threads inherit the mask.
     let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
     // When the guard dies, what it leaves becomes ours to kill.
@@ -153,6 +159,7 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
             from: if status.is_jobs_own() { From::Job } else { From::NeliRun },
         });
         run.logger.finish();
+        run.stderr.finish();
         run.die_of_the_terminals_signal();
         Ok(status)
     })
@@ -233,6 +240,8 @@ struct Run {
     /// Members of ours that have not left yet.
     leaving: u32,
     logger: Logger,
+    /// The way to stderr for what others say: the log's, unless that goes to a file.
+    stderr: Logger,
     report: Report,
     outage: Reminder,
     undecodable: Reminder,
@@ -276,6 +285,8 @@ impl Run {
             Elector::Group(_) => "group",
             Elector::Log => "log",
         };
+        let has_file_alone = config.log.file.is_some() && config.beside.health.is_some();
+        let stderr = if has_file_alone { logger.on_stderr()? } else { logger.clone() };
         logger.event(&LogEvent::Started {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             name: config.name.clone(),
@@ -355,6 +366,7 @@ impl Run {
             grouped_sender,
             leaving: 0,
             logger,
+            stderr,
             report: Report::to(notifier),
             outage: Reminder::default(),
             undecodable: Reminder::default(),
@@ -393,11 +405,7 @@ impl Run {
             match input {
                 Input::Guard => self.hear_guard(),
                 Input::Hangup => self.terminal_hung_up(),
-                Input::HealthOutput => {
-                    if let Some(output) = &mut self.health_output {
-                        output.read();
-                    }
-                }
+                Input::HealthOutput => self.read_health_output(),
                 Input::Kafka(seen) => {
                     if let Some(seen) = seen {
                         self.see(seen);

@@ -147,7 +147,7 @@ fn the_journal_goes_through_it() {
     let access = Access::embedded(&found.connection, &Properties::default());
     let election = Election { group: "g".to_owned(), topic: "g.neli".to_owned(), partition: 0, role: 0 };
     let (seen, mut saw) = channel(64);
-    let source = Source { access: access.clone(), election: election.clone(), create_topic: true };
+    let source = Source { access: access.clone(), election: election.clone(), create_topic: true, joins_group: false };
     let reader = Reader::start(source, 1, seen.clone()).unwrap();
     let pick = |seen| if let Seen::Ends { start, end, .. } = seen { Some((start, end)) } else { None };
     assert_eq!(await_seen(&mut saw, pick), (0, 0));

@@ -11,14 +11,12 @@
 )]
 
 mod measure;
-mod report;
 
 use clap::{Parser, ValueEnum};
 use harness::candidate::Elector;
+use harness::figures::{self, Row};
 use harness::kafka::Kafka;
 use harness::stage::Stage;
-
-use report::Row;
 
 /// The program that is measured.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
@@ -95,7 +93,7 @@ fn main() {
         }
     }
     if !arguments.json {
-        print!("{}", report::table(&rows));
+        print!("{}", figures::table(&rows));
     }
 }
 

@@ -5,14 +5,12 @@ use std::thread;
 use std::time::Duration;
 
 use harness::candidate::Running;
+use harness::figures::Row;
 use harness::process::Process;
 use harness::stage::Stage;
 use harness::wait;
-use harness::witness::Event;
 use nix::sys::signal::Signal;
 use nix::unistd::gettid;
-
-use crate::report::Row;
 
 /// How long a candidate is left alone before it counts as settled: it has joined its group, and the group is at rest.
 const SETTLED: Duration = Duration::from_millis(1500);
@@ -44,10 +42,7 @@ pub(crate) fn handover(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
         leader.signal(Signal::SIGTERM);
         let next = heir.await_lead();
         stage.await_witness(next);
-        let testimony = stage.testimony();
-        let ended =
-            testimony.of(term).rfind(|line| matches!(line.event, Event::End(_))).expect("it ended by itself").at;
-        samples.push((ended, first(&stage, next)));
+        samples.push((stage.last_instruction(term), stage.first_instruction(next)));
         assert_eq!(leader.status(), 0);
         (leader, term) = (heir, next);
     }
@@ -66,7 +61,7 @@ pub(crate) fn kill(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
         leader.signal(Signal::SIGKILL);
         let next = heir.await_lead();
         stage.await_witness(next);
-        samples.push((killed, first(&stage, next)));
+        samples.push((killed, stage.first_instruction(next)));
         stage.close([heir]);
     }
     vec![Row::between("supervisor SIGKILLed, to the next job's start", samples)]
@@ -91,7 +86,7 @@ pub(crate) fn machine(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
             }
             let next = heir.await_lead();
             stage.await_witness(next);
-            samples.push((killed, first(&stage, next)));
+            samples.push((killed, stage.first_instruction(next)));
             stage.close([heir]);
         }
         rows.push(Row::between(format!("machine death, lease {lease}, to the next job's start"), samples));
@@ -151,9 +146,12 @@ pub(crate) fn crowd(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
         let mut candidate = candidate.variable("CROWD", stage.directory()).start();
         let term = candidate.await_lead();
         stage.await_witness(term);
-        let mut tree = Process::with_variable("CROWD", stage.directory());
-        tree.retain(|process| process.name().is_some_and(|name| name == "sleep" || name == "witness"));
-        assert!(tree.len() > 1000, "a crowd: {}", tree.len());
+        // What was forked is still the shell until it has executed.
+        let tree = wait::until("a crowd", || {
+            let mut tree = Process::with_variable("CROWD", stage.directory());
+            tree.retain(|process| process.name().is_some_and(|name| name == "sleep" || name == "witness"));
+            (tree.len() > 1000).then_some(tree)
+        });
         let from = if fence {
             candidate.signal(Signal::SIGSTOP);
             wait::until_true("a deadline that comes", || {
@@ -198,6 +196,7 @@ pub(crate) fn idle(stage: &dyn Fn() -> Stage) -> Vec<Row> {
     const WATCHED: Duration = Duration::from_secs(30);
     /// The kernel counts time in hundredths of a second.
     const TICK: f64 = 0.01;
+    const PRIVATE: &[&str] = &["Private_Clean:", "Private_Dirty:"];
 
     let stage = stage();
     // A job that costs nothing.
@@ -213,13 +212,13 @@ pub(crate) fn idle(stage: &dyn Fn() -> Stage) -> Vec<Row> {
 
     let [supervisor, guard] = processes;
     vec![
-        Row::new("resident memory, standby", "MB", vec![megabytes(standby.process(), "status", &["VmRSS:"])]),
-        Row::new("resident memory, leader", "MB", vec![megabytes(supervisor, "status", &["VmRSS:"])]),
         Row::new(
-            "private memory, guard",
+            "resident memory, standby",
             "MB",
-            vec![megabytes(guard, "smaps_rollup", &["Private_Clean:", "Private_Dirty:"])],
+            vec![standby.process().megabytes("status", &["VmRSS:"]).expect("it runs")],
         ),
+        Row::new("resident memory, leader", "MB", vec![supervisor.megabytes("status", &["VmRSS:"]).expect("it runs")]),
+        Row::new("private memory, guard", "MB", vec![guard.megabytes("smaps_rollup", PRIVATE).expect("it runs")]),
         Row::new("processor, idle leader and guard, of one core", "%", vec![busy]),
     ]
 }
@@ -240,12 +239,6 @@ fn settled_standby(stage: &Stage, lease: &str) -> Running {
     standby.await_event("standby");
     wait::pause(SETTLED);
     standby
-}
-
-/// The first instruction of a term's job.
-fn first(stage: &Stage, term: u64) -> u64 {
-    let testimony = stage.testimony();
-    testimony.of(term).find(|line| matches!(line.event, Event::Start(_))).expect("it started").at
 }
 
 /// When the last of them was seen to be gone; looked at five times in a millisecond.
@@ -281,14 +274,6 @@ fn schedule(how: &[&str]) -> bool {
     let mut chrt = Command::new("chrt");
     chrt.args(how).arg(gettid().to_string()).stderr(Stdio::null());
     chrt.status().is_ok_and(|status| status.success())
-}
-
-/// The sum of some fields.
-fn megabytes(process: Process, file: &str, fields: &[&str]) -> f64 {
-    let kib: u64 = fields.iter().map(|field| process.kib(file, field).expect("Linux says so")).sum();
-    #[expect(clippy::cast_precision_loss, reason = "less than 2^53")]
-    let kib = kib as f64;
-    kib * 1024.0 / 1e6
 }
 
 /// Two processes a core that do nothing but work.

@@ -277,7 +277,8 @@ pub const OPTIONS: &[Opt] = &[
         section: Section::Job,
         help: "From the end of a run to the next",
         more: "Each failed run doubles it, up to 30s; one that ends with 0, or fails after 30s or more, sets it \
-               back. Not with --restart no.",
+               back. With 0 a job that ends at once is run again hundreds of times a second, each run with its lines \
+               in the log and its records in the topic; only failures meet --restart-limit. Not with --restart no.",
     },
     Opt {
         long: "restart-limit",
@@ -309,7 +310,7 @@ pub const OPTIONS: &[Opt] = &[
         help: "Tells by its status whether the job is well",
         more: "Run by /bin/sh -c beside the job, in a process group of its own that ends with it, with the job's \
                environment and NELI_EVENT=health. When it has failed --health-failures times in a row this machine \
-               stands down, so that another tries. Of its output the last line is logged, when it fails.",
+               stands down, so that another tries. Its output goes to stderr; when it fails, the last line is logged, too.",
     },
     Opt {
         long: "health-interval",

@@ -64,7 +64,7 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
     let access = access(&watch.client)?;
     let embedded = access.embedded.clone();
     let (sender, mut seen) = channel(WAITING);
-    let source = Source { access, election: watch.election.clone(), create_topic: false };
+    let source = Source { access, election: watch.election.clone(), create_topic: false, joins_group: false };
     let reader = Reader::start(source, 0, sender)
         .map_err(|error| Refusal::new(format!("no thread for the reader: {}", reason(&error))))?;
     let mut show = Show { watch, embedded, reader, account: None, end: 0, caught_up: false };

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -152,8 +153,13 @@ fn from_values(values: &[Value]) -> Result<Vec<Property>, Refusal> {
 
 fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, Refusal> {
     let shown = quoted(&file.text);
-    let content =
-        std::fs::read(&file.text).map_err(|error| file.refuse(format!("can't be read: {}", reason(&error))))?;
+    let content = std::fs::read(&file.text).map_err(|error| {
+        if error.kind() == ErrorKind::NotFound && file.text.as_encoded_bytes().contains(&b'=') {
+            // What was typed may be the secret itself.
+            return Refusal::new(format!("{}: must be a file, and is KEY=VALUE; say --property", file.source.shown()));
+        }
+        file.refuse(format!("can't be read: {}", reason(&error)))
+    })?;
     let content = String::from_utf8(content).map_err(|_| file.refuse("must be UTF-8"))?;
     let mut properties = Vec::new();
     for (index, line) in content.lines().enumerate() {
@@ -172,13 +178,25 @@ fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, 
             on_command_line: false,
         });
     }
-    let open = std::fs::metadata(&file.text)
-        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o004 != 0);
-    if open && properties.iter().any(|property| is_secret(&property.key)) {
-        warnings
-            .push(format!("{}: holds a secret, and every user of this machine can read it; chmod o-r", file.shown()));
+    if properties.iter().any(|property| is_secret(&property.key)) {
+        warnings.extend(readable_by_others(file));
     }
     Ok(properties)
+}
+
+/// The warning about a file that holds a secret and that others may read. (A pipe is read once, by us.)
+fn readable_by_others(file: &Value) -> Option<String> {
+    let metadata = std::fs::metadata(&file.text).ok().filter(std::fs::Metadata::is_file)?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    let readers = match (mode & 0o040 != 0, mode & 0o004 != 0) {
+        (_, true) => "every user of this machine",
+        (true, false) => "its group",
+        (false, false) => return None,
+    };
+    Some(format!(
+        "{}: holds a secret, and {readers} may read it: its mode is {mode:04o}, and 0600 is right (chmod 600)",
+        file.shown()
+    ))
 }
 
 fn split(line: &str) -> Option<(&str, &str)> {

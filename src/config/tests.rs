@@ -209,17 +209,24 @@ fn of_one_property_the_last_counts_under_one_name() {
 fn a_secret_where_others_can_read_it_is_warned_of() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("p");
-    let warnings = |content: &str, arguments: &[&str]| {
+    let warnings_at = |mode: u32, content: &str, arguments: &[&str]| {
         std::fs::write(&file, content).unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
         let file = file.to_str().unwrap();
         let line = [&["-g", "b", "-b", "k:1", "--properties", file][..], arguments, &["--", "true"]].concat();
         prove(&[], &line).unwrap().warnings
     };
-    assert_eq!(warnings("client.id=a", &[]), [""; 0]);
-    let [warning] = warnings("sasl.password=hunter2", &[]).try_into().unwrap();
-    assert!(warning.ends_with("holds a secret, and every user of this machine can read it; chmod o-r"), "{warning}");
-    let [warning] = warnings("", &["-X", "sasl.password=hunter2"]).try_into().unwrap();
+    assert_eq!(warnings_at(0o644, "client.id=a", &[]), [""; 0]);
+    for mode in [0o600, 0o400, 0o700] {
+        assert_eq!(warnings_at(mode, "sasl.password=hunter2", &[]), [""; 0]);
+    }
+    for (mode, readers) in [(0o640, "its group"), (0o644, "every user of this machine"), (0o604, "every user")] {
+        let [warning] = warnings_at(mode, "sasl.password=hunter2", &[]).try_into().unwrap();
+        assert!(warning.contains(&format!("holds a secret, and {readers}")), "{warning}");
+        assert!(warning.ends_with(&format!("its mode is {mode:04o}, and 0600 is right (chmod 600)")), "{warning}");
+        assert!(warning.contains(file.to_str().unwrap()) && !warning.contains("hunter2"), "{warning}");
+    }
+    let [warning] = warnings_at(0o600, "", &["-X", "sasl.password=hunter2"]).try_into().unwrap();
     assert!(warning.starts_with("--property sasl.password: ") && !warning.contains("hunter2"), "{warning}");
 }
 

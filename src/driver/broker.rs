@@ -5,6 +5,7 @@
 //! two names of one property librdkafka takes the last. `config` has seen to that for the user's, and that librdkafka
 //! knows them. No error of this file shows the value of a secret.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub struct Access {
     pub embedded: Option<Arc<embedded::Connection>>,
     /// Who hears what librdkafka itself logs; nobody without it.
     pub chatter: Option<Chatter>,
+    /// Whether a broker has ever answered. Clones share it.
+    pub answered: Arc<AtomicBool>,
 }
 
 /// Hears one line that librdkafka logs: its level (0 is worst, 7 is debug) and its text. Called on any thread.
@@ -39,7 +42,13 @@ impl Access {
     /// The Kafka at `bootstrap`, a real one.
     #[must_use]
     pub fn at(bootstrap: &str, properties: &Properties) -> Self {
-        Self { bootstrap: bootstrap.to_owned(), properties: properties.clone(), embedded: None, chatter: None }
+        Self {
+            bootstrap: bootstrap.to_owned(),
+            properties: properties.clone(),
+            embedded: None,
+            chatter: None,
+            answered: Arc::default(),
+        }
     }
 
     /// The embedded broker that `connection` leads to, which lives for as long as this does.

@@ -183,7 +183,7 @@ impl Desk {
     fn judge(&self, error: &KafkaError) {
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
         let words = self.ears.words(code);
-        if let Some(error) = refusal(code, &self.election.group) {
+        if let Some(error) = refusal(code, &words, &self.election.group) {
             if !self.refused.swap(true, Ordering::Relaxed) {
                 self.say(Grouped::Refused { error });
             }
@@ -194,9 +194,11 @@ impl Desk {
 }
 
 /// Why the coordinator refuses for good, if it does.
-fn refusal(code: RDKafkaErrorCode, group: &str) -> Option<String> {
+pub(super) fn refusal(code: RDKafkaErrorCode, words: &str, group: &str) -> Option<String> {
     let reason = if Meaning::from(code) == Meaning::GroupForbidden {
-        "this user may not join it; allow READ on it, or use --elect log".to_owned()
+        // Where its coordinator is, is asked for first, and is told to whoever may describe it.
+        let right = if words.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" };
+        format!("this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or use --elect log")
     } else if code == RDKafkaErrorCode::InconsistentGroupProtocol {
         "it has members that are no neli-run; choose another --group".to_owned()
     } else if code == RDKafkaErrorCode::InvalidSessionTimeout {

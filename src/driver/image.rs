@@ -47,13 +47,15 @@ impl Image {
         Self::found_by_path(&words, environment)
     }
 
-    /// The program at `path`, with the environment of this process, less what the service manager put there for this one.
+    /// The program at `path`, with the environment of this process, less what the service manager put there for this one, and
+    /// less the options: a password may be among them.
     ///
     /// # Errors
     ///
     /// `InvalidInput` when there is a NUL within any of it.
     pub fn at(path: &Path, arguments: Vec<OsString>) -> io::Result<Self> {
-        let environment = std::env::vars_os().filter(|(name, _)| !notify::is_own(name));
+        let is_an_option = |name: &OsStr| name.as_bytes().starts_with(b"NELI_RUN_");
+        let environment = std::env::vars_os().filter(|(name, _)| !notify::is_own(name) && !is_an_option(name));
         Ok(Self {
             paths: c_strings([path.as_os_str().to_owned()])?,
             arguments: c_strings(arguments)?,

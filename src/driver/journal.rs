@@ -20,12 +20,15 @@ use crate::driver::broker::{Access, Ears, explain};
 use crate::driver::embedded::Found;
 use crate::driver::meaning::Meaning;
 use crate::driver::meaning::plain;
+use crate::driver::topic::{self, Trouble};
 use crate::logic::time::Time;
 use crate::logic::topic::TopicFacts;
 use crate::text;
 
 /// How long the question that warms the producer's connection may take.
 const WARMING: Duration = Duration::from_secs(1);
+/// How long the question which right is missing may take.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// What was seen of Kafka. Sent by threads that wait while the channel is full, never by the caller's.
 #[derive(Debug)]
@@ -145,18 +148,23 @@ impl Producer {
     ///
     /// librdkafka's words about a property, or about a certificate or login that it can't use; never a secret's value.
     pub fn start(access: &Access, election: &Election, timeout: Duration, seen: Sender<Seen>) -> Result<Self, String> {
-        let context = Deliveries { topic: election.topic.clone(), ears: Ears::new(access), seen };
+        let forbidden = AtomicBool::new(false);
+        let context = Deliveries { ears: Ears::new(access), seen, forbidden };
         let config: ClientConfig = access.producer(timeout);
         let producer = BaseProducer::from_config_and_context(&config, context).map_err(|error| explain(&error))?;
         let inner = Arc::new(producer);
         let stopped = Arc::new(AtomicBool::new(false));
-        let (polled, ended) = (Arc::clone(&inner), Arc::clone(&stopped));
+        let (polled, ended, of) = (Arc::clone(&inner), Arc::clone(&stopped), election.clone());
         thread::Builder::new()
             .name("neli-producer".to_owned())
             .spawn(move || {
                 // Each delivery is handled the moment it is there; the second is only how soon a drop is noticed.
                 while !ended.load(Ordering::Relaxed) {
                     polled.poll(Duration::from_secs(1));
+                    if polled.context().forbidden.swap(false, Ordering::Relaxed) {
+                        let error = why_forbidden(&polled, &of);
+                        let _ = polled.context().seen.blocking_send(Seen::Refused { error });
+                    }
                 }
             })
             .map_err(|error| format!("no thread for the journal's producer: {}", text::reason(&error)))?;
@@ -192,11 +200,20 @@ fn warm(producer: &Arc<BaseProducer<Deliveries>>, election: &Election) {
     let _ = thread::Builder::new().name("neli-warm".to_owned()).spawn(ask);
 }
 
+/// Which right is missing, when a record was refused for the lack of one: librdkafka has one code for all of a topic's.
+fn why_forbidden(producer: &BaseProducer<Deliveries>, election: &Election) -> String {
+    match topic::look(producer.client(), election, LOOK) {
+        Err(Trouble::Refused(error)) => error,
+        Ok(_) | Err(Trouble::Transient(_)) => topic::may_not_write(&election.topic),
+    }
+}
+
 /// The producer's context: deliveries in, [`Seen`] out.
 struct Deliveries {
-    topic: String,
     ears: Ears,
     seen: Sender<Seen>,
+    /// A record was refused for lack of a right.
+    forbidden: AtomicBool,
 }
 
 impl ClientContext for Deliveries {
@@ -218,8 +235,7 @@ impl ProducerContext for Deliveries {
             Ok(message) => Seen::Delivered { seq, offset: message.offset() },
             Err((error, _)) => {
                 if error.rdkafka_error_code().map(Meaning::from) == Some(Meaning::TopicForbidden) {
-                    let error = format!("topic \"{}\": this user may not write to it; allow WRITE on it", self.topic);
-                    let _ = self.seen.blocking_send(Seen::Refused { error });
+                    self.forbidden.store(true, Ordering::Relaxed);
                 }
                 Seen::NotDelivered { seq, error: reason(error) }
             }

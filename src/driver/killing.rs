@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use nix::unistd::Pid;
 
+use crate::driver::clock;
 use crate::driver::tree::Tree;
 use crate::logic::time::Time;
 
@@ -31,7 +32,10 @@ impl Killing {
     pub(super) fn kill(&mut self, now: Time, tree: &Tree) {
         tree.kill();
         if now >= self.again_at {
-            self.again_at = now + self.pause;
+            let end = clock::now();
+            // In a large tree a look takes longer than the pause, and the processors are needed for dying: at most every
+            // other moment is spent looking.
+            self.again_at = end + self.pause.max(end.since(now));
             self.pause = LAST_PAUSE.min(self.pause * 2);
         }
     }

@@ -10,9 +10,11 @@ use rdkafka::message::Message;
 
 use crate::driver::broker::Ears;
 use crate::driver::clock;
+use crate::driver::group::refusal;
 use crate::driver::journal::{Key, Seen};
-use crate::driver::meaning::Meaning;
-use crate::driver::reader::Shared;
+use crate::driver::meaning::{Meaning, is_worth_another_login};
+use crate::driver::reader::{Shared, Source};
+use crate::driver::topic::{may_not_describe, may_not_read};
 use crate::logic::time::Time;
 
 /// Between two tries to read what can't be decoded.
@@ -79,22 +81,37 @@ impl Listener {
         match code.into() {
             // One connection of several, perhaps; and a topic that may be gone.
             Meaning::Connection | Meaning::UnknownTopic => self.shared.look(),
-            // A leader that moves; and rights on a group that the reader has no use for.
-            Meaning::GroupForbidden | Meaning::Moving => {}
+            Meaning::GroupForbidden => {
+                // The reader itself has no use for the group.
+                let Source { joins_group, election, .. } = &self.shared.source;
+                if let Some(error) = refusal(code, &words, &election.group).filter(|_| *joins_group) {
+                    self.shared.refuse(error);
+                }
+            }
+            Meaning::Moving => {}
             Meaning::Cut => {
                 self.shared.say(Seen::Cut { reading });
             }
+            Meaning::Login if is_worth_another_login(&words) => self.shared.look(),
             Meaning::Login => {
                 self.shared.refuse(format!("{words}; check sasl.mechanisms, sasl.username and sasl.password"));
             }
             Meaning::NoBroker => {
+                if let Some(error) = self.shared.hopeless() {
+                    self.shared.refuse(error);
+                    return false;
+                }
                 self.shared.down(self.shared.no_answer(code));
                 self.shared.look();
             }
             Meaning::Other => {
                 self.shared.say(Seen::Warning(words));
             }
-            Meaning::TopicForbidden => self.shared.refuse_topic(),
+            Meaning::TopicForbidden => {
+                let topic = &self.shared.source.election.topic;
+                let is_fetch = words.starts_with("Fetch");
+                self.shared.refuse(if is_fetch { may_not_read(topic) } else { may_not_describe(topic) });
+            }
             Meaning::Undecodable => {
                 // What follows the batch must not be handed over before it.
                 let _ = self.consumer.unassign();

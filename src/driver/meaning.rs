@@ -71,6 +71,33 @@ pub fn plain(code: RDKafkaErrorCode) -> String {
     words.trim_start_matches("Broker: ").trim_start_matches("Local: ").to_owned()
 }
 
+/// What a trouble with a certificate means, in one line; `None` for any other trouble. librdkafka does not say why a
+/// certificate was not accepted.
+#[must_use]
+pub fn of_certificate(trouble: &str) -> Option<String> {
+    // `ssl://kafka:9093/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: ...`
+    let (broker, words) = trouble.split_once(": ")?;
+    let told = |what: &str, words: &str| Some(format!("{broker}: {what} ({})", words.trim()));
+    if let Some((before, _)) = words.split_once("certificate verify failed") {
+        return told(
+            "the broker's certificate is not accepted: it has expired, names another host, or is by an authority that \
+             ssl.ca.location does not hold",
+            &format!("{before}certificate verify failed"),
+        );
+    }
+    let is_alert = words.contains(" alert ") && (words.contains("certificate") || words.contains("unknown ca"));
+    let ours = "the broker does not accept our certificate: there is none (ssl.certificate.location, ssl.key.location), it \
+                has expired, or is by an authority that the broker does not know";
+    if is_alert { told(ours, words) } else { None }
+}
+
+/// Whether a login that failed may succeed when it is tried again: librdkafka gives the same code when the connection was
+/// lost in the middle of it.
+#[must_use]
+pub fn is_worth_another_login(words: &str) -> bool {
+    words.contains("handshake failed: Local: ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,5 +106,34 @@ mod tests {
     fn a_code_is_said_in_words() {
         assert_eq!(plain(RDKafkaErrorCode::TopicAuthorizationFailed), "Topic authorization failed");
         assert_eq!(plain(RDKafkaErrorCode::AllBrokersDown), "All broker connections are down");
+    }
+
+    #[test]
+    fn a_trouble_with_a_certificate_is_told_from_others() {
+        let theirs = "ssl://kafka:9093/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify \
+                      failed: broker certificate could not be verified, verify that ssl.ca.location is correctly configured";
+        let told = of_certificate(theirs).unwrap();
+        assert!(told.starts_with("ssl://kafka:9093/bootstrap: the broker's certificate is not accepted"), "{told}");
+        assert!(told.ends_with("SSL routines::certificate verify failed)"), "{told}");
+        for alert in ["sslv3 alert bad certificate", "tlsv13 alert certificate required", "tlsv1 alert unknown ca"] {
+            let told =
+                of_certificate(&format!("ssl://kafka:9093/1: Receive failed: error:0A000416:SSL routines::{alert}"));
+            assert!(told.is_some_and(|told| told.contains("our certificate") && told.contains(alert)), "{alert}");
+        }
+        for other in ["kafka:9093/1: Connect to ipv4#10.0.0.1:9093 failed: Connection refused", "no answer"] {
+            assert_eq!(of_certificate(other), None);
+        }
+    }
+
+    #[test]
+    fn a_login_that_was_cut_off_is_told_from_one_that_was_refused() {
+        let cut_off = "SASL PLAIN mechanism handshake failed: Local: Timed out: broker's supported mechanisms: ";
+        assert!(is_worth_another_login(cut_off));
+        for refused in [
+            "SASL GSSAPI mechanism handshake failed: Broker: Unsupported SASL mechanism: broker's supported mechanisms: PLAIN",
+            "SASL authentication error: Authentication failed: Invalid username or password",
+        ] {
+            assert!(!is_worth_another_login(refused), "{refused}");
+        }
     }
 }

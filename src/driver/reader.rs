@@ -20,7 +20,7 @@ use crate::driver::broker::{Access, Ears, explain};
 use crate::driver::clock;
 use crate::driver::journal::Seen;
 use crate::driver::listener::Listener;
-use crate::driver::meaning::{Meaning, plain};
+use crate::driver::meaning::{self, Meaning, plain};
 use crate::driver::topic::{self, Presence, Trouble};
 use crate::logic::time::Time;
 use crate::text::reason;
@@ -45,6 +45,8 @@ pub struct Source {
     pub election: Election,
     /// Whether a missing topic is made.
     pub create_topic: bool,
+    /// Whether the election's group is to be joined: that it may not be is known to whoever reads before anything is claimed.
+    pub joins_group: bool,
 }
 
 /// One reading of the journal. Dropping it never blocks; what it sent until then carries its number.
@@ -137,6 +139,7 @@ impl Shared {
     }
 
     pub(super) fn up(&self) {
+        self.source.access.answered.store(true, Ordering::Relaxed);
         if let Some(Contact::Down(_)) = self.turn(Contact::Up) {
             self.ears.relieve();
             self.say(Seen::Up);
@@ -174,9 +177,13 @@ impl Shared {
         }
     }
 
-    pub(super) fn refuse_topic(&self) {
-        let name = &self.source.election.topic;
-        self.refuse(format!("topic \"{name}\": this user may not read it; allow DESCRIBE, READ and WRITE on it"));
+    /// Why no broker will ever answer, when none has: a certificate that is not accepted. Later it is a trouble that is waited
+    /// for: some of the brokers have another.
+    pub(super) fn hopeless(&self) -> Option<String> {
+        if self.source.access.answered.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.ears.trouble().as_deref().and_then(meaning::of_certificate)
     }
 
     /// Has the asker ask now, unless it has been called already.
@@ -276,7 +283,9 @@ impl Asker {
     fn unanswered(&mut self, asked: Time, code: RDKafkaErrorCode) -> Duration {
         match code.into() {
             Meaning::Moving => {}
-            Meaning::TopicForbidden => self.shared.refuse_topic(),
+            Meaning::TopicForbidden => {
+                self.shared.refuse(topic::may_not_describe(&self.shared.source.election.topic));
+            }
             Meaning::UnknownTopic if self.found => {
                 let since = *self.unknown_since.get_or_insert(asked);
                 if asked.since(since) >= GONE_AFTER {
@@ -301,7 +310,7 @@ impl Asker {
 
     /// Waits until the topic is there, making it where that is allowed, or this reading is over.
     fn find_topic(&self) {
-        let Source { access, election, create_topic } = &self.shared.source;
+        let Source { access, election, create_topic, .. } = &self.shared.source;
         while !self.shared.over() {
             let trouble = match topic::look(self.consumer.client(), election, ANSWER) {
                 Ok(Presence::There(_)) => return,

@@ -1,4 +1,4 @@
-//! The last line of what a command writes, read as it comes and never waited for.
+//! What a command writes, line by line, and the last line of it: read as it comes and never waited for.
 
 use std::io;
 use std::mem;
@@ -10,8 +10,10 @@ use nix::unistd;
 
 use crate::driver::ready::Ready;
 
-/// What is kept of a line, in bytes.
+/// What is kept of the last line, in bytes.
 const KEPT: usize = 1_000;
+/// A longer line is passed on in pieces: what a pipe takes in one.
+const LONGEST: usize = 4096;
 /// How much is read before everything else has its turn again: what a pipe holds.
 const AT_ONCE: usize = 64 * 1024;
 
@@ -19,7 +21,8 @@ const AT_ONCE: usize = 64 * 1024;
 pub struct Tail {
     pipe: OwnedFd,
     ready: Ready,
-    line: LastLine,
+    begun: BegunLine,
+    last: LastLine,
     ended: bool,
 }
 
@@ -33,7 +36,7 @@ impl Tail {
         let (pipe, input) = unistd::pipe2(OFlag::O_CLOEXEC)?;
         fcntl::fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         let ready = Ready::of(&pipe)?;
-        Ok((Self { pipe, ready, line: LastLine::default(), ended: false }, input))
+        Ok((Self { pipe, ready, begun: BegunLine::default(), last: LastLine::default(), ended: false }, input))
     }
 
     /// Waits until there is something to be read; for ever once all writers are gone.
@@ -44,12 +47,15 @@ impl Tail {
         self.ready.wait().await;
     }
 
-    /// Reads what has come.
-    pub fn read(&mut self) {
+    /// Reads what has come; every line that is whole is passed on.
+    pub fn read(&mut self, mut pass_on: impl FnMut(&[u8])) {
         let mut bytes = [0; 4096];
         for _ in 0..AT_ONCE / bytes.len() {
             match unistd::read(self.pipe.as_fd(), &mut bytes) {
-                Ok(length @ 1..) => self.line.take_in(&bytes[..length]),
+                Ok(length @ 1..) => {
+                    self.last.take_in(&bytes[..length]);
+                    self.begun.take_in(&bytes[..length], &mut pass_on);
+                }
                 Err(Errno::EAGAIN) => return,
                 Ok(0) | Err(_) => {
                     self.ended = true;
@@ -59,11 +65,43 @@ impl Tail {
         }
     }
 
-    /// The last line of all, when the command has ended. What others go on writing is nobody's.
+    /// The last line of all, when the command has ended, and the rest has been passed on. What others go on writing is
+    /// nobody's.
     #[must_use]
-    pub fn into_last_line(mut self) -> String {
-        self.read();
-        self.line.text()
+    pub fn into_last_line(mut self, mut pass_on: impl FnMut(&[u8])) -> String {
+        self.read(&mut pass_on);
+        self.begun.end(pass_on);
+        self.last.text()
+    }
+}
+
+/// A line that has no end yet.
+#[derive(Debug, Default)]
+struct BegunLine(Vec<u8>);
+
+impl BegunLine {
+    fn take_in(&mut self, bytes: &[u8], pass_on: &mut impl FnMut(&[u8])) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            for piece in part.chunks(LONGEST) {
+                if self.0.len() + piece.len() > LONGEST {
+                    pass_on(&self.0);
+                    self.0.clear();
+                }
+                self.0.extend(piece);
+            }
+            if self.0.ends_with(b"\n") {
+                pass_on(&self.0);
+                self.0.clear();
+            }
+        }
+    }
+
+    /// There will be no more of it: what follows on stderr is another's line.
+    fn end(mut self, mut pass_on: impl FnMut(&[u8])) {
+        if !self.0.is_empty() {
+            self.0.push(b'\n');
+            pass_on(&self.0);
+        }
     }
 }
 
@@ -123,6 +161,32 @@ mod tests {
         assert_eq!(line.text().len(), KEPT);
         line.take_in(b"\nlast");
         assert_eq!(line.text(), "last");
+    }
+
+    #[test]
+    fn what_comes_in_pieces_is_passed_on_by_the_line() {
+        let mut passed = Vec::new();
+        let mut pass_on = |line: &[u8]| passed.push(line.to_owned());
+        let mut line = BegunLine::default();
+        for part in [&b"o"[..], b"ne\n\ntwo\nth", b"re", b"\xff"] {
+            line.take_in(part, &mut pass_on);
+        }
+        line.end(&mut pass_on);
+        assert_eq!(passed, [&b"one\n"[..], b"\n", b"two\n", b"thre\xff\n"]);
+    }
+
+    #[test]
+    fn a_line_without_end_is_passed_on_in_pieces() {
+        let mut passed = Vec::new();
+        let mut line = BegunLine::default();
+        let mut whole: Vec<u8> = (0..100_u8).cycle().map(|number| b'0' + number % 10).take(100_000).collect();
+        for part in whole.chunks(999) {
+            line.take_in(part, &mut |piece: &[u8]| passed.push(piece.to_owned()));
+        }
+        assert!(passed.len() >= 100_000 / LONGEST && passed.iter().all(|piece| piece.len() <= LONGEST));
+        line.end(|piece| passed.push(piece.to_owned()));
+        whole.push(b'\n');
+        assert_eq!(passed.concat(), whole);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use rdkafka::admin::{AdminClient, AdminOptions, ConfigEntry, NewTopic, ResourceSpecifier, TopicReplication};
-use rdkafka::client::Client;
+use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
@@ -41,7 +41,7 @@ pub enum Trouble {
 /// # Errors
 ///
 /// No answer, or one that says no.
-pub fn look(client: &Client<Ears>, election: &Election, timeout: Duration) -> Result<Presence, Trouble> {
+pub fn look(client: &Client<impl ClientContext>, election: &Election, timeout: Duration) -> Result<Presence, Trouble> {
     let metadata = client.fetch_metadata(Some(&election.topic), timeout).map_err(|error| trouble(&error, election))?;
     let brokers = metadata.brokers().len();
     let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == election.topic) else {
@@ -128,9 +128,7 @@ pub fn facts(access: &Access, election: &Election, timeout: Duration) -> Result<
     };
     let settings = match answer.map(|results| results.into_iter().next()) {
         // Forbidden, it comes without an error and without an entry.
-        Ok(Some(Ok(resource))) => {
-            read(&resource.entries).ok_or_else(|| "not shown to this user; allow DESCRIBE_CONFIGS on it".to_owned())
-        }
+        Ok(Some(Ok(resource))) => read(&resource.entries).ok_or_else(|| "it is not shown to this user".to_owned()),
         Ok(Some(Err(code))) => Err(plain(code)),
         Ok(None) => Err("Kafka says nothing about the topic".to_owned()),
         Err(error) => match trouble(&error, election) {
@@ -143,6 +141,26 @@ pub fn facts(access: &Access, election: &Election, timeout: Duration) -> Result<
         },
     };
     Ok(TopicFacts { layout, settings })
+}
+
+/// The line about a topic that this user may not even see; that it is there is not said by it.
+#[must_use]
+pub fn may_not_describe(topic: &str) -> String {
+    format!(
+        "topic \"{topic}\": this user has no right to DESCRIBE it; allow READ, and WRITE to a candidate (each implies it)"
+    )
+}
+
+/// The line about a topic that this user may not read.
+#[must_use]
+pub fn may_not_read(topic: &str) -> String {
+    format!("topic \"{topic}\": this user has no right to READ it; allow READ on it")
+}
+
+/// The line about a topic that this user may not write to.
+#[must_use]
+pub fn may_not_write(topic: &str) -> String {
+    format!("topic \"{topic}\": this user has no right to WRITE to it; allow WRITE on it")
 }
 
 fn read(entries: &[ConfigEntry]) -> Option<Settings> {
@@ -180,7 +198,7 @@ fn not_created(code: RDKafkaErrorCode, election: &Election) -> Trouble {
     let name = &election.topic;
     if [ClusterAuthorizationFailed, TopicAuthorizationFailed].contains(&code) {
         Trouble::Refused(format!(
-            "topic \"{name}\": it is missing, and this user may not create it; create it, or allow CREATE on it"
+            "topic \"{name}\": it is missing, and this user has no right to CREATE it; create it, or allow CREATE on it"
         ))
     } else if [InvalidConfig, PolicyViolation].contains(&code) {
         Trouble::Refused(format!(
@@ -211,9 +229,7 @@ fn trouble(error: &KafkaError, election: &Election) -> Trouble {
         ));
     }
     if Meaning::from(code) == Meaning::TopicForbidden {
-        return Trouble::Refused(format!(
-            "topic \"{name}\": this user may not use it; allow DESCRIBE, READ and WRITE on it"
-        ));
+        return Trouble::Refused(may_not_describe(name));
     }
     Trouble::Transient(code)
 }

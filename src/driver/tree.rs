@@ -3,6 +3,9 @@
 //! The process must be a subreaper: then an orphan of its tree becomes its child, so that a walk down from it finds
 //! all. What has changed its uid is found, and may be out of reach; what other daemons started on the tree's behalf is
 //! not part of it.
+//!
+//! A `/proc` that is mounted with `hidepid` shows who is not root no process of another user's, nor one of his own whose
+//! program he may not read. Their parents list them all the same.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
@@ -24,6 +27,13 @@ const LOOKS: usize = 16;
 #[must_use]
 pub fn is_visible() -> bool {
     fs::read_link("/proc/self").is_ok_and(|own| own.to_str() == Some(&Pid::this().to_string()))
+}
+
+/// Whether all that descends from a process can be found: by the lists of children, which not every kernel has; else in a
+/// `/proc` that shows everybody's processes, as it shows the first of all.
+#[must_use]
+pub fn is_complete() -> bool {
+    Proc::new(PathBuf::from("/proc"), Pid::this()).is_complete()
 }
 
 /// What descends from one process, but for some of its children.
@@ -84,7 +94,7 @@ impl Tree {
     /// ended and were not waited for are none.
     #[must_use]
     pub fn members(&self) -> Vec<Pid> {
-        let mut members = self.descendants();
+        let mut members: Vec<Pid> = self.descendants().into_iter().map(|process| process.pid).collect();
         let known: HashSet<Pid> = members.iter().copied().collect();
         let grouped = self.cgroup.as_ref().map(|cgroup| cgroup.members()).unwrap_or_default();
         let lives = |pid: &Pid| self.proc.process(*pid).is_some_and(|process| process.lives);
@@ -101,24 +111,27 @@ impl Tree {
     }
 
     fn unspared_children(&self) -> Vec<Pid> {
-        let processes = numbers_in(&self.proc.mount).into_iter().filter_map(|pid| self.proc.process(pid));
-        let children = processes.filter(|process| process.parent == self.root).map(|process| process.pid);
-        children.filter(|pid| !self.spared.contains(pid)).collect()
+        let mut children = self.proc.shown_children(self.root);
+        if let Some(root) = self.proc.process(self.root) {
+            children.extend(self.proc.hidden_children(&root, &self.proc.listed_children(&root)));
+        }
+        let pids = children.into_iter().map(|child| child.pid);
+        pids.filter(|pid| !self.spared.contains(pid)).collect()
     }
 
-    fn descendants(&self) -> Vec<Pid> {
+    fn descendants(&self) -> Vec<Process> {
         let mut found = Vec::new();
         let snapshot = self.proc.snapshot();
         let mut seen = HashSet::from([self.root]);
-        let mut unseen = VecDeque::from([self.root]);
+        let mut unseen: VecDeque<Process> = self.proc.process(self.root).into_iter().collect();
         while let Some(parent) = unseen.pop_front() {
-            for child in self.proc.children(parent, snapshot.as_ref()) {
+            for child in self.proc.children(&parent, snapshot.as_ref()) {
                 if self.spared.contains(&child.pid) || !seen.insert(child.pid) {
                     continue;
                 }
-                unseen.push_back(child.pid);
+                unseen.push_back(child);
                 if child.lives {
-                    found.push(child.pid);
+                    found.push(child);
                 }
             }
         }
@@ -130,8 +143,8 @@ impl Tree {
     ///
     /// A walk is no proof: a process may be handed to another parent while it is under way, and be seen at neither. But
     /// the topmost of what lives is a child of the root all the time, even when it has ended, until it is waited for; so a
-    /// look that finds no child finds nothing because there is nothing. (The lists of children that the kernel offers may
-    /// miss some, and are not asked.)
+    /// look that finds no child finds nothing because there is nothing. (The lists of children that the kernel offers miss
+    /// some when others are waited for meanwhile. Ours alone is asked, for what `/proc` hides.)
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.is_all_below(&[]) && self.is_out_of_cgroup()
@@ -153,8 +166,8 @@ impl Tree {
     pub fn signal(&self, signals: &[i32]) {
         let members = self.descendants();
         let known = self.known(&members);
-        for pid in members {
-            self.send(pid, signals, &known);
+        for member in members {
+            self.send(&member, signals, &known);
         }
     }
 
@@ -176,24 +189,25 @@ impl Tree {
         for _ in 0..LOOKS {
             let members = self.descendants();
             let known = self.known(&members);
-            let fresh: Vec<Pid> = members.into_iter().filter(|pid| killed.insert(*pid)).collect();
+            let fresh: Vec<Process> = members.into_iter().filter(|member| killed.insert(member.pid)).collect();
             if fresh.is_empty() {
                 return;
             }
-            let dying: Vec<Pid> = fresh.into_iter().filter(|pid| self.send(*pid, &[SIGKILL], &known)).collect();
-            for pid in dying.into_iter().filter(|_| self.urgent) {
-                self.hasten(pid);
+            let dying: Vec<Process> =
+                fresh.into_iter().filter(|member| self.send(member, &[SIGKILL], &known)).collect();
+            for member in dying.iter().filter(|_| self.urgent) {
+                self.hasten(member);
             }
         }
     }
 
-    fn known(&self, members: &[Pid]) -> HashSet<Pid> {
-        members.iter().copied().chain([self.root]).collect()
+    fn known(&self, members: &[Process]) -> HashSet<Pid> {
+        members.iter().map(|member| member.pid).chain([self.root]).collect()
     }
 
     /// Lets each thread of a process that was sent SIGKILL run at once. It never gets to run the program again.
-    fn hasten(&self, pid: Pid) {
-        for thread in self.proc.threads(pid) {
+    fn hasten(&self, member: &Process) {
+        for thread in self.proc.threads(member) {
             // It may be gone already. That its number is another's by now, within some microseconds, takes a machine
             // that has no other number to give.
             let _ = TO_DIE.give(thread);
@@ -202,12 +216,20 @@ impl Tree {
 
     /// Sends `signals` to a member, if it still is one. Its number may have become a stranger's since it was found: so
     /// the process is held first, by a pidfd, and then looked at again. (Where the kernel has no pidfd, some
-    /// microseconds are left.)
+    /// microseconds are left.) A child of our own keeps its number until we wait for it, which nobody does meanwhile.
     ///
     /// Returns whether it was sent them. It may end at any time, and may be a stranger's: the next look says what is left.
-    fn send(&self, pid: Pid, signals: &[i32], known: &HashSet<Pid>) -> bool {
+    fn send(&self, member: &Process, signals: &[i32], known: &HashSet<Pid>) -> bool {
+        let pid = member.pid;
+        if member.parent == Pid::this() {
+            return signals.iter().all(|signal| process::signal(pid, *signal).is_ok());
+        }
         let held = process::open_pidfd(pid);
-        let is_member = self.proc.process(pid).is_some_and(|process| known.contains(&process.parent));
+        let is_member = match self.proc.process(pid) {
+            Some(process) => known.contains(&process.parent),
+            None if member.is_hidden && held.is_ok() => self.proc.lists(member),
+            None => false,
+        };
         is_member
             && signals.iter().all(|signal| {
                 match &held {
@@ -227,7 +249,11 @@ const TO_DIE: Scheduling = Scheduling::real_time(1);
 struct Process {
     pid: Pid,
     parent: Pid,
+    /// Those that have ended and can't be seen any more included; 1 while it has none but its first.
+    threads: u32,
     lives: bool,
+    /// `/proc` does not show it: only its parent does.
+    is_hidden: bool,
 }
 
 /// All processes, by their parents: what is needed where the kernel does not list children (`CONFIG_PROC_CHILDREN`).
@@ -246,6 +272,10 @@ impl Proc {
         Self { mount, lists_children }
     }
 
+    fn is_complete(&self) -> bool {
+        self.lists_children || self.process(Pid::from_raw(1)).is_some()
+    }
+
     fn snapshot(&self) -> Option<Snapshot> {
         if self.lists_children {
             return None;
@@ -259,26 +289,62 @@ impl Proc {
         Some(snapshot)
     }
 
-    fn children(&self, parent: Pid, snapshot: Option<&Snapshot>) -> Vec<Process> {
+    fn children(&self, parent: &Process, snapshot: Option<&Snapshot>) -> Vec<Process> {
         match snapshot {
-            Some(snapshot) => snapshot.get(&parent).cloned().unwrap_or_default(),
-            None => self.listed_children(parent).into_iter().filter_map(|pid| self.process(pid)).collect(),
+            Some(snapshot) => snapshot.get(&parent.pid).cloned().unwrap_or_default(),
+            None if parent.is_hidden => self.shown_children(parent.pid),
+            None => {
+                let listed = self.listed_children(parent);
+                let mut children: Vec<Process> = listed.iter().filter_map(|pid| self.process(*pid)).collect();
+                if children.len() < listed.len() {
+                    children.extend(self.hidden_children(parent, &listed));
+                }
+                children
+            }
         }
     }
 
+    /// The children of `parent` that are hidden from us, of those that it `listed` a moment ago: who has ended since, and
+    /// was waited for, is listed no more.
+    fn hidden_children(&self, parent: &Process, listed: &[Pid]) -> Vec<Process> {
+        let unseen: Vec<Pid> = listed.iter().copied().filter(|pid| self.process(*pid).is_none()).collect();
+        if unseen.is_empty() {
+            return Vec::new();
+        }
+        let still_listed = self.listed_children(parent);
+        let hidden = unseen.into_iter().filter(|pid| still_listed.contains(pid));
+        hidden.map(|pid| Process { pid, parent: parent.pid, threads: 1, lives: true, is_hidden: true }).collect()
+    }
+
+    /// Whether its parent lists it, as long as that is not hidden itself.
+    fn lists(&self, child: &Process) -> bool {
+        self.process(child.parent).is_some_and(|parent| self.listed_children(&parent).contains(&child.pid))
+    }
+
+    /// The children of `parent` among all that we are shown: where it is hidden itself, it lists none to us.
+    fn shown_children(&self, parent: Pid) -> Vec<Process> {
+        let shown = numbers_in(&self.mount).into_iter().filter_map(|pid| self.process(pid));
+        shown.filter(|process| process.parent == parent).collect()
+    }
+
     /// The children of each thread of `parent`.
-    fn listed_children(&self, parent: Pid) -> Vec<Pid> {
+    fn listed_children(&self, parent: &Process) -> Vec<Pid> {
         let mut children = Vec::new();
         for thread in self.threads(parent) {
-            let list = self.mount.join(format!("{parent}/task/{thread}/children"));
+            let list = self.mount.join(format!("{}/task/{thread}/children", parent.pid));
             let list = fs::read_to_string(list).unwrap_or_default();
             children.extend(list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).map(Pid::from_raw));
         }
         children
     }
 
-    fn threads(&self, pid: Pid) -> Vec<Pid> {
-        numbers_in(&self.mount.join(format!("{pid}/task")))
+    /// The threads of a process. Most have one, whose number is known: among a thousand processes that saves a kill margin.
+    fn threads(&self, process: &Process) -> Vec<Pid> {
+        if process.threads == 1 {
+            vec![process.pid]
+        } else {
+            numbers_in(&self.mount.join(format!("{}/task", process.pid)))
+        }
     }
 
     fn process(&self, pid: Pid) -> Option<Process> {
@@ -304,7 +370,7 @@ fn parsed(pid: Pid, stat: &[u8]) -> Option<Process> {
     let threads: u32 = fields.nth(15)?.parse().ok()?;
     // A process whose first thread has ended shows as a zombie while the other threads run.
     let lives = !matches!(state, "Z" | "X") || threads > 1;
-    Some(Process { pid, parent, lives })
+    Some(Process { pid, parent, threads, lives, is_hidden: false })
 }
 
 #[cfg(test)]
@@ -380,6 +446,32 @@ mod tests {
         assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1), (7, 6, 'S', 1), (9, 5, 'S', 1)]));
         assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1)]));
         assert!(gone(&[(5, 1, 'S', 1), (9, 5, 'S', 1), (10, 9, 'S', 1)]));
+    }
+
+    #[test]
+    fn what_its_parent_alone_shows_is_found_with_what_is_below_it() {
+        let proc = proc_with(&[(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 6, 'S', 1), (8, 7, 'S', 1)], true);
+        for hidden in [6, 7] {
+            fs::remove_dir_all(proc.path().join(hidden.to_string())).unwrap();
+            let tree = Tree::in_proc(proc.path().to_owned(), Pid::from_raw(5));
+            let mut members: Vec<i32> = tree.members().into_iter().map(Pid::as_raw).collect();
+            members.sort_unstable();
+            // Of two in a row the second is hidden by the first, until that one has ended.
+            assert_eq!(members, if hidden == 6 { vec![6, 7, 8] } else { vec![6] });
+            assert!(!tree.is_gone());
+            assert_eq!(tree.remains().first(), Some(&Pid::from_raw(6)));
+        }
+    }
+
+    #[test]
+    fn without_lists_of_children_the_first_process_tells_whether_others_are_hidden() {
+        let is_complete = |processes: &[(i32, i32, char, u32)], lists_children| {
+            let proc = proc_with(processes, lists_children);
+            Proc::new(proc.path().to_owned(), Pid::from_raw(5)).is_complete()
+        };
+        let (all, own) = ([(1, 0, 'S', 1), (5, 1, 'S', 1)], [(5, 1, 'S', 1)]);
+        assert!(is_complete(&all, true) && is_complete(&own, true) && is_complete(&all, false));
+        assert!(!is_complete(&own, false));
     }
 
     #[test]

@@ -292,21 +292,29 @@ impl Listener {
         self.settle(now);
     }
 
-    /// Whether to ask again now and read further back: everything was read, nothing is decided, and there is more
-    /// (R2). The reading stops until the answer comes.
+    /// Whether to ask again now and read further back: everything was read, nothing is decided, there is more, and there is
+    /// time (R2). The reading stops until the answer comes.
     #[must_use]
     pub fn reads_further_back(&mut self, now: Time) -> bool {
         let wanted = self.stage == Stage::CaughtUp
             && matches!(self.journal.view(), View::Undecided(_))
             && !self.is_vacant()
             && self.reading_from > self.log_start
-            && !self.undecodable;
+            && !self.undecodable
+            && self.has_time_to_read(now);
         if wanted {
             self.stage = Stage::AskingFurtherBack;
             self.asking_since = now;
             self.settle(now);
         }
         wanted
+    }
+
+    /// Whether a reading from twice as far back, which takes as long as all before it, is likely done before silence is. One
+    /// that is begun later only keeps the lead from being claimed, for as long as there is more to be read.
+    fn has_time_to_read(&self, now: Time) -> bool {
+        let claim_from = self.opening(Duration::ZERO).map(|opening| opening.since);
+        claim_from.is_none_or(|since| now + now.since(self.began) < since)
     }
 
     /// From when on the lead may be claimed (R2), before any delay; none while that isn't known.

@@ -16,11 +16,12 @@ pub const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 /// A candidate that has not been heard for this long has gone: two hellos missed.
 const HELLO_HOLDS: Duration = Duration::from_secs(75);
 
-/// The jitter for each standby known.
+/// The jitter for each standby known. A claim takes a millisecond or two until the others have read it, so some fifteen claim a
+/// vacancy, however many stand by; the first of them does so within about this long, however wide the span.
 const JITTER_PER_STANDBY: Duration = Duration::from_micros(100);
 
-/// With this many standbys the jitter is at its most, 10 ms; more need not be remembered.
-const STANDBYS_COUNTED: usize = 100;
+/// With this many standbys the jitter is at its most, 100 ms; more need not be remembered.
+const STANDBYS_COUNTED: usize = 1_000;
 
 /// What the group says of this member.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -142,15 +143,41 @@ mod tests {
     #[test]
     fn the_jitter_grows_with_the_standbys_and_is_bounded() {
         let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
-        for index in 0..500_u128 {
+        for index in 0..1_200_u128 {
             precedence.heard(NOW, MemberId::from_random(index));
             precedence.heard(NOW, MemberId::from_random(0));
             let random = precedence.delay(NOW, false).unwrap().random;
-            assert_eq!(random, Duration::from_micros(100 * u64::try_from(index + 1).unwrap().min(100)));
+            assert_eq!(random, Duration::from_micros(100 * u64::try_from(index + 1).unwrap().min(1_000)));
         }
         precedence.released(&MemberId::from_random(0));
-        assert_eq!(precedence.delay(NOW, false).unwrap().random, Duration::from_micros(100 * 99));
+        assert_eq!(precedence.delay(NOW, false).unwrap().random, Duration::from_micros(100 * 999));
         let later = NOW + HELLO_HOLDS;
         assert_eq!(precedence.delay(later, false).unwrap().random, Duration::ZERO);
+    }
+
+    #[test]
+    fn of_a_crowd_some_fifteen_claim_and_the_first_does_so_at_once() {
+        use super::super::random::Random;
+
+        /// From a claim to the others' reading of it.
+        const ECHO: Duration = Duration::from_micros(1_500);
+        const VACANCIES: u32 = 200;
+
+        let mut random = Random::from_seed(1);
+        for crowd in [100, 300, 1_000_u32] {
+            let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
+            (0..crowd).for_each(|index| precedence.heard(NOW, MemberId::from_random(index.into())));
+            let span = precedence.delay(NOW, false).unwrap().random;
+            let (mut claims, mut waited) = (0, Duration::ZERO);
+            for _ in 0..VACANCIES {
+                let delays: Vec<Duration> = (0..crowd).map(|_| random.up_to(span)).collect();
+                let first = *delays.iter().min().unwrap();
+                claims += delays.iter().filter(|delay| **delay < first + ECHO).count();
+                waited += first;
+            }
+            let claims = claims / VACANCIES as usize;
+            assert!((13..=18).contains(&claims), "{claims} of {crowd}");
+            assert!(waited / VACANCIES < Duration::from_micros(150), "{waited:?}");
+        }
     }
 }

@@ -59,7 +59,7 @@ pub fn judge(facts: &TopicFacts) -> Result<Judgement, String> {
         Ok(settings) => settings,
         Err(reason) => {
             let risk = format!(
-                "its configuration can't be read ({reason}): whether it keeps its records is unknown; allow DescribeConfigs on the topic"
+                "its configuration can't be read ({reason}): whether it keeps its records is unknown; allow DESCRIBE_CONFIGS on it"
             );
             let risks = std::iter::once(risk).chain(replication_risk(facts.layout, None)).collect();
             return Ok(Judgement { cut_is_harmless: false, risks });

@@ -44,7 +44,8 @@ const fn line_of(hook: Hook, beside: &Beside) -> Option<&OsString> {
 }
 
 impl Run {
-    /// The health command runs beside the job; its output comes to us.
+    /// The health command runs beside the job. Its output comes to us, and we pass it on to stderr: of a stderr that takes
+    /// nothing it notices nothing.
     pub(super) fn check_health(&mut self, id: u32, kill_at: Time) {
         let order = Order::Command { kind: CommandKind::Health, id, kill_at };
         match Tail::new() {
@@ -58,11 +59,19 @@ impl Run {
         }
     }
 
+    pub(super) fn read_health_output(&mut self) {
+        if let Some(output) = &mut self.health_output {
+            output.read(|line| self.stderr.pass_on(line));
+        }
+    }
+
     pub(super) fn command_ended(&mut self, kind: CommandKind, id: u32, end: CommandEnd) {
         let now = clock::now();
         match kind {
             CommandKind::Health => {
-                let last_line = self.health_output.take().map(Tail::into_last_line).unwrap_or_default();
+                let output = self.health_output.take();
+                let last_line = output.map(|output| output.into_last_line(|line| self.stderr.pass_on(line)));
+                let last_line = last_line.unwrap_or_default();
                 let event = supervisor::Event::HealthEnded { id, end, last_line: last_line.into() };
                 self.supervisor.handle(now, event);
             }

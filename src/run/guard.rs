@@ -100,7 +100,7 @@ impl Run {
             if received.signal == SIGCHLD {
                 self.reap_children();
             } else {
-                self.supervisor.handle_signal(clock::now(), received.signal);
+                self.take_signal(received);
             }
         }
         while let Some(action) = self.supervisor.poll_action() {

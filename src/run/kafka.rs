@@ -8,7 +8,7 @@ use crate::driver::group::{Grouped, Member};
 use crate::driver::journal::{Key, Producer, Seen};
 use crate::driver::log::Event as LogEvent;
 use crate::driver::reader::{Reader, Source};
-use crate::logic::candidate::Event;
+use crate::logic::candidate::{Elector, Event};
 use crate::logic::precedence::Standing;
 use crate::logic::record::{Body, Record, Why};
 use crate::logic::time::Time;
@@ -23,6 +23,7 @@ impl Run {
             access: self.access.clone(),
             election: self.config.election.clone(),
             create_topic: self.config.create_topic,
+            joins_group: matches!(self.config.timings.elector, Elector::Group(_)),
         };
         self.reader = None;
         match Reader::start(source, self.reading, self.seen_sender.clone()) {

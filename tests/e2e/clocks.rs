@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::process::Command;
 
 use harness::candidate::Elector;
 use harness::install;
@@ -14,7 +15,7 @@ use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::{Uid, mkfifo};
 
-use crate::stage;
+use crate::{AS_USER, stage};
 
 /// Waits until the term's deadline has moved on by more than a lease, of five seconds or less.
 fn await_renewals(stage: &Stage, term: u64) {
@@ -88,9 +89,16 @@ fn a_wall_clock_that_is_stepped_changes_nothing() {
 /// In a container's time namespace the boot was at another time: nobody takes another clock for it.
 #[test]
 fn in_a_time_namespace_all_is_as_ever() {
-    let unshare = ["unshare", "--time", "--boottime", "1000000", "--fork", "--kill-child", "--"];
-    if !Uid::effective().is_root() || !fs::exists("/proc/self/ns/time").is_ok_and(|exists| exists) {
-        let _ = writeln!(io::stderr(), "NOT TESTED: a time namespace takes root and Linux 5.6");
+    let mut unshare = vec!["unshare", "--time", "--boottime", "1000000", "--fork", "--kill-child"];
+    if !Uid::effective().is_root() {
+        unshare.extend(AS_USER);
+    }
+    unshare.push("--");
+    if !Command::new(unshare[0]).args(&unshare[1..]).arg("true").output().is_ok_and(|tried| tried.status.success()) {
+        let _ = writeln!(
+            io::stderr(),
+            "NOT TESTED: this machine gives no time namespace (Linux 5.6 does, to root at least)"
+        );
         return;
     }
     let stage = stage(Elector::Log);
@@ -122,7 +130,9 @@ fn a_full_stderr_holds_up_nothing() {
     run.signal(Signal::SIGSTOP);
     stage.await_gone(term);
     let testimony = stage.testimony();
-    let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + 20_000_000).count();
+    // Who is not root waits for a processor like everybody else, and so does what is to die.
+    let margin = if Uid::effective().is_root() { 20_000_000 } else { 500_000_000 };
+    let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + margin).count();
     assert_eq!(late, 0, "beats after the lease's end");
     run.signal(Signal::SIGCONT);
     stage.close([run]);

@@ -13,23 +13,23 @@ use nix::sys::signal::Signal;
 use crate::{PROGRAM, bare};
 
 /// A machine of its own: candidates find each other's broker through the user's runtime directory alone.
-struct Machine {
+pub(crate) struct Machine {
     runtime: tempfile::TempDir,
     stage: Stage,
 }
 
 impl Machine {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { runtime: install::scratch(), stage: Stage::unreachable(PROGRAM) }
     }
 
-    fn candidate(&self) -> Candidate {
+    pub(crate) fn candidate(&self) -> Candidate {
         let candidate = bare().flag("--embedded").option("--group", &self.stage.group).option("--elect", "log");
         candidate.variable("XDG_RUNTIME_DIR", self.runtime.path()).job(self.stage.witness().command())
     }
 
     /// The broker's process: it is nobody's child, and known by its environment.
-    fn broker(&self) -> Option<Process> {
+    pub(crate) fn broker(&self) -> Option<Process> {
         Process::with_variable("XDG_RUNTIME_DIR", self.runtime.path()).into_iter().find(|process| is_broker(*process))
     }
 }

@@ -1,13 +1,18 @@
 //! Health commands: a job that is ill is another machine's to try, and one that is well is left alone.
 
 use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use harness::candidate::{Candidate, Elector, Event};
 use harness::process::Process;
 use harness::stage::Stage;
 use harness::wait;
+use nix::libc::O_NONBLOCK;
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 
 use crate::{stage, with_both_electors};
 
@@ -54,9 +59,46 @@ with_both_electors! {
         assert!(next > term);
         stage.await_witness(next);
         first.await_event("standby");
-        assert_eq!(first.strange_lines(), [""; 0], "of what it says the last line is logged when it fails");
+        let said = first.strange_lines();
+        assert!(said.len() > 2 && said[0] == "asked" && said[said.len() - 2..] == ["asked", "no answer"], "{said:?}");
         stage.close([first, second]);
     }
+}
+
+/// What it says is on stderr, even where the log is not.
+#[test]
+fn what_it_says_goes_to_stderr() {
+    let stage = stage(Elector::Log);
+    let log = stage.directory().join("log");
+    let mut run = looked_after(&stage, "echo one; printf two >&2; exit 1").option("--health-failures", "1");
+    run = run.option("--log-file", &log).option("--on-loss", "exit");
+    let mut run = run.start();
+    assert_eq!(run.status(), 80);
+    run.await_silence();
+    assert_eq!(run.strange_lines(), ["one", "two"]);
+    assert!(fs::read_to_string(log).expect("a log").contains(r#""line":"two""#));
+}
+
+/// A stderr that takes nothing holds up neither the health command, however much it says, nor the lease.
+#[test]
+fn a_full_stderr_makes_nobody_ill() {
+    let stage = stage(Elector::Log);
+    let (counted, log, full) = (counted(&stage), stage.directory().join("log"), stage.directory().join("full"));
+    mkfifo(&full, Mode::S_IRWXU).expect("our own directory");
+    let mut pipe = File::options().read(true).write(true).custom_flags(O_NONBLOCK).open(&full).expect("our own pipe");
+    while pipe.write(&[b'\n'; 4096]).is_ok() {}
+    let onto = format!(r#"exec "$@" 2<>{}"#, full.display());
+    // More than two pipes hold.
+    let command = format!("head -c 200000 /dev/zero | tr '\\0' x; yes | head -n 2000; echo >> {}", counted.display());
+    let run = looked_after(&stage, &command).option("--log-file", &log).option("--health-failures", "1");
+    let mut run = run.start_behind(&["sh", "-c", &onto, "sh"]);
+    wait::until_true("health commands that end", || count(&counted) > 3);
+    assert_eq!(run.ended(), None);
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 0);
+    let said = fs::read_to_string(log).expect("a log");
+    assert!(said.contains("released") && !said.contains("health command") && !said.contains("fenc"), "{said}");
+    stage.close([]);
 }
 
 /// With nobody else to try, it is tried here again after the cool-off.

@@ -19,6 +19,8 @@ mod log;
 mod loss;
 mod process_one;
 mod restart;
+mod rights;
+mod secrets;
 mod shortage;
 mod signals;
 mod strangers;
@@ -38,6 +40,9 @@ use harness::wait;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
+
+/// What `unshare` needs besides, for whoever is not root: a user namespace, in which the user is who he is.
+const AS_USER: [&str; 2] = ["--user", "--map-current-user"];
 
 /// An election of its own on the Kafka that all tests share.
 fn stage(elector: Elector) -> Stage {

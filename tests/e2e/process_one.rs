@@ -12,15 +12,24 @@ use harness::terminal::{Ctrl, Log, Shell, Terminal, script};
 use harness::wait;
 use harness::witness::Event;
 use nix::sys::signal::Signal;
+use nix::unistd::Uid;
 
-use crate::stage;
+use crate::{AS_USER, stage};
 
-/// A PID namespace with a `/proc` of its own. It ends with the program that made it.
-const CONTAINER: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+/// A PID namespace with a `/proc` of its own. It ends with the program that made it. Who is not root makes it within a user
+/// namespace, and is the same user in it.
+fn container() -> Vec<&'static str> {
+    let mut words = vec!["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    if !Uid::effective().is_root() {
+        words.extend(AS_USER);
+    }
+    words
+}
 
 /// Whether the kernel gives us PID namespaces. Not by `eprintln!`, which a test that passes keeps to itself.
 fn is_possible() -> bool {
-    let tried = Command::new(CONTAINER[0]).args(&CONTAINER[1..]).arg("true").output();
+    let container = container();
+    let tried = Command::new(container[0]).args(&container[1..]).arg("true").output();
     match tried.expect("unshare is part of util-linux: apt-get install util-linux") {
         output if output.status.success() => true,
         output => {
@@ -41,7 +50,7 @@ struct Container {
 
 impl Container {
     fn start(candidate: &Candidate) -> Self {
-        let running = candidate.start_behind(&CONTAINER);
+        let running = candidate.start_behind(&container());
         let first = wait::until("process 1", || {
             let children = running.process().children().into_iter();
             children.into_iter().find(|child| child.name().as_deref() == Some("neli-run"))
@@ -52,7 +61,12 @@ impl Container {
     /// A process in it that is none of the job's, as `docker exec` makes it, and that leaves a child to process 1.
     fn leave_a_child(&self) {
         let pid = self.first.pid.to_string();
-        let left = Command::new("nsenter").args(["--target", &pid, "--pid", "--", "sh", "-c", "sleep 1000 &"]).status();
+        let mut enter = Command::new("nsenter");
+        enter.args(["--target", &pid, "--pid"]);
+        if !Uid::effective().is_root() {
+            enter.args(["--user", "--preserve-credentials"]);
+        }
+        let left = enter.args(["--", "sh", "-c", "sleep 1000 &"]).status();
         assert!(left.expect("nsenter is part of util-linux").success());
         let sleeper = wait::until("a child that was left to process 1", || {
             self.first.children().into_iter().find(|child| child.name().as_deref() == Some("sleep"))
@@ -141,7 +155,7 @@ fn the_status_is_the_jobs() {
     }
     let stage = stage(Elector::Log);
     for (job, status) in [("exit 7", 7), ("kill -9 $$", 137), ("(sleep 1000 &); exit 3", 3)] {
-        let mut running = stage.candidate().job(["sh", "-c", job]).start_behind(&CONTAINER);
+        let mut running = stage.candidate().job(["sh", "-c", job]).start_behind(&container());
         assert_eq!(running.status(), status, "{job}");
     }
     stage.close([]);
@@ -203,7 +217,7 @@ fn ctrl_c() {
     script(&directory.join("lead"), &stage.candidate().option("--log-file", directory.join("log")).job(job).words());
     let mut terminal = Terminal::new(Shell::Bash, directory);
     // The terminal becomes that of the container's session, which process 1 leads.
-    let container = CONTAINER.join(" ");
+    let container = container().join(" ");
     terminal.type_line(&format!(r#"{container} setsid --ctty ./lead; echo "status <$?>""#));
     terminal.await_text("waits");
     terminal.press(Ctrl::C);
@@ -220,7 +234,7 @@ fn another_namespaces_proc_is_refused() {
         return;
     }
     let stage = stage(Elector::Log);
-    let container: Vec<&str> = CONTAINER.into_iter().filter(|word| *word != "--mount-proc").collect();
+    let container: Vec<&str> = container().into_iter().filter(|word| *word != "--mount-proc").collect();
     let mut running = stage.candidate().start_behind(&container);
     assert_eq!(running.status(), 125);
     running.await_silence();

@@ -357,6 +357,28 @@ with_both_shells! {
         person.stage.close([]);
     }
 
+    /// The real pager: it has the keys and the screen, shows what the job writes, and its end is the job's.
+    fn a_real_pager(shell) {
+        let mut person = Person::new(shell, r#"trap "" PIPE; seq 1000; while sleep 0.01; do echo more || exit 7; done"#);
+        person.terminal.run("export TERM=vt100 LESS= LESSHISTFILE=-");
+        person.terminal.resize(24, 80);
+        person.terminal.type_line("./lead | less");
+        person.terminal.await_text("\r\n23");
+        let supervisor = person.supervisor();
+        assert_eq!(person.terminal.foreground(), group_of(supervisor));
+        // A key for the pager alone, without a line's end.
+        person.terminal.type_text(" ");
+        person.terminal.await_text("\r\n46");
+        person.terminal.type_text("/^777$");
+        person.terminal.type_line("");
+        person.terminal.await_text("778");
+        person.terminal.type_text("q");
+        person.terminal.await_prompt();
+        assert_eq!(person.log.await_event("job_exited").number("status"), 7);
+        assert_eq!(person.log.await_event("released").text("why"), "exited");
+        person.assert_as_before();
+    }
+
     /// In a pipeline the terminal is left to who reads the pipe; Ctrl-C is for all of it.
     fn a_pipeline(shell) {
         let mut person = Person::new(shell, "echo waits; exec sleep 1000");
@@ -460,6 +482,24 @@ with_both_shells! {
         assert_eq!(person.log.await_event("exiting").number("status"), 129);
         person.await_nobody();
         person.stage.close([leader]);
+    }
+
+    /// The window is closed while nothing is left but a hook, after a stop: that is a second stop, and nobody waits for the
+    /// hook any more.
+    fn a_closed_terminal_at_the_end(shell) {
+        let mut person = Person::of(Elector::Log, shell, "echo waits; exec sleep 1000", |candidate| {
+            // A stop that comes so soon after the first is the same.
+            candidate.option("--on-standby", r#"test -z "$NELI_WHY" || { sleep 0.6; echo > hooked; exec sleep 600; }"#)
+        });
+        person.terminal.type_line("./lead");
+        person.terminal.await_text("waits");
+        person.supervisor().signal(Signal::SIGTERM);
+        let hooked = person.file("hooked");
+        wait::until_true("the hook", || hooked.exists());
+        person.terminal.close();
+        assert_eq!(person.log.await_event("exiting").number("status"), 143);
+        assert!(!person.log.text().contains("hook_failed"), "{}", person.log.text());
+        person.await_nobody();
     }
 
     /// With `nohup` lead and job live on.

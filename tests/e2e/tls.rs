@@ -1,37 +1,80 @@
-//! Kafka behind TLS, with and without a login. Of a build with it: `cargo test --features ssl --test e2e tls::`
+//! Kafka behind TLS: with no login, with one by a challenge, and with certificates on both sides. Of a build with it:
+//! `cargo test --features ssl --test e2e tls::`
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::OnceLock;
 
-use harness::accounts::{Account, PASSWORD, secure_login};
+use harness::accounts::{Account, PASSWORD, SCRAM, secure_login};
 use harness::candidate::{Candidate, Elector};
 use harness::kafka::Broker;
+use harness::rights::Operation::{Read as Reads, Write as Writes};
+use harness::rights::{Resource, Rights, Rule};
 use harness::stage::Stage;
-use harness::tls::Authority;
+use harness::tls::{Authority, Identity};
 use nix::sys::signal::Signal;
 
-use crate::{PROGRAM, bare, with_both_electors};
+use crate::bad_input::assert_refused;
+use crate::{PROGRAM, with_both_electors};
+
+/// librdkafka's properties.
+type Properties = Vec<(String, String)>;
+
+/// The broker of all these tests: it ends with this process.
+fn broker() -> &'static Broker {
+    static BROKER: OnceLock<Broker> = OnceLock::new();
+    BROKER.get_or_init(Broker::with_tls)
+}
+
+fn stage(elector: Elector) -> Stage {
+    Stage::new(PROGRAM, &broker().kafka(), elector)
+}
+
+/// The tenant is given the least that a candidate needs on this election's topic, which is made, and group.
+fn allow_tenant(stage: &Stage) {
+    let (topic, tenant) = (stage.topic(), Account::Tenant.name());
+    broker().kafka().create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
+    let topic = Resource::Topic(&topic);
+    Rights::of(&broker().kafka()).make(&[
+        Rule::allow(tenant, topic, Reads),
+        Rule::allow(tenant, topic, Writes),
+        Rule::allow(tenant, Resource::Group(&stage.group), Reads),
+    ]);
+}
+
+/// How the tenant logs in, by each way there is: where, and with what.
+fn logins() -> Vec<(String, Properties)> {
+    let addresses = broker().secure_addresses();
+    let challenge = |mechanism| (addresses.accounts.clone(), secure_login(mechanism, Account::Tenant.name(), PASSWORD));
+    let certificate = broker().authority().identity(Account::Tenant.name());
+    let mutual = (addresses.mutual.clone(), over_tls(certificate.properties()));
+    SCRAM.into_iter().map(challenge).chain([mutual]).collect()
+}
+
+fn over_tls(properties: Properties) -> Properties {
+    let protocol = ("security.protocol".to_owned(), "SSL".to_owned());
+    [protocol].into_iter().chain(properties).collect()
+}
 
 /// A candidate that trusts `authority`, at one of the broker's listeners; its properties come from a file.
-fn candidate(stage: &Stage, address: &str, authority: &Authority, login: &[(String, String)]) -> Candidate {
-    let trust = [("ssl.ca.location".to_owned(), authority.certificate().display().to_string())];
-    let over_tls = [("security.protocol".to_owned(), "SSL".to_owned())];
-    let properties = over_tls.iter().chain(login).chain(&trust);
-    let lines: Vec<String> = properties.map(|(key, value)| format!("{key}={value}")).collect();
-    let text = lines.join("\n");
+fn candidate(stage: &Stage, address: &str, authority: &Authority, properties: &Properties) -> Candidate {
+    let trust = format!("ssl.ca.location={}\n", authority.certificate().display());
+    let lines = properties.iter().map(|(key, value)| format!("{key}={value}\n"));
+    let text: String = lines.chain([trust]).collect();
     let file = stage.directory().join(format!("properties-{}", text.len()));
     fs::write(&file, text).expect("the directory is ours");
-    let candidate = bare().option("--group", &stage.group).option("--brokers", address);
-    candidate.option("--elect", stage.elector().name()).option("--properties", file).job(stage.witness().command())
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
+    stage.candidate().option("--brokers", address).option("--properties", file)
 }
 
 with_both_electors! {
-    /// All of it goes over TLS: claim, group, the guard's release for the dead.
+    /// All of it goes over TLS, with the least rights there are: claim, group, the guard's release for the dead.
     fn a_lead_and_a_death(elector) {
-        let broker = Broker::with_tls();
-        let stage = Stage::new(PROGRAM, &broker.kafka(), elector);
-        let login = secure_login(Account::Operator.name(), PASSWORD);
-        for (address, login) in std::iter::zip(broker.secure_addresses(), [&[][..], &login]) {
-            let candidate = candidate(&stage, &address, broker.authority(), login);
+        let anybody = (broker().secure_addresses().plain, over_tls(Vec::new()));
+        for (address, login) in logins().into_iter().chain([anybody]) {
+            let stage = stage(elector);
+            allow_tenant(&stage);
+            let candidate = candidate(&stage, &address, broker().authority(), &login);
             let mut first = candidate.start();
             let term = first.await_lead();
             stage.await_witness(term);
@@ -46,33 +89,74 @@ with_both_electors! {
             stage.close([second]);
         }
     }
+
+    /// However one logs in: who has no rights is told so.
+    fn without_rights(elector) {
+        for (address, login) in logins() {
+            let stage = stage(elector);
+            let run = candidate(&stage, &address, broker().authority(), &login).start();
+            // Whether the topic or the group is asked for first is librdkafka's choice.
+            assert_refused(run, &[&stage.group, "no right to DESCRIBE"]);
+        }
+    }
+
+    /// Neither an authority that we don't trust, nor a certificate that has expired, will do; and that is said at once.
+    fn a_broker_that_is_not_trusted(elector) {
+        let addresses = broker().secure_addresses();
+        let stranger = Authority::new("stranger");
+        for (address, authority) in [(addresses.plain, &stranger), (addresses.expired, broker().authority())] {
+            let stage = stage(elector);
+            let run = candidate(&stage, &address, authority, &over_tls(Vec::new())).start();
+            assert_refused(run, &[&address, "the broker's certificate is not accepted", "expired", "ssl.ca.location"]);
+        }
+    }
+
+    /// The broker wants to know who we are: no certificate, one that has expired, and one by a stranger won't do.
+    fn a_certificate_that_the_broker_does_not_accept(elector) {
+        let mutual = broker().secure_addresses().mutual;
+        let nobody = over_tls(Vec::new());
+        let tenant = Account::Tenant.name();
+        let stranger = Authority::new("stranger");
+        let expired = broker().authority().expired_identity(tenant);
+        let shown = |identity: &Identity| over_tls(identity.properties());
+        for properties in [nobody, shown(&expired), shown(&stranger.identity(tenant))] {
+            let stage = stage(elector);
+            let run = candidate(&stage, &mutual, broker().authority(), &properties).start();
+            assert_refused(run, &[&mutual, "does not accept our certificate", "ssl.certificate.location"]);
+        }
+    }
+
+    fn a_wrong_password(elector) {
+        for mechanism in SCRAM {
+            for (name, password) in [(Account::Tenant.name(), "wrong horse"), ("nobody", PASSWORD)] {
+                let stage = stage(elector);
+                let login = secure_login(mechanism, name, password);
+                let address = broker().secure_addresses().accounts;
+                let run = candidate(&stage, &address, broker().authority(), &login).start();
+                assert_refused(run, &["authentication", "sasl.username"]);
+            }
+        }
+    }
 }
 
-/// An authority that is not trusted may be one that is yet to be: waited for, with a line that names the trouble.
+/// A key's password is a secret like any other.
 #[test]
-fn an_authority_that_nobody_knows() {
-    let broker = Broker::with_tls();
-    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Group);
-    let stranger = Authority::new("stranger");
-    let mut run = candidate(&stage, &broker.secure_addresses()[0], &stranger, &[]).start();
-    let error = run.await_event("broker_down").text("error").to_owned();
-    assert!(error.contains("certificate verify failed"), "{error}");
-    run.signal(Signal::SIGTERM);
-    assert_eq!(run.status(), 143);
-    run.await_silence();
-    assert!(run.events("leading").is_empty() && run.events("broker_down").len() == 1, "{run:?}");
-    assert!(run.events("error").is_empty(), "{run:?}");
-}
-
-/// A password that is wrong is refused for good, over TLS too.
-#[test]
-fn a_wrong_password() {
-    let broker = Broker::with_tls();
-    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Group);
-    let login = secure_login(Account::Operator.name(), "wrong horse");
-    let mut run = candidate(&stage, &broker.secure_addresses()[1], broker.authority(), &login).start();
+fn a_key_with_a_wrong_password() {
+    let stage = stage(Elector::Log);
+    let mut properties =
+        over_tls(broker().authority().locked_identity(Account::Tenant.name(), "another-horse").properties());
+    properties.push(("ssl.key.password".to_owned(), PASSWORD.to_owned()));
+    let mutual = broker().secure_addresses().mutual;
+    let mut run = candidate(&stage, &mutual, broker().authority(), &properties).start();
     assert_eq!(run.status(), 125);
     run.await_silence();
-    let errors = run.events("error");
-    assert!(errors.len() == 1 && errors[0].text("message").to_lowercase().contains("authentication"), "{run:?}");
+    let told = format!("{run:?}");
+    assert!(told.contains("ssl.key.location") && !told.contains(PASSWORD), "{told}");
+
+    allow_tenant(&stage);
+    properties.push(("ssl.key.password".to_owned(), "another-horse".to_owned()));
+    let mut run = candidate(&stage, &mutual, broker().authority(), &properties).flag("-v").start();
+    run.await_lead();
+    assert!(!format!("{run:?}").contains("another-horse"));
+    stage.close([run]);
 }

@@ -5,11 +5,14 @@ use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::process::Process;
 use harness::stage::Stage;
 use harness::wait;
+use harness::witness::Witness;
+use neli_run::driver::cgroup::Cgroup;
 use nix::sys::signal::Signal;
 use nix::unistd::{Gid, Uid, chown};
 
@@ -64,19 +67,49 @@ fn what_cannot_die_is_named_and_never_released() {
     stage.await_witness(term);
     let job = run.await_job();
     assert!(warns(&run.events("warning")));
+    let guard = run.guard();
+    stop_in_vain(&mut run, job);
+    assert!(job.lives());
+    job.signal(Signal::SIGKILL);
+    assert_never_released(&stage, guard);
+    stage.assert_gone(term);
+}
+
+/// The same without root: whoever traces a process keeps its end to himself, and until he tells it nobody can know that
+/// nothing is left.
+#[test]
+fn what_a_stranger_traces_is_named_and_never_released() {
+    let stage = stage(Elector::Log);
+    let job = stage.witness().with("--ignore-stop").command();
+    let mut run = stage.candidate().lease("1s").option("--stop-timeout", "200ms").job(job).start();
+    let term = run.await_lead();
+    stage.await_witness(term);
+    let is_out_of_reach = !Uid::effective().is_root() && Cgroup::make().is_err();
+    assert_eq!(warns(&run.events("warning")), is_out_of_reach);
+    let job = run.await_job();
+    let guard = run.guard();
+    let hold = job.hold();
+    stop_in_vain(&mut run, job);
+    drop(hold);
+    assert_never_released(&stage, guard);
+    stage.assert_gone(term);
+}
+
+/// Tells it to stop, which its job does not, nor die: it says so and goes.
+fn stop_in_vain(run: &mut Running, job: Process) {
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 85);
     let error = run.await_event("error");
     assert!(error.text("message").contains(&format!("pid {}", job.pid)), "{}", error.fields);
     assert!(run.events("released").is_empty());
-    assert!(job.lives());
+}
+
+/// The guard kills on and ends with the last of it; it releases nothing, even so.
+fn assert_never_released(stage: &Stage, guard: Process) {
+    wait::until_true("a guard with nothing left to do", || !guard.lives());
     let records = stage.verdicts();
     let kinds: Vec<&str> = records.iter().filter_map(|line| line["record"]["kind"].as_str()).collect();
-    assert!(!kinds.contains(&"release"), "{kinds:?}");
-    let guard = Process::find(job.parent().expect("it lives")).expect("the guard watches what is left");
-    job.signal(Signal::SIGKILL);
-    wait::until_true("a guard with nothing left to do", || !guard.lives());
-    stage.assert_gone(term);
+    assert!(kinds.contains(&"claim") && !kinds.contains(&"release"), "{kinds:?}");
 }
 
 /// A control group that is nobody's.
@@ -150,4 +183,58 @@ fn what_is_out_of_reach_is_ended_when_the_guard_dies() {
     assert_eq!(run.status(), 137);
     stage.assert_gone(next);
     stage.close([run]);
+}
+
+/// A `/proc` that shows nobody but root what is not his (`hidepid`), for what follows, as nobody.
+const BEHIND_HIDEPID: &str = r#"
+    mount -t proc -o hidepid=2 proc /proc || exit
+    exec setpriv --reuid=65534 --regid=65534 --clear-groups --pdeathsig KILL -- "$@"
+"#;
+
+/// A candidate there, with a job whose program nobody may read: `/proc` shows not even his own processes of it.
+fn start_hidden(stage: &Stage) -> Running {
+    fs::set_permissions(stage.directory(), Permissions::from_mode(0o777)).expect("our own directory");
+    let hidden = stage.directory().join("hidden");
+    let witness =
+        ["--ignore-stop", "--child", "--session", "--daemon"].into_iter().fold(stage.witness(), Witness::with);
+    let mut job = witness.command();
+    fs::copy(&job[0], &hidden).expect("our own directory");
+    fs::set_permissions(&hidden, Permissions::from_mode(0o711)).expect("our own file");
+    job[0] = hidden.into();
+    let unshare = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", BEHIND_HIDEPID, "sh"];
+    stage.candidate().lease("2s").option("--stop-timeout", "200ms").job(job).start_behind(&unshare)
+}
+
+/// What `/proc` hides is found, killed and waited for all the same: at a stop, and when guard or supervisor dies.
+#[test]
+fn what_proc_hides_is_ended() {
+    let unshare =
+        ["--mount", "--propagation", "private", "--", "mount", "-t", "proc", "-o", "hidepid=2", "proc", "/proc"];
+    if !Command::new("unshare").args(unshare).output().is_ok_and(|tried| tried.status.success()) {
+        return not_tested("a /proc with hidepid takes root");
+    }
+    for end in ["stop", "guard", "supervisor"] {
+        let stage = stage(Elector::Log);
+        let mut run = start_hidden(&stage);
+        let term = run.await_lead();
+        let has = |role: &str| stage.testimony().of(term).any(|line| line.role == role);
+        wait::until_true("a tree", || ["child", "session", "daemon"].into_iter().all(has));
+        let other = stage.candidate().job(["true"]);
+        match end {
+            "stop" => run.signal(Signal::SIGTERM),
+            "guard" => run.guard().signal(Signal::SIGKILL),
+            _ => run.signal(Signal::SIGKILL),
+        }
+        if end == "supervisor" {
+            assert!(other.start().await_lead() > term);
+        } else {
+            run.await_event("released");
+        }
+        stage.assert_gone(term);
+        if end != "supervisor" {
+            run.signal(Signal::SIGTERM);
+            run.status();
+            assert!(run.events("error").is_empty(), "{run:?}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod ends;
 mod groups;
 mod nature;
 mod own_signals;
+mod papers;
 mod post;
 mod starts;
 mod supervisor;

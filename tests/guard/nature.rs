@@ -6,7 +6,17 @@ use std::path::Path;
 
 use nix::unistd::Pid;
 
-use crate::post::{PROGRAM, Post, Words, charge, far};
+use crate::post::{PROGRAM, Post, Words, charge, far, script};
+
+/// Tells its number and its timer slack, which only root may read of another process, and lives on.
+const TELL: &str = r#"read slack < /proc/self/timerslack_ns; echo "$$ $slack" > "$WORDS"; exec sleep 600"#;
+
+/// Who has told the next of [`TELL`]'s lines, and with what timer slack.
+fn teller(words: &mut Words) -> (Pid, String) {
+    let line = words.next();
+    let (pid, slack) = line.split_once(' ').unwrap();
+    (Pid::from_raw(pid.parse().unwrap()), slack.to_owned())
+}
 
 /// Everything about a process that it has from its parent, and that its parent might have changed.
 fn nature(pid: Pid) -> Vec<(&'static str, String)> {
@@ -24,7 +34,6 @@ fn nature(pid: Pid) -> Vec<(&'static str, String)> {
         ("what a core dump holds", read("coredump_filter")),
         ("priority, nice", fields[15..17].join(" ")),
         ("real-time priority, policy", fields[37..39].join(" ")),
-        ("timer slack", read("timerslack_ns")),
         ("processors", line("Cpus_allowed")),
         ("memory nodes", line("Mems_allowed")),
         ("umask", line("Umask")),
@@ -44,13 +53,16 @@ fn assert_handed_on(changes: &str) {
     let guard = words.directory.path().join("guard");
     // The shell is the parent of what tells the nature before, and becomes the guard.
     let text =
-        format!("#!/bin/sh\n{changes}\nsleep 600 &\necho $! > {}\nexec {PROGRAM} \"$@\"\n", words.path().display());
+        format!("#!/bin/sh\n{changes}\nWORDS={} sh -c '{TELL}' &\nexec {PROGRAM} \"$@\"\n", words.path().display());
     fs::write(&guard, text).unwrap();
     fs::set_permissions(&guard, fs::Permissions::from_mode(0o700)).unwrap();
-    let charge = charge(["sleep", "600"].map(Into::into).into(), &words.path());
+    let charge = charge(script(TELL), &words.path());
     let mut post = Post::guarded_by(&guard, &charge, words);
-    let before = Pid::from_raw(post.words.next().parse().unwrap());
+    let (before, slack_before) = teller(&mut post.words);
     let (job, _) = post.start(0, far());
+    let (teller, slack) = teller(&mut post.words);
+    assert_eq!(teller, job);
+    assert_eq!(slack, slack_before, "behind {changes:?}");
     let expected = nature(before);
     let found = nature(job);
     for (expected, found) in expected.iter().zip(&found) {

@@ -7,14 +7,16 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
+use harness::process::Process;
 use neli_run::driver::clock;
 use neli_run::driver::guard::{Answer, Charge, Guard, Order, Testament};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::post::{Words, await_readable, charge, far, grant, process_of, script, soon, spawn};
+use crate::post::{Words, await_readable, charge, far, grant, has_ended, process_of, script, soon, spawn};
 use crate::starts::policy;
 
 const ROLE: &str = "NELI_TEST_SUPERVISOR";
@@ -62,9 +64,14 @@ struct Supervisor {
 
 impl Supervisor {
     fn of(text: &str) -> Self {
+        Self::charged(text, |_| {})
+    }
+
+    fn charged(text: &str, adjust: impl FnOnce(&mut Charge)) -> Self {
         let words = Words::new();
         let mut charge = charge(script(text), &words.path());
         charge.releaser = releaser(words.directory.path());
+        adjust(&mut charge);
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "supervisor::role_of_a_supervisor", "--nocapture"])
             .env(ROLE, "1")
@@ -179,6 +186,28 @@ fn what_was_released_is_not_released_again() {
     assert_eq!(supervisor.hear(), Answer::Gone);
     await_readable(left.as_fd(), "the end of the tree");
     supervisor.signal(Signal::SIGKILL);
+    await_readable(guard.as_fd(), "the guard's end");
+    assert!(!supervisor.words.directory.path().join("release").exists());
+}
+
+/// What was said to be beyond killing is killed on, and its term is never released, not even when it has ended after all.
+#[test]
+fn what_was_stuck_is_never_released() {
+    let mut supervisor = Supervisor::charged(TREE, |charge| charge.lease = Duration::from_millis(300));
+    supervisor.start(&spawn(42, far()));
+    let left: i32 = supervisor.words.next().parse().unwrap();
+    let process = process_of(left);
+    let guard = process_of(supervisor.guard.as_raw());
+    let hold = Process::find(left).unwrap().hold();
+    supervisor.send(&Order::Kill);
+    assert_eq!(supervisor.hear(), Answer::Killed);
+    assert!(matches!(supervisor.hear(), Answer::Exited { left: true, .. }));
+    assert_eq!(supervisor.hear(), Answer::Stuck { pids: vec![left] });
+    supervisor.signal(Signal::SIGKILL);
+    supervisor.process.wait().unwrap();
+    assert!(!has_ended(&guard), "it watches what is left");
+    drop(hold);
+    await_readable(process.as_fd(), "the end of the tree");
     await_readable(guard.as_fd(), "the guard's end");
     assert!(!supervisor.words.directory.path().join("release").exists());
 }

@@ -39,6 +39,7 @@ pub(super) struct Run {
     killing: Option<Killing>,
     /// What is still there this long after SIGKILL is stuck.
     patience: Duration,
+    is_stuck: bool,
 }
 
 impl Run {
@@ -52,6 +53,7 @@ impl Run {
             kill_at: None,
             killing: None,
             patience,
+            is_stuck: false,
         }
     }
 
@@ -81,6 +83,11 @@ impl Run {
             terminal.hand_on();
             self.signal(SIGCONT, Target::Group);
         }
+    }
+
+    /// Whether it was said that something of it can't be killed.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.is_stuck
     }
 
     /// Passes a signal on, as soon as the job has executed.
@@ -136,6 +143,7 @@ impl Run {
         if let Some(pids) = self.killing.as_mut().and_then(|killing| killing.stuck(now, tree)) {
             let pids = pids.into_iter().take(MOST_STUCK).map(Pid::as_raw).collect();
             outbox.put(Answer::Stuck { pids }, None);
+            self.is_stuck = true;
         }
     }
 

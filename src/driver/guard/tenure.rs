@@ -10,7 +10,7 @@ pub(super) struct Tenure {
     /// Nothing is started or extended under it any more.
     over: bool,
     /// Nothing is to be released for it any more.
-    released: bool,
+    settled: bool,
 }
 
 /// What came of a grant.
@@ -39,7 +39,7 @@ impl Tenure {
                 },
                 ..held
             },
-            _ => Self { grant, over: false, released: false },
+            _ => Self { grant, over: false, settled: false },
         };
         if tenure.is_over_at(now) {
             return (Self { over: true, ..tenure }, Verdict::Refused);
@@ -62,15 +62,16 @@ impl Tenure {
         self.over = true;
     }
 
-    /// The term was released, or another has taken over.
-    pub(super) fn note_release(&mut self) {
+    /// Nothing is to be released for the term any more: it was released, or another has taken over, or something of its
+    /// job can't be killed.
+    pub(super) fn settle(&mut self) {
         self.over = true;
-        self.released = true;
+        self.settled = true;
     }
 
     /// What would have to be released, were the supervisor dead.
     pub(super) fn unreleased(&self) -> Option<Grant> {
-        (!self.released).then_some(self.grant)
+        (!self.settled).then_some(self.grant)
     }
 
     fn is_over_at(&self, now: Time) -> bool {
@@ -134,7 +135,7 @@ mod tests {
     #[test]
     fn a_later_term_replaces_an_earlier_one_and_not_the_other_way_round() {
         let mut tenure = holding(7, 10);
-        tenure.note_release();
+        tenure.settle();
         assert_eq!(tenure.unreleased(), None);
         let (tenure, verdict) = Tenure::granted(Some(tenure), grant(8, 8, 30), at(20));
         assert_eq!(verdict, Verdict::Granted(at(30)));

@@ -273,7 +273,7 @@ impl Watch {
             Order::Released { term } => {
                 if self.holds(term) {
                     self.end_term();
-                    self.tenure.iter_mut().for_each(Tenure::note_release);
+                    self.tenure.iter_mut().for_each(Tenure::settle);
                 }
             }
             Order::Signal { signal, to } => {
@@ -426,6 +426,10 @@ impl Watch {
             run.kill(now, &self.tree);
         }
         run.handle_timeout(now, &self.tree, &mut self.outbox);
+        if run.is_stuck() {
+            // Whenever it ends: what was said stands, and the lease runs out by itself.
+            self.tenure.iter_mut().for_each(Tenure::settle);
+        }
     }
 
     /// Nothing is left of the job.

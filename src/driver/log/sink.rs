@@ -35,11 +35,7 @@ impl Sink {
     ///
     /// When the file can't be opened for appending.
     pub(super) fn open(log: &Log) -> Result<Self, Refusal> {
-        let Some(path) = &log.file else {
-            let stderr = io::stderr();
-            let descriptor = stderr.as_fd().try_clone_to_owned();
-            return descriptor.map(Self::from).map_err(|error| Refusal::new(format!("stderr: {}", reason(&error))));
-        };
+        let Some(path) = &log.file else { return Self::stderr() };
         Self::append_to(path).map_err(|error| {
             let reason = if error.raw_os_error() == Some(Errno::ENXIO as i32) {
                 "it is a named pipe that nobody reads, or a socket".to_owned()
@@ -48,6 +44,16 @@ impl Sink {
             };
             Refusal::new(format!("{}: can't be opened: {reason}", log.file_shown))
         })
+    }
+
+    /// stderr.
+    ///
+    /// # Errors
+    ///
+    /// When there is no descriptor to spare.
+    pub(super) fn stderr() -> Result<Self, Refusal> {
+        let descriptor = io::stderr().as_fd().try_clone_to_owned();
+        descriptor.map(Self::from).map_err(|error| Refusal::new(format!("stderr: {}", reason(&error))))
     }
 
     fn append_to(path: &Path) -> io::Result<Self> {

@@ -1,8 +1,6 @@
-//! Accounts and rights, told to a broker that has an authorizer.
-//!
-//! librdkafka's binding has no call for rights: the one request that is needed is written by hand (`CreateAcls`, version 1).
+//! Accounts, and the rights that they have from the start.
 
-use crate::request::Request;
+use crate::rights::{Operation, Resource, Rights, Rule};
 
 /// Every account's password.
 pub const PASSWORD: &str = "correct horse";
@@ -10,6 +8,8 @@ pub const PASSWORD: &str = "correct horse";
 /// Who may log in on a broker's listener with accounts, and what they may do there.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Account {
+    /// Makes topics; else nothing but what a test allows, on its own topic and group.
+    Founder,
     /// Everything but asking for a topic's configuration.
     NoConfigs,
     /// Everything on topics that are there; makes none.
@@ -20,44 +20,39 @@ pub enum Account {
     NoRead,
     /// May read, but not write.
     NoWrite,
-    /// What the manual says that a candidate needs.
+    /// Every right that a candidate has a use for.
     Operator,
-}
-
-/// What an access rule is about, as the protocol numbers it.
-#[derive(Clone, Copy)]
-enum Resource {
-    Topic = 2,
-    Group = 3,
-}
-
-/// What an access rule allows, as the protocol numbers it.
-#[derive(Clone, Copy)]
-enum Operation {
-    Read = 3,
-    Write = 4,
-    Create = 5,
-    Describe = 8,
-    DescribeConfigs = 10,
+    /// Nothing but what a test allows, on its own topic and group.
+    Tenant,
 }
 
 use Operation::{Create, Describe, DescribeConfigs, Read as Reads, Write as Writes};
 
 impl Account {
     /// All there are.
-    pub const ALL: [Self; 6] =
-        [Self::NoConfigs, Self::NoCreate, Self::NoGroup, Self::NoRead, Self::NoWrite, Self::Operator];
+    pub const ALL: [Self; 8] = [
+        Self::Founder,
+        Self::NoConfigs,
+        Self::NoCreate,
+        Self::NoGroup,
+        Self::NoRead,
+        Self::NoWrite,
+        Self::Operator,
+        Self::Tenant,
+    ];
 
     /// The name to log in by.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Founder => "founder",
             Self::NoConfigs => "no-configs",
             Self::NoCreate => "no-create",
             Self::NoGroup => "no-group",
             Self::NoRead => "no-read",
             Self::NoWrite => "no-write",
             Self::Operator => "operator",
+            Self::Tenant => "tenant",
         }
     }
 
@@ -67,17 +62,24 @@ impl Account {
         login(self.name(), PASSWORD)
     }
 
-    fn rights(self) -> Vec<(Resource, Operation)> {
+    fn rules(self) -> impl Iterator<Item = Rule<'static>> {
         let topic: &[Operation] = match self {
             Self::NoConfigs => &[Reads, Writes, Create, Describe],
             Self::NoCreate => &[Reads, Writes, Describe, DescribeConfigs],
             Self::NoRead => &[Writes, Create, Describe, DescribeConfigs],
             Self::NoWrite => &[Reads, Create, Describe, DescribeConfigs],
             Self::NoGroup | Self::Operator => &[Reads, Writes, Create, Describe, DescribeConfigs],
+            Self::Founder | Self::Tenant => &[],
         };
-        let group: &[Operation] = if self == Self::NoGroup { &[] } else { &[Reads, Describe] };
-        let topics = topic.iter().map(|operation| (Resource::Topic, *operation));
-        topics.chain(group.iter().map(|operation| (Resource::Group, *operation))).collect()
+        let cluster: &[Operation] = if self == Self::Founder { &[Create] } else { &[] };
+        let group: &[Operation] = match self {
+            Self::NoConfigs | Self::NoCreate | Self::NoRead | Self::NoWrite | Self::Operator => &[Reads, Describe],
+            Self::Founder | Self::NoGroup | Self::Tenant => &[],
+        };
+        let topics = topic.iter().map(|operation| (Resource::Topic("*"), *operation));
+        let groups = group.iter().map(|operation| (Resource::Group("*"), *operation));
+        let rights = topics.chain(groups).chain(cluster.iter().map(|operation| (Resource::Cluster, *operation)));
+        rights.map(move |(resource, operation)| Rule::allow(self.name(), resource, operation))
     }
 }
 
@@ -93,17 +95,27 @@ pub fn login(name: &str, password: &str) -> Vec<(String, String)> {
     pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec()
 }
 
-/// The librdkafka properties of a login over TLS, by a challenge (SCRAM).
+/// How one logs in over TLS by a challenge.
+pub const SCRAM: [&str; 2] = ["SCRAM-SHA-256", "SCRAM-SHA-512"];
+
+/// The librdkafka properties of a login over TLS, by one of [`SCRAM`].
 #[must_use]
-pub fn secure_login(name: &str, password: &str) -> Vec<(String, String)> {
-    let changed = [("security.protocol", "SASL_SSL"), ("sasl.mechanisms", "SCRAM-SHA-256")];
-    let changed = changed.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    login(name, password).into_iter().chain(changed).collect()
+pub fn secure_login(mechanism: &str, name: &str, password: &str) -> Vec<(String, String)> {
+    let changed = [("security.protocol", "SASL_SSL"), ("sasl.mechanisms", mechanism)];
+    let mut properties = login(name, password);
+    for (key, value) in changed {
+        properties.retain(|(known, _)| known != key);
+        properties.push((key.to_owned(), value.to_owned()));
+    }
+    properties
 }
 
-/// [`Account::Operator`] as Kafka's `format` takes it.
-pub(crate) fn scram() -> String {
-    format!("SCRAM-SHA-256=[name={},password=\"{PASSWORD}\"]", Account::Operator.name())
+/// Those who can log in by a challenge, as Kafka's `format` takes them.
+pub(crate) fn scram() -> impl Iterator<Item = String> {
+    let accounts = [Account::Operator, Account::Tenant].into_iter();
+    accounts.flat_map(|account| {
+        SCRAM.map(|mechanism| format!("{mechanism}=[name={},password=\"{PASSWORD}\"]", account.name()))
+    })
 }
 
 /// The accounts as a JAAS login module takes them.
@@ -114,26 +126,6 @@ pub(crate) fn jaas() -> String {
 
 /// Tells a broker every account's rights, over a listener where whoever comes is its superuser.
 pub(crate) fn grant(address: &str) {
-    let rights: Vec<_> = Account::ALL
-        .iter()
-        .flat_map(|account| account.rights().into_iter().map(|right| (account.name(), right)))
-        .collect();
-
-    let mut request = Request::new(30, 1); // CreateAcls
-    request.i32(i32::try_from(rights.len()).unwrap());
-    for (account, (resource, operation)) in &rights {
-        request.i8(*resource as i8);
-        request.text("*");
-        request.i8(3); // the name is literal, and `*` any
-        request.text(&format!("User:{account}"));
-        request.text("*"); // from any host
-        request.i8(*operation as i8);
-        request.i8(3); // allow
-    }
-    let answer = request.send(address).expect("the broker answers");
-
-    // Correlation, throttle time and the number of results; each result is an error number and an empty text.
-    let results = answer.get(12..).expect("an answer has results");
-    let granted = [0; 4].repeat(rights.len());
-    assert_eq!(results, granted, "the broker refuses rights: {}", String::from_utf8_lossy(results));
+    let rules: Vec<_> = Account::ALL.into_iter().flat_map(Account::rules).collect();
+    Rights::at(address).make(&rules);
 }

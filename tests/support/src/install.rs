@@ -37,7 +37,7 @@ pub fn kafka() -> Result<&'static Distribution, String> {
         let jars = home.join("kafka");
         make(&jars, fetch_kafka)?;
         let class_path = format!("{}/*", jars.display());
-        let formatted = home.join("formatted-scram");
+        let formatted = home.join("formatted-accounts");
         make(&formatted, |at| format(&class_path, at))?;
         Ok(Distribution { class_path, formatted })
     })
@@ -146,7 +146,9 @@ fn format(class_path: &str, into: &Path) -> Result<(), String> {
     let mut tool = Command::new("java");
     tool.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", class_path, "kafka.tools.StorageTool", "format"]);
     tool.args(["-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c"]).arg(&settings);
-    tool.args(["--add-scram", &accounts::scram()]);
+    for account in accounts::scram() {
+        tool.args(["--add-scram", &account]);
+    }
     run(&mut tool, "Java 17 or later: apt-get install default-jdk-headless")
 }
 

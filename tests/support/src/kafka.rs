@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use crate::node::Node;
 use crate::process::Process;
-use crate::tls::Authority;
+use crate::tls::{Authority, SecureAddresses};
 use crate::{accounts, install, wait};
 
 /// A Kafka that can be reached.
@@ -169,26 +169,21 @@ impl Broker {
         broker
     }
 
-    /// One that can be reached by TLS, too.
+    /// One that can be reached by TLS, too; there is to be one of it.
     #[must_use]
     pub fn with_tls() -> Self {
-        let seat = Seat::take();
-        let authority = Authority::new("authority");
-        let node = Node::alone().with_tls(authority.keystore());
-        let mut broker = Self::start(node).unwrap_or_else(|why| panic!("{why}"));
-        (broker.seat, broker.authority) = (Some(seat), Some(authority));
-        broker
+        Self::start(Node::alone().with_tls()).unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// Who signed its certificate.
+    /// Who signed its certificates.
     #[must_use]
     pub fn authority(&self) -> &Authority {
         self.authority.as_ref().expect("it was started with TLS")
     }
 
-    /// The listeners with TLS: where whoever comes may do everything, and where one must log in by SCRAM.
+    /// The listeners with TLS.
     #[must_use]
-    pub fn secure_addresses(&self) -> [String; 2] {
+    pub fn secure_addresses(&self) -> SecureAddresses {
         self.node.secure_addresses().expect("it was started with TLS")
     }
 
@@ -205,7 +200,8 @@ impl Broker {
     pub(crate) fn of(node: Node, wants_small_disk: bool) -> Result<Self, String> {
         let distribution = install::kafka()?;
         let directory = install::scratch();
-        let mut broker = Self { node, authority: None, directory, running: None, small_disk: false, seat: None };
+        let authority = node.secure_addresses().map(|_| Authority::of_broker(directory.path()));
+        let mut broker = Self { node, authority, directory, running: None, small_disk: false, seat: None };
         let data = broker.data();
         fs::create_dir(&data).expect("the directory is ours");
         broker.small_disk = wants_small_disk && mount_small_disk(&data);
@@ -216,7 +212,8 @@ impl Broker {
         let identity = data.join("meta.properties");
         let text = fs::read_to_string(&identity).expect("part of what is formatted");
         fs::write(identity, broker.node.identity(&text)).expect("the directory is ours");
-        fs::write(broker.settings(), broker.node.settings(&data)).expect("the directory is ours");
+        fs::write(broker.settings(), broker.node.settings(&data, broker.authority.as_ref()))
+            .expect("the directory is ours");
         Ok(broker)
     }
 
@@ -336,6 +333,22 @@ impl Broker {
     #[must_use]
     pub fn address(&self) -> String {
         self.node.address()
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn process(&self) -> Process {
+        self.java()
+    }
+
+    /// The bytes of a topic's partition 0, in the segments on its disk.
+    #[must_use]
+    pub fn segment_bytes(&self, topic: &str) -> u64 {
+        let files = fs::read_dir(self.data().join(format!("{topic}-0"))).expect("a topic has a directory");
+        let segments = files
+            .map(|file| file.expect("readable"))
+            .filter(|file| file.path().extension().is_some_and(|extension| extension == "log"));
+        segments.map(|file| file.metadata().expect("readable").len()).sum()
     }
 
     fn java(&self) -> Process {

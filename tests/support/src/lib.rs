@@ -6,12 +6,14 @@
 
 #![expect(clippy::expect_used, clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test fails by a panic")]
 
-/// Accounts and rights, told to a broker that has an authorizer.
+/// Who may log in, and what they may do.
 pub mod accounts;
 /// A `neli-run` under test: started, watched, signalled, awaited.
 pub mod candidate;
 /// Several brokers, and a way of its own for each candidate to each of them.
 pub mod cluster;
+/// Rows of figures: what every bench prints.
+pub mod figures;
 /// What is made once and kept in `target/`: Kafka, the witness.
 pub mod install;
 /// Records of our own making: a stranger's, a forger's.
@@ -26,12 +28,16 @@ mod node;
 /// Other processes, as `/proc` shows them.
 pub mod process;
 mod request;
+/// Rights, given and taken while a broker runs.
+pub mod rights;
 /// One election and its witnesses.
 pub mod stage;
 /// A terminal, and a shell with job control on it.
 pub mod terminal;
 /// A throw-away certificate authority.
 pub mod tls;
+/// Whether what was sampled grows.
+pub mod trend;
 /// Waiting for conditions, and the clock that it needs.
 pub mod wait;
 /// The job that says when it ran, and the checker of what it said.

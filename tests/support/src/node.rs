@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::iter;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use crate::accounts;
+use crate::tls::Authority;
 
 /// How many partitions the offsets' topic has.
 pub(crate) const OFFSETS_PARTITIONS: i32 = 4;
@@ -29,14 +30,67 @@ pub(crate) struct Node {
     heap: &'static str,
 }
 
-/// Two listeners with TLS.
-#[derive(Debug)]
-struct Secure {
+/// The listeners with TLS.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Secure {
     /// Where whoever comes may do everything.
     plain: u16,
     /// Where one must log in by SCRAM.
     accounts: u16,
-    keystore: PathBuf,
+    /// Where one must have a certificate.
+    mutual: u16,
+    /// Where the broker's certificate has expired.
+    expired: u16,
+}
+
+/// `HOST:PORT` of each listener with TLS.
+#[derive(Clone, Debug)]
+pub struct SecureAddresses {
+    /// Where whoever comes may do everything.
+    pub plain: String,
+    /// Where one must log in by one of [`accounts::SCRAM`].
+    pub accounts: String,
+    /// Where one must have a certificate, and is who it says.
+    pub mutual: String,
+    /// Where the broker's certificate has expired.
+    pub expired: String,
+}
+
+impl Secure {
+    fn ports(self) -> [u16; 4] {
+        [self.plain, self.accounts, self.mutual, self.expired]
+    }
+
+    /// `,NAME://127.0.0.1:PORT` of each.
+    fn listeners(self) -> String {
+        let names = ["SSL", "SASL_SSL", "MUTUAL", "EXPIRED"];
+        iter::zip(names, self.ports())
+            .map(|(name, port)| format!(",{name}://127.0.0.1:{port}"))
+            .collect::<Vec<_>>()
+            .concat()
+    }
+
+    /// What the broker is told of them; its keys and certificates are by `authority`.
+    fn settings(authority: &Authority) -> String {
+        format!(
+            "listener.name.sasl_ssl.sasl.enabled.mechanisms={mechanisms}\n\
+             listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config={scram}\n\
+             listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config={scram}\n\
+             ssl.keystore.type=PEM\n\
+             ssl.keystore.location={keystore}\n\
+             listener.name.mutual.ssl.client.auth=required\n\
+             listener.name.mutual.ssl.truststore.type=PEM\n\
+             listener.name.mutual.ssl.truststore.location={truststore}\n\
+             listener.name.mutual.ssl.principal.mapping.rules=RULE:^CN=(.*)$/$1/\n\
+             listener.name.expired.ssl.keystore.type=PEM\n\
+             listener.name.expired.ssl.keystore.location={expired}\n",
+            mechanisms = accounts::SCRAM.join(","),
+            scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+            keystore = authority.keystore().display(),
+            truststore = authority.certificate().display(),
+            expired = authority.expired_keystore().display(),
+        )
+    }
 }
 
 /// A listener for whoever comes from one place, under an address of that place's own.
@@ -66,9 +120,10 @@ impl Node {
         }
     }
 
-    /// The same, with TLS too: the broker's key and certificate are in `keystore`.
-    pub(crate) fn with_tls(self, keystore: PathBuf) -> Self {
-        Self { secure: Some(Secure { plain: free_port(), accounts: free_port(), keystore }), ..self }
+    /// The same, with TLS too.
+    pub(crate) fn with_tls(self) -> Self {
+        let [plain, accounts, mutual, expired] = [free_port(), free_port(), free_port(), free_port()];
+        Self { secure: Some(Secure { plain, accounts, mutual, expired }), ..self }
     }
 
     /// One of several with small heaps, each with these doors.
@@ -101,10 +156,10 @@ impl Node {
         format!("127.0.0.1:{}", self.accounts)
     }
 
-    /// The same two with TLS, where there are any.
-    pub(crate) fn secure_addresses(&self) -> Option<[String; 2]> {
-        let secure = self.secure.as_ref()?;
-        Some([secure.plain, secure.accounts].map(|port| format!("127.0.0.1:{port}")))
+    /// The listeners with TLS, where there are any.
+    pub(crate) fn secure_addresses(&self) -> Option<SecureAddresses> {
+        let [plain, accounts, mutual, expired] = self.secure?.ports().map(|port| format!("127.0.0.1:{port}"));
+        Some(SecureAddresses { plain, accounts, mutual, expired })
     }
 
     /// Java's option for the size of its heap.
@@ -116,7 +171,7 @@ impl Node {
     pub(crate) fn give_back(&self) {
         let mut taken = taken().lock().expect("no panic while it was locked");
         let doors = self.doors.iter().map(|door| door.port);
-        let secure = self.secure.iter().flat_map(|secure| [secure.plain, secure.accounts]);
+        let secure = self.secure.into_iter().flat_map(Secure::ports);
         for port in [self.plain, self.accounts, self.controller].into_iter().chain(doors).chain(secure) {
             taken.remove(&port);
         }
@@ -142,7 +197,7 @@ impl Node {
 
     /// `server.properties`. Limits that users' brokers have by default are left as they are, but for the broker's own session, for
     /// which one that was killed must wait before it may come back; what costs memory is kept small.
-    pub(crate) fn settings(&self, data: &Path) -> String {
+    pub(crate) fn settings(&self, data: &Path, authority: Option<&Authority>) -> String {
         let Self { id, plain, accounts, controller, voters, brokers, doors, secure, heap: _ } = self;
         let replicas = brokers.min(&3);
         let in_sync = if *replicas == 3 { 2 } else { 1 };
@@ -153,22 +208,14 @@ impl Node {
             let _ = write!(protocols, ",DOOR_{number}:PLAINTEXT");
         }
         let mut last = String::new();
-        if let Some(Secure { plain, accounts, keystore }) = secure {
-            let both = format!(",SSL://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{accounts}");
-            listeners += &both;
-            advertised += &both;
-            protocols += ",SSL:SSL,SASL_SSL:SASL_SSL";
-            last = format!(
-                "listener.name.sasl_ssl.sasl.enabled.mechanisms=SCRAM-SHA-256\n\
-                 listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=\
-                 org.apache.kafka.common.security.scram.ScramLoginModule required;\n\
-                 ssl.keystore.type=PEM\n\
-                 ssl.keystore.location={}\n",
-                keystore.display()
-            );
+        if let (Some(secure), Some(authority)) = (secure, authority) {
+            listeners += &secure.listeners();
+            advertised += &secure.listeners();
+            protocols += ",SSL:SSL,SASL_SSL:SASL_SSL,MUTUAL:SSL,EXPIRED:SSL";
+            last = Secure::settings(authority);
         }
         // Each listener has as many threads of its own.
-        let threads = if doors.is_empty() { 2 } else { 1 };
+        let threads = if doors.is_empty() && secure.is_none() { 2 } else { 1 };
         format!(
             "process.roles=broker,controller\n\
              node.id={id}\n\

@@ -1,5 +1,6 @@
 //! Other processes, as `/proc` shows them.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
@@ -132,6 +133,43 @@ impl Process {
         let text = fs::read_to_string(format!("/proc/{}/{file}", self.pid)).ok()?;
         let line = text.lines().find(|line| line.starts_with(field))?;
         line.split_whitespace().nth(1)?.parse().ok()
+    }
+
+    /// The sum of some such fields, in MB; nothing of a process that is gone.
+    #[must_use]
+    pub fn megabytes(self, file: &str, fields: &[&str]) -> Option<f64> {
+        let kib: u64 = fields.iter().map(|field| self.kib(file, field)).sum::<Option<_>>()?;
+        #[expect(clippy::cast_precision_loss, reason = "less than 2^53")]
+        let kib = kib as f64;
+        Some(kib * 1024.0 / 1e6)
+    }
+
+    /// How many threads it has.
+    #[must_use]
+    pub fn threads(self) -> Option<usize> {
+        Some(fs::read_dir(format!("/proc/{}/task", self.pid)).ok()?.count())
+    }
+
+    /// What its descriptors lead to, as `ls -l /proc/<pid>/fd` shows it.
+    #[must_use]
+    pub fn descriptors(self) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(format!("/proc/{}/fd", self.pid)) else { return Vec::new() };
+        let target = |path: &Path| Some(fs::read_link(path).ok()?.to_string_lossy().into_owned());
+        entries.filter_map(|entry| target(&entry.ok()?.path())).collect()
+    }
+
+    /// How many of its TCP connections are established.
+    #[must_use]
+    pub fn connections(self) -> usize {
+        let tables = ["tcp", "tcp6"].map(|file| fs::read_to_string(format!("/proc/{}/net/{file}", self.pid)));
+        let tables = tables.map(Result::unwrap_or_default).concat();
+        let inode = |line: &str| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            // The state's number 01 is "established".
+            (fields.get(3) == Some(&"01")).then(|| format!("socket:[{}]", fields[9]))
+        };
+        let established: HashSet<String> = tables.lines().filter_map(inode).collect();
+        self.descriptors().into_iter().filter(|target| established.contains(target)).count()
     }
 
     /// Holds it where it is, as a hang does: nobody but the thread that called this is told, and no SIGCONT helps. SIGKILL

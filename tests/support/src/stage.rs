@@ -37,6 +37,19 @@ impl Stage {
         }
     }
 
+    /// Another election of the same program, for a topic that is told to its candidates.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        let Self { program, brokers, elector, .. } = self;
+        Self {
+            group: fresh_name(),
+            program: program.clone(),
+            brokers: brokers.clone(),
+            elector: *elector,
+            directory: install::scratch(),
+        }
+    }
+
     /// An election on no Kafka that is known here.
     #[must_use]
     pub fn unreachable(program: &str) -> Self {
@@ -105,6 +118,20 @@ impl Stage {
             let beats = self.testimony().lines.into_iter().filter(|line| line.event == Event::Beat);
             beats.filter_map(|line| line.epoch).find(|later| *later > epoch)
         })
+    }
+
+    /// The first instruction of a term's job, in nanoseconds of `CLOCK_BOOTTIME`.
+    #[must_use]
+    pub fn first_instruction(&self, epoch: u64) -> u64 {
+        let testimony = self.testimony();
+        testimony.of(epoch).find(|line| matches!(line.event, Event::Start(_))).expect("it started").at
+    }
+
+    /// The last instruction of a term's job that ended by itself.
+    #[must_use]
+    pub fn last_instruction(&self, epoch: u64) -> u64 {
+        let testimony = self.testimony();
+        testimony.of(epoch).rfind(|line| matches!(line.event, Event::End(_))).expect("it ended by itself").at
     }
 
     /// Waits until nothing of a term's job is left; what is left after all is an orphan.

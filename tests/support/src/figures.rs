@@ -1,30 +1,34 @@
-//! Rows of figures, as a table for people and as JSON.
+//! Rows of figures, as a table for people and as JSON: what every bench prints.
 
 use std::fmt::Write as _;
 
 use serde_json::json;
 
 /// One figure: what was measured, how often, and how it came out.
-pub(crate) struct Row {
+#[derive(Clone, Debug)]
+pub struct Row {
     /// What was measured.
-    pub(crate) what: String,
+    pub what: String,
     /// The elector.
-    pub(crate) elector: &'static str,
+    pub elector: &'static str,
     /// The unit of the samples.
-    pub(crate) unit: &'static str,
+    pub unit: &'static str,
     /// In rising order.
     samples: Vec<f64>,
 }
 
 impl Row {
-    pub(crate) fn new(what: impl Into<String>, unit: &'static str, mut samples: Vec<f64>) -> Self {
+    /// From one sample or more, in any order.
+    #[must_use]
+    pub fn new(what: impl Into<String>, unit: &'static str, mut samples: Vec<f64>) -> Self {
         assert!(!samples.is_empty(), "a figure has samples");
         samples.sort_by(f64::total_cmp);
         Self { what: what.into(), elector: "", unit, samples }
     }
 
     /// Milliseconds from pairs of nanoseconds.
-    pub(crate) fn between(what: impl Into<String>, pairs: impl IntoIterator<Item = (u64, u64)>) -> Self {
+    #[must_use]
+    pub fn between(what: impl Into<String>, pairs: impl IntoIterator<Item = (u64, u64)>) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a difference of less than an hour")]
         let ms = |(from, to): (u64, u64)| (i128::from(to) - i128::from(from)) as f64 / 1e6;
         Self::new(what, "ms", pairs.into_iter().map(ms).collect())
@@ -48,7 +52,8 @@ impl Row {
     }
 
     /// A line of JSON, with every sample.
-    pub(crate) fn json(&self) -> String {
+    #[must_use]
+    pub fn json(&self) -> String {
         let (best, median, worst) = (self.best(), self.median(), self.worst());
         json!({
             "what": self.what, "elector": self.elector, "unit": self.unit, "n": self.samples.len(),
@@ -59,7 +64,8 @@ impl Row {
 }
 
 /// The rows as a table in Markdown.
-pub(crate) fn table(rows: &[Row]) -> String {
+#[must_use]
+pub fn table(rows: &[Row]) -> String {
     let mut table = format!(
         "| {:<58} | {:<5} | {:>3} | {:>9} | {:>9} | {:>9} |      |\n",
         "", "elect", "n", "best", "median", "worst"

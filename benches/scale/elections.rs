@@ -1,0 +1,119 @@
+//! Many elections in one topic: each candidate reads the records of all.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use harness::candidate::{Elector, Running};
+use harness::figures::Row;
+use harness::journal;
+use harness::kafka::Broker;
+use harness::stage::Stage;
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::forge::{Author, Forge};
+use crate::meter::{self, number};
+use crate::{Arguments, PROGRAM};
+
+/// How long a candidate is left alone before it counts as settled.
+const SETTLED: Duration = Duration::from_millis(1500);
+
+/// Those who write for the others.
+const CONNECTIONS: usize = 16;
+
+/// One election alone, and among many.
+pub(crate) fn measure(broker: &Broker, arguments: &Arguments, tell: &mut dyn FnMut(Vec<Row>)) {
+    tell(one_of(broker, 1, arguments));
+    tell(one_of(broker, arguments.elections, arguments));
+}
+
+/// One real election beside the beats of the others, one a second of each.
+fn one_of(broker: &Broker, elections: usize, arguments: &Arguments) -> Vec<Row> {
+    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+    // As neli-run makes it.
+    let settings = [("retention.ms", "86400000"), ("message.timestamp.type", "LogAppendTime")];
+    broker.kafka().create_topic(&stage.topic(), &settings);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        if elections > 1 {
+            scope.spawn(|| beat_for(broker, &stage.topic(), elections - 1, &over));
+        }
+        let measured = among(broker, &stage, elections, arguments);
+        over.store(true, Ordering::Relaxed);
+        measured
+    })
+}
+
+/// Writes the beats of so many leaders, each in its own second's time.
+fn beat_for(broker: &Broker, topic: &str, elections: usize, over: &AtomicBool) {
+    // A broker takes one request of a connection at a time: one would not carry a thousand appends a second.
+    let forges: Vec<Forge> = (0..CONNECTIONS).map(|_| Forge::of_many(&broker.kafka(), topic)).collect();
+    let authors: Vec<(String, Author)> =
+        (0..elections).map(|number| (format!("other-{number}/0"), Author::new(number))).collect();
+    let began = wait::now();
+    let between = 1_000_000_000 / elections as u64;
+    for ((count, (key, author)), forge) in (0_u64..).zip(authors.iter().cycle()).zip(forges.iter().cycle()) {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        let second = i64::try_from(count / elections as u64).expect("a few seconds");
+        forge.write(key, &author.beat(second + 2, 0, second));
+        forge.poll();
+        let due = began + (count + 1) * between;
+        wait::pause(Duration::from_nanos(due.saturating_sub(wait::now())));
+    }
+    // What a busy broker has not taken by now is of no interest any more.
+}
+
+fn among(broker: &Broker, stage: &Stage, elections: usize, arguments: &Arguments) -> Vec<Row> {
+    let when = if elections == 1 { "alone in its topic".to_owned() } else { format!("one of {elections} elections") };
+    let mut leader = stage.candidate().start();
+    let mut term = leader.await_lead();
+    stage.await_witness(term);
+    let mut starts = Vec::new();
+    let mut samples = Vec::new();
+    for _ in 0..arguments.n {
+        let mut heir = stage.candidate().start();
+        starts.push((heir.started_at, heir.await_event("standby").at));
+        wait::pause(SETTLED);
+        leader.signal(Signal::SIGTERM);
+        let next = heir.await_lead();
+        stage.await_witness(next);
+        samples.push((stage.last_instruction(term), stage.first_instruction(next)));
+        leader.status();
+        (leader, term) = (heir, next);
+    }
+    let mut rows = vec![
+        Row::between(format!("{when}: process start to standing by"), starts),
+        Row::between(format!("{when}: TERM, old job's end to new job's start"), samples),
+    ];
+
+    // A job that costs nothing, for the rest.
+    stage.close([leader]);
+    let mut leader = stage.candidate().job(["sleep", "1000"]).start();
+    leader.await_lead();
+    let mut standby = stage.candidate().start();
+    standby.await_event("standby");
+    wait::pause(SETTLED);
+    let groups = [&[leader.process()], &[leader.guard()], &[standby.process()]];
+    let names = ["the leader", "its guard", "the standby"];
+    let end = || u64::try_from(journal::end(&broker.kafka(), &stage.topic())).expect("an offset");
+    let (began, before) = (wait::now(), end());
+    let cost = meter::cost(broker, &groups.map(|group| &group[..]), arguments.seconds);
+    let (ended, after) = (wait::now(), end());
+    let written = number(after - before) / (number(ended - began) / 1e9);
+    rows.push(Row::new(format!("{when}: records a second in the topic"), "", vec![written]));
+    rows.extend(cost.rows(&when, &names));
+    for (name, process) in names.iter().zip(groups) {
+        let resident = process[0].megabytes("status", &["VmRSS:"]).expect("it runs");
+        rows.push(Row::new(format!("{when}: resident memory of {name}"), "MB", vec![resident]));
+    }
+    let go = |mut candidate: Running| {
+        candidate.signal(Signal::SIGTERM);
+        candidate.status();
+    };
+    go(standby);
+    go(leader);
+    rows
+}

@@ -1,0 +1,94 @@
+//! Records as candidates write them, by one producer and in great number.
+
+use harness::kafka::Kafka;
+use harness::wait;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+
+use std::time::Duration;
+
+/// Writes into partition 0 of a topic, in order.
+pub(crate) struct Forge {
+    producer: BaseProducer,
+    topic: String,
+}
+
+impl Forge {
+    /// One whose records stand in the log as many candidates write them: each in a batch of its own.
+    pub(crate) fn of_many(kafka: &Kafka, topic: &str) -> Self {
+        Self::new(kafka, topic, &[("batch.num.messages", "1"), ("linger.ms", "0")])
+    }
+
+    /// One that writes as much as it can.
+    pub(crate) fn of_history(kafka: &Kafka, topic: &str) -> Self {
+        // Offsets are told in advance: nothing may be lost, doubled or overtaken.
+        let bulk = [("batch.size", "900000"), ("batch.num.messages", "5000"), ("linger.ms", "20")];
+        Self::new(kafka, topic, &[&bulk[..], &[("enable.idempotence", "true")]].concat())
+    }
+
+    fn new(kafka: &Kafka, topic: &str, properties: &[(&str, &str)]) -> Self {
+        let mut client = kafka.client();
+        for (key, value) in properties {
+            client.set(*key, *value);
+        }
+        Self { producer: client.create().expect("a producer"), topic: topic.to_owned() }
+    }
+
+    /// Hands a record over, waiting while the queue is full.
+    pub(crate) fn write(&self, key: &str, payload: &str) {
+        let mut record = BaseRecord::to(&self.topic).partition(0).key(key).payload(payload);
+        while let Err((error, back)) = self.producer.send(record) {
+            let full = KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull);
+            assert_eq!(error, full, "the producer takes it");
+            self.producer.poll(Duration::from_millis(10));
+            record = back;
+        }
+    }
+
+    /// Takes in what became of records.
+    pub(crate) fn poll(&self) {
+        self.producer.poll(Duration::ZERO);
+    }
+
+    /// Waits until all are there.
+    pub(crate) fn flush(&self) {
+        self.producer.flush(wait::PATIENCE).expect("the broker takes it");
+    }
+}
+
+/// Whoever writes: a candidate that has never been.
+pub(crate) struct Author {
+    member: String,
+    name: String,
+}
+
+impl Author {
+    pub(crate) fn new(number: usize) -> Self {
+        Self {
+            member: format!("{:032x}", 0x5ca1_ab1e_u128 * (number as u128 + 1)),
+            name: format!("host-{number}:4711"),
+        }
+    }
+
+    pub(crate) fn claim(&self, seq: i64, after: i64) -> String {
+        let Self { member, name } = self;
+        format!(
+            r#"{{"v":1,"member":"{member}","name":"{name}","seq":{seq},"kind":"claim","after":{after},"lease_ms":5000}}"#
+        )
+    }
+
+    pub(crate) fn beat(&self, seq: i64, term: i64, seen: i64) -> String {
+        let Self { member, name } = self;
+        format!(
+            r#"{{"v":1,"member":"{member}","name":"{name}","seq":{seq},"kind":"beat","term":{term},"seen":{seen},"lease_ms":5000,"state":"running","pid":4712,"attempt":1,"since_ms":{}}}"#,
+            seq * 1000
+        )
+    }
+
+    pub(crate) fn release(&self, seq: i64, term: i64, seen: i64) -> String {
+        let Self { member, name } = self;
+        format!(
+            r#"{{"v":1,"member":"{member}","name":"{name}","seq":{seq},"kind":"release","term":{term},"seen":{seen},"why":"exited","exit":0}}"#
+        )
+    }
+}

@@ -1,0 +1,156 @@
+//! A long journal: what a start, and a look at all of it, cost.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use harness::candidate::Elector;
+use harness::figures::Row;
+use harness::kafka::Broker;
+use harness::process::Process;
+use harness::stage::Stage;
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::forge::{Author, Forge};
+use crate::meter::number;
+use crate::{Arguments, PROGRAM};
+
+/// How many of the records are the election's own: one in so many.
+const OWN: i64 = 10;
+/// A term has so many records: a claim, beats, a release.
+const TERM: i64 = 100;
+
+/// Starts on an empty topic, and on one with a history; then that history read from its start.
+pub(crate) fn measure(broker: &Broker, arguments: &Arguments, tell: &mut dyn FnMut(Vec<Row>)) {
+    let n = arguments.n;
+    tell(starts(&stage(broker), "no history", n));
+
+    let storied = stage(broker);
+    let began = wait::now();
+    write(broker, &storied, arguments.records);
+    let took = number(wait::now() - began) / 1e9;
+    eprintln_progress(&format!("{} records written in {took:.0} s", arguments.records));
+    let history = format!("{} records", arguments.records);
+    tell(starts(&storied, &history, n));
+    tell(vec![newcomer(&storied, &history)]);
+    for how in [&["--json"][..], &[]] {
+        tell(watch(broker, &storied, arguments.records, how));
+    }
+}
+
+/// An election that is new in a topic of others: what it may look for lies anywhere, or nowhere.
+fn newcomer(storied: &Stage, history: &str) -> Row {
+    const LONG: Duration = Duration::from_secs(600);
+    let newcomer = storied.another();
+    let topic = storied.topic();
+    let mut candidate = newcomer.candidate().option("--topic", &topic);
+    candidate = candidate.job(newcomer.witness().set("--end-ms", 0).command());
+    let mut candidate = candidate.start();
+    let what = format!("{history}, none of its own: process start to the job's first instruction");
+    let Some(status) = wait::poll_for(LONG, || candidate.ended()) else {
+        return Row::new(format!("{what} (given up)"), "ms", vec![LONG.as_secs_f64() * 1e3]);
+    };
+    assert_eq!(status, 0, "{candidate:?}");
+    let started = newcomer.testimony().starts().next_back().expect("the job ran").at;
+    Row::between(what, [(candidate.started_at, started)])
+}
+
+/// An election whose topic keeps everything.
+fn stage(broker: &Broker) -> Stage {
+    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let settings = [("retention.ms", "-1"), ("message.timestamp.type", "LogAppendTime")];
+    broker.kafka().create_topic(&stage.topic(), &settings);
+    stage
+}
+
+/// Writes the history of an election among others: terms, one after the other, that end in a release.
+fn write(broker: &Broker, stage: &Stage, records: i64) {
+    let forge = Forge::of_history(&broker.kafka(), &stage.topic());
+    let own = Author::new(0);
+    let others: Vec<(String, Author)> =
+        (1..10).map(|number| (format!("other-{number}/0"), Author::new(number))).collect();
+    let (mut seq, mut term) = (0, 0);
+    // The last record of all is the release of the last term.
+    let terms = records / (OWN * TERM);
+    let others_first = records - terms * OWN * TERM;
+    for offset in 0..records {
+        let place = offset - others_first;
+        if place < 0 || place % OWN != OWN - 1 {
+            let (key, author) = &others[usize::try_from(offset % 9).expect("a few")];
+            forge.write(key, &author.beat(offset / 9, 0, offset - 1));
+        } else {
+            seq += 1;
+            let record = match place / OWN % TERM {
+                0 => {
+                    term = offset;
+                    own.claim(seq, offset - 1)
+                }
+                last if last == TERM - 1 => own.release(seq, term, offset - 1),
+                _ => own.beat(seq, term, offset - 1),
+            };
+            forge.write(&stage.key(), &record);
+        }
+        if offset % 1000 == 0 {
+            forge.poll();
+        }
+    }
+    forge.flush();
+    assert_eq!(harness::journal::end(&broker.kafka(), &stage.topic()), records, "offsets are as they were told");
+}
+
+/// From a process's start to its job, and to standing by beside a leader.
+fn starts(stage: &Stage, history: &str, n: usize) -> Vec<Row> {
+    let mut jobs = Vec::new();
+    for _ in 0..n {
+        let mut candidate = stage.candidate().job(stage.witness().set("--end-ms", 0).command()).start();
+        assert_eq!(candidate.status(), 0, "{candidate:?}");
+        let started = stage.testimony().starts().next_back().expect("the job ran").at;
+        jobs.push((candidate.started_at, started));
+    }
+    let mut leader = stage.candidate().start();
+    stage.await_witness(leader.await_lead());
+    let mut standbys = Vec::new();
+    for _ in 0..n {
+        let mut standby = stage.candidate().start();
+        standbys.push((standby.started_at, standby.await_event("standby").at));
+        standby.signal(Signal::SIGTERM);
+        standby.status();
+    }
+    stage.close([leader]);
+    vec![
+        Row::between(format!("{history}: process start to the job's first instruction"), jobs),
+        Row::between(format!("{history}: process start to standing by"), standbys),
+    ]
+}
+
+/// All of it, as `watch` reads it: how fast, and what memory it takes at the middle and at the most.
+fn watch(broker: &Broker, stage: &Stage, records: i64, how: &[&str]) -> Vec<Row> {
+    let mut watch = Command::new(PROGRAM);
+    watch.args(["watch", "--group", &stage.group, "--brokers", broker.kafka().address()]);
+    watch.args(["--from", "start", "--until-end"]).args(how).stdout(Stdio::null());
+    let began = wait::now();
+    let mut child = watch.spawn().expect("the program is there");
+    let process = Process::child(child.id());
+    let mut resident = Vec::new();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child can be waited for") {
+            break status;
+        }
+        resident.extend(process.megabytes("status", &["VmRSS:"]));
+        wait::pause(Duration::from_millis(20));
+    };
+    let seconds = number(wait::now() - began) / 1e9;
+    assert!(status.success(), "watch: {status}");
+    let speed = number(u64::try_from(records).expect("a count")) / seconds;
+    let what = ["watch --from start --until-end", how.first().copied().unwrap_or_default()].join(" ");
+    let what = what.trim_end();
+    vec![
+        Row::new(format!("{what}: records a second"), "", vec![speed]),
+        Row::new(format!("{what}: resident memory, all along"), "MB", resident),
+    ]
+}
+
+#[expect(clippy::print_stderr, reason = "progress, for whoever waits")]
+fn eprintln_progress(what: &str) {
+    eprintln!("scale: {what}");
+}

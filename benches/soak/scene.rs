@@ -1,0 +1,144 @@
+//! One election's life: two residents, a guest, and what happens to them.
+
+use harness::candidate::{Elector, Running};
+use harness::journal::Pen;
+use harness::kafka::Kafka;
+use harness::stage::Stage;
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::series::{Measure, Series};
+
+/// What happens, one after the other, over and over.
+const STORY: &[Change] = &[Change::Resign, Change::Term, Change::Resign, Change::Resign, Change::Kill, Change::Resign];
+
+/// Something ordinary.
+#[derive(Clone, Copy)]
+enum Change {
+    /// The guest is killed, and another comes.
+    Kill,
+    /// An operator asks the leader to resign.
+    Resign,
+    /// The guest is told to go, and another comes.
+    Term,
+}
+
+/// An election, those who stay, and one that comes and goes.
+pub(crate) struct Scene {
+    stage: Stage,
+    pen: Pen,
+    residents: Vec<Running>,
+    guest: Running,
+    term: u64,
+    turns: usize,
+    resigned: usize,
+    leads: usize,
+    series: Vec<Series>,
+}
+
+impl Scene {
+    /// Three candidates, one of which leads.
+    pub(crate) fn open(program: &str, kafka: &Kafka, elector: Elector) -> Self {
+        let stage = Stage::new(program, kafka, elector);
+        let mut residents: Vec<Running> = (0..2).map(|_| candidate(&stage).start()).collect();
+        for resident in &mut residents {
+            wait::until_true("a resident that has come", || resident.count("leading") + resident.count("standby") > 0);
+        }
+        let guest = candidate(&stage).start();
+        let mut series = Vec::new();
+        for index in 0..residents.len() {
+            for process in ["supervisor", "guard"] {
+                for measure in Measure::ALL {
+                    series.push(Series::new(elector.name(), index, process, measure));
+                }
+            }
+        }
+        let pen = Pen::new(kafka, &stage.topic(), &[]);
+        let mut scene = Self { stage, pen, residents, guest, term: 0, turns: 0, resigned: 0, leads: 1, series };
+        scene.term = wait::until("a first lead", || scene.latest());
+        scene
+    }
+
+    /// Lets the next thing happen, and waits until somebody leads again.
+    pub(crate) fn change(&mut self) {
+        let change = STORY[self.turns % STORY.len()];
+        self.turns += 1;
+        let leads = |candidate: &Running| candidate.events("leading").last().map(|event| event.number("term"));
+        let guest_leads = leads(&self.guest) == Some(self.term);
+        match change {
+            Change::Kill | Change::Term => {
+                let signal = if matches!(change, Change::Kill) { Signal::SIGKILL } else { Signal::SIGTERM };
+                self.guest.signal(signal);
+                self.guest.status();
+                self.guest = candidate(&self.stage).start();
+                if guest_leads {
+                    self.await_next();
+                }
+            }
+            Change::Resign => {
+                let request = format!(
+                    r#"{{"v":1,"kind":"request","member":"soak","seq":{},"what":"resign","term":{},"by":"soak","reason":"a change"}}"#,
+                    self.turns, self.term
+                );
+                self.pen.write(&self.stage.key(), &[request.as_bytes()]);
+                self.resigned += 1;
+                self.await_next();
+            }
+        }
+    }
+
+    /// Looks at those who stay.
+    pub(crate) fn sample(&mut self) {
+        let mut series = self.series.iter_mut();
+        for resident in &mut self.residents {
+            for process in [resident.process(), resident.guard()] {
+                for (measure, series) in Measure::ALL.into_iter().zip(series.by_ref()) {
+                    series.take(measure.of(process));
+                }
+            }
+        }
+    }
+
+    /// All that was seen.
+    pub(crate) fn series(&self) -> &[Series] {
+        &self.series
+    }
+
+    /// Everybody goes, and no two jobs ever ran at once; what happened, in a line.
+    pub(crate) fn close(self) -> String {
+        let Self { stage, mut residents, guest, turns, resigned, leads, .. } = self;
+        let of_residents: Vec<usize> = residents.iter().map(|resident| resident.count("leading")).collect();
+        // On a machine that is too busy a lease may be lost, and what that leaves behind is sampled, too: it is told.
+        let odd = ["fenced", "guard_lost", "fence_warning", "broker_down", "error"].map(|name| {
+            let count: usize = residents.iter().map(|resident| resident.count(name)).sum();
+            format!("{name} {count}")
+        });
+        residents.push(guest);
+        stage.close(residents);
+        let elector = stage.elector().name();
+        format!(
+            "{elector}: {turns} changes ({resigned} of them resignations), {leads} leads, {of_residents:?} of them of those who stayed, \
+             who said beside what is ordinary: {}",
+            odd.join(", ")
+        )
+    }
+
+    fn await_next(&mut self) {
+        let before = self.term;
+        self.term = wait::until("another lead", || self.latest().filter(|term| *term > before));
+        self.leads += 1;
+    }
+
+    /// The latest term that anybody here has held.
+    fn latest(&self) -> Option<u64> {
+        let everybody = self.residents.iter().chain([&self.guest]);
+        everybody.filter_map(|candidate| Some(candidate.events("leading").last()?.number("term"))).max()
+    }
+}
+
+/// A candidate with a job that says seldom that it runs, and has no limit within the soak.
+fn candidate(stage: &Stage) -> harness::candidate::Candidate {
+    const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+    let job = stage.witness().set("--every-us", 100_000).set("--limit-ms", DAY_MS);
+    stage.candidate().job(job.command())
+}

@@ -1,0 +1,303 @@
+//! Rights: which a candidate needs, what it says when one is missing, and what becomes of a job when one is taken away.
+//!
+//! The tenant has no right but those that a test gives it, on the test's own topic and group. (READ and WRITE imply
+//! DESCRIBE in Kafka's own authorizer: that it is missing beside them takes a rule that denies it.)
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use harness::accounts::{Account, PASSWORD, login};
+use harness::candidate::{Candidate, Elector};
+use harness::journal;
+use harness::rights::Operation::{Create, Describe, Read as Reads, Write as Writes};
+use harness::rights::{Operation, Resource, Rights, Rule};
+use harness::wait;
+use harness::witness::Event;
+use nix::sys::signal::Signal;
+
+use crate::bad_input::{Guarded, assert_refused};
+use crate::{PROGRAM, with_both_electors};
+
+/// A Kafka that asks who one is, and somebody who may do next to nothing there.
+struct Tenancy {
+    guarded: Guarded,
+    rights: Rights,
+    account: Account,
+    topic: String,
+}
+
+/// What a right is about; the test's own.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Of {
+    Group,
+    Topic,
+}
+
+/// A right that a candidate needs.
+type Need = (Of, Operation);
+
+/// All that a candidate needs where the topic is there.
+fn needs(elector: Elector) -> &'static [Need] {
+    match elector {
+        Elector::Group => &[(Of::Topic, Reads), (Of::Topic, Writes), (Of::Group, Reads)],
+        Elector::Log => &[(Of::Topic, Reads), (Of::Topic, Writes)],
+    }
+}
+
+impl Tenancy {
+    fn new(elector: Elector) -> Self {
+        Self::of(Account::Tenant, elector)
+    }
+
+    fn of(account: Account, elector: Elector) -> Self {
+        let guarded = Guarded::new(elector);
+        let (rights, topic) = (Rights::of(&guarded.plain), guarded.stage.topic());
+        Self { guarded, rights, account, topic }
+    }
+
+    fn resource(&self, of: Of) -> Resource<'_> {
+        match of {
+            Of::Group => Resource::Group(&self.guarded.stage.group),
+            Of::Topic => Resource::Topic(&self.topic),
+        }
+    }
+
+    fn rules<'a>(&'a self, needs: &[Need]) -> Vec<Rule<'a>> {
+        needs.iter().map(|(of, operation)| Rule::allow(self.account.name(), self.resource(*of), *operation)).collect()
+    }
+
+    fn allow(&self, needs: &[Need]) {
+        self.rights.make(&self.rules(needs));
+    }
+
+    fn take(&self, need: Need) {
+        self.rights.unmake(&self.rules(&[need]));
+    }
+
+    fn deny(&self, (of, operation): Need) {
+        self.rights.make(&[Rule::deny(self.account.name(), self.resource(of), operation)]);
+    }
+
+    fn candidate(&self) -> Candidate {
+        let candidate = self.guarded.candidate(self.guarded.stage.elector(), &[]);
+        candidate.option("--properties", self.properties())
+    }
+
+    /// Its login, in a file that is nobody else's.
+    fn properties(&self) -> PathBuf {
+        let file = self.guarded.stage.directory().join("tenant");
+        let lines = login(self.account.name(), PASSWORD).into_iter().map(|(key, value)| format!("{key}={value}\n"));
+        fs::write(&file, lines.collect::<String>()).expect("written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
+        file
+    }
+
+    /// What `neli-run watch` shows it.
+    fn watch(&self) -> Output {
+        let mut watch = Command::new(PROGRAM);
+        watch.args(["watch", "--group", &self.guarded.stage.group, "--brokers", &self.guarded.address]);
+        watch.args(["--json", "--from", "start", "--until-end", "--properties"]).arg(self.properties());
+        watch.output().expect("the program is there")
+    }
+
+    /// What the line about a missing right must say, besides what it is about.
+    fn words(&self, (of, operation): Need) -> [String; 2] {
+        let right = match operation {
+            Create => "CREATE",
+            Describe => "DESCRIBE",
+            Reads => "READ",
+            Writes => "WRITE",
+            Operation::DescribeConfigs => "DESCRIBE_CONFIGS",
+        };
+        match of {
+            Of::Group => [format!("group \"{}\"", self.guarded.stage.group), format!("allow {right}")],
+            Of::Topic => [format!("topic \"{}\"", self.topic), format!("no right to {right}")],
+        }
+    }
+
+    /// It is told which right it lacks, whether nobody leads or somebody does; and whoever leads is not disturbed.
+    fn assert_refused(&self, missing: Need) {
+        let words = self.words(missing);
+        let refuse = || {
+            let run = self.candidate().start();
+            assert_refused(run, &words.each_ref().map(String::as_str));
+        };
+        refuse();
+        assert!(self.guarded.stage.testimony().lines.is_empty(), "no job was started");
+
+        let mut leader = self.guarded.stage.candidate().start();
+        let term = leader.await_lead();
+        self.guarded.stage.await_witness(term);
+        refuse();
+        for event in ["fence_warning", "fenced", "revoked", "superseded", "stopping"] {
+            assert!(leader.events(event).is_empty(), "{leader:?}");
+        }
+        let testimony = self.guarded.stage.testimony();
+        assert_eq!(testimony.signals().count(), 0);
+        assert!(testimony.lines.iter().all(|line| line.epoch == Some(term)), "one job alone ever ran");
+        self.guarded.stage.close([leader]);
+    }
+}
+
+with_both_electors! {
+    /// Who has what the manual asks for leads, hands over, and is released by its guard; about what it may not see it is
+    /// warned.
+    fn the_least_that_is_enough(elector) {
+        let tenancy = Tenancy::new(elector);
+        let stage = &tenancy.guarded.stage;
+        tenancy.guarded.create_topic();
+        tenancy.allow(needs(elector));
+        let mut first = tenancy.candidate().flag("--no-create-topic").start();
+        let term = first.await_lead();
+        stage.await_witness(term);
+        let warned = || first.events("warning").iter().any(|event| {
+            let message = event.text("message");
+            message.contains(&tenancy.topic) && message.contains("allow DESCRIBE_CONFIGS")
+        });
+        wait::until_true("a warning about what can't be known", warned);
+        let mut second = tenancy.candidate().start();
+        second.await_event("standby");
+        first.signal(Signal::SIGKILL);
+        let term = second.await_lead();
+        stage.await_witness(term);
+        let verdicts = stage.verdicts();
+        let released = verdicts.iter().rfind(|verdict| verdict["record"]["kind"] == "release").expect("a release");
+        assert_eq!(released["record"]["why"], "supervisor-died");
+        stage.close([second]);
+    }
+
+    fn without_one_of_them(elector) {
+        for missing in needs(elector) {
+            let tenancy = Tenancy::new(elector);
+            tenancy.guarded.create_topic();
+            let others: Vec<Need> = needs(elector).iter().copied().filter(|need| need != missing).collect();
+            tenancy.allow(&others);
+            tenancy.assert_refused(*missing);
+        }
+    }
+
+    fn without_the_right_to_describe_the_topic(elector) {
+        let tenancy = Tenancy::new(elector);
+        tenancy.guarded.create_topic();
+        tenancy.allow(needs(elector));
+        tenancy.deny((Of::Topic, Describe));
+        tenancy.assert_refused((Of::Topic, Describe));
+    }
+
+    /// As a user who was forgotten has it.
+    fn without_any_right(elector) {
+        let tenancy = Tenancy::new(elector);
+        tenancy.guarded.create_topic();
+        let run = tenancy.candidate().start();
+        // Whether the topic or the group is asked for first is librdkafka's choice.
+        assert_refused(run, &[&tenancy.guarded.stage.group, "no right to DESCRIBE"]);
+        assert_eq!(journal::end(&tenancy.guarded.plain, &tenancy.topic), 0);
+    }
+
+    /// CREATE on the topic that is to be, or on the cluster.
+    fn the_right_to_make_the_topic(elector) {
+        let tenancy = Tenancy::new(elector);
+        tenancy.allow(needs(elector));
+        assert_refused(tenancy.candidate().start(), &tenancy.words((Of::Topic, Create)).each_ref().map(String::as_str));
+        assert!(!tenancy.guarded.plain.has_topic(&tenancy.topic));
+        tenancy.allow(&[(Of::Topic, Create)]);
+        let mut run = tenancy.candidate().start();
+        run.await_lead();
+        tenancy.guarded.stage.close([run]);
+
+        let tenancy = Tenancy::of(Account::Founder, elector);
+        tenancy.allow(needs(elector));
+        let mut run = tenancy.candidate().start();
+        run.await_lead();
+        tenancy.guarded.stage.close([run]);
+    }
+
+    /// The job is asked to stop, and gone before its lease is over; another candidate leads. (That READ on the group is gone is
+    /// known when the session has expired, since no heartbeat is answered any more.)
+    fn one_that_is_taken_from_a_leader(elector) {
+        for taken in needs(elector) {
+            let tenancy = Tenancy::new(elector);
+            let stage = &tenancy.guarded.stage;
+            tenancy.guarded.create_topic();
+            tenancy.allow(needs(elector));
+            let mut leader = tenancy.candidate().start();
+            let term = leader.await_lead();
+            stage.await_witness(term);
+            let mut heir = stage.candidate().start();
+            heir.await_event("standby");
+
+            tenancy.take(*taken);
+            let released = leader.await_event("released");
+            stage.assert_gone(term);
+            assert_eq!(released.text("why"), "stopped", "{leader:?}");
+            assert_eq!(released.fields["delivered"].as_bool(), Some(*taken != (Of::Topic, Writes)), "{leader:?}");
+            assert_refused_late(&mut leader, &tenancy.words(*taken));
+            let testimony = stage.testimony();
+            assert!(testimony.of(term).any(|line| line.event == Event::Signal(15)), "it was asked to stop");
+            let last = testimony.of(term).next_back().expect("it beat");
+            assert!(last.deadline == 0 || last.at < last.deadline, "gone before its lease was over: {last:?}");
+            let next = heir.await_lead();
+            stage.await_witness(next);
+            stage.close([heir]);
+        }
+    }
+
+    fn an_account_that_nobody_knows(elector) {
+        let guarded = Guarded::new(elector);
+        guarded.create_topic();
+        let run = guarded.candidate(elector, &login("nobody", PASSWORD)).start();
+        assert_refused(run, &["authentication", "sasl.username"]);
+    }
+}
+
+/// 125 and one line, though it had led.
+fn assert_refused_late(run: &mut harness::candidate::Running, words: &[String]) {
+    assert_eq!(run.status(), 125, "{run:?}");
+    run.await_silence();
+    let errors = run.events("error");
+    assert_eq!(errors.len(), 1, "{run:?}");
+    let told = errors[0].text("message");
+    assert!(words.iter().all(|word| told.contains(word)), "{words:?} are not in {told}");
+}
+
+/// DESCRIBE is asked for again and again, too: at the latest when the log's end is.
+#[test]
+fn the_right_to_describe_that_is_taken_from_a_leader() {
+    let tenancy = Tenancy::new(Elector::Log);
+    tenancy.guarded.create_topic();
+    tenancy.allow(needs(Elector::Log));
+    let mut leader = tenancy.candidate().start();
+    let term = leader.await_lead();
+    tenancy.guarded.stage.await_witness(term);
+    tenancy.deny((Of::Topic, Describe));
+    assert_refused_late(&mut leader, &tenancy.words((Of::Topic, Describe)));
+    tenancy.guarded.stage.assert_gone(term);
+}
+
+/// `watch` needs READ on the topic, and no more; without it, one line says so.
+#[test]
+fn to_watch() {
+    let tenancy = Tenancy::new(Elector::Log);
+    tenancy.guarded.create_topic();
+    let mut run = tenancy.guarded.stage.candidate().job(["true"]).start();
+    assert_eq!(run.status(), 0);
+    let told = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+
+    let output = tenancy.watch();
+    assert_eq!(output.status.code(), Some(125), "{}", told(&output));
+    assert!(told(&output).contains("no right to DESCRIBE") && told(&output).lines().count() == 1, "{}", told(&output));
+
+    tenancy.allow(&[(Of::Topic, Describe)]);
+    let output = tenancy.watch();
+    assert_eq!(output.status.code(), Some(125), "{}", told(&output));
+    assert!(told(&output).contains("no right to READ") && told(&output).lines().count() == 1, "{}", told(&output));
+
+    tenancy.allow(&[(Of::Topic, Reads)]);
+    let output = tenancy.watch();
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(told(&output), "");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.lines().any(|line| line.contains("\"release\"")), "{text}");
+}

@@ -1,0 +1,207 @@
+//! A secret is nowhere but where it was given: in no other process's command line and environment, in no log, in no error.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use harness::accounts::{Account, PASSWORD};
+use harness::candidate::{Elector, Running};
+use harness::process::Process;
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::bad_input::Guarded;
+use crate::embedded::Machine;
+use crate::{PROGRAM, bare, with_both_electors};
+
+/// Whether these bytes hold the secret.
+fn hold_it(bytes: &[u8]) -> bool {
+    bytes.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes())
+}
+
+/// What everybody may read of a process, and what its owner may; empty when it is gone.
+fn shown(process: Process, part: &str) -> Vec<u8> {
+    fs::read(Path::new("/proc").join(process.pid.to_string()).join(part)).unwrap_or_default()
+}
+
+fn assert_hidden(processes: impl IntoIterator<Item = Process>) {
+    for process in processes {
+        for part in ["cmdline", "environ"] {
+            let shown = shown(process, part);
+            assert!(!hold_it(&shown), "{part} of {process:?}: {}", String::from_utf8_lossy(&shown));
+        }
+    }
+}
+
+fn assert_told_to_nobody(run: &Running) {
+    assert!(!hold_it(format!("{run:?}").as_bytes()), "the secret was logged");
+}
+
+/// The operator's login, a line each.
+fn lines() -> String {
+    let lines = Account::Operator.properties().into_iter().map(|(key, value)| format!("{key}={value}\n"));
+    lines.collect::<Vec<_>>().concat()
+}
+
+/// A file with this in it, and this mode.
+fn file(directory: &Path, content: &str, mode: u32) -> PathBuf {
+    let file = directory.join("properties");
+    fs::write(&file, content).expect("the directory is ours");
+    fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("ours");
+    file
+}
+
+with_both_electors! {
+    /// With all that there can be: health command, hooks, a job with a child, librdkafka at its most talkative, and a guard
+    /// that releases for the dead.
+    fn from_a_file(elector) {
+        let guarded = Guarded::new(elector);
+        let properties = file(guarded.stage.directory(), &(lines() + "debug=all\n"), 0o600);
+        let candidate = guarded.candidate(elector, &[]).option("--properties", &properties).flag("-v");
+        let beside = candidate.clone().option("--health-cmd", "sleep 600").option("--health-interval", "1ms");
+        let beside = beside.option("--health-timeout", "10m").option("--on-lead", "sleep 600");
+        let mut run = beside.job(guarded.stage.witness().with("--child").command()).start();
+        let term = run.await_lead();
+        guarded.stage.await_witness(term);
+        let supervisor = run.process();
+        let sleeps = |process: &Process| process.name().as_deref() == Some("sleep");
+        wait::until_true("a health command and a hook", || {
+            supervisor.descendants().iter().filter(|process| sleeps(process)).count() >= 2
+        });
+        let family = supervisor.descendants();
+        assert!(family.len() >= 5, "guard, job, its child, health command, hook: {family:?}");
+        assert_hidden(family);
+        assert_hidden([supervisor]);
+
+        let guard = run.guard();
+        run.signal(Signal::SIGKILL);
+        while guard.lives() {
+            assert_hidden([guard]);
+        }
+        let verdicts = guarded.stage.verdicts();
+        assert!(verdicts.iter().any(|verdict| verdict["record"]["why"] == "supervisor-died"));
+        run.status();
+        run.await_silence();
+        assert_told_to_nobody(&run);
+        let spoken_of = |run: &Running| format!("{run:?}").contains("sasl.password");
+        assert!(spoken_of(&run), "librdkafka says what it was configured with, and redacts it");
+
+        let mut run = candidate.option("--log-format", "text").job(["true"]).start();
+        assert_eq!(run.status(), 0);
+        run.await_silence();
+        assert!(spoken_of(&run));
+        assert_told_to_nobody(&run);
+    }
+}
+
+/// What the environment gave is taken out of everybody else's.
+#[test]
+fn from_the_environment() {
+    let guarded = Guarded::new(Elector::Log);
+    let candidate = guarded.candidate(Elector::Log, &[]).variable("NELI_RUN_PROPERTY", lines());
+    let mut run = candidate.job(["sh", "-c", "env -0; sleep 600"]).start();
+    run.await_lead();
+    run.await_job();
+    let family = || run.process().descendants();
+    wait::until_true("guard, shell, sleep", || family().len() >= 3);
+    assert_hidden(family());
+    assert!(hold_it(&shown(run.process(), "environ")), "else there is nothing to hide");
+    run.signal(Signal::SIGTERM);
+    run.status();
+    let environment = run.output();
+    assert!(environment.starts_with(b"NELI") || environment.windows(5).any(|window| window == b"\0NELI"));
+    assert!(!hold_it(&environment));
+    assert!(!environment.windows(17).any(|window| window == b"NELI_RUN_PROPERTY"));
+    assert_told_to_nobody(&run);
+}
+
+/// The embedded broker outlives whoever started it, and is told nothing that it has no use for.
+#[test]
+fn beside_an_embedded_broker() {
+    let machine = Machine::new();
+    let mut run = machine.candidate().variable("NELI_RUN_PROPERTY", format!("sasl.password={PASSWORD}")).start();
+    run.await_lead();
+    let broker = machine.broker().expect("a broker");
+    assert_hidden(run.process().descendants().into_iter().chain([broker]));
+    run.signal(Signal::SIGTERM);
+    run.status();
+    assert_told_to_nobody(&run);
+}
+
+/// Whatever is wrong with a property, one line says so, and not its value.
+#[test]
+fn in_what_is_refused() {
+    let directory = harness::install::scratch();
+    let at_all = ["--group", "g", "--brokers", "127.0.0.1:1"];
+    let judge = |arguments: &[&str], variable: Option<&[u8]>| {
+        let mut run = Command::new(PROGRAM);
+        run.args(at_all).args(arguments).args(["--", "true"]).stdin(Stdio::null());
+        if let Some(lines) = variable {
+            run.env("NELI_RUN_PROPERTY", std::ffi::OsStr::from_bytes(lines));
+        }
+        let output = run.output().expect("the program is there");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(125), "{told}");
+        assert!(!told.is_empty() && !hold_it(told.as_bytes()), "{told}");
+        assert!(output.stdout.is_empty());
+        told
+    };
+    let wrong = [
+        // No value, or no key.
+        "correct horse",
+        "sasl.password:correct horse",
+        "=correct horse",
+        // A slip of the pen.
+        "sasl.pasword=correct horse",
+        "sasl.password.=correct horse",
+        // Java's.
+        "sasl.jaas.config=PlainLoginModule required password=\"correct horse\";",
+        "ssl.truststore.password=correct horse",
+        // The wrong kind of value, out of range, not of this build, not ours to give.
+        "socket.keepalive.enable=correct horse",
+        "socket.timeout.ms=correct horse",
+        "security.protocol=correct horse",
+        "sasl.mechanisms=correct horse",
+        "compression.codec=correct horse",
+        "bootstrap.servers=correct horse",
+        "plugin.library.paths=correct horse",
+        "sasl.oauthbearer.method=correct horse",
+    ];
+    for property in wrong {
+        assert_eq!(judge(&["--property", property], None).lines().count(), 1);
+        assert_eq!(judge(&[], Some(property.as_bytes())).lines().count(), 1);
+        let file = file(directory.path(), &format!("# ours\n{property}\n"), 0o600);
+        let told = judge(&["--properties", file.to_str().expect("UTF-8")], None);
+        assert!(told.contains("line 2") && told.lines().count() == 1, "{told}");
+    }
+    judge(&[], Some(b"sasl.password=correct horse\xff"));
+    judge(&["--propery", "sasl.password=correct horse"], None);
+    judge(&["--propery=sasl.password=correct horse"], None);
+    judge(&["--sasl.password=correct horse"], None);
+    judge(&["-Xsasl.password=a", "-psasl.password=correct horse"], None);
+    judge(&["--properties", "sasl.password=correct horse"], None);
+}
+
+/// Who else may read the file of a secret is said once, with what would be right.
+#[test]
+fn in_a_file_that_others_may_read() {
+    for (mode, readers) in [(0o640, "its group"), (0o644, "every user of this machine")] {
+        let directory = harness::install::scratch();
+        let path = file(directory.path(), &lines(), mode);
+        let run = bare().option("--group", "g").option("--brokers", "127.0.0.1:1").option("--properties", &path);
+        let mut run = run.job(["true"]).start();
+        run.await_event("broker_down");
+        run.signal(Signal::SIGTERM);
+        assert_eq!(run.status(), 143);
+        let about = |message: &&str| message.contains("secret");
+        let warnings = run.events("warning");
+        let warnings: Vec<&str> = warnings.iter().map(|event| event.text("message")).filter(about).collect();
+        let [warning] = warnings[..] else { panic!("{warnings:?}") };
+        for word in [path.to_str().expect("UTF-8"), readers, &format!("{mode:04o}"), "chmod 600"] {
+            assert!(warning.contains(word), "{word} is not in {warning}");
+        }
+        assert_told_to_nobody(&run);
+    }
+}

@@ -1,0 +1,94 @@
+//! What is handed on in memory: sealed, so that nobody changes it, and in the hands of those alone who need it.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use neli_run::driver::guard::{Guard, Order};
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+
+use crate::post::{Post, charge, descriptors, far, script};
+
+/// A secret in what the guard is told.
+const SECRET: &str = "correct horse";
+
+/// Which descriptors of a process are files in memory of this name.
+fn in_memory(pid: Pid, name: &str) -> Vec<PathBuf> {
+    let paths = descriptors(pid).into_iter().map(|number| PathBuf::from(format!("/proc/{pid}/fd/{number}")));
+    let is_named = |path: &PathBuf| {
+        let target = fs::read_link(path).unwrap_or_default();
+        target.to_str().is_some_and(|target| target.starts_with(&format!("/memfd:{name} ")))
+    };
+    paths.filter(is_named).collect()
+}
+
+/// Nobody can change what it holds, or make it possible, whatever rights he has: opened anew, by root even.
+fn assert_sealed(path: &PathBuf, seals: SealFlag) {
+    let mut file = File::options().read(true).write(true).open(path).unwrap();
+    let before = fs::read(path).unwrap();
+    let present = SealFlag::from_bits_retain(fcntl(&file, FcntlArg::F_GET_SEALS).unwrap());
+    assert_eq!(present, seals);
+    assert_eq!(file.write(b"forged").unwrap_err().kind(), ErrorKind::PermissionDenied);
+    for length in [0, 4096] {
+        assert_eq!(file.set_len(length).unwrap_err().kind(), ErrorKind::PermissionDenied);
+    }
+    assert_eq!(fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::empty())), Err(nix::errno::Errno::EPERM));
+    assert_eq!(fs::read(path).unwrap(), before);
+}
+
+/// The charge as it reaches the guard, which a program that reads nothing stands in for.
+#[test]
+fn a_charge_is_sealed_and_in_no_argument() {
+    let directory = tempfile::tempdir().unwrap();
+    let idle = directory.path().join("idle");
+    fs::write(&idle, "#!/bin/sh\nexec sleep 600\n").unwrap();
+    fs::set_permissions(&idle, fs::Permissions::from_mode(0o700)).unwrap();
+    let mut charge = charge(script("true"), directory.path());
+    charge.environment.push(("SECRET".into(), SECRET.into()));
+    charge.release = serde_json::json!({ "sasl.password": SECRET });
+    let guard = Guard::start(&idle, &charge).unwrap();
+    let [paper] = &in_memory(guard.pid(), "neli-run")[..] else { panic!("one charge") };
+    let all = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_WRITE;
+    assert_sealed(paper, all);
+    assert!(fs::read_to_string(paper).unwrap().contains(SECRET));
+    for part in ["cmdline", "environ"] {
+        let shown = fs::read(format!("/proc/{}/{part}", guard.pid())).unwrap();
+        assert!(!String::from_utf8_lossy(&shown).contains(SECRET), "{part}");
+    }
+    guard.kill().unwrap();
+    waitpid(guard.pid(), None).unwrap();
+}
+
+/// The guard has read its charge and closed it; the job has the lease, which it can read and nothing else.
+#[test]
+fn a_job_has_the_lease_alone_and_cannot_change_it() {
+    let mut post = Post::running(
+        r#"for try in 'echo forged >&$NELI_LEASE_FD' 'echo forged >/proc/self/fd/$NELI_LEASE_FD' \
+                      'truncate -s 0 /proc/self/fd/$NELI_LEASE_FD' 'truncate -s 64 /proc/self/fd/$NELI_LEASE_FD'; do
+               if (eval "$try") 2>/dev/null; then echo done > "$WORDS"; else echo refused > "$WORDS"; fi
+           done
+           exec sleep 600"#,
+    );
+    let until = far();
+    let (job, _) = post.start(7, until);
+    for _ in 0..4 {
+        assert_eq!(post.words.next(), "refused");
+    }
+    for pid in [post.guard().pid(), job] {
+        assert_eq!(in_memory(pid, "neli-run"), [""; 0].map(PathBuf::from));
+    }
+    let [lease] = &in_memory(job, "neli-lease")[..] else { panic!("one lease") };
+    let shape = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
+    assert_sealed(lease, shape | SealFlag::F_SEAL_FUTURE_WRITE);
+    let expected = [7_u64.to_le_bytes(), until.as_nanos().to_le_bytes()].concat();
+    assert_eq!(fs::read(lease).unwrap(), expected);
+
+    // The guard itself writes on, through the mapping that it made before.
+    let later = far();
+    post.send(&Order::Lease(crate::post::grant(7, later)));
+    post.hear();
+    assert_eq!(fs::read(lease).unwrap()[8..], later.as_nanos().to_le_bytes());
+}

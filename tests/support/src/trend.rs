@@ -1,0 +1,155 @@
+//! Whether what was sampled over a while grows.
+//!
+//! What a process holds goes up and down with what it does; what leaks stays. So a series is cut into windows, and the least
+//! of each counts: the level to which it comes back. The first quarter is left out: a process grows into its memory. Of
+//! the other windows two things are asked. Is there an order in them that chance does not make (Mann and Kendall's test, at
+//! one in ten thousand)? And is the rise (Theil and Sen's slope, from the first of them to the last) more than is allowed?
+//! It grows if both are so: a wild series may rise far, but in no order. Of memory, some jumps are forgiven, the largest from one
+//! window to the next: an allocator keeps what one bad moment took, and a leak is as much in all the other windows.
+
+/// What came of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trend {
+    /// The median of the first quarter's samples.
+    pub first: f64,
+    /// The median of the last quarter's samples.
+    pub last: f64,
+    /// By how much the level rose over the last three quarters.
+    pub rise: f64,
+    /// How sure the order is, in standard deviations of what chance makes.
+    pub order: f64,
+    /// The verdict.
+    pub grows: bool,
+}
+
+/// How many windows the last three quarters are cut into.
+const WINDOWS: usize = 30;
+
+/// One in ten thousand, by chance alone.
+const SURE: f64 = 3.72;
+
+impl Trend {
+    /// Judges samples that were taken at equal distances; there are at least four of each window, or it is a sketch.
+    #[must_use]
+    pub fn of(samples: &[f64], allowed: f64, forgiven: usize) -> Self {
+        let quarter = samples.len() / 4;
+        assert!(quarter > 0, "a series has samples");
+        let judged = &samples[quarter..];
+        let size = judged.len().div_ceil(WINDOWS).max(1);
+        let levels: Vec<f64> =
+            judged.chunks(size).map(|window| window.iter().copied().fold(f64::INFINITY, f64::min)).collect();
+        let levels = without_jumps(&levels, forgiven);
+        let order = order(&levels);
+        #[expect(clippy::cast_precision_loss, reason = "a few windows")]
+        let rise = slope(&levels) * levels.len().saturating_sub(1) as f64;
+        Self {
+            first: median(samples[..quarter].to_vec()),
+            last: median(samples[samples.len() - quarter..].to_vec()),
+            rise,
+            order,
+            grows: order > SURE && rise > allowed,
+        }
+    }
+}
+
+/// The levels as they would be had the largest jumps not been.
+fn without_jumps(levels: &[f64], forgiven: usize) -> Vec<f64> {
+    let rise = |window: usize| levels[window] - levels[window - 1];
+    let mut jumps: Vec<usize> = (1..levels.len()).filter(|window| rise(*window) > 0.0).collect();
+    jumps.sort_by(|one, other| rise(*other).total_cmp(&rise(*one)));
+    jumps.truncate(forgiven);
+    let before = |window: usize| jumps.iter().filter(|jump| **jump <= window).map(|jump| rise(*jump)).sum::<f64>();
+    levels.iter().enumerate().map(|(window, level)| level - before(window)).collect()
+}
+
+/// Of all pairs, those that rise less those that fall, in standard deviations of what it is by chance; ties are none.
+fn order(levels: &[f64]) -> f64 {
+    let surplus: f64 = pairs(levels).map(|(_, rise)| if rise > 0.0 { 1.0 } else { -f64::from(rise < 0.0) }).sum();
+    #[expect(clippy::cast_precision_loss, reason = "a few windows")]
+    let spread = |n: usize| (n * n.saturating_sub(1) * (2 * n + 5)) as f64 / 18.0;
+    let mut sorted = levels.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let ties: f64 = sorted.chunk_by(|one, next| one.total_cmp(next).is_eq()).map(|tie| spread(tie.len())).sum();
+    let deviation = (spread(levels.len()) - ties).sqrt();
+    // The first of so many steps is the continuity correction.
+    if deviation == 0.0 { 0.0 } else { (surplus - surplus.signum()) / deviation }
+}
+
+/// The median of all pairs' slopes, by the window.
+fn slope(levels: &[f64]) -> f64 {
+    let slopes: Vec<f64> = pairs(levels).map(|(distance, rise)| rise / distance).collect();
+    if slopes.is_empty() { 0.0 } else { median(slopes) }
+}
+
+/// The distance and the rise of every pair, the earlier one first.
+fn pairs(levels: &[f64]) -> impl Iterator<Item = (f64, f64)> {
+    levels.iter().enumerate().flat_map(|(index, earlier)| {
+        #[expect(clippy::cast_precision_loss, reason = "a few windows")]
+        let of = move |(distance, later): (usize, &f64)| ((distance + 1) as f64, later - earlier);
+        levels[index + 1..].iter().enumerate().map(of)
+    })
+}
+
+/// The middle of what there is.
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    let middle = samples.len() / 2;
+    if samples.len() % 2 == 1 { samples[middle] } else { f64::midpoint(samples[middle - 1], samples[middle]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half an hour, a sample every five seconds.
+    const SAMPLES: u32 = 360;
+
+    /// Numbers from 0 to 1 in no order.
+    fn noise() -> impl Iterator<Item = f64> {
+        let mut state = 1_u32;
+        std::iter::repeat_with(move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(state >> 8) / f64::from(1 << 24)
+        })
+    }
+
+    fn series(value: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+        (0..SAMPLES).zip(noise()).map(|(index, noise)| value(f64::from(index) / f64::from(SAMPLES), noise)).collect()
+    }
+
+    #[test]
+    fn a_leak_is_seen_through_what_comes_and_goes() {
+        // Five descriptors in half an hour, under a lead that holds ten more every now and then.
+        let leak = series(|at, noise| 40.0 + (5.0 * at).floor() + if noise > 0.6 { 10.0 } else { 0.0 });
+        let trend = Trend::of(&leak, 0.5, 0);
+        assert!(trend.grows && trend.rise > 2.0, "{trend:?}");
+        // A kilobyte a second, under as much noise as there is of it in a minute.
+        let leak = series(|at, noise| 8e6 + 1.8e6 * at + 60e3 * noise);
+        assert!(Trend::of(&leak, 100e3, 2).grows);
+    }
+
+    #[test]
+    fn what_comes_and_goes_does_not_grow() {
+        assert!(!Trend::of(&series(|_, noise| 40.0 + (10.0 * noise).floor()), 0.5, 0).grows);
+        assert!(!Trend::of(&series(|_, _| 12.0), 0.5, 0).grows);
+        assert!(!Trend::of(&series(|at, noise| 40.0 - 5.0 * at + noise), 0.5, 0).grows);
+    }
+
+    #[test]
+    fn a_warm_up_and_steps_that_are_forgiven_do_not_grow() {
+        assert!(!Trend::of(&series(|at, _| 8e6 + 4e6 * at.min(0.2)), 100e3, 2).grows);
+        let steps = series(|at, noise| {
+            let steps = f64::from(at > 0.5) + f64::from(at > 0.7);
+            8e6 + 600e3 * steps + 20e3 * noise
+        });
+        assert!(!Trend::of(&steps, 100e3, 2).grows);
+        assert!(Trend::of(&steps, 100e3, 0).grows, "of what is counted, no step is forgiven");
+    }
+
+    #[test]
+    fn chance_is_seldom_taken_for_growth() {
+        let mut noise = noise();
+        let wrong = (0..300).filter(|_| Trend::of(&noise.by_ref().take(360).collect::<Vec<_>>(), 0.0, 0).grows).count();
+        assert!(wrong <= 1, "{wrong} of 300");
+    }
+}
