@@ -159,16 +159,16 @@ fn the_corpora_of_the_fuzz_targets() {
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let files = fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
-    let found: Vec<_> = files.map(|file| fs::read(file.unwrap().path()).unwrap()).collect();
+    let found: Vec<_> = files.map(|file| fs::read(file.expect("readable").path()).expect("readable")).collect();
     assert!(!found.is_empty(), "{target}");
     found
 }
 
 /// An empty one that nobody else may read, and the directory that it is in.
 fn file_of_properties() -> (tempfile::TempDir, PathBuf) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("a directory for what is temporary");
     let file = directory.path().join("properties");
-    fs::write(&file, "").unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&file, "").expect("ours");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
     (directory, file)
 }
