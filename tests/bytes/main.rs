@@ -1,6 +1,8 @@
 //! Whatever bytes come from outside, in the topic, in a file, or from the other side of the guard's socket: they are
 //! understood or refused, never more, and nothing is shown that may be a secret.
 
+#![expect(clippy::expect_used, reason = "a test")]
+
 mod holds;
 
 use std::fmt::{self, Debug};
