@@ -1,6 +1,8 @@
 //! Whatever bytes come from outside, in the topic, in a file, or from the other side of the guard's socket: they are
 //! understood or refused, never more, and nothing is shown that may be a secret.
 
+#![expect(clippy::expect_used, reason = "a test")]
+
 mod holds;
 
 use std::fmt::{self, Debug};
@@ -159,16 +161,16 @@ fn the_corpora_of_the_fuzz_targets() {
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let files = fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
-    let found: Vec<_> = files.map(|file| fs::read(file.unwrap().path()).unwrap()).collect();
+    let found: Vec<_> = files.map(|file| fs::read(file.expect("readable").path()).expect("readable")).collect();
     assert!(!found.is_empty(), "{target}");
     found
 }
 
 /// An empty one that nobody else may read, and the directory that it is in.
 fn file_of_properties() -> (tempfile::TempDir, PathBuf) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("a directory for what is temporary");
     let file = directory.path().join("properties");
-    fs::write(&file, "").unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&file, "").expect("ours");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
     (directory, file)
 }

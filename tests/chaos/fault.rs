@@ -79,14 +79,19 @@ impl Fault {
             return 0;
         }
         // Where leaders are to change often, what makes them do so at once comes many times as often as the rest.
-        let often = match self {
-            _ if !changes => 1,
+        let often = if !changes {
+            1
+        } else if self == Self::Resign {
             // No process has to be started for it.
-            Self::Resign => 60,
-            Self::KillSupervisor | Self::Term => 7,
-            Self::KillGuard | Self::KillJob | Self::TermAtLead => 4,
-            Self::KillMachine | Self::StopSupervisor => 2,
-            _ => 1,
+            60
+        } else if [Self::KillSupervisor, Self::Term].contains(&self) {
+            7
+        } else if [Self::KillGuard, Self::KillJob, Self::TermAtLead].contains(&self) {
+            4
+        } else if [Self::KillMachine, Self::StopSupervisor].contains(&self) {
+            2
+        } else {
+            1
         };
         often * self.usual_weight(long, brokers, fills_disk)
     }
@@ -133,6 +138,7 @@ impl Fault {
 
 /// What a plan depends on besides its seed.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
 pub(crate) struct Conditions {
     pub(crate) brokers: usize,
     /// Whether there is time for what takes minutes.

@@ -97,7 +97,7 @@ impl Ground {
     /// How far all have come, in a line.
     pub(crate) fn progress(&self) -> String {
         let counts = self.counts.lock().expect("no panic while it was locked").clone();
-        let all = counts.iter().fold(Counts::default(), |all, one| all.and(one));
+        let all = counts.iter().fold(Counts::default(), Counts::and);
         let mut text = format!("{all} (");
         for (at, one) in counts.iter().enumerate() {
             let _ = write!(text, "{}{}", if at == 0 { "" } else { " " }, one.leaderships);

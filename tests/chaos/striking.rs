@@ -108,7 +108,9 @@ impl Run<'_> {
                 break;
             }
             all_at_once = false;
-            left.iter().for_each(|process| process.signal(Signal::SIGKILL));
+            for process in left {
+                process.signal(Signal::SIGKILL);
+            }
         }
         if !all_at_once {
             self.ledger.abandon(index, life);

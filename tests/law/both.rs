@@ -45,7 +45,7 @@ pub(crate) fn read_and_tell(reading: &Reading, tell: impl Fn(String)) -> Result<
     Ok(())
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(fold: T, law: T, what: &str, step: &Step) -> Result<(), String> {
+fn same<T: Copy + PartialEq + std::fmt::Debug>(fold: T, law: T, what: &str, step: &Step) -> Result<(), String> {
     if fold == law { Ok(()) } else { Err(format!("{what} {step:?}: the fold says {fold:?}, the law {law:?}")) }
 }
 
