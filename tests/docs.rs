@@ -38,25 +38,35 @@ fn the_readme_s_tables_are_what_the_program_says() {
     keep("README.md", &readme);
 }
 
-/// `docs/security.md` names the test behind each claim: `path`: `name`, `name`.
+/// The pages name what shows a claim: a file, and then, in the same paragraph or row, tests that are in it.
 #[test]
-fn the_tests_behind_security_are_there() {
-    let page = std::fs::read_to_string(root("docs/security.md")).unwrap();
-    let spans: Vec<&str> = page.split('`').collect();
-    let mut file = String::new();
-    let mut named = 0;
-    // Every other piece stands between two backticks; after a file come the names of its tests, and nothing but commas.
-    for (before, span) in spans.chunks_exact(2).map(|pair| (pair[0].trim(), pair[1])) {
-        if span.starts_with("tests/") && span.ends_with(".rs") {
-            file = std::fs::read_to_string(root(span)).unwrap_or_else(|_| panic!("there is no {span}"));
-            named += 1;
-        } else if !file.is_empty() && [":", ","].contains(&before) {
-            assert!(file.contains(&format!("fn {span}(")), "there is no test {span} where docs/security.md says");
-        } else {
-            file.clear();
+fn what_shows_a_claim_is_there() {
+    for (page, least) in [("docs/guarantees.md", 40), ("docs/security.md", 20)] {
+        let text = std::fs::read_to_string(root(page)).unwrap();
+        let mut file = String::new();
+        let mut shown = 0;
+        for line in text.lines() {
+            if line.is_empty() || line.starts_with('|') {
+                file.clear();
+            }
+            for word in line.split('`').skip(1).step_by(2) {
+                if ["benches/", "src/", "tests/"].iter().any(|folder| word.starts_with(folder)) {
+                    assert!(root(word).exists(), "{page} names {word}, which is not there");
+                    if word.starts_with("tests/") {
+                        file = std::fs::read_to_string(root(word)).unwrap();
+                    }
+                } else if is_name(word) && !file.is_empty() {
+                    assert!(file.contains(&format!("fn {word}(")), "{page}: no test is called {word}: {line}");
+                    shown += 1;
+                }
+            }
         }
+        assert!(shown >= least, "{page}: {shown} tests");
     }
-    assert!(named > 10, "the page names its tests");
+}
+
+fn is_name(word: &str) -> bool {
+    word.contains('_') && word.chars().all(|c| c == '_' || c.is_ascii_lowercase())
 }
 
 #[test]
@@ -137,27 +147,4 @@ fn cell(text: &str) -> String {
 
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
-
-/// `docs/guarantees.md` says of each guarantee what shows it: a row names a file, and then tests or scenarios that are in it.
-#[test]
-fn what_shows_a_guarantee_is_there() {
-    let page = std::fs::read_to_string(root("docs/guarantees.md")).unwrap();
-    let mut shown = 0;
-    for line in page.lines() {
-        let mut file = String::new();
-        for word in line.split('`').skip(1).step_by(2) {
-            if word.contains('/') && !word.contains(' ') {
-                assert!(root(word).exists(), "docs/guarantees.md names {word}, which is not there");
-                if word.starts_with("tests/") {
-                    file = std::fs::read_to_string(root(word)).unwrap();
-                }
-            } else if word.contains('_') && !file.is_empty() && word.chars().all(|c| c == '_' || c.is_ascii_lowercase())
-            {
-                assert!(file.contains(&format!("fn {word}(")), "docs/guarantees.md: no test is called {word}: {line}");
-                shown += 1;
-            }
-        }
-    }
-    assert!(shown > 40, "{shown} tests");
 }
