@@ -184,19 +184,18 @@ fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, 
     Ok(properties)
 }
 
-/// The warning about a file that holds a secret and that others may read. (A pipe is read once, by us.)
+/// The warning about a file that holds a secret and that everybody may read. (A group is chosen by whoever lets it read: a
+/// service's file is often root's, and readable by the group of the service. A pipe is read once, by us.)
 fn readable_by_others(file: &Value) -> Option<String> {
     let metadata = std::fs::metadata(&file.text).ok().filter(std::fs::Metadata::is_file)?;
     let mode = metadata.permissions().mode() & 0o7777;
-    let readers = match (mode & 0o040 != 0, mode & 0o004 != 0) {
-        (_, true) => "every user of this machine",
-        (true, false) => "its group",
-        (false, false) => return None,
-    };
-    Some(format!(
-        "{}: holds a secret, and {readers} may read it: its mode is {mode:04o}, and 0600 is right (chmod 600)",
-        file.shown()
-    ))
+    (mode & 0o004 != 0).then(|| {
+        format!(
+            "{}: holds a secret, and every user of this machine may read it: its mode is {mode:04o}, and 0600 is right, or \
+             0640 with a group of its own (chmod o-r)",
+            file.shown()
+        )
+    })
 }
 
 fn split(line: &str) -> Option<(&str, &str)> {
