@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use neli_run::logic::candidate::{Action, Candidate, Elector, Event, Identity, Timings};
+use neli_run::logic::precedence::Precedence;
 use neli_run::logic::random::Random;
 use neli_run::logic::record::{Body, MemberId, Record};
 use neli_run::logic::time::Time;
@@ -196,5 +197,31 @@ fn claims_that_void_each_other_get_out_of_step() {
             let bound = round_trip * 10 + Duration::from_millis(100);
             assert!(worst < bound, "{candidates} candidates, {round_trip:?} there and back: {worst:?}");
         }
+    }
+}
+
+/// Who claims a vacancy at once, though each of so many sees it at the same moment.
+#[test]
+fn of_a_crowd_some_fifteen_claim_and_the_first_does_so_at_once() {
+    /// From a claim to the others' reading of it.
+    const ECHO: Duration = Duration::from_micros(1_500);
+    const VACANCIES: u32 = 200;
+
+    let now = Time::ZERO;
+    let mut random = Random::from_seed(1);
+    for crowd in [100, 300, 1_000_u32] {
+        let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
+        (0..crowd).for_each(|index| precedence.heard(now, MemberId::from_random(index.into())));
+        let span = precedence.delay(now, false).expect("everybody may claim").random;
+        let (mut claims, mut waited) = (0, Duration::ZERO);
+        for _ in 0..VACANCIES {
+            let delays: Vec<Duration> = (0..crowd).map(|_| random.up_to(span)).collect();
+            let first = *delays.iter().min().expect("everybody may claim");
+            claims += delays.iter().filter(|delay| **delay < first + ECHO).count();
+            waited += first;
+        }
+        let claims = claims / VACANCIES as usize;
+        assert!((13..=18).contains(&claims), "{claims} of {crowd}");
+        assert!(waited / VACANCIES < Duration::from_micros(150), "{waited:?}");
     }
 }

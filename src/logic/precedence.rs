@@ -154,30 +154,4 @@ mod tests {
         let later = NOW + HELLO_HOLDS;
         assert_eq!(precedence.delay(later, false).unwrap().random, Duration::ZERO);
     }
-
-    #[test]
-    fn of_a_crowd_some_fifteen_claim_and_the_first_does_so_at_once() {
-        use super::super::random::Random;
-
-        /// From a claim to the others' reading of it.
-        const ECHO: Duration = Duration::from_micros(1_500);
-        const VACANCIES: u32 = 200;
-
-        let mut random = Random::from_seed(1);
-        for crowd in [100, 300, 1_000_u32] {
-            let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
-            (0..crowd).for_each(|index| precedence.heard(NOW, MemberId::from_random(index.into())));
-            let span = precedence.delay(NOW, false).unwrap().random;
-            let (mut claims, mut waited) = (0, Duration::ZERO);
-            for _ in 0..VACANCIES {
-                let delays: Vec<Duration> = (0..crowd).map(|_| random.up_to(span)).collect();
-                let first = *delays.iter().min().unwrap();
-                claims += delays.iter().filter(|delay| **delay < first + ECHO).count();
-                waited += first;
-            }
-            let claims = claims / VACANCIES as usize;
-            assert!((13..=18).contains(&claims), "{claims} of {crowd}");
-            assert!(waited / VACANCIES < Duration::from_micros(150), "{waited:?}");
-        }
-    }
 }
