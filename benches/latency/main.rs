@@ -4,17 +4,13 @@
 //! (a static C program) writes the time of its first instruction and of its last, all on `CLOCK_BOOTTIME`.
 //! Every row is a distribution of `n` runs; nothing is left out, the first run neither.
 
-#![expect(
-    clippy::print_stdout,
-    clippy::expect_used,
-    reason = "a program that prints, and gives up when it can't measure"
-)]
+#![expect(clippy::expect_used, reason = "a program that gives up when it can't measure")]
 
 mod measure;
 
 use clap::{Parser, ValueEnum};
 use harness::candidate::Elector;
-use harness::figures::{self, Row};
+use harness::figures::{Figures, Row};
 use harness::kafka::Kafka;
 use harness::stage::Stage;
 
@@ -28,8 +24,8 @@ struct Arguments {
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
     /// The elector; both by default.
-    #[arg(long, value_enum)]
-    elect: Option<ElectorName>,
+    #[arg(long, value_name = "group|log")]
+    elect: Option<Elector>,
     /// How many runs, in place of each part's own number.
     #[arg(short)]
     n: Option<usize>,
@@ -62,39 +58,18 @@ enum Part {
     Idle,
 }
 
-/// An elector by its name.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ElectorName {
-    /// The consumer group.
-    Group,
-    /// The journal alone.
-    Log,
-}
-
 fn main() {
     let arguments = Arguments::parse();
     let parts = if arguments.only.is_empty() { Part::value_variants() } else { &arguments.only[..] };
-    let electors: &[Elector] = match arguments.elect {
-        None => &[Elector::Log, Elector::Group],
-        Some(ElectorName::Group) => &[Elector::Group],
-        Some(ElectorName::Log) => &[Elector::Log],
-    };
-    let mut rows = Vec::new();
+    let electors = arguments.elect.map_or(Elector::ALL.to_vec(), |elector| vec![elector]);
+    let mut figures = Figures::new(arguments.json);
     for part in parts {
-        for elector in electors {
+        for elector in &electors {
             let stage = || Stage::new(PROGRAM, Kafka::shared(), *elector);
-            for mut row in measured(*part, &stage, arguments.n) {
-                row.elector = elector.name();
-                if arguments.json {
-                    println!("{}", row.json());
-                }
-                rows.push(row);
-            }
+            figures.tell(elector.name(), measured(*part, &stage, arguments.n));
         }
     }
-    if !arguments.json {
-        print!("{}", figures::table(&rows));
-    }
+    figures.finish();
 }
 
 /// The rows of a part; `n` in place of its own number of runs.

@@ -4,11 +4,7 @@
 //! that one's processor time, connections and disk are part of what is measured. The defaults are for a desk; each size has an
 //! option. `ss` (of iproute2) counts the broker's bytes.
 
-#![expect(
-    clippy::print_stdout,
-    clippy::expect_used,
-    reason = "a program that prints, and gives up when it can't measure"
-)]
+#![expect(clippy::expect_used, reason = "a program that gives up when it can't measure")]
 
 mod crowd;
 mod elections;
@@ -19,7 +15,7 @@ mod meter;
 
 use clap::{Parser, ValueEnum};
 use harness::candidate::Elector;
-use harness::figures::{self, Row};
+use harness::figures::Figures;
 use harness::kafka::Broker;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -33,8 +29,8 @@ struct Arguments {
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
     /// The elector; both by default, where it matters.
-    #[arg(long, value_enum)]
-    elect: Option<ElectorName>,
+    #[arg(long, value_name = "group|log")]
+    elect: Option<Elector>,
     /// How many handovers, or starts, for each row.
     #[arg(short, default_value_t = 5)]
     n: usize,
@@ -71,59 +67,35 @@ enum Part {
     History,
 }
 
-/// An elector by its name.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ElectorName {
-    /// The consumer group.
-    Group,
-    /// The journal alone.
-    Log,
-}
-
 fn main() {
     let arguments = Arguments::parse();
     let parts = if arguments.only.is_empty() { Part::value_variants() } else { &arguments.only[..] };
-    let electors: &[Elector] = match arguments.elect {
-        None => &[Elector::Log, Elector::Group],
-        Some(ElectorName::Group) => &[Elector::Group],
-        Some(ElectorName::Log) => &[Elector::Log],
-    };
+    let electors = arguments.elect.map_or(Elector::ALL.to_vec(), |elector| vec![elector]);
     // A crowd has pipes.
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("every process has limits");
     setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("up to the hard limit");
 
-    let mut rows = Vec::new();
-    let mut tell = |elector: &'static str, measured: Vec<Row>| {
-        for mut row in measured {
-            row.elector = elector;
-            if arguments.json {
-                println!("{}", row.json());
-            }
-            rows.push(row);
-        }
-    };
+    let mut figures = Figures::new(arguments.json);
     for part in parts {
         // A fresh broker for each: what one leaves behind is no part of the next.
         let broker = Broker::own();
         match part {
             Part::CrowdOfStandbys => {
-                for elector in electors {
-                    crowd::measure(&broker, *elector, &arguments, &mut |rows| tell(elector.name(), rows));
+                for elector in &electors {
+                    crowd::measure(&broker, *elector, &arguments, &mut |rows| figures.tell(elector.name(), rows));
                 }
             }
-            Part::Elections => elections::measure(&broker, &arguments, &mut |rows| tell("log", rows)),
+            Part::Elections => elections::measure(&broker, &arguments, &mut |rows| figures.tell("log", rows)),
             Part::Footprint => {
-                for elector in electors {
-                    tell(elector.name(), footprint::bytes(&broker, *elector, &arguments));
+                for elector in &electors {
+                    figures.tell(elector.name(), footprint::bytes(&broker, *elector, &arguments));
                 }
-                for elector in electors {
-                    tell(elector.name(), footprint::connections(&broker, *elector));
+                for elector in &electors {
+                    figures.tell(elector.name(), footprint::connections(&broker, *elector));
                 }
             }
-            Part::History => history::measure(&broker, &arguments, &mut |rows| tell("log", rows)),
+            Part::History => history::measure(&broker, &arguments, &mut |rows| figures.tell("log", rows)),
         }
     }
-    if !arguments.json {
-        print!("{}", figures::table(&rows));
-    }
+    figures.finish();
 }

@@ -37,7 +37,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
 use harness::wait;
@@ -66,8 +66,8 @@ struct Arguments {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
     brokers: u8,
     /// The elector; both, one after the other, by default.
-    #[arg(long, value_enum)]
-    elect: Option<ElectorName>,
+    #[arg(long, value_name = "group|log")]
+    elect: Option<Elector>,
     /// How many elections there are side by side, each with as many candidates; with both electors by turns, unless one is named.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=20))]
     elections: u8,
@@ -120,15 +120,6 @@ struct ToldToAll {
     test_threads: Option<String>,
 }
 
-/// An elector by its name.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ElectorName {
-    /// The consumer group.
-    Group,
-    /// The journal alone.
-    Log,
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let names_us = |filter: &String| "chaos".contains(filter);
@@ -159,11 +150,7 @@ fn main() -> ExitCode {
     let all_is_well = if let Some(names) = arguments.mutants {
         mutants::are_caught(&orders, &names, &ground)
     } else {
-        let electors = match arguments.elect {
-            Some(ElectorName::Group) => vec![Elector::Group],
-            Some(ElectorName::Log) => vec![Elector::Log],
-            None => vec![Elector::Group, Elector::Log],
-        };
+        let electors = arguments.elect.map_or(vec![Elector::Group, Elector::Log], |elector| vec![elector]);
         if elections > 1 {
             let orders = |election| Orders { election, elector: electors[election % electors.len()], ..orders.clone() };
             many::hold(&(0..elections).map(orders).collect::<Vec<_>>(), &ground, arguments.progress.as_deref())

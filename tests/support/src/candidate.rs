@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 use std::{fmt, thread};
@@ -27,6 +28,9 @@ pub enum Elector {
 }
 
 impl Elector {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Log, Self::Group];
+
     /// As `--elect` takes it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -34,6 +38,14 @@ impl Elector {
             Self::Group => "group",
             Self::Log => "log",
         }
+    }
+}
+
+impl FromStr for Elector {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|elector| elector.name() == name).ok_or_else(|| "it is group or log".to_owned())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Rows of figures, as a table for people and as JSON: what every bench prints.
 
+#![expect(clippy::print_stdout, reason = "what a bench is for")]
+
 use std::fmt::Write as _;
 
 use serde_json::json;
@@ -8,11 +10,11 @@ use serde_json::json;
 #[derive(Clone, Debug)]
 pub struct Row {
     /// What was measured.
-    pub what: String,
+    what: String,
     /// The elector.
-    pub elector: &'static str,
+    elector: &'static str,
     /// The unit of the samples.
-    pub unit: &'static str,
+    unit: &'static str,
     /// In rising order.
     samples: Vec<f64>,
 }
@@ -52,8 +54,7 @@ impl Row {
     }
 
     /// A line of JSON, with every sample.
-    #[must_use]
-    pub fn json(&self) -> String {
+    fn json(&self) -> String {
         let (best, median, worst) = (self.best(), self.median(), self.worst());
         json!({
             "what": self.what, "elector": self.elector, "unit": self.unit, "n": self.samples.len(),
@@ -63,9 +64,41 @@ impl Row {
     }
 }
 
+/// Where a bench's rows go: each to stdout as JSON as it is measured, or all in a table at the end.
+#[derive(Debug)]
+pub struct Figures {
+    json: bool,
+    rows: Vec<Row>,
+}
+
+impl Figures {
+    /// None yet.
+    #[must_use]
+    pub fn new(json: bool) -> Self {
+        Self { json, rows: Vec::new() }
+    }
+
+    /// These were measured under this elector.
+    pub fn tell(&mut self, elector: &'static str, measured: Vec<Row>) {
+        for mut row in measured {
+            row.elector = elector;
+            if self.json {
+                println!("{}", row.json());
+            }
+            self.rows.push(row);
+        }
+    }
+
+    /// That is all.
+    pub fn finish(self) {
+        if !self.json {
+            print!("{}", table(&self.rows));
+        }
+    }
+}
+
 /// The rows as a table in Markdown.
-#[must_use]
-pub fn table(rows: &[Row]) -> String {
+fn table(rows: &[Row]) -> String {
     let mut table = format!(
         "| {:<58} | {:<5} | {:>3} | {:>9} | {:>9} | {:>9} |      |\n",
         "", "elect", "n", "best", "median", "worst"
