@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use crate::cli::options::{Default, OPTIONS, Opt, RIVALS, variable};
+use crate::cli::options::{Default, OPTIONS, Opt, RIVALS, VARIABLE_PREFIX, variable};
 use crate::exit::Refusal;
 use crate::text::quoted;
 
@@ -34,7 +34,7 @@ impl Environment {
         let names = self.0.iter().map(|(key, _)| key.to_string_lossy());
         let strange = names.filter(|name| {
             // NELI_RUN_PID is what a job finds in its environment, and a job may well run neli-run.
-            name.starts_with("NELI_RUN_")
+            name.starts_with(VARIABLE_PREFIX)
                 && name != "NELI_RUN_PID"
                 && !OPTIONS.iter().any(|option| option.variable() == **name)
         });

@@ -477,10 +477,13 @@ impl Opt {
     }
 }
 
+/// What the variables of options begin with.
+pub const VARIABLE_PREFIX: &str = "NELI_RUN_";
+
 /// The variable of a long option.
 #[must_use]
 pub fn variable(long: &str) -> String {
-    format!("NELI_RUN_{}", long.replace('-', "_").to_uppercase())
+    format!("{VARIABLE_PREFIX}{}", long.replace('-', "_").to_uppercase())
 }
 
 /// The text in lines of at most 80 columns: beside clap's indent of ten it fits the terminals that people have.

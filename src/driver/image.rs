@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use crate::cli::options::VARIABLE_PREFIX;
 use crate::driver::notify;
 
 /// Where programs are looked for when the environment has no PATH: glibc's `_CS_PATH`.
@@ -54,7 +55,7 @@ impl Image {
     ///
     /// `InvalidInput` when there is a NUL within any of it.
     pub fn at(path: &Path, arguments: Vec<OsString>) -> io::Result<Self> {
-        let is_an_option = |name: &OsStr| name.as_bytes().starts_with(b"NELI_RUN_");
+        let is_an_option = |name: &OsStr| name.as_bytes().starts_with(VARIABLE_PREFIX.as_bytes());
         let environment = std::env::vars_os().filter(|(name, _)| !notify::is_own(name) && !is_an_option(name));
         Ok(Self {
             paths: c_strings([path.as_os_str().to_owned()])?,

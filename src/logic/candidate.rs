@@ -270,11 +270,9 @@ impl Candidate {
                 if let Role::Leading(lead) = &mut self.role {
                     let changed = lead.job.state != job.state || lead.job.attempt != job.attempt;
                     lead.job = job;
-                    if changed && job.state == JobState::Stopping {
-                        lead.next_beat = lead.next_beat.min(now + leading::QUICK_STOP);
-                    } else if changed {
-                        lead.next_beat = now;
-                        self.beat_if_due(now);
+                    if changed {
+                        let quick = if job.state == JobState::Stopping { leading::QUICK_STOP } else { Duration::ZERO };
+                        lead.next_beat = lead.next_beat.min(now + quick);
                     }
                 }
             }

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+use crate::cli::options::VARIABLE_PREFIX;
 use crate::config::Config;
 use crate::driver::notify;
 use crate::logic::record::MemberId;
@@ -39,7 +40,7 @@ pub(super) fn of_job(
 
 fn is_handed_on(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
-    if bytes.starts_with(b"NELI_RUN_") {
+    if bytes.starts_with(VARIABLE_PREFIX.as_bytes()) {
         return KEPT.iter().any(|kept| name == *kept);
     }
     !notify::is_own(name)
