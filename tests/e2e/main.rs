@@ -7,6 +7,7 @@
 
 mod bad_input;
 mod broker;
+mod cables;
 mod clocks;
 mod death;
 mod embedded;

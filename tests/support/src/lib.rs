@@ -8,6 +8,8 @@
 
 /// Who may log in, and what they may do.
 pub mod accounts;
+/// A cable to a machine of its own, that can be cut.
+pub mod cable;
 /// A `neli-run` under test: started, watched, signalled, awaited.
 pub mod candidate;
 /// Several brokers, and a way of its own for each candidate to each of them.
@@ -20,9 +22,9 @@ pub mod install;
 pub mod journal;
 /// Brokers.
 pub mod kafka;
-/// Wires that can be broken.
 /// A machine of its own for a candidate, as far as its death goes.
 pub mod machine;
+/// Wires that can be broken.
 pub mod network;
 mod node;
 /// Other processes, as `/proc` shows them.

@@ -1,0 +1,75 @@
+//! A network that loses what it is given and tells nobody: machines of their own, at the ends of cables that are cut.
+
+use std::io::{self, Write};
+
+use harness::cable::{Cable, Way};
+use harness::candidate::{Candidate, Elector, Running};
+use nix::sys::signal::Signal;
+
+use crate::{stage, with_both_electors};
+
+/// So many cables in order, where the kernel lets us lay them. Not by `eprintln!`, which a test that passes keeps to itself.
+fn lay<const N: usize>() -> Option<[Cable; N]> {
+    let cables: Result<Vec<_>, _> = (0..N).map(|_| Cable::lay()).collect();
+    match cables {
+        Ok(cables) => cables.try_into().ok(),
+        Err(why) => {
+            io::stderr().write_all(format!("NOT TESTED, cables: {why}\n").as_bytes()).expect("stderr");
+            None
+        }
+    }
+}
+
+/// Starts a candidate at the far end of a cable.
+fn start(candidate: &Candidate, cable: &Cable) -> Running {
+    let [enter, namespace] = &cable.far_end();
+    candidate.start_behind(&[enter, namespace])
+}
+
+with_both_electors! {
+    /// A leader that is cut off, either way or both: its job is gone when another's begins, and it stands by again when the
+    /// cable is mended, however long its connections had been trying by then.
+    fn the_leader_s(elector) {
+        let Some([cable]) = lay() else { return };
+        for way in [Way::Both, Way::There, Way::Back] {
+            let stage = stage(elector);
+            let mut cut_off = start(&stage.candidate().lease("1s"), &cable);
+            let term = cut_off.await_lead();
+            stage.await_witness(term);
+            let mut other = stage.candidate().lease("1s").start();
+            other.await_event("standby");
+
+            cable.cut(way);
+            let next = stage.await_witness_after(term);
+            stage.assert_gone(term);
+            cut_off.await_event("fence_warning");
+            cut_off.await_event("broker_down");
+            cable.mend();
+            cut_off.await_event("broker_up");
+
+            other.signal(Signal::SIGTERM);
+            other.status();
+            stage.await_witness_after(next);
+            stage.close([cut_off]);
+        }
+    }
+
+    /// Nobody reaches Kafka, for longer than a connection is waited for; then everybody does.
+    fn everybody_s(elector) {
+        let Some(cables) = lay::<2>() else { return };
+        let stage = stage(elector);
+        let mut candidates = cables.each_ref().map(|cable| start(&stage.candidate().lease("1s"), cable));
+        let (_, term) = crate::await_leader(&mut candidates);
+        stage.await_witness(term);
+        cables.iter().for_each(|cable| cable.cut(Way::Both));
+        for candidate in &mut candidates {
+            // It says so again after half a minute: by then each connection that was begun since has been given up.
+            candidate.await_event("broker_down");
+            candidate.await_event("broker_down");
+        }
+        stage.assert_gone(term);
+        cables.iter().for_each(Cable::mend);
+        stage.await_witness_after(term);
+        stage.close(candidates);
+    }
+}
