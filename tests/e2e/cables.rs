@@ -61,7 +61,9 @@ with_both_electors! {
         let mut candidates = cables.each_ref().map(|cable| start(&stage.candidate().lease("1s"), cable));
         let (_, term) = crate::await_leader(&mut candidates);
         stage.await_witness(term);
-        cables.iter().for_each(|cable| cable.cut(Way::Both));
+        for cable in &cables {
+            cable.cut(Way::Both);
+        }
         for candidate in &mut candidates {
             // It says so again after half a minute: by then each connection that was begun since has been given up.
             candidate.await_event("broker_down");
