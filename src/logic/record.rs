@@ -154,6 +154,8 @@ pub enum Why {
     Fenced,
     /// The guard died.
     GuardDied,
+    /// Kafka refuses this candidate for good.
+    Refused,
     /// An operator asked.
     Resigned,
     /// The job failed too often.
@@ -181,6 +183,7 @@ impl Why {
             Self::Exited => "exited",
             Self::Fenced => "fenced",
             Self::GuardDied => "guard-died",
+            Self::Refused => "refused",
             Self::Resigned => "resigned",
             Self::RestartLimit => "restart-limit",
             Self::Revoked => "revoked",

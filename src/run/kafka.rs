@@ -112,7 +112,7 @@ impl Run {
         self.refused = true;
         if self.supervisor.job_may_be_alive() {
             self.logger.event(&LogEvent::Error { message: error });
-            self.candidate.handle(now, Event::StandDown { why: Why::Stopped, leaving: true });
+            self.candidate.handle(now, Event::StandDown { why: Why::Refused, leaving: true });
         } else {
             self.refuse(error);
         }

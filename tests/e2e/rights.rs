@@ -229,9 +229,9 @@ with_both_electors! {
             heir.await_event("standby");
 
             tenancy.take(*taken);
-            let released = leader.await_event("released");
+            let released = leader.await_release();
             stage.assert_gone(term);
-            assert_eq!(released.text("why"), "stopped", "{leader:?}");
+            assert_eq!(released.text("why"), "refused", "{leader:?}");
             assert_eq!(released.fields["delivered"].as_bool(), Some(*taken != (Of::Topic, Writes)), "{leader:?}");
             assert_refused_late(&mut leader, &tenancy.words(*taken));
             let testimony = stage.testimony();

@@ -137,6 +137,7 @@ pub(crate) fn why(word: &str) -> Why {
         Why::Exited,
         Why::Fenced,
         Why::GuardDied,
+        Why::Refused,
         Why::Resigned,
         Why::RestartLimit,
         Why::Revoked,

@@ -108,6 +108,7 @@ pub fn because(why: &str) -> &str {
         "fenced" => "the lease ran out",
         "guard-died" => "the guard died",
         "history-cut" => "the topic's records were cut, or it was made anew",
+        "refused" => "Kafka refuses this candidate",
         "resigned" => "an operator asked for it",
         "restart-limit" => "the job failed too often",
         "revoked" => "the consumer group has chosen another candidate",

@@ -187,7 +187,7 @@ impl Candidate {
 pub(super) const fn rank(why: Why) -> u8 {
     match why {
         Why::Ended => 3,
-        Why::Exited | Why::Stopped => 2,
+        Why::Exited | Why::Refused | Why::Stopped => 2,
         Why::Resigned | Why::RestartLimit | Why::Suspended | Why::Unhealthy => 1,
         Why::Fenced | Why::GuardDied | Why::Revoked | Why::Stillborn | Why::SupervisorDied => 0,
     }
@@ -201,6 +201,7 @@ pub(super) const fn lets_another_lead(why: Why) -> bool {
         | Why::Exited
         | Why::Fenced
         | Why::GuardDied
+        | Why::Refused
         | Why::Revoked
         | Why::Stillborn
         | Why::Stopped

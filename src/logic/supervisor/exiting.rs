@@ -52,6 +52,7 @@ const fn is_loss(why: Why) -> bool {
         Why::Fenced | Why::GuardDied | Why::Resigned | Why::Revoked | Why::Unhealthy => true,
         Why::Ended
         | Why::Exited
+        | Why::Refused
         | Why::RestartLimit
         | Why::Stillborn
         | Why::Stopped
