@@ -27,7 +27,7 @@ pub(crate) struct Outcome {
     pub(crate) violations: Vec<String>,
     /// From the first lead to the end, or to the first violation.
     pub(crate) took: Duration,
-    /// Where the axis and the journal are.
+    /// Where the axis and the journal are, if there is anything to look at.
     pub(crate) directory: Option<PathBuf>,
     pub(crate) counts: Counts,
     /// How often another candidate led than before.
@@ -109,7 +109,9 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     }
 
     let text = summary(&run, &verdicts, &violations, (leaderless, bound, load, tolerance), took);
-    let directory = if violations.is_empty() { None } else { Some(write_down(&mut run, &verdicts, &text)) };
+    // What the load alone excuses is worth a look, too.
+    let is_remarkable = !violations.is_empty() || leaderless > bound;
+    let directory = is_remarkable.then(|| write_down(&mut run, &verdicts, &text));
     Outcome {
         text,
         violations,
