@@ -23,7 +23,7 @@ with_both_electors! {
         candidates[leader].await_event("broker_down");
         // The witness heeds the warning: it is gone before it would be killed.
         candidates[leader].await_event("fence_warning");
-        let released = candidates[leader].await_event("released");
+        let released = candidates[leader].await_release();
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(false)));
         stage.assert_gone(term);
         broker.begin();

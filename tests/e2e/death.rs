@@ -116,7 +116,7 @@ with_both_electors! {
 
         guard.signal(Signal::SIGKILL);
         first.await_event("guard_lost");
-        let released = first.await_event("released");
+        let released = first.await_release();
         assert_eq!(released.text("why"), "guard-died");
         stage.assert_gone(term);
         let next = wait::poll_for(SOON, || {
@@ -177,7 +177,7 @@ fn with_a_job_of_another_uid() {
             "guard" => {
                 first.guard().signal(Signal::SIGKILL);
                 first.await_event("guard_lost");
-                first.await_event("released");
+                first.await_release();
                 stage.assert_gone(term);
             }
             _ => first.signal(Signal::SIGKILL),
@@ -223,7 +223,7 @@ fn of_a_guard_that_hangs() {
     wait::until_true("a guard that is killed", || !guard.lives());
     drop(hold);
     first.await_event("guard_lost");
-    first.await_event("released");
+    first.await_release();
     stage.assert_gone(term);
     stage.await_witness_after(term);
     stage.close([first, second]);

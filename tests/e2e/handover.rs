@@ -45,7 +45,7 @@ with_both_electors! {
         stage.await_witness(next);
         assert_eq!(first.await_event("stopping").text("why"), "stopped");
         assert_eq!(first.await_event("job_exited").number("status"), 7);
-        let released = first.await_event("released");
+        let released = first.await_release();
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("stopped", Some(true)));
         let exiting = first.await_event("exiting");
         assert_eq!((exiting.number("status"), exiting.text("from")), (7, "job"));
@@ -64,7 +64,7 @@ with_both_electors! {
         let term = first.await_lead();
         let mut second = stage.candidate().start();
         assert_eq!(first.status(), 3);
-        assert_eq!(first.await_event("released").text("why"), "exited");
+        assert_eq!(first.await_release().text("why"), "exited");
         assert!(second.await_lead() > term);
         stage.close([first, second]);
     }
@@ -176,7 +176,7 @@ fn a_stop_while_claiming_starts_nothing() {
     assert!(second.await_event_within("exiting", Duration::from_millis(500)).is_none(), "a claim under way is awaited");
     broker.thaw();
     assert_eq!(second.status(), 143);
-    assert_eq!(second.await_event("released").text("why"), "stopped");
+    assert_eq!(second.await_release().text("why"), "stopped");
     assert!(second.events("job_started").is_empty());
     wait::until_true("a journal whose end is vacant", || {
         stage

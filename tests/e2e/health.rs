@@ -53,7 +53,7 @@ with_both_electors! {
         assert_eq!((unhealthy.number("term"), unhealthy.number("failures")), (term, 2));
         assert_eq!((unhealthy.text("reason"), unhealthy.text("line")), ("exited with status 7", "no answer"));
         assert_eq!(first.await_event("stopping").text("why"), "unhealthy");
-        assert_eq!(first.await_event("released").text("why"), "unhealthy");
+        assert_eq!(first.await_release().text("why"), "unhealthy");
         stage.assert_gone(term);
         let next = second.await_lead();
         assert!(next > term);
@@ -135,7 +135,7 @@ fn a_flapping_health_is_no_illness() {
     assert!(run.events("warning").iter().filter(warned).count() >= 9, "{run:?}");
     assert!(run.events("unhealthy").is_empty());
     run.signal(Signal::SIGTERM);
-    assert_eq!(run.await_event("released").number("term"), term);
+    assert_eq!(run.await_release().number("term"), term);
     stage.close([run]);
 }
 
@@ -152,7 +152,7 @@ fn a_health_command_that_takes_too_long_has_failed() {
     let unhealthy = run.await_event("unhealthy");
     assert_eq!(unhealthy.text("reason"), "took too long and was killed");
     assert_eq!(unhealthy.text("line"), "waiting");
-    run.await_event("released");
+    run.await_release();
     stage.assert_gone(term);
     let pids = fs::read_to_string(&tells).expect("it was asked");
     // Of this term, not of one that follows.
@@ -198,7 +198,7 @@ fn a_job_that_ends_is_not_kept_by_its_health_command() {
     let pid = wait::until("a health command", || fs::read_to_string(&asked).ok()?.trim().parse().ok());
     let command = Process::find(pid);
     File::create(&go).expect("ours");
-    run.await_event("released");
+    run.await_release();
     assert!(!command.is_some_and(Process::lives));
     assert_eq!(run.status(), 5);
     assert!(!format!("{run:?}").contains("health command") && run.events("unhealthy").is_empty(), "{run:?}");
@@ -221,7 +221,7 @@ fn what_gets_away_from_a_health_command_is_gone_before_the_release() {
         wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));
         run.signal(signal);
         if signal == Signal::SIGTERM {
-            assert_eq!(run.await_event("released").text("why"), "stopped");
+            assert_eq!(run.await_release().text("why"), "stopped");
             stage.assert_gone(term);
         }
         stage.await_gone(term);

@@ -126,7 +126,7 @@ fn a_hook_that_hangs_is_in_nobodys_way() {
     let term = second.await_lead();
     stage.await_witness(term);
     second.guard().signal(Signal::SIGKILL);
-    assert_eq!(second.await_event("released").text("why"), "guard-died");
+    assert_eq!(second.await_release().text("why"), "guard-died");
     stage.assert_gone(term);
     let next = second.await_lead();
     stage.await_witness(next);
@@ -135,7 +135,7 @@ fn a_hook_that_hangs_is_in_nobodys_way() {
     assert_eq!((failed.text("hook"), failed.text("reason")), ("standby", "took too long and was killed"));
     wait::until_true("the hook's end", || !hook.lives());
     second.signal(Signal::SIGTERM);
-    assert_eq!(second.await_event("released").text("why"), "stopped");
+    assert_eq!(second.await_release().text("why"), "stopped");
     stage.assert_gone(next);
     // The one at exit: who stops twice does not want to wait.
     wait::until_true("the last hook", || {
@@ -166,7 +166,7 @@ fn the_jobs_end_is_the_end_of_its_hook() {
             stage.await_witness(term);
             run.signal(Signal::SIGTERM);
         }
-        run.await_event("released");
+        run.await_release();
         assert!(!hook.lives());
         assert_eq!(run.status(), if ends_itself { 6 } else { 0 });
         assert!(run.events("hook_failed").is_empty() && run.events("job_killed").is_empty(), "{run:?}");
@@ -184,7 +184,7 @@ fn what_gets_away_from_the_leads_hook_is_gone_before_the_release() {
     let term = run.await_lead();
     wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));
     run.signal(Signal::SIGTERM);
-    run.await_event("released");
+    run.await_release();
     stage.assert_gone(term);
     stage.close([run]);
 }

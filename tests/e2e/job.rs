@@ -253,7 +253,7 @@ fn a_stop_leaves_nothing_of_a_wild_tree() {
         ["session", "daemon", "runner"].iter().all(|role| testimony.of(term).any(|line| line.role == *role))
     });
     run.signal(Signal::SIGTERM);
-    run.await_event("released");
+    run.await_release();
     stage.assert_gone(term);
     assert_eq!(run.status(), 137);
     stage.close([run]);
@@ -267,7 +267,7 @@ fn what_it_leaves_behind_is_ended_too() {
     let job = stage.witness().with("--ignore-stop").with("--daemon").set("--end-ms", 300).set("--status", 5);
     let mut run = stage.candidate().job(job.command()).option("--stop-timeout", "500ms").start();
     let term = run.await_lead();
-    run.await_event("released");
+    run.await_release();
     stage.assert_gone(term);
     assert_eq!(run.status(), 5);
     let testimony = stage.testimony();

@@ -68,8 +68,8 @@ fn each_loss_has_its_status() {
         assert_eq!(leader.status(), status, "{loss:?}");
         stage.assert_gone(term);
         leader.await_silence();
-        let released: Vec<_> = leader.events("released");
-        assert_eq!(released.first().map(|event| event.text("why")), why, "{loss:?}");
+        let released = leader.events("released").into_iter().find(|event| event.number("term") == term);
+        assert_eq!(released.as_ref().map(|event| event.text("why")), why, "{loss:?}");
         let exiting = leader.await_event("exiting");
         assert_eq!(exiting.text("from"), "neli-run");
     }
@@ -122,7 +122,7 @@ fn an_end_in_a_barrier() {
     write(&stage, r#"{"v":1,"kind":"request","what":"end","term":null,"by":"me","reason":"why"}"#);
     assert_eq!(leader.status(), 0);
     assert_eq!(leader.await_event("job_exited").number("status"), 9);
-    assert_eq!(leader.await_event("released").text("why"), "ended");
+    assert_eq!(leader.await_release().text("why"), "ended");
     stage.close([leader]);
 }
 
@@ -186,7 +186,7 @@ fn beats_that_come_back_after_the_warning() {
     leader.await_event("fence_warning");
     broker.thaw();
     // It stops for longer than the lease, and is not killed.
-    let released = leader.await_event("released");
+    let released = leader.await_release();
     assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(true)));
     assert_eq!(leader.await_event("job_exited").number("status"), 0);
     assert!(leader.events("fenced").is_empty() && leader.events("job_killed").is_empty(), "{leader:?}");

@@ -127,7 +127,7 @@ fn signals() {
     assert!(container.running.events("stopping").is_empty());
     container.first.signal(Signal::SIGINT);
     assert_eq!(container.running.status(), 137);
-    assert_eq!(container.running.await_event("released").text("why"), "stopped");
+    assert_eq!(container.running.await_release().text("why"), "stopped");
     stage.close([]);
 }
 
@@ -196,7 +196,7 @@ fn its_guards_death() {
         container.first.children().into_iter().find(|child| child.name().as_deref() == Some("neli-guard"))
     });
     guard.signal(Signal::SIGKILL);
-    assert_eq!(container.running.await_event("released").text("why"), "guard-died");
+    assert_eq!(container.running.await_release().text("why"), "guard-died");
     let next = container.running.await_lead();
     stage.await_witness(next);
     container.first.signal(Signal::SIGTERM);

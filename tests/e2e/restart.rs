@@ -66,7 +66,7 @@ with_both_electors! {
         assert_eq!(attempts, [1, 2, 3, 4]);
         assert!(started.iter().all(|event| event.number("term") == term));
         assert_eq!(exited.iter().map(|event| event.number("status")).collect::<Vec<_>>(), [1, 2, 3, 0]);
-        assert_eq!(first.await_event("released").text("why"), "exited");
+        assert_eq!(first.await_release().text("why"), "exited");
         assert!(second.await_lead() > term);
 
         // What the others can see of it.
@@ -91,7 +91,7 @@ fn too_many_failures() {
     let mut second = stage.candidate().start();
     assert_eq!(first.status(), 84);
     assert_eq!(first.events("job_exited").len(), 3);
-    assert_eq!(first.await_event("released").text("why"), "restart-limit");
+    assert_eq!(first.await_release().text("why"), "restart-limit");
     assert_eq!(first.await_event("exiting").text("from"), "neli-run");
     let next = second.await_lead();
     assert!(next > term);
@@ -145,7 +145,7 @@ fn between_two_runs() {
             }
         };
         assert_eq!(run.status(), status, "{what}");
-        let released = run.await_event("released");
+        let released = run.await_release();
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), (why, Some(true)));
         assert_eq!(run.events("job_started").len(), 1, "{what}");
         assert!(run.events("stopping").is_empty(), "there was nothing to stop");
@@ -237,7 +237,7 @@ fn a_command_that_is_gone() {
         assert!(error.text("message").contains("job"), "{error:?}");
         let exiting = once.await_event("exiting");
         assert_eq!((exiting.number("status"), exiting.text("from")), (u64::try_from(status).expect("positive"), "job"));
-        assert_eq!(once.await_event("released").text("why"), "exited");
+        assert_eq!(once.await_release().text("why"), "exited");
         stage.close([leader]);
     }
 

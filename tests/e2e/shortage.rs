@@ -103,7 +103,7 @@ fn a_job_that_takes_all_memory() {
     let mut run = stage.candidate().job(["tail", "/dev/zero"]).start_behind(&inside.each_ref().map(String::as_str));
     assert_eq!(run.status(), 137);
     assert_eq!(run.await_event("job_exited").number("signal"), 9);
-    let released = run.await_event("released");
+    let released = run.await_release();
     assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("exited", Some(true)));
 }
 

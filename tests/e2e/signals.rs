@@ -66,7 +66,7 @@ fn a_second_term_kills() {
     assert_eq!(leader.status(), 137);
     stage.assert_gone(term);
     leader.await_event("job_killed");
-    assert_eq!(leader.await_event("released").text("why"), "stopped");
+    assert_eq!(leader.await_release().text("why"), "stopped");
     stage.close([leader]);
 }
 
@@ -183,7 +183,7 @@ fn two_stops_at_once_are_one() {
     assert_eq!(run.status(), 3);
     run.await_silence();
     assert!(run.events("job_killed").is_empty());
-    assert_eq!(run.await_event("released").text("why"), "stopped");
+    assert_eq!(run.await_release().text("why"), "stopped");
     // `timeout` sends SIGCONT too, which is the job's.
     let heard: Vec<_> = heard(&stage).into_iter().filter(|number| *number != 18).collect();
     assert_eq!(heard, [15]);
@@ -281,7 +281,7 @@ fn a_stop_while_kafka_is_gone() {
             run.signal(Signal::SIGTERM);
         }
         assert_eq!(run.status(), 0, "the run's own, which was alive when it came");
-        let released = run.await_event("released");
+        let released = run.await_release();
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("stopped", Some(false)));
         stage.assert_gone(term);
         broker.thaw();

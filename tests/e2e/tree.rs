@@ -157,7 +157,7 @@ fn what_is_out_of_reach_is_ended_by_its_control_group() {
     let (mut run, term) = lead_out_of_reach(&stage, &delegated);
     assert!(!warns(&run.events("warning")));
     run.signal(Signal::SIGTERM);
-    run.await_event("released");
+    run.await_release();
     stage.assert_gone(term);
     assert_eq!(run.status(), 137);
     let below = || fs::read_dir(&delegated.0).expect("it is there").flatten().filter(|entry| entry.path().is_dir());
@@ -176,7 +176,7 @@ fn what_is_out_of_reach_is_ended_when_the_guard_dies() {
     let (mut run, term) = lead_out_of_reach(&stage, &delegated);
     run.guard().signal(Signal::SIGKILL);
     run.await_event("guard_lost");
-    run.await_event("released");
+    run.await_release();
     stage.assert_gone(term);
     let next = stage.await_witness_after(term);
     run.signal(Signal::SIGTERM);
@@ -228,7 +228,7 @@ fn what_proc_hides_is_ended() {
         if end == "supervisor" {
             assert!(other.start().await_lead() > term);
         } else {
-            run.await_event("released");
+            run.await_release();
         }
         stage.assert_gone(term);
         if end != "supervisor" {

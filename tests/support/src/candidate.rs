@@ -327,6 +327,17 @@ impl Running {
         self.await_event("leading").number("term")
     }
 
+    /// Waits for the next release of a term that it led: on a machine that stands still for seconds a claim may come back too
+    /// late to be used, and is released, too.
+    pub fn await_release(&mut self) -> Event {
+        loop {
+            let released = self.await_event("released");
+            if released.text("why") != "stillborn" {
+                return released;
+            }
+        }
+    }
+
     /// Waits for its end; its status as a shell says it: 128 + n after a signal.
     pub fn status(&mut self) -> i32 {
         let ended = wait::poll_for(wait::PATIENCE, || self.ended());
