@@ -30,10 +30,10 @@ fn await_renewals(stage: &Stage, term: u64) {
 fn a_machine_that_slept_wakes_up_to_a_dead_job() {
     let stage = stage(Elector::Log);
     let job = stage.witness().with("--ignore-stop").with("--daemon");
-    let mut sleeper = stage.candidate().lease("1s").job(job.command()).start();
+    let mut sleeper = stage.candidate().lease("3s").job(job.command()).start();
     let term = sleeper.await_lead();
     wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));
-    let mut other = stage.candidate().lease("1s").start();
+    let mut other = stage.candidate().lease("3s").start();
     other.await_event("standby");
     // The supervisor first: it would let its guard go on.
     let tree = stage.testimony().alive(Some(term));
@@ -123,7 +123,7 @@ fn a_full_stderr_holds_up_nothing() {
     while pipe.write(&[b'\n'; 4096]).is_ok() {}
     let onto = format!(r#"exec "$@" 2<>{}"#, full.display());
     let wild = stage.witness().with("--ignore-stop").with("--session").with("--daemon");
-    let run = stage.candidate().lease("1s").flag("-v").job(wild.command()).start_behind(&["sh", "-c", &onto, "sh"]);
+    let run = stage.candidate().lease("3s").flag("-v").job(wild.command()).start_behind(&["sh", "-c", &onto, "sh"]);
     let term = wait::until("a job", || stage.testimony().lines.first().and_then(|line| line.epoch));
     wait::until_true("a daemon", || stage.testimony().of(term).any(|line| line.role == "daemon"));
     await_renewals(&stage, term);

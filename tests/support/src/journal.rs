@@ -98,7 +98,7 @@ pub fn read(kafka: &Kafka, topic: &str) -> Vec<Raw> {
     let mut from = TopicPartitionList::new();
     from.add_partition_offset(topic, 0, Offset::Beginning).expect("an offset");
     reader.assign(&from).expect("assigned");
-    let mut records = Vec::new();
+    let (mut records, mut trouble) = (Vec::new(), None);
     let end = wait::after(wait::PATIENCE);
     while wait::now() < end {
         match reader.poll(Duration::from_millis(100)) {
@@ -109,8 +109,9 @@ pub fn read(kafka: &Kafka, topic: &str) -> Vec<Raw> {
                 payload: message.payload().map(<[u8]>::to_owned),
             }),
             Some(Err(rdkafka::error::KafkaError::PartitionEOF(_))) => return records,
-            Some(Err(error)) => panic!("can't read {topic}: {error}"),
+            // The client tries again by itself.
+            Some(Err(error)) => trouble = Some(error),
         }
     }
-    panic!("{topic} has no end");
+    panic!("{topic} was not read to its end: {trouble:?}");
 }
