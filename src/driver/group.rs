@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use rdkafka::ClientContext;
-use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
+use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
@@ -29,10 +29,6 @@ const UNSUBSCRIBED_WITHIN: Duration = Duration::from_millis(100);
 const POLL_WHILE_LEAVING: Duration = Duration::from_millis(5);
 /// How long the question after a join may take.
 const METADATA_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long a member that holds the partition is left to librdkafka.
-const POLL_WHILE_HOLDING: Duration = Duration::from_millis(500);
-/// Where `heartbeat.interval.ms` is not said.
-const DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What the group did. Sent by threads that wait while the channel is full, never by the caller's.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -82,15 +78,14 @@ impl Member {
             has_joined: AtomicBool::new(false),
         };
         let config = access.member(election);
-        let interval = config.get("heartbeat.interval.ms").and_then(|interval| interval.parse().ok());
-        let interval = interval.map_or(DEFAULT_HEARTBEAT_INTERVAL, Duration::from_millis);
+        let pace = Pace::of(&config);
         let consumer = BaseConsumer::from_config_and_context(&config, desk);
         let consumer: Arc<BaseConsumer<Desk>> = Arc::new(consumer.map_err(|error| explain(&error))?);
         consumer.subscribe(&[&election.topic]).map_err(|error| explain(&error))?;
         let polled = Arc::clone(&consumer);
         thread::Builder::new()
             .name("neli-group".to_owned())
-            .spawn(move || poll(&polled, interval))
+            .spawn(move || poll(&polled, pace))
             .map_err(|error| format!("no thread for the group: {error}"))?;
         Ok(Self { consumer })
     }
@@ -114,19 +109,35 @@ impl Drop for Member {
     }
 }
 
-/// Serves the member, and wakes it at each heartbeat interval: librdkafka sends a heartbeat that is due when something
-/// wakes its main thread, and nothing else does so more than twice a second at a member with nothing assigned (500 ms
-/// between two heartbeats at an interval of 100 ms, measured). It is a heartbeat's answer that tells of a rebalance, which an heir
-/// waits for. Whoever holds the partition waits for nothing: twice a second keeps its session, at half the processor's time.
-fn poll(consumer: &BaseConsumer<Desk>, heartbeat_interval: Duration) {
+/// How long a member is left to librdkafka before it is woken, which sends the heartbeat that is due.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Pace {
+    /// It is a heartbeat's answer that tells of a rebalance, and an heir waits for it.
+    waiting: Duration,
+    /// Whoever holds the partition waits for nothing but that its session goes on: at half the processor's time.
+    holding: Duration,
+}
+
+impl Pace {
+    fn of(member: &ClientConfig) -> Self {
+        let said = |key| member.get(key).and_then(|said| said.parse().ok()).map(Duration::from_millis);
+        let waiting = said("heartbeat.interval.ms").unwrap_or(Duration::from_millis(100));
+        let session = said("session.timeout.ms").unwrap_or(Duration::from_secs(6));
+        Self { waiting, holding: Duration::from_millis(500).min(session / 3).max(waiting) }
+    }
+}
+
+/// Serves the member, and wakes it: librdkafka sends a heartbeat that is due when something wakes its main thread, and nothing
+/// else does so more than twice a second at a member with nothing assigned (500 ms between two heartbeats at an interval
+/// of 100 ms, measured).
+fn poll(consumer: &BaseConsumer<Desk>, pace: Pace) {
     let desk = consumer.context();
     while !desk.leaving.load(Ordering::Relaxed) && !desk.grouped.is_closed() {
-        let holds = desk.held.load(Ordering::Relaxed);
-        match consumer.poll(if holds { POLL_WHILE_HOLDING } else { heartbeat_interval }) {
+        match consumer.poll(if desk.held.load(Ordering::Relaxed) { pace.holding } else { pace.waiting }) {
             Some(Err(error)) => desk.judge(&error),
             // The cheapest question that the main thread answers.
-            None if !holds => drop(consumer.assignment()),
-            None | Some(Ok(_)) => {}
+            None => drop(consumer.assignment()),
+            Some(Ok(_)) => {}
         }
         if desk.has_joined.swap(false, Ordering::Relaxed) {
             allow_to_join_at_once(consumer);
@@ -269,5 +280,24 @@ impl Desk {
         if !self.leaving.load(Ordering::Relaxed) {
             self.say(grouped);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace(heartbeat: &str, session: &str) -> [u128; 2] {
+        let mut member = ClientConfig::new();
+        member.set("heartbeat.interval.ms", heartbeat).set("session.timeout.ms", session);
+        let Pace { waiting, holding } = Pace::of(&member);
+        [waiting, holding].map(|pause| pause.as_millis())
+    }
+
+    #[test]
+    fn whoever_holds_the_partition_hurries_only_as_its_session_needs() {
+        assert_eq!(pace("100", "6000"), [100, 500]);
+        assert_eq!(pace("100", "900"), [100, 300]);
+        assert_eq!(pace("2000", "6000"), [2000, 2000]);
     }
 }
