@@ -24,6 +24,7 @@ mod restart;
 mod signal;
 mod watch;
 
+pub use crate::cli::options::VARIABLE_PREFIX;
 pub use beside::Beside;
 pub use signal::signal_name;
 pub use watch::{Watch, WatchFrom};

@@ -112,10 +112,9 @@ impl Access {
             &[
                 // Between the assignment and the pause there may be one fetch.
                 ("fetch.message.max.bytes", "1024"),
-                // Half of it is what a handover by the group waits: a member hears of a rebalance in a heartbeat's answer.
-                ("heartbeat.interval.ms", "100"),
+                ("heartbeat.interval.ms", &HEARTBEAT_INTERVAL.as_millis().to_string()),
                 ("queued.max.messages.kbytes", "64"),
-                ("session.timeout.ms", "6000"),
+                ("session.timeout.ms", &SESSION_TIMEOUT.as_millis().to_string()),
             ],
             &[
                 // A topic that isn't there yet is waited for, and an offset is never asked for.
@@ -172,6 +171,13 @@ const ALWAYS: &[(&str, &str)] = &[
     // A producer's default is to have a missing topic made, and a deleted one remade, with the broker's settings.
     ("allow.auto.create.topics", "false"),
 ];
+
+/// A member's, unless the user says otherwise. Half of it is what a handover by the group waits: a member hears of a rebalance in a
+/// heartbeat's answer.
+pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A member's, unless the user says otherwise: by then the group knows that it is dead.
+pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// A day: the longest that librdkafka knows. Our threads always poll.
 const LONGEST_POLL_INTERVAL: &str = "86400000";

@@ -17,7 +17,7 @@ use rdkafka::types::RDKafkaRespErr;
 use tokio::sync::mpsc::Sender;
 
 use crate::config::Election;
-use crate::driver::broker::{Access, Ears, explain};
+use crate::driver::broker::{Access, Ears, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, explain};
 use crate::driver::clock;
 use crate::driver::meaning::Meaning;
 
@@ -121,8 +121,8 @@ struct Pace {
 impl Pace {
     fn of(member: &ClientConfig) -> Self {
         let said = |key| member.get(key).and_then(|said| said.parse().ok()).map(Duration::from_millis);
-        let waiting = said("heartbeat.interval.ms").unwrap_or(Duration::from_millis(100));
-        let session = said("session.timeout.ms").unwrap_or(Duration::from_secs(6));
+        let waiting = said("heartbeat.interval.ms").unwrap_or(HEARTBEAT_INTERVAL);
+        let session = said("session.timeout.ms").unwrap_or(SESSION_TIMEOUT);
         Self { waiting, holding: Duration::from_millis(500).min(session / 3).max(waiting) }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use crate::cli::options::VARIABLE_PREFIX;
+use crate::config::VARIABLE_PREFIX;
 use crate::driver::notify;
 
 /// Where programs are looked for when the environment has no PATH: glibc's `_CS_PATH`.

@@ -3,8 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use crate::cli::options::VARIABLE_PREFIX;
-use crate::config::Config;
+use crate::config::{Config, VARIABLE_PREFIX};
 use crate::driver::notify;
 use crate::logic::record::MemberId;
 

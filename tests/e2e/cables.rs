@@ -1,23 +1,16 @@
 //! A network that loses what it is given and tells nobody: machines of their own, at the ends of cables that are cut.
 
-use std::io::{self, Write};
-
 use harness::cable::{Cable, Way};
 use harness::candidate::{Candidate, Elector, Running};
+use harness::not_tested;
 use nix::sys::signal::Signal;
 
 use crate::{stage, with_both_electors};
 
-/// So many cables in order, where the kernel lets us lay them. Not by `eprintln!`, which a test that passes keeps to itself.
+/// So many cables in order, where the kernel lets us lay them.
 fn lay<const N: usize>() -> Option<[Cable; N]> {
     let cables: Result<Vec<_>, _> = (0..N).map(|_| Cable::lay()).collect();
-    match cables {
-        Ok(cables) => cables.try_into().ok(),
-        Err(why) => {
-            io::stderr().write_all(format!("NOT TESTED, cables: {why}\n").as_bytes()).expect("stderr");
-            None
-        }
-    }
+    cables.inspect_err(|why| not_tested(&format!("cables: {why}"))).ok()?.try_into().ok()
 }
 
 /// Starts a candidate at the far end of a cable.

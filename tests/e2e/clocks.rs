@@ -2,12 +2,13 @@
 //! is simulated, a process at a time.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 
 use harness::candidate::Elector;
 use harness::install;
+use harness::not_tested;
 use harness::stage::Stage;
 use harness::wait;
 use nix::libc::O_NONBLOCK;
@@ -95,11 +96,7 @@ fn in_a_time_namespace_all_is_as_ever() {
     }
     unshare.push("--");
     if !Command::new(unshare[0]).args(&unshare[1..]).arg("true").output().is_ok_and(|tried| tried.status.success()) {
-        let _ = writeln!(
-            io::stderr(),
-            "NOT TESTED: this machine gives no time namespace (Linux 5.6 does, to root at least)"
-        );
-        return;
+        return not_tested("this machine gives no time namespace (Linux 5.6 does, to root at least)");
     }
     let stage = stage(Elector::Log);
     let job = stage.witness().set("--end-ms", 2500).set("--status", 3);

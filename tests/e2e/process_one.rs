@@ -2,11 +2,11 @@
 //! namespace of the kernel's; where it gives us none, that is said on the terminal, and nothing is shown.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::Command;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::not_tested;
 use harness::process::Process;
 use harness::terminal::{Ctrl, Log, Shell, Terminal, script};
 use harness::wait;
@@ -26,7 +26,7 @@ fn container() -> Vec<&'static str> {
     words
 }
 
-/// Whether the kernel gives us PID namespaces. Not by `eprintln!`, which a test that passes keeps to itself.
+/// Whether the kernel gives us PID namespaces.
 fn is_possible() -> bool {
     let container = container();
     let tried = Command::new(container[0]).args(&container[1..]).arg("true").output();
@@ -34,9 +34,7 @@ fn is_possible() -> bool {
         output if output.status.success() => true,
         output => {
             let why = String::from_utf8_lossy(&output.stderr);
-            let loudly =
-                format!("NOT TESTED, process 1: this machine gives no PID namespace ({}); root may\n", why.trim());
-            io::stderr().write_all(loudly.as_bytes()).expect("stderr");
+            not_tested(&format!("process 1: this machine gives no PID namespace ({}); root may", why.trim()));
             false
         }
     }
@@ -212,9 +210,7 @@ fn ctrl_c() {
         return;
     }
     if !Uid::effective().is_root() {
-        let loudly = b"NOT TESTED, Ctrl-C at process 1: a terminal is taken from another session by root alone\n";
-        io::stderr().write_all(loudly).expect("stderr");
-        return;
+        return not_tested("Ctrl-C at process 1: a terminal is taken from another session by root alone");
     }
     let stage = stage(Elector::Log);
     let directory = stage.directory();

@@ -1,12 +1,11 @@
 //! Memory that runs out: the kernel kills whoever has most of it, and for the others all is as ever.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use harness::candidate::Elector;
-use harness::wait;
+use harness::{not_tested, wait};
 use nix::sys::signal::Signal;
 
 use crate::stage;
@@ -24,7 +23,7 @@ impl Shortage {
     fn new() -> Option<Self> {
         let limited = own_groups().iter().find_map(|own| limited_below(own));
         if limited.is_none() {
-            let _ = writeln!(io::stderr(), "NOT TESTED: no control group with a limit of memory can be made");
+            not_tested("no control group with a limit of memory can be made");
         }
         limited.map(|group| Self { group })
     }

@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
-use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::not_tested;
 use harness::process::Process;
 use harness::stage::Stage;
 use harness::wait;
@@ -24,11 +24,6 @@ const AS_NOBODY: &str = r#"
     shift
     exec setpriv --reuid=65534 --regid=65534 --clear-groups --pdeathsig KILL -- "$@"
 "#;
-
-/// Says what could not be tested, past the test harness's silence.
-fn not_tested(why: &str) {
-    let _ = writeln!(io::stderr(), "NOT TESTED: {why}");
-}
 
 fn is_root() -> bool {
     let is_root = Uid::effective().is_root();

@@ -2,12 +2,12 @@
 //! terminal too.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
+use harness::not_tested;
 use neli_run::driver::cgroup::Cgroup;
 use neli_run::driver::clock;
 use neli_run::driver::guard::{Answer, Order};
@@ -19,11 +19,6 @@ use crate::post::{PROGRAM, Post, Words, await_readable, charge, far, has_ended, 
 
 /// Who is nobody on every Linux.
 const NOBODY: u32 = 65534;
-
-/// Says what could not be tested, past the test harness's silence.
-pub(crate) fn not_tested(why: &str) {
-    let _ = writeln!(io::stderr(), "NOT TESTED: {why}");
-}
 
 pub(crate) fn made() -> Option<Cgroup> {
     Cgroup::make().inspect_err(|error| not_tested(&format!("no control group can be made here: {error}"))).ok()

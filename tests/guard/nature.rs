@@ -92,7 +92,7 @@ fn priorities_are_handed_on() {
 #[test]
 fn real_time_scheduling_is_handed_on() {
     if !nix::unistd::geteuid().is_root() {
-        return crate::groups::not_tested("only root may schedule in real time");
+        return harness::not_tested("only root may schedule in real time");
     }
     assert_handed_on("chrt --rr --pid 5 $$");
     assert_handed_on("chrt --fifo --pid 1 $$");

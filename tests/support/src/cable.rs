@@ -130,7 +130,6 @@ fn namespace(process: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
     use std::net::TcpListener;
 
     use super::*;
@@ -147,10 +146,7 @@ mod tests {
     fn what_is_cut_is_silent_until_it_is_mended() {
         let cable = match Cable::lay() {
             Ok(cable) => cable,
-            Err(why) => {
-                let _ = writeln!(std::io::stderr(), "NOT TESTED, cables: {why}");
-                return;
-            }
+            Err(why) => return crate::not_tested(&format!("cables: {why}")),
         };
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();

@@ -327,8 +327,8 @@ impl Running {
         self.await_event("leading").number("term")
     }
 
-    /// Waits for the next release of a term that it led: on a machine that stands still for seconds a claim may come back too
-    /// late to be used, and is released, too.
+    /// Waits for the next release, but for that of a claim that came back too late to be used, as on a machine that stands still for
+    /// seconds: of such a term there was no lead.
     pub fn await_release(&mut self) -> Event {
         loop {
             let released = self.await_event("released");

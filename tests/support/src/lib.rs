@@ -40,7 +40,10 @@ pub mod terminal;
 pub mod tls;
 /// Whether what was sampled grows.
 pub mod trend;
+mod untested;
 /// Waiting for conditions, and the clock that it needs.
 pub mod wait;
 /// The job that says when it ran, and the checker of what it said.
 pub mod witness;
+
+pub use untested::not_tested;
