@@ -4,7 +4,7 @@
 //! knows both. Every file of `logic/` has its hands in a twin of `driver/`.
 //!
 //! What is promised, and under which assumptions, is said in the README; the rules are cited as they are numbered in
-//! the protocol: the law is L1 to L4, the rules of a candidate are R0 to R8.
+//! docs/protocol.md: the law is L1 to L4, the rules of a candidate are R0 to R8.
 
 pub mod cli;
 pub mod config;

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -63,6 +64,43 @@ fn what_shows_a_claim_is_there() {
         }
         assert!(shown >= least, "{page}: {shown} tests");
     }
+}
+
+/// The code and the pages cite the protocol's rules by their numbers; each stands in the page that defines them.
+#[test]
+fn every_cited_rule_is_defined() {
+    let protocol = std::fs::read_to_string(root("docs/protocol.md")).unwrap();
+    let mut cited = BTreeMap::new();
+    for folder in ["src", "tests", "benches", "docs", "README.md", "man/neli-run.1.in"] {
+        for file in files_below(&root(folder)) {
+            let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
+            for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
+                if is_rule(word) {
+                    cited.entry(word.to_owned()).or_insert_with(|| file.clone());
+                }
+            }
+        }
+    }
+    assert!(cited.len() >= 13, "the law has four articles and the candidate nine rules: {:?}", cited.keys());
+    for (rule, file) in cited {
+        let definition = [format!("- **{rule}** "), format!("- **{rule} ")];
+        let is_defined = definition.iter().any(|definition| protocol.contains(definition));
+        assert!(is_defined, "{} cites {rule}, which docs/protocol.md does not define", file.display());
+    }
+}
+
+/// `L1` or `R6`: what a citation of a rule looks like.
+fn is_rule(word: &str) -> bool {
+    matches!(word.as_bytes(), [b'L' | b'R', digit] if digit.is_ascii_digit())
+}
+
+/// The files of a folder and of those below it, or the one file that it is.
+fn files_below(path: &Path) -> Vec<PathBuf> {
+    if !path.is_dir() {
+        return vec![path.to_owned()];
+    }
+    let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|entry| files_below(&entry)).collect()
 }
 
 fn is_name(word: &str) -> bool {

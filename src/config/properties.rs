@@ -106,7 +106,7 @@ pub(super) fn read(given: &Given, warnings: &mut Vec<String>) -> Result<Properti
     Ok(Properties(properties))
 }
 
-/// The two durations of the group's protocol hold together (protocol.md, Timing).
+/// The two durations of the group's protocol hold together (docs/protocol.md, Timing).
 pub(super) fn prove_group_timings(properties: &Properties, elector: Elector) -> Result<(), Refusal> {
     if elector == Elector::Log {
         return Ok(());

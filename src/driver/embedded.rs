@@ -191,7 +191,7 @@ impl Connection {
     }
 
     /// Whether the broker before it ended in order, if there was one. If not, an empty journal is not vacancy: a job of
-    /// that one's leader may still run (protocol.md, vacant).
+    /// that one's leader may still run (docs/protocol.md, vacant).
     #[must_use]
     pub const fn is_orderly(&self) -> bool {
         self.orderly

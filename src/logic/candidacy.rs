@@ -6,7 +6,7 @@ use super::precedence::Standing;
 use super::record::{Body, JobState, MemberId, Offset, Record, Why};
 use super::time::Time;
 
-/// Every duration of the protocol (protocol.md, Timing).
+/// Every duration of the protocol (docs/protocol.md, Timing).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Timings {
     /// How long a leader may act after it sent a record that came back effective; whole milliseconds, 300 to 60,000.
@@ -23,7 +23,7 @@ pub struct Timings {
     pub elector: Elector,
 }
 
-/// Who should lead first (protocol.md, Precedence).
+/// Who should lead first (docs/protocol.md, Precedence).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Elector {
     /// The member of the consumer group to which the role's partition is assigned.

@@ -15,7 +15,7 @@ pub type Offset = i64;
 /// The largest record that is read as one.
 pub const MAX_BYTES: usize = 1024;
 
-/// The bounds of a lease (protocol.md, Timing).
+/// The bounds of a lease (docs/protocol.md, Timing).
 pub const LEASE_MS: std::ops::RangeInclusive<u64> = 300..=60_000;
 
 /// A candidate's random id, made at its start.
