@@ -35,9 +35,9 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -s b -l brokers -d 'Kafk
 complete -c neli-run -n "__fish_neli_run_needs_command" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
-complete -c neli-run -n "__fish_neli_run_needs_command" -l lease -d 'How long a leader may act on its last heartbeat [default: 5s]' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -l heartbeat-interval -d 'Between two heartbeats [default: a fifth of --lease]' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -l fence-warning -d 'The stop signal comes this long before the kill [default: a quarter of --lease]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l lease -d 'How long a leader may act on its last heartbeat [default: 20s]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l heartbeat-interval -d 'Between two heartbeats [default: a fifth of --lease, at most 1s]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l fence-warning -d 'The stop signal comes this long before the kill [default: a quarter of --lease, at most 2500ms]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-signal -d 'What asks the job to stop, by name or number [default: TERM]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-timeout -d 'From the stop signal to SIGKILL [default: 8s]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l restart -d 'Whether the job is run again here when it ends [default: no]' -r -f -a "no\t''

@@ -137,6 +137,12 @@ pub enum LogFormat {
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The lease's bounds.
 const LEASE: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(60));
+/// The longest heartbeat interval that is chosen unless one is given: a beat a second is 20 MB of journal a day, and a leader
+/// is then never long without a word, however long its lease.
+const LONGEST_DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest fence warning that is chosen unless one is given: whoever is asked to stop sooner may be asked in vain, since
+/// Kafka may still answer.
+const LONGEST_DEFAULT_FENCE_WARNING: Duration = Duration::from_millis(2500);
 /// The shortest heartbeat interval: an echo takes a few milliseconds, and a log that keeps a day is no place for more.
 const SHORTEST_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(10);
 /// The shortest kill margin.
@@ -281,7 +287,9 @@ fn timings(given: &Given) -> Result<Timings, Refusal> {
 }
 
 fn heartbeat_interval(given: &Given, lease: Duration) -> Result<Duration, Refusal> {
-    let Some(value) = given.value("heartbeat-interval") else { return Ok(lease / 5) };
+    let Some(value) = given.value("heartbeat-interval") else {
+        return Ok((lease / 5).min(LONGEST_DEFAULT_HEARTBEAT_INTERVAL));
+    };
     let interval = value.duration()?;
     if interval < SHORTEST_HEARTBEAT_INTERVAL || interval > lease / 3 {
         let (shortest, longest) = (shown(SHORTEST_HEARTBEAT_INTERVAL), shown(lease / 3));
@@ -292,7 +300,9 @@ fn heartbeat_interval(given: &Given, lease: Duration) -> Result<Duration, Refusa
 }
 
 fn fence_warning(given: &Given, lease: Duration) -> Result<Duration, Refusal> {
-    let Some(value) = given.value("fence-warning") else { return Ok(lease / 4) };
+    let Some(value) = given.value("fence-warning") else {
+        return Ok((lease / 4).min(LONGEST_DEFAULT_FENCE_WARNING));
+    };
     let warning = value.duration()?;
     if warning > lease / 2 {
         let (longest, lease) = (shown(lease / 2), given.setting("lease").shown());

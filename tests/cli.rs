@@ -112,10 +112,10 @@ fn a_health_command_is_given_time_and_a_chance() {
 
 #[test]
 fn durations_hold_together() {
-    for wrong in ["0", "9ms", "1667ms"] {
-        refused_value("heartbeat-interval", wrong, "must be 10ms to 1666ms, a third of --lease 5s (the default)");
+    for wrong in ["0", "9ms", "6667ms"] {
+        refused_value("heartbeat-interval", wrong, "must be 10ms to 6666ms, a third of --lease 20s (the default)");
     }
-    refused_value("fence-warning", "2501ms", "must be 0 to 2500ms, half of --lease 5s (the default)");
+    refused_value("fence-warning", "10001ms", "must be 0 to 10s, half of --lease 20s (the default)");
     refused(
         "-g g -b a:1 --lease 300ms --heartbeat-interval 101ms -- true",
         "--heartbeat-interval 101ms: must be 10ms to 100ms, a third of --lease 300ms",

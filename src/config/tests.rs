@@ -32,10 +32,10 @@ fn what_is_not_said_is_as_the_manual_says() {
     assert!(config.create_topic);
     assert!(config.name.ends_with(&format!(":{}", std::process::id())));
     let timings = Timings {
-        lease: Duration::from_secs(5),
+        lease: Duration::from_secs(20),
         heartbeat_interval: Duration::from_secs(1),
-        kill_margin: Duration::from_millis(100),
-        fence_warning: Duration::from_millis(1_250),
+        kill_margin: Duration::from_millis(400),
+        fence_warning: Duration::from_millis(2_500),
         claim_delay: Duration::ZERO,
         elector: Elector::Group(Patience::For(Duration::from_millis(500))),
     };
@@ -107,6 +107,18 @@ fn what_is_said_counts() {
     assert_eq!(config.restart, RestartPolicy { restart: Restart::OnFailure, delay, limit: Some(limit) });
     assert_eq!(config.on_loss, OnLoss::Exit);
     assert_eq!((config.log.format, config.log.verbosity), (LogFormat::Json, 1));
+}
+
+#[test]
+fn a_long_lease_neither_slows_the_heartbeats_nor_warns_earlier() {
+    let timings = |lease: &str| {
+        let timings = prove(&[], &["-g", "b", "--embedded", "--lease", lease, "--", "true"]).unwrap().timings;
+        (timings.heartbeat_interval.as_millis(), timings.fence_warning.as_millis())
+    };
+    assert_eq!(timings("300ms"), (60, 75));
+    assert_eq!(timings("5s"), (1_000, 1_250));
+    assert_eq!(timings("10s"), (1_000, 2_500));
+    assert_eq!(timings("60s"), (1_000, 2_500));
 }
 
 #[test]

@@ -154,7 +154,7 @@ const COMMON: &[(&str, &str)] = &[
     ("client.id", "neli-run"),
     // A question to the broker after each connect, about metrics that nobody asked for.
     ("enable.metrics.push", "false"),
-    // A broker that comes back is found within this; the default of 10 s is longer than most leases.
+    // A broker that comes back is found within this; the default of 10 s is half of the default lease.
     ("reconnect.backoff.max.ms", "250"),
     // Half of it is also how long librdkafka waits at a start before it connects to a second broker.
     ("reconnect.backoff.ms", "20"),

@@ -222,10 +222,11 @@ with_both_electors! {
             let stage = &tenancy.guarded.stage;
             tenancy.guarded.create_topic();
             tenancy.allow(needs(elector));
-            let mut leader = tenancy.candidate().start();
+            // Without WRITE nothing is released: the lease is waited out.
+            let mut leader = tenancy.candidate().lease("5s").start();
             let term = leader.await_lead();
             stage.await_witness(term);
-            let mut heir = stage.candidate().start();
+            let mut heir = stage.candidate().lease("5s").start();
             heir.await_event("standby");
 
             tenancy.take(*taken);
