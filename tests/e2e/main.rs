@@ -7,6 +7,7 @@
 
 mod bad_input;
 mod broker;
+mod broker_deaths;
 mod cables;
 mod clocks;
 mod death;

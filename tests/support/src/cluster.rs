@@ -8,6 +8,7 @@ use std::iter;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use rdkafka::metadata::MetadataPartition;
 use rdkafka::producer::{BaseProducer, Producer};
 
 use crate::kafka::{Broker, Kafka};
@@ -32,6 +33,16 @@ impl Cluster {
     /// So many brokers, that take requests, and wires for so many candidates.
     #[must_use]
     pub fn start(brokers: usize, candidates: usize) -> Self {
+        Self::of(brokers, candidates, |node| node)
+    }
+
+    /// So many brokers, that take requests and notice each other's deaths as late as Kafka does by default; without wires.
+    #[must_use]
+    pub fn with_default_sessions(brokers: usize) -> Self {
+        Self::of(brokers, 0, Node::with_default_session)
+    }
+
+    fn of(brokers: usize, candidates: usize, adjust: impl Fn(Node) -> Node) -> Self {
         let network = Network::start();
         let mut wires: Vec<Vec<Wire>> = iter::repeat_with(Vec::new).take(candidates).collect();
         let mut doors = Vec::new();
@@ -45,7 +56,7 @@ impl Cluster {
             });
             doors.push(of_broker.collect());
         }
-        let nodes = Node::cluster(doors);
+        let nodes: Vec<Node> = Node::cluster(doors).into_iter().map(adjust).collect();
         let last = nodes.len() - 1;
         // The last of several gets a disk that can be filled, where we may make one.
         let place = |(index, node)| Broker::of(node, index > 0 && index == last).unwrap_or_else(|why| panic!("{why}"));
@@ -97,6 +108,27 @@ impl Cluster {
     #[must_use]
     pub fn leader_of(&self, topic: &str, partition: i32) -> Option<usize> {
         leader_of(&self.kafka(), topic, partition)
+    }
+
+    /// Which broker is the active controller, as far as the living ones know.
+    #[must_use]
+    pub fn controller(&self) -> Option<usize> {
+        let living = self.brokers.iter().filter(|broker| broker.lives());
+        let (_, leader) = living.filter_map(Broker::quorum).filter(|(_, leader)| *leader > 0).max()?;
+        usize::try_from(leader - 1).ok()
+    }
+
+    /// Waits until each replica of a topic is in sync: whichever broker dies next, the others have everything.
+    pub fn await_in_sync(&self, topic: &str) {
+        let client: BaseProducer = self.kafka().client().create().expect("a client");
+        wait::until_true("replicas in sync", || {
+            let Ok(metadata) = client.client().fetch_metadata(Some(topic), Duration::from_secs(2)) else {
+                return false;
+            };
+            let partitions = metadata.topics().first().map_or(&[][..], |topic| topic.partitions());
+            let whole = |partition: &MetadataPartition| partition.isr().len() == partition.replicas().len();
+            !partitions.is_empty() && partitions.iter().all(whole)
+        });
     }
 
     /// Every broker's `HOST:PORT`, past all wires.

@@ -351,6 +351,13 @@ impl Broker {
         segments.map(|file| file.metadata().expect("readable").len()).sum()
     }
 
+    /// The quorum of controllers as it knows it: the epoch, and the node that leads it; none below 1.
+    pub(crate) fn quorum(&self) -> Option<(i64, i64)> {
+        let text = fs::read_to_string(self.data().join("__cluster_metadata-0/quorum-state")).ok()?;
+        let state: serde_json::Value = serde_json::from_str(&text).ok()?;
+        Some((state["leaderEpoch"].as_i64()?, state["leaderId"].as_i64()?))
+    }
+
     fn java(&self) -> Process {
         self.running.as_ref().expect("it runs").java
     }

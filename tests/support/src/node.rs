@@ -28,7 +28,11 @@ pub(crate) struct Node {
     doors: Vec<Door>,
     secure: Option<Secure>,
     heap: &'static str,
+    session: &'static str,
 }
+
+/// A broker's session with the controller is short, so that one that was killed may soon come back.
+const SHORT_SESSION: &str = "broker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=500\n";
 
 /// The listeners with TLS.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +121,7 @@ impl Node {
             doors: Vec::new(),
             secure: None,
             heap: "-Xmx512m",
+            session: SHORT_SESSION,
         }
     }
 
@@ -124,6 +129,11 @@ impl Node {
     pub(crate) fn with_tls(self) -> Self {
         let [plain, accounts, mutual, expired] = [free_port(), free_port(), free_port(), free_port()];
         Self { secure: Some(Secure { plain, accounts, mutual, expired }), ..self }
+    }
+
+    /// The same, with the session that Kafka has by default: 9 s without a heartbeat.
+    pub(crate) fn with_default_session(self) -> Self {
+        Self { session: "", ..self }
     }
 
     /// One of several with small heaps, each with these doors.
@@ -142,6 +152,7 @@ impl Node {
             doors,
             secure: None,
             heap: "-Xmx256m",
+            session: SHORT_SESSION,
         };
         iter::zip(1.., iter::zip(controllers, doors)).map(node).collect()
     }
@@ -196,9 +207,9 @@ impl Node {
     }
 
     /// `server.properties`. Limits that users' brokers have by default are left as they are, but for the broker's own session, for
-    /// which one that was killed must wait before it may come back; what costs memory is kept small.
+    /// which one that was killed must wait before it may come back (unless it has Kafka's own); what costs memory is kept small.
     pub(crate) fn settings(&self, data: &Path, authority: Option<&Authority>) -> String {
-        let Self { id, plain, accounts, controller, voters, brokers, doors, secure, heap: _ } = self;
+        let Self { id, plain, accounts, controller, voters, brokers, doors, secure, heap: _, session } = self;
         let replicas = brokers.min(&3);
         let in_sync = if *replicas == 3 { 2 } else { 1 };
         let (mut listeners, mut advertised, mut protocols) = (String::new(), String::new(), String::new());
@@ -229,8 +240,7 @@ impl Node {
              listener.name.sasl_plaintext.plain.sasl.jaas.config={jaas}\n\
              authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n\
              super.users=User:ANONYMOUS\n\
-             broker.session.timeout.ms=3000\n\
-             broker.heartbeat.interval.ms=500\n\
+             {session}\
              log.dirs={data}\n\
              offsets.topic.num.partitions={OFFSETS_PARTITIONS}\n\
              offsets.topic.replication.factor={replicas}\n\

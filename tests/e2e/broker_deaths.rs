@@ -1,0 +1,130 @@
+//! What the default lease is for: the unclean death of a broker, whatever it was to the cluster, disturbs no job.
+//!
+//! Nothing that is written becomes readable until the controller has given the dead broker up, 9 s after its last heartbeat
+//! with Kafka's own settings, and later where the controller has died with it. A lease that is shorter ends the job.
+
+use std::time::Duration;
+
+use harness::candidate::{Candidate, Elector, Running};
+use harness::cluster::{Cluster, coordinator_partition, move_leader};
+use harness::stage::Stage;
+use harness::wait;
+
+use crate::PROGRAM;
+
+/// What a broker is to the cluster and to the elections on it.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Controller,
+    Coordinator,
+    /// Neither the partition's leader nor the active controller.
+    Follower,
+    Leader,
+}
+
+/// One election, with its leader and one standby, that were told nothing of time.
+struct Scene {
+    stage: Stage,
+    candidates: [Running; 2],
+    leader: usize,
+    term: u64,
+    /// From a beat's sending to the deadline that it gives the guard: the lease less the kill margin.
+    deadline_after: Duration,
+}
+
+impl Scene {
+    fn new(cluster: &Cluster, elector: Elector, topic: &str) -> Self {
+        let stage = Stage::new(PROGRAM, &cluster.kafka(), elector);
+        let witness = stage.witness().set("--every-us", 20_000).set("--limit-ms", 600_000);
+        let candidate: Candidate = stage.candidate().option("--topic", topic).job(witness.command());
+        let mut candidates = [candidate.start(), candidate.start()];
+        let (leader, term) = crate::await_leader(&mut candidates);
+        stage.await_witness(term);
+        candidates[1 - leader].await_event("standby");
+        let lease = Duration::from_millis(candidates[leader].await_event("started").number("lease_ms"));
+        Self { stage, candidates, leader, term, deadline_after: lease * 49 / 50 }
+    }
+
+    /// The latest deadline that the job was given.
+    fn deadline(&self) -> u64 {
+        self.stage.testimony().of(self.term).next_back().map_or(0, |line| line.deadline)
+    }
+
+    /// The shortest right to run that the job had left since then.
+    fn least_left(&self, since: u64) -> Duration {
+        let testimony = self.stage.testimony();
+        let lines = testimony.of(self.term).filter(|line| line.at > since);
+        Duration::from_nanos(lines.map(|line| line.deadline.saturating_sub(line.at)).min().expect("it ran"))
+    }
+
+    /// Waits until a beat that was sent after `at` has come back.
+    fn await_beat_sent_after(&self, at: u64) {
+        let renewed = at + u64::try_from(self.deadline_after.as_nanos()).expect("seconds");
+        wait::until_true("a lease that is renewed", || self.deadline() > renewed);
+    }
+
+    /// Nobody was told to stop, nor that it might have to be.
+    fn assert_undisturbed(&self, what: &str) {
+        let testimony = self.stage.testimony();
+        assert_eq!(testimony.signals().count(), 0, "{what}: signals at the job");
+        for event in ["fence_warning", "fenced", "stopping", "job_exited", "released", "superseded"] {
+            let said = self.candidates[self.leader].count(event);
+            assert_eq!(said, 0, "{what}: {event}: {:?}", self.candidates[self.leader]);
+        }
+        assert_eq!(self.candidates[1 - self.leader].count("leading"), 0, "{what}");
+    }
+}
+
+/// The broker that plays a part, and is to die.
+fn broker_of(part: Part, cluster: &Cluster, topic: &str, group: &str) -> usize {
+    let leader = wait::until("a leader of the partition", || cluster.leader_of(topic, 0));
+    let controller = wait::until("an active controller", || cluster.controller());
+    match part {
+        Part::Controller => controller,
+        Part::Coordinator => {
+            wait::until("a coordinator", || cluster.leader_of("__consumer_offsets", coordinator_partition(group)))
+        }
+        Part::Follower => {
+            let neither = |broker: &usize| *broker != leader && *broker != controller;
+            (0..cluster.brokers().len()).find(neither).expect("one of three")
+        }
+        Part::Leader => leader,
+    }
+}
+
+/// Each of them in turn is killed by SIGKILL, and comes back.
+#[test]
+fn whatever_it_was_no_job_is_disturbed_at_the_defaults() {
+    let mut cluster = Cluster::with_default_sessions(3);
+    let topic = "broker-deaths";
+    let scenes = Elector::ALL.map(|elector| Scene::new(&cluster, elector, topic));
+    let group = scenes.iter().find(|scene| scene.stage.elector() == Elector::Group).expect("one of all");
+    let group = group.stage.group.clone();
+    for part in [Part::Follower, Part::Leader, Part::Coordinator, Part::Controller] {
+        // A member's session with the coordinator is by itself no matter of these deaths.
+        for topic in [topic, "__consumer_offsets"] {
+            cluster.await_in_sync(topic);
+        }
+        if matches!(part, Part::Leader) {
+            // The leader alone: what it is besides is another death's.
+            let controller = wait::until("an active controller", || cluster.controller());
+            let other = (controller + 1) % cluster.brokers().len();
+            move_leader(&cluster.addresses(), topic, other).expect("a broker answers");
+            wait::until_true("another leader", || cluster.leader_of(topic, 0) == Some(other));
+        }
+        let broker = broker_of(part, &cluster, topic, &group);
+        let killed = wait::now();
+        cluster.broker(broker).end();
+        for scene in &scenes {
+            scene.await_beat_sent_after(killed);
+            scene.assert_undisturbed(&format!("death of the {part:?}"));
+        }
+        let left: Vec<Duration> = scenes.iter().map(|scene| scene.least_left(killed)).collect();
+        println!("death of broker {broker}, the {part:?}: at the least {left:?} of the lease were left");
+        cluster.broker(broker).begin();
+    }
+    for scene in scenes {
+        scene.assert_undisturbed("when all was over");
+        scene.stage.close(scene.candidates);
+    }
+}
