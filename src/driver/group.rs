@@ -12,7 +12,8 @@ use rdkafka::ClientContext;
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use rdkafka::metadata::{MetadataPartition, MetadataTopic};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
 use rdkafka::types::RDKafkaRespErr;
 use tokio::sync::mpsc::Sender;
 
@@ -49,6 +50,9 @@ pub enum Grouped {
         /// Not handed on in order: the session has expired, or the coordinator is out of reach.
         lost: bool,
     },
+    /// The topic has partitions besides the election's, which this group assigns to its members too. Said once by each member,
+    /// before it holds any of them.
+    UnusedPartitions,
     /// Something odd that stops nothing.
     Warning(String),
 }
@@ -76,6 +80,7 @@ impl Member {
             leaving: AtomicBool::new(false),
             refused: AtomicBool::new(false),
             has_joined: AtomicBool::new(false),
+            unused_partitions: AtomicBool::new(false),
         };
         let config = access.member(election);
         let pace = Pace::of(&config);
@@ -149,8 +154,11 @@ fn poll(consumer: &BaseConsumer<Desk>, pace: Pace) {
 /// the vacancy with it (450 ms of a handover, measured). Any answer about a topic's metadata sets that clock back
 /// (`rd_kafka_parse_Metadata`), so one is asked for after each join.
 fn allow_to_join_at_once(consumer: &BaseConsumer<Desk>) {
+    let desk = consumer.context();
     // Without an answer the next join is a little later.
-    let _ = consumer.fetch_metadata(Some(&consumer.context().election.topic), METADATA_TIMEOUT);
+    let Ok(metadata) = consumer.fetch_metadata(Some(&desk.election.topic), METADATA_TIMEOUT) else { return };
+    let partitions = metadata.topics().iter().flat_map(MetadataTopic::partitions);
+    desk.hear_of_partitions(partitions.map(MetadataPartition::id));
 }
 
 /// Closing alone is not enough: librdkafka sends no `LeaveGroup` for a member with nothing assigned once it is
@@ -182,6 +190,8 @@ struct Desk {
     leaving: AtomicBool,
     refused: AtomicBool,
     has_joined: AtomicBool,
+    /// That there are partitions besides the election's has been said.
+    unused_partitions: AtomicBool,
 }
 
 impl Desk {
@@ -192,6 +202,15 @@ impl Desk {
 
     fn names_ours(&self, partitions: &TopicPartitionList) -> bool {
         partitions.find_partition(&self.election.topic, self.election.partition).is_some()
+    }
+
+    /// The group subscribes to one topic, so that each of these partitions is one that it balances.
+    fn hear_of_partitions(&self, mut partitions: impl Iterator<Item = i32>) {
+        if partitions.any(|partition| partition != self.election.partition)
+            && !self.unused_partitions.swap(true, Ordering::Relaxed)
+        {
+            self.unless_leaving(Grouped::UnusedPartitions);
+        }
     }
 
     /// Says what an error means, where it means anything: the reader meets the same brokers, and says so.
@@ -268,6 +287,7 @@ impl Desk {
             // A failure costs a fetch that nobody reads.
             let _ = consumer.pause(partitions);
         }
+        self.hear_of_partitions(partitions.elements().iter().map(TopicPartitionListElem::partition));
         if self.names_ours(partitions) {
             self.held.store(true, Ordering::Relaxed);
             self.unless_leaving(Grouped::Assigned);

@@ -129,6 +129,8 @@ pub enum Event {
     },
     /// A batch can't be decoded: nothing behind it can be read.
     Undecodable,
+    /// The topic has more partitions than roles: the group moves partitions at each join, and a revoke says nothing.
+    UnusedPartitions,
     /// A record of this candidate's could not be delivered.
     Undelivered {
         /// Which.
@@ -297,6 +299,8 @@ pub enum Note {
         /// The other.
         by: Option<Box<str>>,
     },
+    /// The topic has more partitions than roles.
+    UnusedPartitions,
 }
 
 /// What a candidate is in the election, for whoever looks at it from outside.

@@ -60,6 +60,8 @@ pub struct Candidate {
     cooling_off: Option<Time>,
     /// Whether it is a member of the group, or about to be.
     in_group: bool,
+    /// The topic has more partitions than roles: a revoke ends no lead.
+    unused_partitions: bool,
     /// `--wait`, until the first lead.
     wait_until: Option<Time>,
     /// When it was made.
@@ -157,6 +159,7 @@ impl Candidate {
             suspending: false,
             cooling_off: None,
             in_group: false,
+            unused_partitions: false,
             wait_until: wait.map(|wait| started + wait),
             started,
             next_hello: None,
@@ -305,6 +308,7 @@ impl Candidate {
                 self.introduce(now);
             }
             Event::Undecodable => self.listener.undecodable(now),
+            Event::UnusedPartitions => self.learn_of_unused_partitions(),
             Event::Undelivered { seq } => self.undelivered(now, seq),
         }
         self.handle_timeout(now);

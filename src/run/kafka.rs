@@ -181,7 +181,11 @@ impl Run {
             Grouped::Refused { error } => return self.kafka_refuses(now, error),
             Grouped::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
             // The last words of a member that leaves.
-            Grouped::Assigned | Grouped::Elsewhere | Grouped::Revoked { .. } if self.group.is_none() => return,
+            Grouped::Assigned | Grouped::Elsewhere | Grouped::Revoked { .. } | Grouped::UnusedPartitions
+                if self.group.is_none() =>
+            {
+                return;
+            }
             Grouped::Assigned => {
                 self.logger.event(&LogEvent::Assigned { partition: self.config.election.partition });
                 Event::StandingChanged(Standing::Assigned)
@@ -191,6 +195,7 @@ impl Run {
                 self.logger.event(&LogEvent::Revoked { lost });
                 if lost { Event::StandingChanged(Standing::Unknown) } else { Event::Revoked }
             }
+            Grouped::UnusedPartitions => Event::UnusedPartitions,
         };
         self.candidate.handle(now, event);
     }

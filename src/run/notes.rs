@@ -30,6 +30,11 @@ pub(super) fn of_candidate(note: candidate::Note) -> Event {
         Note::Resigned { term, by, reason } => Event::Resigned { term, by: somebody(by), reason: text(reason) },
         Note::Standby { leader, term, why } => standby(leader, term, why),
         Note::Superseded { term, by_term, by } => Event::Superseded { term, by_term, leader: somebody(by) },
+        Note::UnusedPartitions => warning(
+            "the topic has more partitions than this group uses, and Kafka moves them from member to member whenever one joins: \
+             whom the group chooses claims first when nobody leads, and a leader from which it takes the partition leads on; to \
+             let the group end a lead, use a --topic with one partition",
+        ),
     }
 }
 

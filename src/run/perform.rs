@@ -67,7 +67,8 @@ impl Run {
             | Note::Leading { .. }
             | Note::Released { delivered: false, .. }
             | Note::Resigned { .. }
-            | Note::Standby { .. } => {}
+            | Note::Standby { .. }
+            | Note::UnusedPartitions => {}
         }
         if let Some(event) = translate::cause_for_hooks(&note) {
             self.hooks.handle(clock::now(), event);

@@ -60,7 +60,11 @@ pub(super) fn cause_for_hooks(note: &Note) -> Option<hooks::Event> {
         Note::Released { why, .. } => hooks::Event::Released(*why),
         Note::Standby { .. } => hooks::Event::StoodBy,
         Note::Superseded { .. } => hooks::Event::Superseded,
-        Note::Claiming { .. } | Note::Ended { .. } | Note::FenceWarning { .. } | Note::Resigned { .. } => return None,
+        Note::Claiming { .. }
+        | Note::Ended { .. }
+        | Note::FenceWarning { .. }
+        | Note::Resigned { .. }
+        | Note::UnusedPartitions => return None,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use harness::candidate::Elector;
-use harness::kafka::Broker;
+use harness::kafka::{Broker, Kafka};
 use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
@@ -203,4 +203,32 @@ fn standbys_come_and_go_unnoticed() {
     assert_eq!(leader.events("job_started").len(), 1);
     assert!(leader.events("revoked").is_empty());
     stage.close([leader]);
+}
+
+/// Where the topic has partitions that no role uses, the group moves partition 0 from member to member as others join: the
+/// leader is told once, and its job is told nothing.
+#[test]
+fn standbys_join_unnoticed_beside_unused_partitions() {
+    for partitions in [2, 3, 12] {
+        let stage = stage(Elector::Group);
+        Kafka::shared().create_partitioned_topic(&stage.topic(), partitions);
+        let mut leader = stage.candidate().start();
+        let term = leader.await_lead();
+        stage.await_witness(term);
+        leader.await_event("assigned");
+        let mut standbys = Vec::new();
+        while leader.await_event_within("revoked", Duration::from_secs(2)).is_none() {
+            assert!(standbys.len() < 4, "of {partitions} partitions the first was never moved: nothing was tested");
+            standbys.push(stage.candidate().start());
+        }
+        let mut last = stage.candidate().start();
+        last.await_event("standby");
+        standbys.push(last);
+        assert_eq!(stage.testimony().signals().count(), 0, "{partitions} partitions");
+        assert_eq!((leader.events("stopping").len(), leader.events("leading").len()), (0, 1));
+        let said = |event: &&harness::candidate::Event| event.text("message").contains("partitions");
+        assert_eq!(leader.events("warning").iter().filter(said).count(), 1, "{leader:?}");
+        standbys.push(leader);
+        stage.close(standbys);
+    }
 }

@@ -310,7 +310,8 @@ impl Machine {
             | Note::Leading { .. }
             | Note::Released { delivered: false, .. }
             | Note::Resigned { .. }
-            | Note::Standby { .. } => {}
+            | Note::Standby { .. }
+            | Note::UnusedPartitions => {}
         }
         deeds.said.push(format!("{note:?}"));
     }

@@ -93,6 +93,7 @@ impl Story {
                 other => panic!("{other} is no standing"),
             }),
             "undecodable" => Event::Undecodable,
+            "unused-partitions" => Event::UnusedPartitions,
             "undelivered" => Event::Undelivered { seq: words.number(1) },
             other => panic!("nothing is called {other}"),
         }
@@ -254,5 +255,6 @@ fn shown_note(note: Note) -> String {
             format!("says: standby{leader}{term}{why}")
         }
         Note::Superseded { term, by, .. } => format!("says: term {term} is superseded by {}", name(by)),
+        Note::UnusedPartitions => "says: the topic has more partitions than roles".to_owned(),
     }
 }

@@ -237,7 +237,8 @@ fn shown_event(event: &candidate::Event) -> String {
         | candidate::Event::StandingChanged(_)
         | candidate::Event::TopicJudged { .. }
         | candidate::Event::Undecodable
-        | candidate::Event::Undelivered { .. } => format!("{event:?}"),
+        | candidate::Event::Undelivered { .. }
+        | candidate::Event::UnusedPartitions => format!("{event:?}"),
     }
 }
 

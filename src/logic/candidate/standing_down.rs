@@ -80,13 +80,22 @@ impl Candidate {
         }
     }
 
-    /// The partition is another's now. A leader to which it was never assigned leads on: it was not taken from it.
+    /// Says so once, if a revoke would be heeded otherwise.
+    pub(super) fn learn_of_unused_partitions(&mut self) {
+        if self.in_group && !self.unused_partitions {
+            self.unused_partitions = true;
+            self.actions.push_back(Action::Note(Note::UnusedPartitions));
+        }
+    }
+
+    /// The partition is another's now. A leader to which it was never assigned leads on: it was not taken from it. Where the
+    /// group balances partitions that nobody uses, it takes this one as well as any other: that says nothing of the leader.
     pub(super) fn revoked(&mut self) {
         let was_assigned = self.precedence.standing() == Standing::Assigned;
         if self.in_group {
             self.precedence.stand(Standing::Elsewhere);
         }
-        if !was_assigned {
+        if !was_assigned || self.unused_partitions {
             return;
         }
         self.stop_job(Why::Revoked);

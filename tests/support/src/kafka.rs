@@ -80,13 +80,19 @@ impl Kafka {
 
     /// Makes a topic of one partition with settings of its own.
     pub fn create_replicated_topic(&self, name: &str, replicas: i32, settings: &[(&str, &str)]) {
+        let topic = NewTopic::new(name, 1, TopicReplication::Fixed(replicas));
+        self.create(&settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value)));
+    }
+
+    /// Makes a topic of so many partitions, of one replica each.
+    pub fn create_partitioned_topic(&self, name: &str, partitions: i32) {
+        self.create(&NewTopic::new(name, partitions, TopicReplication::Fixed(1)));
+    }
+
+    fn create(&self, topic: &NewTopic<'_>) {
         let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
-        let topic =
-            settings.iter().fold(NewTopic::new(name, 1, TopicReplication::Fixed(replicas)), |topic, (key, value)| {
-                topic.set(key, value)
-            });
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let made = runtime.block_on(admin.create_topics([&topic], &AdminOptions::new())).expect("the broker answers");
+        let made = runtime.block_on(admin.create_topics([topic], &AdminOptions::new())).expect("the broker answers");
         for result in made {
             result.expect("the topic is made");
         }
