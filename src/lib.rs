@@ -46,6 +46,7 @@ pub mod driver {
     pub mod journal;
     mod killing;
     pub mod lease;
+    pub mod librdkafka;
     pub mod limits;
     mod listener;
     pub mod log;

@@ -1,6 +1,6 @@
 //! Spawn, signal, reap: what takes raw system calls, behind functions that are safe to call.
 //!
-//! All unsafe code of the crate is here, and nothing else is.
+//! All unsafe code of the crate is here and in `librdkafka.rs`, and nothing else is here.
 #![expect(unsafe_code, reason = "the one file that makes raw system calls")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong};

@@ -40,6 +40,26 @@ pub struct Settings {
     pub min_insync_replicas: u32,
 }
 
+/// Kafka's id of a topic: another one each time a topic of that name is made.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct TopicId {
+    /// The most significant 64 bits.
+    pub high: i64,
+    /// The least significant 64 bits.
+    pub low: i64,
+}
+
+/// Which topic stands under the election's name.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum TopicIdentity {
+    /// The one with this id.
+    Id(TopicId),
+    /// None.
+    Missing,
+    /// There is one, and the broker has no ids for topics (Kafka before 2.8).
+    Unnamed,
+}
+
 /// What R0 says of a topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Judgement {

@@ -20,6 +20,7 @@ mod job;
 mod log;
 mod loss;
 mod process_one;
+mod remade;
 mod restart;
 mod rights;
 mod secrets;

@@ -98,6 +98,16 @@ impl Kafka {
         }
     }
 
+    /// Deletes a topic; the brokers may know it for a moment longer.
+    pub fn delete_topic(&self, name: &str) {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let gone = runtime.block_on(admin.delete_topics(&[name], &AdminOptions::new())).expect("the broker answers");
+        for result in gone {
+            result.expect("the topic is deleted");
+        }
+    }
+
     /// Where none of several brokers alone is the Kafka.
     pub(crate) fn of_all(addresses: &[String]) -> Self {
         Self::at(&addresses.join(","))

@@ -1,0 +1,223 @@
+//! The calls of librdkafka's C interface for which rust-rdkafka has none, behind functions that are safe to call.
+//!
+//! They work on the handle of a client that exists already, whatever it is (consumer, producer, admin client), so that its
+//! connections are used. Each call blocks: it is for a thread of its own, never for the main loop.
+//!
+//! An administrative call has three parts, which [`ask`] joins: options with a time limit, a queue for its one answer, and the
+//! call itself.
+#![expect(unsafe_code, reason = "the one file that calls librdkafka's C interface")]
+
+use std::ffi::{CStr, CString, c_int};
+use std::ptr::{self, NonNull};
+use std::time::Duration;
+
+use rdkafka::bindings::{
+    rd_kafka_AdminOptions_destroy, rd_kafka_AdminOptions_new, rd_kafka_AdminOptions_set_broker,
+    rd_kafka_AdminOptions_set_request_timeout, rd_kafka_DescribeTopics, rd_kafka_DescribeTopics_result_topics,
+    rd_kafka_TopicCollection_destroy, rd_kafka_TopicCollection_of_topic_names, rd_kafka_TopicDescription_error,
+    rd_kafka_TopicDescription_topic_id, rd_kafka_Uuid_least_significant_bits, rd_kafka_Uuid_most_significant_bits,
+    rd_kafka_error_code, rd_kafka_event_DescribeTopics_result, rd_kafka_event_destroy, rd_kafka_event_error,
+    rd_kafka_mem_free, rd_kafka_memberid, rd_kafka_queue_destroy, rd_kafka_queue_new, rd_kafka_queue_poll,
+};
+use rdkafka::client::{Client, ClientContext};
+use rdkafka::error::{IsError, RDKafkaErrorCode};
+use rdkafka::types::{RDKafka, RDKafkaAdminOp, RDKafkaAdminOptions, RDKafkaEvent, RDKafkaQueue};
+
+use crate::driver::meaning::Meaning;
+use crate::logic::topic::{TopicId, TopicIdentity};
+
+/// librdkafka answers each administrative call within its time limit; an answer that is this much later is not waited for.
+const LATE: Duration = Duration::from_secs(1);
+
+/// Which topic stands under this name now (`DescribeTopics`), as the broker with this id says. Waits `timeout` for the answer.
+///
+/// The broker is named, since librdkafka would ask what it takes for the controller: any broker, on clusters of today, and maybe
+/// one that has just died.
+///
+/// # Errors
+///
+/// librdkafka's code: no answer in time, or an answer that does not say.
+pub fn topic_identity(
+    client: &Client<impl ClientContext>,
+    topic: &str,
+    broker: i32,
+    timeout: Duration,
+) -> Result<TopicIdentity, RDKafkaErrorCode> {
+    let name = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
+    let mut names = [name.as_ptr()];
+    // SAFETY: `names` holds as many strings as is said, which end in a zero byte; librdkafka copies them.
+    let topics = unsafe { rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()) };
+    let topics = Owned::new(topics, rd_kafka_TopicCollection_destroy)?;
+    let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
+    let event = ask(client, call, Some(broker), timeout, |handle, options, queue| {
+        // SAFETY: all four are alive throughout the call, and librdkafka copies what it needs of them.
+        unsafe { rd_kafka_DescribeTopics(handle, topics.as_ptr(), options, queue) };
+    })?;
+    // SAFETY: the event is alive; of another kind of event this is null.
+    let result = unsafe { rd_kafka_event_DescribeTopics_result(event.as_ptr()) };
+    if result.is_null() {
+        return Err(RDKafkaErrorCode::Fail);
+    }
+    let mut count = 0;
+    // SAFETY: the result belongs to the event, which is alive until the end of this function, as does what it returns.
+    let descriptions = unsafe { rd_kafka_DescribeTopics_result_topics(result, &raw mut count) };
+    if descriptions.is_null() || count == 0 {
+        return Err(RDKafkaErrorCode::Fail);
+    }
+    // SAFETY: it is an array of at least one pointer to a description, all of which belong to the event.
+    let (error, id) = unsafe {
+        let description = *descriptions;
+        (
+            rd_kafka_error_code(rd_kafka_TopicDescription_error(description)),
+            rd_kafka_TopicDescription_topic_id(description),
+        )
+    };
+    if error.is_error() {
+        let code = RDKafkaErrorCode::from(error);
+        return if Meaning::from(code) == Meaning::UnknownTopic { Ok(TopicIdentity::Missing) } else { Err(code) };
+    }
+    // SAFETY: the id is part of the description.
+    let (high, low) = unsafe { (rd_kafka_Uuid_most_significant_bits(id), rd_kafka_Uuid_least_significant_bits(id)) };
+    // A broker before 2.8 has no ids; librdkafka shows the zero one then.
+    Ok(if (high, low) == (0, 0) { TopicIdentity::Unnamed } else { TopicIdentity::Id(TopicId { high, low }) })
+}
+
+/// The id that the group's coordinator gave to this consumer; none while it is not a member, and for other clients.
+#[must_use]
+pub fn member_id(client: &Client<impl ClientContext>) -> Option<String> {
+    let handle = client.native_ptr();
+    // SAFETY: the handle is alive as long as the client is; the string belongs to us.
+    let id = NonNull::new(unsafe { rd_kafka_memberid(handle) })?;
+    // SAFETY: librdkafka ends it in a zero byte, and nobody else has it.
+    let text = unsafe { CStr::from_ptr(id.as_ptr()) }.to_string_lossy().into_owned();
+    // SAFETY: it was allocated by librdkafka and is not used below.
+    unsafe { rd_kafka_mem_free(handle, id.as_ptr().cast()) };
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// Makes an administrative call on the client's handle, and waits for its answer.
+///
+/// `call` is handed the handle, the options and the queue for the answer, all alive until this function returns. It makes
+/// exactly one call of the kind `operation`.
+///
+/// # Errors
+///
+/// librdkafka's code, when there is no answer in time or the answer as a whole is an error.
+fn ask(
+    client: &Client<impl ClientContext>,
+    operation: RDKafkaAdminOp,
+    broker: Option<i32>,
+    timeout: Duration,
+    call: impl FnOnce(*mut RDKafka, *const RDKafkaAdminOptions, *mut RDKafkaQueue),
+) -> Result<Owned<RDKafkaEvent>, RDKafkaErrorCode> {
+    let handle = client.native_ptr();
+    let options = options(handle, operation, broker, timeout)?;
+    // SAFETY: the handle is alive as long as the client is.
+    let queue = Owned::new(unsafe { rd_kafka_queue_new(handle) }, rd_kafka_queue_destroy)?;
+    call(handle, options.as_ptr(), queue.as_ptr());
+    // SAFETY: the queue is alive; the event that comes out of it belongs to us.
+    let event = unsafe { rd_kafka_queue_poll(queue.as_ptr(), milliseconds(timeout + LATE)) };
+    let event = Owned::new(event, rd_kafka_event_destroy).map_err(|_| RDKafkaErrorCode::OperationTimedOut)?;
+    // SAFETY: the event is alive.
+    let error = unsafe { rd_kafka_event_error(event.as_ptr()) };
+    if error.is_error() { Err(error.into()) } else { Ok(event) }
+}
+
+/// The options of one administrative call: its time limit, and the broker that is asked, unless that is librdkafka's choice.
+fn options(
+    handle: *mut RDKafka,
+    operation: RDKafkaAdminOp,
+    broker: Option<i32>,
+    timeout: Duration,
+) -> Result<Owned<RDKafkaAdminOptions>, RDKafkaErrorCode> {
+    // SAFETY: the handle is that of a client which the caller holds.
+    let options = unsafe { rd_kafka_AdminOptions_new(handle, operation) };
+    let options = Owned::new(options, rd_kafka_AdminOptions_destroy)?;
+    // SAFETY: the options are alive; no text about an error is asked for.
+    let set = unsafe {
+        rd_kafka_AdminOptions_set_request_timeout(options.as_ptr(), milliseconds(timeout), ptr::null_mut(), 0)
+    };
+    if set.is_error() {
+        return Err(set.into());
+    }
+    if let Some(broker) = broker {
+        // SAFETY: as above.
+        let set = unsafe { rd_kafka_AdminOptions_set_broker(options.as_ptr(), broker, ptr::null_mut(), 0) };
+        if set.is_error() {
+            return Err(set.into());
+        }
+    }
+    Ok(options)
+}
+
+fn milliseconds(span: Duration) -> c_int {
+    c_int::try_from(span.as_millis()).unwrap_or(c_int::MAX)
+}
+
+/// Something of librdkafka's that belongs to us, and is destroyed with this.
+struct Owned<T> {
+    pointer: NonNull<T>,
+    destroy: unsafe extern "C" fn(*mut T),
+}
+
+impl<T> Owned<T> {
+    /// Takes over what `pointer` points to, which only `destroy` may destroy. A null pointer means that librdkafka refused.
+    fn new(pointer: *mut T, destroy: unsafe extern "C" fn(*mut T)) -> Result<Self, RDKafkaErrorCode> {
+        NonNull::new(pointer).map(|pointer| Self { pointer, destroy }).ok_or(RDKafkaErrorCode::Fail)
+    }
+
+    const fn as_ptr(&self) -> *mut T {
+        self.pointer.as_ptr()
+    }
+}
+
+impl<T> Drop for Owned<T> {
+    fn drop(&mut self) {
+        // SAFETY: it belongs to this value alone, is destroyed once, and by the function that is meant for it.
+        unsafe { (self.destroy)(self.pointer.as_ptr()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::ClientConfig;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::producer::{BaseProducer, Producer as _};
+
+    use super::*;
+    use crate::driver::clock;
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    fn client(bootstrap: &str) -> BaseProducer {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", bootstrap).set("allow.auto.create.topics", "false");
+        config.create().unwrap()
+    }
+
+    #[test]
+    fn a_topic_has_one_identity_for_as_long_as_it_is_there() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("here", 1, 1).unwrap();
+        let client = client(&cluster.bootstrap_servers());
+        let identity = |topic| topic_identity(client.client(), topic, 1, LONG);
+        let here = identity("here").unwrap();
+        assert_ne!(here, TopicIdentity::Missing);
+        assert_eq!(identity("here"), Ok(here));
+        assert_eq!(identity("elsewhere"), Ok(TopicIdentity::Missing));
+    }
+
+    #[test]
+    fn a_question_that_nobody_answers_ends_in_its_time() {
+        let client = client("127.0.0.1:9");
+        let begun = clock::now();
+        let answer = topic_identity(client.client(), "here", 1, Duration::from_millis(100));
+        assert!(answer.is_err(), "{answer:?}");
+        assert!(clock::now().since(begun) < Duration::from_secs(1));
+    }
+
+    #[test]
+    fn who_is_in_no_group_has_no_member_id() {
+        assert_eq!(member_id(client("127.0.0.1:9").client()), None);
+    }
+}
