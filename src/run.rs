@@ -254,6 +254,7 @@ struct Run {
 /// What woke the loop.
 enum Input {
     Guard,
+    GuardHasRoom,
     Hangup,
     HealthOutput,
     Kafka(Option<Seen>),
@@ -343,7 +344,7 @@ impl Run {
             access,
             charge,
             policy,
-            guard_ready: Ready::of(&guard)
+            guard_ready: Ready::of_socket(&guard)
                 .map_err(|error| Refusal::new(format!("the guard can't be awaited: {}", reason(&error))))?,
             guard,
             guard_is_silent: false,
@@ -395,6 +396,7 @@ impl Run {
             let input = tokio::select! {
                 biased;
                 () = self.guard_ready.wait(), if !self.guard_is_silent => Input::Guard,
+                () = self.guard_ready.wait_for_room(), if self.guard.has_backlog() => Input::GuardHasRoom,
                 () = signals_ready.wait() => Input::Signal,
                 () = self.session.hung_up() => Input::Hangup,
                 seen = self.seen.recv() => Input::Kafka(seen),
@@ -404,6 +406,8 @@ impl Run {
             };
             match input {
                 Input::Guard => self.hear_guard(),
+                // Whether it takes orders the supervisor's watch sees.
+                Input::GuardHasRoom => drop(self.guard.flush()),
                 Input::Hangup => self.terminal_hung_up(),
                 Input::HealthOutput => self.read_health_output(),
                 Input::Kafka(seen) => {

@@ -15,8 +15,10 @@
 //! This file is the supervisor's end.
 
 mod alarm;
+mod backlog;
 mod channel;
 mod commands;
+mod forwarded;
 mod message;
 mod outbox;
 mod paper;
@@ -26,6 +28,7 @@ mod standing;
 mod tenure;
 mod watch;
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -37,6 +40,7 @@ use nix::libc::{SIGCONT, SIGKILL};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{self, Pid};
 
+use crate::driver::guard::backlog::Backlog;
 use crate::driver::guard::channel::Channel;
 use crate::driver::guard::watch::Watch;
 use crate::driver::image::Image;
@@ -59,6 +63,7 @@ pub struct Guard {
     pid: Pid,
     process: Option<OwnedFd>,
     channel: Channel,
+    backlog: RefCell<Backlog>,
 }
 
 impl Guard {
@@ -92,7 +97,8 @@ impl Guard {
             ignored: Set::EMPTY,
             kind: Kind::Guard,
         })?;
-        let guard = Self { pid: newborn.pid, process: process::open_pidfd(newborn.pid).ok(), channel };
+        let process = process::open_pidfd(newborn.pid).ok();
+        let guard = Self { pid: newborn.pid, process, channel, backlog: RefCell::default() };
         loop {
             match newborn.progress() {
                 Progress::Pending => {
@@ -110,11 +116,12 @@ impl Guard {
         self.pid
     }
 
-    /// Sends an order.
+    /// Sends an order. What the guard has no room for waits in order, but for signals to be passed on: those come last, and
+    /// are merged as the kernel merges what waits for a process.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` when the guard has not read for long; `BrokenPipe` when it is gone.
+    /// `BrokenPipe` when the guard is gone.
     pub fn send(&self, order: &Order) -> io::Result<()> {
         self.send_with(order, None)
     }
@@ -124,8 +131,24 @@ impl Guard {
     /// # Errors
     ///
     /// As for [`send`](Self::send).
-    pub fn send_with(&self, order: &Order, descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
-        self.channel.send(&serde_json::to_vec(order)?, descriptor)
+    pub fn send_with(&self, order: &Order, descriptor: Option<OwnedFd>) -> io::Result<()> {
+        self.backlog.borrow_mut().put(order, descriptor);
+        self.flush()
+    }
+
+    /// Sends what waits, as far as there is room: to be called when the socket can be written to.
+    ///
+    /// # Errors
+    ///
+    /// As for [`send`](Self::send).
+    pub fn flush(&self) -> io::Result<()> {
+        self.backlog.borrow_mut().flush(&self.channel)
+    }
+
+    /// Whether orders wait for the guard to read.
+    #[must_use]
+    pub fn has_backlog(&self) -> bool {
+        !self.backlog.borrow().is_empty()
     }
 
     /// The next answer, with the pidfd that comes with [`Answer::Started`]; `None` at the end: the guard is dead, or

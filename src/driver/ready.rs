@@ -24,6 +24,16 @@ impl Ready {
         Self::with(source, Interest::READABLE)
     }
 
+    /// The same of a socket, and whether it has room for more.
+    ///
+    /// # Errors
+    ///
+    /// As for [`of`](Self::of).
+    pub fn of_socket(source: &impl AsFd) -> io::Result<Self> {
+        let ready = Self::with(source, Interest::READABLE.add(Interest::WRITABLE))?;
+        Ok(Self { interest: Interest::READABLE, ..ready })
+    }
+
     /// The same of its other side's end alone: what there is to be read is somebody else's.
     ///
     /// # Errors
@@ -40,8 +50,18 @@ impl Ready {
 
     /// Waits until it is readable, or hung up. To be read then until it would block.
     pub async fn wait(&self) {
+        self.wait_for(self.interest).await;
+    }
+
+    /// Waits until a [socket](Self::of_socket) has room. To be written to then until it would block.
+    pub async fn wait_for_room(&self) {
+        self.wait_for(Interest::WRITABLE).await;
+    }
+
+    async fn wait_for(&self, interest: Interest) {
         // Only a runtime that ends answers with an error.
-        if let Ok(mut ready) = self.descriptor.ready(self.interest).await {
+        if let Ok(mut ready) = self.descriptor.ready(interest).await {
+            // As it was seen: what comes from now on is news, and is told.
             ready.clear_ready();
         }
     }

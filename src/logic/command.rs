@@ -1,6 +1,12 @@
 //! How a command ended that runs beside the job, or in its stead: a health command or a hook.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
+
+/// How long after a command's time was up the guard may take to tell its end. A command of which nothing is heard by then
+/// has failed ([`CommandEnd::Unanswered`]), so that others follow.
+pub const ANSWER_TAKES: Duration = Duration::from_secs(1);
 
 /// How it ended.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
@@ -16,6 +22,8 @@ pub enum CommandEnd {
     Signaled(i32),
     /// Its time was up, and it was killed for it.
     TimedOut,
+    /// Its time was up, and the guard has not told its end: nobody knows whether it ran.
+    Unanswered,
 }
 
 impl CommandEnd {
@@ -24,7 +32,7 @@ impl CommandEnd {
     pub const fn is_failure(&self) -> bool {
         match self {
             Self::Abandoned | Self::Exited(0) => false,
-            Self::Exited(_) | Self::NotStarted(_) | Self::Signaled(_) | Self::TimedOut => true,
+            Self::Exited(_) | Self::NotStarted(_) | Self::Signaled(_) | Self::TimedOut | Self::Unanswered => true,
         }
     }
 }

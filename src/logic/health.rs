@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::command::CommandEnd;
+use super::command::{ANSWER_TAKES, CommandEnd};
 use super::time::Time;
 
 /// How often the job is looked at, and how much is forgiven.
@@ -92,8 +92,8 @@ struct Run {
 enum Look {
     /// A command then.
     At(Time),
-    /// The end of the one that began then.
-    Awaited { since: Time },
+    /// The end of the one that began then; it is awaited no longer than this.
+    Awaited { since: Time, until: Time },
     /// Nothing: the job is ill.
     Done,
 }
@@ -115,20 +115,26 @@ impl Health {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         match self.run.as_ref()?.look {
-            Look::At(due) => Some(due),
-            Look::Awaited { .. } | Look::Done => None,
+            Look::At(due) | Look::Awaited { until: due, .. } => Some(due),
+            Look::Done => None,
         }
     }
 
     /// Does what is due by now. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
-        if let Some(run) = &mut self.run
-            && let Look::At(due) = run.look
-            && now >= due
-        {
-            run.look = Look::Awaited { since: now };
-            self.last_id += 1;
-            self.actions.push_back(Action::Run { id: self.last_id, kill_at: now + self.policy.timeout });
+        if self.poll_timeout().is_none_or(|due| now < due) {
+            return;
+        }
+        let Some(run) = &mut self.run else { return };
+        match run.look {
+            Look::At(_) => {
+                let kill_at = now + self.policy.timeout;
+                run.look = Look::Awaited { since: now, until: kill_at + ANSWER_TAKES };
+                self.last_id += 1;
+                self.actions.push_back(Action::Run { id: self.last_id, kill_at });
+            }
+            Look::Awaited { .. } => self.ended(now, CommandEnd::Unanswered, "".into()),
+            Look::Done => {}
         }
     }
 
@@ -163,7 +169,7 @@ impl Health {
     fn ended(&mut self, now: Time, end: CommandEnd, last_line: Box<str>) {
         let Some(run) = &mut self.run else { return };
         // The end of a run before this one.
-        let Look::Awaited { since } = run.look else { return };
+        let Look::Awaited { since, .. } = run.look else { return };
         run.look = Look::At(now + self.policy.interval);
         match end {
             CommandEnd::Abandoned => return,
@@ -171,7 +177,11 @@ impl Health {
                 (run.failures, run.has_succeeded) = (0, true);
                 return;
             }
-            CommandEnd::Exited(_) | CommandEnd::NotStarted(_) | CommandEnd::Signaled(_) | CommandEnd::TimedOut => {}
+            CommandEnd::Exited(_)
+            | CommandEnd::NotStarted(_)
+            | CommandEnd::Signaled(_)
+            | CommandEnd::TimedOut
+            | CommandEnd::Unanswered => {}
         }
         if !run.has_succeeded && since < run.began + self.policy.start {
             return;
@@ -220,7 +230,7 @@ mod tests {
             self.health.handle_timeout(self.now);
             let Some(Action::Run { id, kill_at }) = self.health.poll_action() else { panic!("no command") };
             assert_eq!(kill_at, self.now + Duration::from_secs(5));
-            assert_eq!(self.health.poll_timeout(), None, "one at a time");
+            assert_eq!(self.health.poll_timeout(), Some(kill_at + ANSWER_TAKES), "one at a time");
             (id, self.now.as_nanos() / 1_000_000_000)
         }
 
@@ -293,6 +303,19 @@ mod tests {
         assert_eq!(at, 10);
         story.now = story.now + Duration::from_secs(4);
         assert_eq!(story.end(id, CommandEnd::TimedOut), None);
+    }
+
+    #[test]
+    fn a_command_of_which_nothing_is_heard_has_failed_and_the_next_one_runs() {
+        let mut story = Story::begin(0);
+        let (silent, _) = story.next_command();
+        story.now = story.health.poll_timeout().unwrap();
+        assert_eq!(story.now, Time::from_nanos(16_000_000_000), "its time, and a second for the answer");
+        story.health.handle_timeout(story.now);
+        assert_eq!(story.health.poll_action(), Some(noted(1, CommandEnd::Unanswered)));
+        assert_eq!(story.end(silent, WELL), None, "said too late");
+        let (_, at) = story.next_command();
+        assert_eq!(at, 26);
     }
 
     #[test]

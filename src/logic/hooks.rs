@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::command::CommandEnd;
+use super::command::{ANSWER_TAKES, CommandEnd};
 use super::record::{Offset, Why};
 use super::time::Time;
 
@@ -104,6 +104,8 @@ pub struct Hooks {
     last_id: u32,
     /// The supervisor's hooks that run, and until when they may.
     running: Vec<(Hook, u32, Time)>,
+    /// The guard's hook whose end was not told, and until when it is awaited.
+    led: Option<(u32, Time)>,
     actions: VecDeque<Action>,
 }
 
@@ -122,7 +124,15 @@ impl Hooks {
     /// Those of a candidate that begins.
     #[must_use]
     pub const fn new(given: Vec<Hook>) -> Self {
-        Self { given, phase: Phase::Begun, term: None, last_id: 0, running: Vec::new(), actions: VecDeque::new() }
+        Self {
+            given,
+            phase: Phase::Begun,
+            term: None,
+            last_id: 0,
+            running: Vec::new(),
+            led: None,
+            actions: VecDeque::new(),
+        }
     }
 
     /// What to do next.
@@ -134,7 +144,8 @@ impl Hooks {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.running.iter().map(|(.., kill_at)| *kill_at).min()
+        let led = self.led.map(|(_, until)| until);
+        self.running.iter().map(|(.., kill_at)| *kill_at).chain(led).min()
     }
 
     /// Does what is due by now. Early calls do nothing.
@@ -143,13 +154,17 @@ impl Hooks {
             self.actions.push_back(Action::Kill { id });
             self.actions.push_back(Action::NoteFailure { hook, end: CommandEnd::TimedOut });
         }
+        if self.led.take_if(|(_, until)| now >= *until).is_some() {
+            self.actions.push_back(Action::NoteFailure { hook: Hook::Lead, end: CommandEnd::Unanswered });
+        }
     }
 
     /// Takes in what happened.
     pub fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::Ended { hook, id, end } => {
-                let is_news = hook == Hook::Lead || self.running.iter().any(|(_, running, _)| *running == id);
+                let is_leads = self.led.take_if(|(awaited, _)| hook == Hook::Lead && *awaited == id).is_some();
+                let is_news = is_leads || self.running.iter().any(|(_, running, _)| *running == id);
                 self.running.retain(|(_, running, _)| *running != id);
                 if is_news && end.is_failure() {
                     self.actions.push_back(Action::NoteFailure { hook, end });
@@ -193,11 +208,14 @@ impl Hooks {
     }
 
     fn fence(&mut self, now: Time, why: &'static str) {
+        // It was ended with the job.
+        self.led = None;
         self.phase = Phase::Led(why);
         self.run(now, Hook::Fence, why);
     }
 
     fn stand_by(&mut self, now: Time, why: &'static str) {
+        self.led = None;
         self.phase = Phase::StandingBy;
         self.run(now, Hook::Standby, why);
     }
@@ -210,7 +228,7 @@ impl Hooks {
         let (id, kill_at) = (self.last_id, now + LIMIT);
         match hook {
             Hook::Fence | Hook::Standby => self.running.push((hook, id, kill_at)),
-            Hook::Lead => {}
+            Hook::Lead => self.led = Some((id, kill_at + ANSWER_TAKES)),
         }
         self.actions.push_back(Action::Run { hook, id, why, term: self.term, kill_at });
     }
@@ -302,13 +320,36 @@ mod tests {
     #[test]
     fn a_failure_is_said_and_an_end_with_the_job_is_none() {
         let mut hooks = Hooks::new(ALL.to_vec());
+        for (end, is_failure) in [(CommandEnd::Abandoned, false), (CommandEnd::Exited(3), true)] {
+            hooks.handle(Time::ZERO, Event::Led(5));
+            let [Action::Run { hook, id, .. }] = deeds(&mut hooks)[..] else { panic!() };
+            hooks.handle(Time::ZERO, Event::Ended { hook, id, end: end.clone() });
+            let noted = is_failure.then_some(Action::NoteFailure { hook, end });
+            assert_eq!(deeds(&mut hooks), Vec::from_iter(noted));
+            assert_eq!(hooks.poll_timeout(), None);
+        }
+    }
+
+    #[test]
+    fn a_hook_of_the_guards_has_failed_when_its_end_is_not_told_in_time() {
+        let mut hooks = Hooks::new(ALL.to_vec());
         hooks.handle(Time::ZERO, Event::Led(5));
-        let [Action::Run { hook, id, .. }] = deeds(&mut hooks)[..] else { panic!() };
-        hooks.handle(Time::ZERO, Event::Ended { hook, id, end: CommandEnd::Abandoned });
+        let [Action::Run { id, kill_at, .. }] = deeds(&mut hooks)[..] else { panic!() };
+        let until = kill_at + ANSWER_TAKES;
+        assert_eq!(hooks.poll_timeout(), Some(until));
+        hooks.handle_timeout(until - Duration::from_nanos(1));
         assert_eq!(deeds(&mut hooks), []);
-        let end = CommandEnd::Exited(3);
-        hooks.handle(Time::ZERO, Event::Ended { hook, id, end: end.clone() });
-        assert_eq!(deeds(&mut hooks), [Action::NoteFailure { hook, end }]);
+        hooks.handle_timeout(until);
+        let unanswered = Action::NoteFailure { hook: Hook::Lead, end: CommandEnd::Unanswered };
+        assert_eq!(deeds(&mut hooks), [unanswered]);
+        hooks.handle(until, Event::Ended { hook: Hook::Lead, id, end: CommandEnd::Exited(3) });
+        assert_eq!(deeds(&mut hooks), [], "that was said");
+
+        hooks.handle(until, Event::Led(6));
+        hooks.handle(until, Event::Fenced(Why::GuardDied));
+        deeds(&mut hooks);
+        hooks.handle_timeout(until + LIMIT + ANSWER_TAKES);
+        assert!(!deeds(&mut hooks).iter().any(|deed| matches!(deed, Action::NoteFailure { hook: Hook::Lead, .. })));
     }
 
     #[test]

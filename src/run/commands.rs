@@ -1,7 +1,6 @@
 //! What the loop does with commands: the health command's output, for the supervisor, and the hooks.
 
 use std::ffi::OsString;
-use std::os::fd::AsFd;
 
 use nix::unistd::Pid;
 
@@ -51,7 +50,7 @@ impl Run {
         match Tail::new() {
             Ok((tail, input)) => {
                 // As for every order: the supervisor's watch sees a guard that takes no more.
-                let _ = self.guard.send_with(&order, Some(input.as_fd()));
+                let _ = self.guard.send_with(&order, Some(input));
                 self.health_output = Some(tail);
             }
             // Without a descriptor to spare its words are lost, and its status is not.

@@ -38,7 +38,7 @@ impl Run {
             | Order::Stop { .. }
             | Order::TakeBack => {}
         }
-        // A guard that takes no more orders gives no more answers: the supervisor's watch sees that.
+        // What it has no room for waits. That it takes nothing more the supervisor's watch sees: no answers come either.
         let _ = self.guard.send(order);
     }
 
@@ -196,7 +196,7 @@ impl Run {
 
     pub(super) fn start_guard(&mut self) {
         let started = Guard::start(Path::new(PROGRAM), &self.charge);
-        match started.and_then(|guard| Ok((Ready::of(&guard)?, guard))) {
+        match started.and_then(|guard| Ok((Ready::of_socket(&guard)?, guard))) {
             Ok((ready, guard)) => (self.guard_ready, self.guard, self.guard_is_silent) = (ready, guard, false),
             Err(error) => {
                 self.refuse(format!("the guard can't be started again: {}", reason(&error)));

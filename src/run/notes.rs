@@ -99,6 +99,7 @@ fn how(end: &CommandEnd) -> String {
         CommandEnd::NotStarted(error) => format!("could not be started: {error}"),
         CommandEnd::Signaled(signal) => format!("was ended by {}", signal_name(*signal)),
         CommandEnd::TimedOut => "took too long and was killed".to_owned(),
+        CommandEnd::Unanswered => "took too long, and the guard did not tell its end".to_owned(),
     }
 }
 

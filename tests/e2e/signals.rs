@@ -172,6 +172,32 @@ fn every_signal_reaches_the_job() {
     stage.close([run]);
 }
 
+/// A guard that does not come to run for a while, and more signals than its socket holds: a stop among them is not lost, nor
+/// what came before and after it.
+#[test]
+fn a_stop_outlasts_a_guard_that_is_held_up() {
+    let stage = stage(Elector::Log);
+    let mut leader = stage.candidate().lease("50s").job(stage.witness().with("--ignore-stop").command()).start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    leader.await_job();
+    let hold = leader.guard().hold();
+    send_often(&leader, 40, 1_000);
+    send(&leader, 41);
+    leader.signal(Signal::SIGTERM);
+    leader.await_event("stopping");
+    send(&leader, 42);
+    drop(hold);
+    for number in [15, 40, 41, 42] {
+        wait::until_true(&format!("signal {number} at the job"), || heard(&stage).contains(&number));
+    }
+    // It ignores the stop; the second one kills.
+    wait::pause(Duration::from_millis(600));
+    leader.signal(Signal::SIGTERM);
+    assert_eq!(leader.status(), 137);
+    stage.close([leader]);
+}
+
 /// `timeout` sends TERM to its child and to its group: `neli-run` gets two, and the job is asked once.
 #[test]
 fn two_stops_at_once_are_one() {
@@ -317,6 +343,14 @@ fn some_signals_are_for_the_whole_group() {
 fn send(candidate: &Running, number: i64) {
     let sent = Command::new("kill").arg(format!("-{number}")).arg(candidate.process().pid.to_string()).status();
     assert!(sent.expect("every Linux has kill").success());
+}
+
+/// Sends a signal many times, as fast as can be.
+fn send_often(candidate: &Running, number: i64, times: usize) {
+    let pid = candidate.process().pid;
+    let script = format!("i=0; while [ $i -lt {times} ]; do kill -{number} {pid}; i=$((i + 1)); done");
+    let sent = Command::new("sh").args(["-c", &script]).status();
+    assert!(sent.expect("every Linux has a shell").success());
 }
 
 /// The signals that witnesses caught.

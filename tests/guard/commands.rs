@@ -42,8 +42,7 @@ fn ended(end: CommandEnd) -> Answer {
 /// Runs the command to its end; how it ended, and what it said.
 fn run(post: &Post) -> (Answer, String) {
     let (output, input) = pipe2(OFlag::O_CLOEXEC).unwrap();
-    post.guard().send_with(&check(far()), Some(input.as_fd())).unwrap();
-    drop(input);
+    post.guard().send_with(&check(far()), Some(input)).unwrap();
     let mut text = String::new();
     File::from(output).read_to_string(&mut text).unwrap();
     (post.hear(), text)

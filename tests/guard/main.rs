@@ -3,6 +3,7 @@
 //! Each test waits for a word or an end, never for a time; the bounds are there to fail.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what failed by panicking, its helpers too")]
 
+mod backlog;
 mod commands;
 mod ends;
 mod groups;

@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use nix::libc::{SIGCONT, SIGKILL, SIGTSTP};
 use nix::unistd::Pid;
 
+use crate::driver::guard::forwarded::Forwarded;
 use crate::driver::guard::message::{Answer, Step, Target};
 use crate::driver::guard::outbox::Outbox;
 use crate::driver::killing::Killing;
@@ -15,9 +16,6 @@ use crate::driver::terminal::Terminal;
 use crate::driver::tree::Tree;
 use crate::logic::flaw::{Flaw, broken};
 use crate::logic::time::Time;
-
-/// How many signals are kept for a job that has not executed.
-const MOST_HELD_BACK: usize = 64;
 
 /// How many numbers fit into an answer.
 const MOST_STUCK: usize = 200;
@@ -30,7 +28,7 @@ pub(super) struct Run {
     /// The same, until it has executed.
     newborn: Option<Newborn>,
     /// Signals for when it has.
-    held_back: Vec<(i32, Target)>,
+    held_back: Forwarded,
     /// Why it could not.
     failure: Option<Answer>,
     /// When the barrier ends.
@@ -48,7 +46,7 @@ impl Run {
         Self {
             main: Some(newborn.pid),
             newborn: Some(newborn),
-            held_back: Vec::new(),
+            held_back: Forwarded::default(),
             failure: None,
             kill_at: None,
             killing: None,
@@ -94,10 +92,7 @@ impl Run {
     pub(super) fn signal(&mut self, signal: i32, to: Target) {
         let Some(main) = self.main else { return };
         if self.newborn.is_some() {
-            if self.held_back.len() < MOST_HELD_BACK {
-                self.held_back.push((signal, to));
-            }
-            return;
+            return self.held_back.put(signal, to);
         }
         // It may have ended, and may have become another user's: how it goes on is told by its end alone.
         let _ = match to {
@@ -158,7 +153,7 @@ impl Run {
             Progress::Late => self.failure = not_started(Errno::ETIME, Step::InTime),
         }
         self.newborn = None;
-        for (signal, to) in std::mem::take(&mut self.held_back) {
+        while let Some((signal, to)) = self.held_back.take_first() {
             self.signal(signal, to);
         }
     }

@@ -1,0 +1,91 @@
+//! Signals that are to be passed on to the job, and can't be yet.
+
+use std::collections::VecDeque;
+
+use crate::driver::guard::message::Target;
+
+/// The first real-time signal, as the kernel counts them: these are queued, all below are merged.
+const FIRST_REAL_TIME: i32 = 32;
+
+/// Signals that wait, merged as the kernel merges what waits for a process: a standard signal waits once, however often it
+/// was sent; of a real-time signal each one counts. So memory is bounded, and nothing is lost that a process could have
+/// told apart.
+#[derive(Debug, Default)]
+pub(super) struct Forwarded {
+    /// Each signal and target once, in the order in which they were last sent; and how often.
+    waiting: VecDeque<(i32, Target, u64)>,
+}
+
+impl Forwarded {
+    /// Adds one. A standard signal that waits already moves to the end: of a stop and a SIGCONT the later one decides.
+    pub(super) fn put(&mut self, signal: i32, to: Target) {
+        let same = self.waiting.iter().position(|(waiting, target, _)| (*waiting, *target) == (signal, to));
+        if let Some((.., count)) = same.and_then(|at| self.waiting.get_mut(at)).filter(|_| signal >= FIRST_REAL_TIME) {
+            *count += 1;
+            return;
+        }
+        if let Some(at) = same {
+            self.waiting.remove(at);
+        }
+        self.waiting.push_back((signal, to, 1));
+    }
+
+    /// The one that comes next.
+    pub(super) fn first(&self) -> Option<(i32, Target)> {
+        self.waiting.front().map(|(signal, to, _)| (*signal, *to))
+    }
+
+    /// Takes the one that comes next.
+    pub(super) fn take_first(&mut self) -> Option<(i32, Target)> {
+        let first = self.first();
+        match self.waiting.front_mut() {
+            Some((.., count @ 2..)) => *count -= 1,
+            Some(_) | None => drop(self.waiting.pop_front()),
+        }
+        first
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// Whether none waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::libc::{SIGCONT, SIGTTIN, SIGUSR1};
+
+    use super::*;
+
+    fn taken(mut forwarded: Forwarded) -> Vec<(i32, Target)> {
+        std::iter::from_fn(|| forwarded.take_first()).collect()
+    }
+
+    #[test]
+    fn a_standard_signal_waits_once_and_a_real_time_one_as_often_as_it_was_sent() {
+        let mut forwarded = Forwarded::default();
+        for _ in 0..1_000 {
+            forwarded.put(SIGUSR1, Target::Main);
+        }
+        for _ in 0..3 {
+            forwarded.put(40, Target::Main);
+        }
+        forwarded.put(SIGUSR1, Target::Group);
+        let expected = [(SIGUSR1, Target::Main), (40, Target::Main), (40, Target::Main), (40, Target::Main)];
+        assert_eq!(taken(forwarded), [expected.as_slice(), &[(SIGUSR1, Target::Group)]].concat());
+    }
+
+    #[test]
+    fn of_a_stop_and_a_continuation_the_later_one_decides() {
+        let mut forwarded = Forwarded::default();
+        for signal in [SIGTTIN, SIGCONT, SIGTTIN] {
+            forwarded.put(signal, Target::Group);
+        }
+        assert_eq!(taken(forwarded).last(), Some(&(SIGTTIN, Target::Group)));
+    }
+}
