@@ -161,7 +161,11 @@ impl Show<'_> {
             Seen::Up => say("Kafka answers again"),
             Seen::Warning(warning) => say(&warning),
             // The embedded broker's move is for whoever follows it; here its end shows as silence.
-            Seen::Delivered { .. } | Seen::Moved(_) | Seen::NotDelivered { .. } | Seen::Topic(_) => {}
+            Seen::Created { .. }
+            | Seen::Delivered { .. }
+            | Seen::Moved(_)
+            | Seen::NotDelivered { .. }
+            | Seen::Topic(_) => {}
         }
         Ok(Step::On)
     }

@@ -40,6 +40,13 @@ pub enum Seen {
         /// The next offset that a record can have.
         next: i64,
     },
+    /// The topic was missing, and was created from here.
+    Created {
+        /// Replicas of each partition.
+        replicas: usize,
+        /// Brokers of the cluster that were up.
+        brokers: usize,
+    },
     /// The history is cut or made anew: the offset to be read is out of range, the end lies below what was read, or the
     /// topic is gone. This reading reads no more.
     Cut {

@@ -320,7 +320,11 @@ impl Asker {
                 }
                 Ok(Presence::Missing { brokers }) if *create_topic => {
                     match topic::create(access, election, brokers, ANSWER) {
-                        Ok(()) => continue,
+                        Ok(Some(replicas)) => {
+                            self.shared.say(Seen::Created { replicas, brokers });
+                            continue;
+                        }
+                        Ok(None) => continue,
                         Err(trouble) => trouble,
                     }
                 }

@@ -7,6 +7,7 @@ use rdkafka::admin::{AdminClient, AdminOptions, ConfigEntry, NewTopic, ResourceS
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::metadata::MetadataBroker;
 
 use crate::config::Election;
 use crate::driver::broker::{Access, Ears, explain};
@@ -14,7 +15,7 @@ use crate::driver::meaning::{Meaning, plain};
 use crate::logic::topic::{Layout, Settings, TopicFacts};
 
 /// What a look at the topic found.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Presence {
     /// It is there, and so is the election's partition, with a leader.
     There(Layout),
@@ -68,26 +69,35 @@ pub fn look(client: &Client<impl ClientContext>, election: &Election, timeout: D
             )));
         }
         Some(partition) if partition.leader() >= 0 => {
-            Presence::There(Layout { replicas: partition.replicas().len(), brokers })
+            let brokers = metadata.brokers().iter().map(MetadataBroker::id).collect();
+            Presence::There(Layout { replicas: partition.replicas().to_vec(), brokers })
         }
         None | Some(_) => Presence::Coming,
     })
 }
 
 /// Makes the topic with the settings that R0 asks for: one partition per role, as many replicas as make sense on
-/// `brokers` brokers. Waits `timeout` for an answer. That somebody else made it meanwhile is as good.
+/// `brokers` brokers. Waits `timeout` for an answer. Gives the number of replicas; none where that is not ours to say: somebody
+/// else made it meanwhile, which is as good, or the broker is the embedded one.
 ///
 /// # Errors
 ///
 /// No answer, or one that says no.
-pub fn create(access: &Access, election: &Election, brokers: usize, timeout: Duration) -> Result<(), Trouble> {
+pub fn create(
+    access: &Access,
+    election: &Election,
+    brokers: usize,
+    timeout: Duration,
+) -> Result<Option<usize>, Trouble> {
     if let Some(connection) = &access.embedded {
         return connection
             .create_topic(&election.topic, election.partition + 1)
+            .map(|()| None)
             .map_err(|_| Trouble::Transient(RDKafkaErrorCode::BrokerTransportFailure));
     }
-    let replicas = i32::try_from(brokers.clamp(1, 3)).unwrap_or(1);
-    let mut topic = NewTopic::new(&election.topic, election.partition + 1, TopicReplication::Fixed(replicas))
+    let replicas = brokers.clamp(1, 3);
+    let replication = TopicReplication::Fixed(i32::try_from(replicas).unwrap_or(1));
+    let mut topic = NewTopic::new(&election.topic, election.partition + 1, replication)
         .set("cleanup.policy", "delete")
         .set("message.timestamp.type", "LogAppendTime")
         .set("retention.bytes", "-1")
@@ -104,11 +114,12 @@ pub fn create(access: &Access, election: &Election, brokers: usize, timeout: Dur
     let_go(admin);
     for result in answer.map_err(|error| trouble(&error, election))? {
         match result {
-            Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+            Ok(_) => {}
+            Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => return Ok(None),
             Err((_, code)) => return Err(not_created(code, election)),
         }
     }
-    Ok(())
+    Ok(Some(replicas))
 }
 
 /// Asks for what R0 judges, with a client of its own that is gone afterwards; waits `timeout` for each of two answers.
@@ -163,15 +174,19 @@ pub fn may_not_write(topic: &str) -> String {
     format!("topic \"{topic}\": this user has no right to WRITE to it; allow WRITE on it")
 }
 
+/// What the broker shows of the settings, each by itself; nothing at all when it shows none of the topic's.
 fn read(entries: &[ConfigEntry]) -> Option<Settings> {
+    if entries.is_empty() {
+        return None;
+    }
     let value = |name: &str| entries.iter().find(|entry| entry.name == name).and_then(|entry| entry.value.as_deref());
     Some(Settings {
-        cleanup_policy: value("cleanup.policy")?.to_owned(),
-        retention_ms: value("retention.ms")?.parse().ok()?,
-        retention_bytes: value("retention.bytes")?.parse().ok()?,
-        timestamp_type: value("message.timestamp.type")?.to_owned(),
-        unclean_leader_election: value("unclean.leader.election.enable")? == "true",
-        min_insync_replicas: value("min.insync.replicas")?.parse().ok()?,
+        cleanup_policy: value("cleanup.policy").map(str::to_owned),
+        retention_ms: value("retention.ms").and_then(|value| value.parse().ok()),
+        retention_bytes: value("retention.bytes").and_then(|value| value.parse().ok()),
+        timestamp_type: value("message.timestamp.type").map(str::to_owned),
+        unclean_leader_election: value("unclean.leader.election.enable").map(|value| value == "true"),
+        min_insync_replicas: value("min.insync.replicas").and_then(|value| value.parse().ok()),
     })
 }
 

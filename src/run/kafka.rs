@@ -1,6 +1,7 @@
 //! What the loop does with Kafka: the journal's two ends and the group, for the candidate.
 
 use super::{Run, translate};
+use crate::config::Election;
 use crate::driver::broker::Access;
 use crate::driver::clock;
 use crate::driver::embedded::Found;
@@ -12,7 +13,7 @@ use crate::logic::candidate::{Elector, Event};
 use crate::logic::precedence::Standing;
 use crate::logic::record::{Body, Record, Why};
 use crate::logic::time::Time;
-use crate::logic::topic::{self, TopicFacts};
+use crate::logic::topic::{self, Place, TopicFacts};
 use crate::text::reason;
 
 impl Run {
@@ -52,6 +53,10 @@ impl Run {
         let now = clock::now();
         let event = match seen {
             Seen::CaughtUp { reading, next } if reading == self.reading => Event::ReachedEnd { next },
+            Seen::Created { replicas, brokers } => {
+                let topic = self.config.election.topic.clone();
+                return self.logger.event(&LogEvent::TopicCreated { topic, replicas, brokers });
+            }
             Seen::Cut { reading } if reading == self.reading => Event::HistoryCut,
             Seen::Delivered { seq, .. } => Event::Delivered { seq },
             Seen::Down { error } => return self.outage.begin(now, error),
@@ -139,8 +144,9 @@ impl Run {
 
     /// R0, once a reading: the warning once.
     pub(super) fn judge_topic(&mut self, now: Time, facts: &TopicFacts) {
-        let name = &self.config.election.topic;
-        match topic::judge(facts) {
+        let Election { topic: name, partition, .. } = &self.config.election;
+        let place = Place { bootstrap: &self.access.bootstrap, topic: name, partition: *partition };
+        match topic::judge(facts, place) {
             Ok(judgement) => {
                 if !judgement.risks.is_empty() && self.reading == 1 {
                     let message = format!("topic {name:?}: {}", judgement.risks.join("; "));

@@ -244,6 +244,15 @@ pub enum Event {
         /// The other's name.
         leader: String,
     },
+    /// The topic was missing, and was created from here. How many replicas it has stays so, however many brokers come later.
+    TopicCreated {
+        /// The journal's topic.
+        topic: String,
+        /// How many replicas each of its partitions has.
+        replicas: usize,
+        /// How many brokers of the cluster were up.
+        brokers: usize,
+    },
     /// The health command has failed so often in a row that another machine is to try.
     Unhealthy {
         /// The term.
@@ -296,7 +305,8 @@ impl Event {
             | Self::Revoked { .. }
             | Self::Standby { .. }
             | Self::Started { .. }
-            | Self::Stopping { .. } => Level::Info,
+            | Self::Stopping { .. }
+            | Self::TopicCreated { .. } => Level::Info,
         }
     }
 
@@ -328,6 +338,7 @@ impl Event {
             Self::Started { .. } => "started",
             Self::Stopping { .. } => "stopping",
             Self::Superseded { .. } => "superseded",
+            Self::TopicCreated { .. } => "topic_created",
             Self::Unhealthy { .. } => "unhealthy",
             Self::Warning { .. } => "warning",
         }

@@ -85,6 +85,18 @@ impl Event {
                      machine's clock wrong, or was one paused?"
                 )
             }
+            Self::TopicCreated { topic, replicas, brokers } => {
+                let few = if *replicas < 3 {
+                    "; it stays so when more brokers come, and a warning at later starts says how to mend that"
+                } else {
+                    ""
+                };
+                format!(
+                    "created the topic {topic:?} with {}, {} being up{few}",
+                    counted(*replicas, "replica", "replicas"),
+                    counted(*brokers, "broker", "brokers")
+                )
+            }
             Self::Unhealthy { term, failures: 1, reason, line } => {
                 format!("the job is ill: the health command {reason}{} (term {term})", said(line))
             }
@@ -129,6 +141,11 @@ fn standby(leader: Option<&str>, term: Option<i64>, why: Option<&str>) -> String
     format!("standing by{leader}{term}{why}")
 }
 
+/// A number and what it counts.
+fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
 fn said(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
@@ -166,6 +183,8 @@ mod tests {
             Event::JobExited { term: 42, status: 137, signal: Some(9), ran: seconds(3_725) },
             Event::Released { term: 42, why: "exited".to_owned(), delivered: true },
             Event::BrokerDown { error: "kafka:9092: connection refused".to_owned(), down: seconds(30) },
+            Event::TopicCreated { topic: "g.neli".to_owned(), replicas: 1, brokers: 1 },
+            Event::TopicCreated { topic: "g.neli".to_owned(), replicas: 3, brokers: 4 },
         ];
         assert_eq!(
             told.map(|event| event.sentence()),
@@ -178,6 +197,9 @@ mod tests {
                 "the job was ended by SIGKILL after 1h 2m 5s (status 137)",
                 "released term 42: the job has ended",
                 "Kafka has not answered for 30s: kafka:9092: connection refused; waiting",
+                "created the topic \"g.neli\" with 1 replica, 1 broker being up; it stays so when more brokers come, and a \
+                 warning at later starts says how to mend that",
+                "created the topic \"g.neli\" with 3 replicas, 4 brokers being up",
             ]
         );
     }
