@@ -38,7 +38,7 @@ use crate::exit::{ExitStatus, Refusal};
 use crate::logic::candidate::{self, Candidate, Elector, Identity};
 use crate::logic::hooks::Hooks;
 use crate::logic::record::{Body, MemberId};
-use crate::logic::reminder::Reminder;
+use crate::logic::reminder::{Reminder, Reminders};
 use crate::logic::supervisor::{Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
 use crate::run::report::Report;
@@ -245,6 +245,8 @@ struct Run {
     report: Report,
     outage: Reminder,
     undecodable: Reminder,
+    /// Appends that Kafka refuses, by its words.
+    refusals: Reminders,
     /// Kafka has refused for good.
     refused: bool,
     /// How it is to end, once it is.
@@ -296,16 +298,7 @@ impl Run {
             elect: elect.to_owned(),
             lease: config.timings.lease,
         });
-        if let Some(broker) = &access.embedded {
-            let message = format!(
-                "--embedded is for a trial on this one machine: its broker, at {}, keeps nothing",
-                broker.bootstrap()
-            );
-            logger.event(&LogEvent::Warning { message, dropped: None });
-            let follow =
-                embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen_sender.clone()));
-            follow.map_err(|error| Refusal::new(format!("--embedded: {}", reason(&error))))?;
-        }
+        follow_embedded(&access, &logger, &seen_sender)?;
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
         for warning in config.warnings.iter().chain(&warning) {
             logger.event(&LogEvent::Warning { message: warning.clone(), dropped: None });
@@ -371,6 +364,7 @@ impl Run {
             report: Report::to(notifier),
             outage: Reminder::default(),
             undecodable: Reminder::default(),
+            refusals: Reminders::default(),
             refused: false,
             ending: None,
         })
@@ -440,6 +434,7 @@ impl Run {
             self.hooks.poll_timeout(),
             self.outage.poll_timeout(),
             self.undecodable.poll_timeout(),
+            self.refusals.poll_timeout(),
             self.report.notifier.poll_timeout(),
             self.orphans.as_ref().map(Orphans::again_at),
         ];
@@ -457,6 +452,10 @@ impl Run {
         if let Some(outage) = self.outage.poll(now) {
             self.logger.event(&notes::of_outage(outage));
         }
+        while let Some((error, _)) = self.refusals.poll(now) {
+            let message = notes::of_refused_append(&self.config.election.topic, &error);
+            self.logger.event(&LogEvent::Warning { message, dropped: None });
+        }
         if let Some((message, _)) = self.undecodable.poll(now) {
             self.logger.event(&LogEvent::Error { message });
         }
@@ -468,6 +467,20 @@ impl Run {
         self.logger.event(&LogEvent::Error { message });
         *self.ending.get_or_insert(ExitStatus::Refused)
     }
+}
+
+/// Says what an embedded broker is for, and has it followed wherever it moves.
+fn follow_embedded(access: &Access, logger: &Logger, seen: &mpsc::Sender<Seen>) -> Result<(), Refusal> {
+    if let Some(broker) = &access.embedded {
+        let message = format!(
+            "--embedded is for a trial on this one machine: its broker, at {}, keeps nothing",
+            broker.bootstrap()
+        );
+        logger.event(&LogEvent::Warning { message, dropped: None });
+        let follow = embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen.clone()));
+        follow.map_err(|error| Refusal::new(format!("--embedded: {}", reason(&error))))?;
+    }
+    Ok(())
 }
 
 async fn wait_for(output: Option<&Tail>) {

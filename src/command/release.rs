@@ -66,11 +66,14 @@ fn deliver(order: &ReleaseOrder) -> Result<ExitStatus, String> {
     let (seen, mut delivered) = mpsc::channel(4);
     let producer = Producer::start(&access, election, Duration::from_millis(*lease_ms), seen)?;
     producer.send(order.seq, &election.key(), &record(order).to_bytes())?;
-    match delivered.blocking_recv() {
-        Some(Seen::NotDelivered { error, .. }) => Err(error),
-        // Nothing but deliveries comes from a producer.
-        Some(_) => Ok(ExitStatus::Success),
-        None => Err("the producer is gone".to_owned()),
+    loop {
+        match delivered.blocking_recv() {
+            Some(Seen::Delivered { .. }) => return Ok(ExitStatus::Success),
+            Some(Seen::NotDelivered { error, .. } | Seen::Refused { error }) => return Err(error),
+            // Tried again.
+            Some(_) => {}
+            None => return Err("the producer is gone".to_owned()),
+        }
     }
 }
 

@@ -161,7 +161,8 @@ impl Show<'_> {
             Seen::Up => say("Kafka answers again"),
             Seen::Warning(warning) => say(&warning),
             // The embedded broker's move is for whoever follows it; here its end shows as silence.
-            Seen::Created { .. }
+            Seen::AppendRefused { .. }
+            | Seen::Created { .. }
             | Seen::Delivered { .. }
             | Seen::Moved(_)
             | Seen::NotDelivered { .. }

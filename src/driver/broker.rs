@@ -90,9 +90,21 @@ impl Access {
         )
     }
 
+    /// Whether the user asks for librdkafka's debug lines.
+    #[must_use]
+    pub(super) fn wants_debug(&self) -> bool {
+        self.users_debug().is_some()
+    }
+
+    fn users_debug(&self) -> Option<&str> {
+        self.properties.0.iter().rev().find(|(key, _)| key == "debug").map(|(_, value)| value.as_str())
+    }
+
     /// What the producer is told; a record is given up `timeout` after it was handed over, in whole milliseconds.
     #[must_use]
     pub fn producer(&self, timeout: Duration) -> ClientConfig {
+        // Why Kafka refuses what librdkafka tries again, only its debug lines say.
+        let debug = self.users_debug().map_or_else(|| "msg".to_owned(), |debug| format!("{debug},msg"));
         self.client(
             &[
                 ("queue.buffering.max.kbytes", "1024"),
@@ -101,7 +113,11 @@ impl Access {
                 ("retry.backoff.max.ms", "200"),
                 ("retry.backoff.ms", "20"),
             ],
-            &[("message.timeout.ms", &timeout.as_millis().to_string()), ("request.required.acks", "all")],
+            &[
+                ("debug", &debug),
+                ("message.timeout.ms", &timeout.as_millis().to_string()),
+                ("request.required.acks", "all"),
+            ],
         )
     }
 

@@ -18,8 +18,7 @@ use tokio::sync::mpsc::Sender;
 use crate::config::Election;
 use crate::driver::broker::{Access, Ears, explain};
 use crate::driver::embedded::Found;
-use crate::driver::meaning::Meaning;
-use crate::driver::meaning::plain;
+use crate::driver::meaning::{Meaning, of_refused_append, plain};
 use crate::driver::topic::{self, Trouble};
 use crate::logic::time::Time;
 use crate::logic::topic::TopicFacts;
@@ -33,6 +32,12 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What was seen of Kafka. Sent by threads that wait while the channel is full, never by the caller's.
 #[derive(Debug)]
 pub enum Seen {
+    /// Kafka refuses to append a record that was sent, or has not acknowledged it in time: one line, in Kafka's words. It may be
+    /// tried again by librdkafka, without another word until it is given up.
+    AppendRefused {
+        /// That line.
+        error: String,
+    },
     /// A reading's reader has handed over everything below `next`, trailing transaction markers included.
     CaughtUp {
         /// Which reading.
@@ -155,8 +160,14 @@ impl Producer {
     ///
     /// librdkafka's words about a property, or about a certificate or login that it can't use; never a secret's value.
     pub fn start(access: &Access, election: &Election, timeout: Duration, seen: Sender<Seen>) -> Result<Self, String> {
-        let forbidden = AtomicBool::new(false);
-        let context = Deliveries { ears: Ears::new(access), seen, forbidden };
+        let context = Deliveries {
+            ears: Ears::new(access),
+            seen,
+            forbidden: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
+            timeout,
+            wants_debug: access.wants_debug(),
+        };
         let config: ClientConfig = access.producer(timeout);
         let producer = BaseProducer::from_config_and_context(&config, context).map_err(|error| explain(&error))?;
         let inner = Arc::new(producer);
@@ -221,11 +232,35 @@ struct Deliveries {
     seen: Sender<Seen>,
     /// A record was refused for lack of a right.
     forbidden: AtomicBool,
+    /// A record was refused, and none has been appended since.
+    refused: AtomicBool,
+    /// When a record is given up.
+    timeout: Duration,
+    /// What librdkafka says for whoever looks for a fault in it is asked for.
+    wants_debug: bool,
+}
+
+impl Deliveries {
+    fn say(&self, seen: Seen) {
+        // An error means that nobody listens any more: we are about to be dropped.
+        let _ = self.seen.blocking_send(seen);
+    }
+
+    fn refused(&self, error: String) {
+        self.refused.store(true, Ordering::Relaxed);
+        self.say(Seen::AppendRefused { error });
+    }
 }
 
 impl ClientContext for Deliveries {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
-        self.ears.log(level, facility, line);
+        // What librdkafka tries again is in no delivery until it is given up, and then without the reason.
+        if let Some(error) = refused_append(line) {
+            self.refused(error);
+        }
+        if self.wants_debug || !matches!(level, RDKafkaLogLevel::Debug) {
+            self.ears.log(level, facility, line);
+        }
     }
 
     fn error(&self, _error: KafkaError, _reason: &str) {
@@ -238,18 +273,39 @@ impl ProducerContext for Deliveries {
 
     fn delivery(&self, result: &DeliveryResult<'_>, seq: Box<u64>) {
         let seq = *seq;
-        let seen = match result {
-            Ok(message) => Seen::Delivered { seq, offset: message.offset() },
-            Err((error, _)) => {
-                if error.rdkafka_error_code().map(Meaning::from) == Some(Meaning::TopicForbidden) {
-                    self.forbidden.store(true, Ordering::Relaxed);
-                }
-                Seen::NotDelivered { seq, error: reason(error) }
+        let error = match result {
+            Ok(message) => {
+                self.refused.store(false, Ordering::Relaxed);
+                return self.say(Seen::Delivered { seq, offset: message.offset() });
             }
+            Err((error, _)) => error,
         };
-        // Nobody listens any more: we are about to be dropped.
-        let _ = self.seen.blocking_send(seen);
+        match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::PurgeInflight | RDKafkaErrorCode::PurgeQueue) | None => {}
+            Some(RDKafkaErrorCode::MessageTimedOut) if self.refused.load(Ordering::Relaxed) => {}
+            Some(RDKafkaErrorCode::MessageTimedOut) => {
+                let timeout = self.timeout.as_millis();
+                self.say(Seen::AppendRefused { error: format!("no acknowledgement within {timeout} ms") });
+            }
+            Some(code) if Meaning::from(code) == Meaning::TopicForbidden => {
+                self.forbidden.store(true, Ordering::Relaxed);
+            }
+            Some(code) => {
+                if let Some(error) = of_refused_append(&plain(code)) {
+                    self.refused(error);
+                }
+            }
+        }
+        self.say(Seen::NotDelivered { seq, error: reason(error) });
     }
+}
+
+/// What librdkafka's debug line says of an append that was refused; `None` for any other line. With `debug=msg` it says
+/// `TOPIC [0]: MessageSet with 1 message(s) (MsgId 0, BaseSeq -1) encountered error: Broker: WORDS (actions Retry,..)`.
+fn refused_append(line: &str) -> Option<String> {
+    let (_, told) = line.split_once(") encountered error: ")?;
+    let (words, _) = told.split_once(" (actions ")?;
+    of_refused_append(words)
 }
 
 fn reason(error: &KafkaError) -> String {
@@ -257,5 +313,19 @@ fn reason(error: &KafkaError) -> String {
         Some(RDKafkaErrorCode::MessageTimedOut) => "no acknowledgement in time".to_owned(),
         Some(code) => plain(code),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_read_from_librdkafkas_words() {
+        let line = "[thrd:127.0.0.1:9092/1]: 127.0.0.1:9092/1: g.neli [0]: MessageSet with 1 message(s) (MsgId 0, BaseSeq \
+                    -1) encountered error: Broker: Not enough in-sync replicas (actions Retry,MsgNotPersisted)";
+        assert!(refused_append(line).unwrap().starts_with("Not enough in-sync replicas; "));
+        assert_eq!(refused_append(&line.replace("Broker: Not enough in-sync replicas", "Local: Timed out")), None);
+        assert_eq!(refused_append("g.neli [0]: Produce MessageSet with 1 message(s)"), None);
     }
 }

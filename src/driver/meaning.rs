@@ -71,6 +71,39 @@ pub fn plain(code: RDKafkaErrorCode) -> String {
     words.trim_start_matches("Broker: ").trim_start_matches("Local: ").to_owned()
 }
 
+/// Why Kafka refuses to append a record, in Kafka's words and with what to do about it; `None` for what is no refusal: a
+/// connection that fails, a leader that has moved, a topic that is gone, a right that is missing. `words` are librdkafka's,
+/// or those of [`plain`].
+#[must_use]
+pub fn of_refused_append(words: &str) -> Option<String> {
+    use RDKafkaErrorCode as Code;
+    let words = words.trim_start_matches("Broker: ");
+    let said_elsewhere = [
+        Code::FencedLeaderEpoch,
+        Code::LeaderNotAvailable,
+        Code::NetworkException,
+        Code::NotLeaderForPartition,
+        Code::TopicAuthorizationFailed,
+        Code::UnknownLeaderEpoch,
+        Code::UnknownTopicOrPartition,
+    ];
+    if words.starts_with("Local: ") || said_elsewhere.into_iter().any(|code| plain(code) == words) {
+        return None;
+    }
+    let is = |code| plain(code) == words;
+    let advice = match () {
+        () if is(Code::MessageSizeTooLarge) => "; max.message.bytes must be at least 4096 on the topic",
+        () if is(Code::InvalidTimestamp) => {
+            "; set this machine's clock right, or message.timestamp.type=LogAppendTime on the topic"
+        }
+        () if is(Code::NotEnoughReplicas) || is(Code::NotEnoughReplicasAfterAppend) => {
+            "; fewer replicas are in sync than the topic's min.insync.replicas: bring the brokers back that are down"
+        }
+        () => "",
+    };
+    Some(format!("{words}{advice}"))
+}
+
 /// What a trouble with a certificate means, in one line; `None` for any other trouble. librdkafka does not say why a
 /// certificate was not accepted.
 #[must_use]
@@ -106,6 +139,20 @@ mod tests {
     fn a_code_is_said_in_words() {
         assert_eq!(plain(RDKafkaErrorCode::TopicAuthorizationFailed), "Topic authorization failed");
         assert_eq!(plain(RDKafkaErrorCode::AllBrokersDown), "All broker connections are down");
+    }
+
+    #[test]
+    fn a_refusal_is_told_from_other_reasons_not_to_append() {
+        let told = of_refused_append("Broker: Not enough in-sync replicas").unwrap();
+        assert!(told.starts_with("Not enough in-sync replicas; ") && told.contains("min.insync.replicas"), "{told}");
+        for code in [RDKafkaErrorCode::MessageSizeTooLarge, RDKafkaErrorCode::InvalidTimestamp] {
+            assert!(of_refused_append(&plain(code)).unwrap().contains("; "), "{code}");
+        }
+        let policy = plain(RDKafkaErrorCode::PolicyViolation);
+        assert_eq!(of_refused_append(&policy), Some(policy));
+        for words in ["Broker: Not leader for partition", "Local: Timed out", "Broker: Topic authorization failed"] {
+            assert_eq!(of_refused_append(words), None);
+        }
     }
 
     #[test]

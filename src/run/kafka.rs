@@ -43,22 +43,34 @@ impl Run {
             }
         };
         let seq = record.seq.unwrap_or_default();
-        if self.producer.send(seq, &key, &record.to_bytes()).is_err() {
-            // A full queue: as good as not delivered.
+        if let Err(error) = self.producer.send(seq, &key, &record.to_bytes()) {
+            // A full queue, or a record that librdkafka was told is too large: as good as not delivered.
+            self.append_was_refused(now, error);
             self.candidate.handle(now, Event::Undelivered { seq });
+        }
+    }
+
+    /// One line for each kind of refusal, and again every 30 s. While no broker answers that is what is said.
+    fn append_was_refused(&mut self, now: Time, error: String) {
+        if self.outage.trouble().is_none() {
+            self.refusals.begin(now, error);
         }
     }
 
     pub(super) fn see(&mut self, seen: Seen) {
         let now = clock::now();
         let event = match seen {
+            Seen::AppendRefused { error } => return self.append_was_refused(now, error),
             Seen::CaughtUp { reading, next } if reading == self.reading => Event::ReachedEnd { next },
             Seen::Created { replicas, brokers } => {
                 let topic = self.config.election.topic.clone();
                 return self.logger.event(&LogEvent::TopicCreated { topic, replicas, brokers });
             }
             Seen::Cut { reading } if reading == self.reading => Event::HistoryCut,
-            Seen::Delivered { seq, .. } => Event::Delivered { seq },
+            Seen::Delivered { seq, .. } => {
+                self.refusals.end();
+                Event::Delivered { seq }
+            }
             Seen::Down { error } => return self.outage.begin(now, error),
             Seen::Ends { reading, asked, start, end } if reading == self.reading => {
                 self.undecodable.end(now);

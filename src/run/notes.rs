@@ -108,12 +108,29 @@ pub(super) fn of_outage((error, down): (String, Duration)) -> Event {
     Event::BrokerDown { error, down }
 }
 
+/// The line about an append that Kafka refuses.
+pub(super) fn of_refused_append(topic: &str, error: &str) -> String {
+    format!(
+        "topic {topic:?}: Kafka does not append this candidate's records, without which it can't lead, and tries again until it \
+         can: {error}"
+    )
+}
+
+/// A trouble with Kafka that lasts.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Trouble {
+    /// No broker answers.
+    NoBroker(String),
+    /// Brokers answer, but append nothing of ours.
+    Refused(String),
+}
+
 fn warning(message: &str) -> Event {
     Event::Warning { message: message.to_owned(), dropped: None }
 }
 
 /// What the candidate is, in the log's words; Kafka's trouble, how long it has lasted and what it is; by this wall clock.
-pub(super) fn of_position(position: &Position, trouble: Option<(Duration, &str)>, wall_ms: u64) -> String {
+pub(super) fn of_position(position: &Position, trouble: Option<(Duration, &Trouble)>, wall_ms: u64) -> String {
     let doing = match position {
         Position::Claiming => "claiming the lead".to_owned(),
         Position::Departed => "leaving the election".to_owned(),
@@ -124,9 +141,13 @@ pub(super) fn of_position(position: &Position, trouble: Option<(Duration, &str)>
         Position::Standby { leader, term, why } => standby(leader.clone(), *term, *why).sentence(),
         Position::Suspended => "suspended".to_owned(),
     };
-    let Some((lasted, error)) = trouble else { return doing };
+    let Some((lasted, trouble)) = trouble else { return doing };
     let lasted = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
-    format!("{doing}; no broker reached since {}: {error}", timestamp(wall_ms.saturating_sub(lasted)))
+    let since = timestamp(wall_ms.saturating_sub(lasted));
+    match trouble {
+        Trouble::NoBroker(error) => format!("{doing}; no broker reached since {since}: {error}"),
+        Trouble::Refused(error) => format!("{doing}; Kafka refuses its records since {since}: {error}"),
+    }
 }
 
 fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
@@ -169,15 +190,15 @@ mod tests {
         let job = |state, pid, attempt| JobReport { state, pid, attempt, since: Time::ZERO };
         let leading = |job, stopping| Position::Leading { term: 42, job, stopping };
         let leader = Some("db2:77".into());
+        let down = Trouble::NoBroker("kafka:9092: refused".to_owned());
+        let refused = Trouble::Refused("Not enough in-sync replicas".to_owned());
         let told = [
+            (Position::Claiming, Some((Duration::from_secs(2), &refused))),
             (Position::Listening, None),
             (Position::Standby { leader, term: Some(42), why: Some(Waiting::Led) }, None),
             (leading(job(JobState::Starting, None, 1), None), None),
             (leading(job(JobState::Running, Some(4711), 1), None), None),
-            (
-                leading(job(JobState::Running, Some(4712), 2), None),
-                Some((Duration::from_secs(1), "kafka:9092: refused")),
-            ),
+            (leading(job(JobState::Running, Some(4712), 2), None), Some((Duration::from_secs(1), &down))),
             (leading(job(JobState::Stopping, Some(4712), 2), Some(Why::Stopped)), None),
             (leading(job(JobState::Stopping, None, 1), None), None),
             (Position::Releasing { term: 42 }, None),
@@ -185,6 +206,7 @@ mod tests {
         assert_eq!(
             told.map(|(position, trouble)| of_position(&position, trouble, 1_769_860_801_123)),
             [
+                "claiming the lead; Kafka refuses its records since 2026-01-31T11:59:59.123Z: Not enough in-sync replicas",
                 "reading the journal",
                 "standing by: db2:77 leads (term 42)",
                 "leading, term 42, job starting",

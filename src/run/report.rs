@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::notes::Trouble;
 use super::{Run, notes};
 use crate::config::Config;
 use crate::driver::clock;
@@ -13,7 +14,7 @@ use crate::logic::time::Time;
 /// What is told, and what was.
 pub(super) struct Report {
     pub(super) notifier: Notifier,
-    told: Option<(Position, Option<(Time, String)>)>,
+    told: Option<(Position, Option<(Time, Trouble)>)>,
 }
 
 impl Report {
@@ -30,12 +31,14 @@ impl Run {
             return;
         }
         let now = clock::now();
-        let trouble = self.outage.trouble().map(|(since, error)| (since, error.to_owned()));
+        let down = self.outage.trouble().map(|(since, error)| (since, Trouble::NoBroker(error.to_owned())));
+        let refused = || self.refusals.trouble().map(|(since, error)| (since, Trouble::Refused(error.to_owned())));
+        let trouble = down.or_else(refused);
         let told = Some((self.candidate.position(), trouble));
         if self.report.told != told
             && let Some((position, trouble)) = &told
         {
-            let trouble = trouble.as_ref().map(|(since, error)| (now.since(*since), error.as_str()));
+            let trouble = trouble.as_ref().map(|(since, error)| (now.since(*since), error));
             self.report.notifier.status(&notes::of_position(position, trouble, clock::wall_ms()));
             self.report.told = told;
         }

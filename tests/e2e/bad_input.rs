@@ -1,10 +1,14 @@
 //! What Kafka refuses for good, and what we refuse of Kafka: status 125, one line, and nothing joined.
 
+use std::time::Duration;
+
 use harness::accounts::{Account, login};
 use harness::candidate::{Candidate, Elector, Running};
 use harness::journal;
 use harness::kafka::{Broker, Kafka};
 use harness::stage::Stage;
+use harness::wait;
+use nix::sys::signal::Signal;
 
 use crate::{PROGRAM, bare, stage, with_both_electors};
 
@@ -150,6 +154,36 @@ fn a_topic_that_does_not_keep() {
         assert_refused(stage.candidate().start(), &[word]);
         assert_eq!(journal::end(Kafka::shared(), &stage.topic()), 0, "nothing was written");
     }
+}
+
+/// A topic that takes no record: Kafka's words are said, and not again for each record.
+#[test]
+fn a_topic_that_appends_nothing() {
+    let stage = stage(Elector::Log);
+    let settings = [("max.message.bytes", "100"), ("message.timestamp.type", "LogAppendTime")];
+    Kafka::shared().create_topic(&stage.topic(), &settings);
+    let mut run = stage.candidate().lease("1s").start();
+    run.await_event("claiming");
+    wait::until_true("a line that says why", || !run.warnings_with("Message size too large").is_empty());
+    // Claims that are given up, and others after them, which are refused as well: time in which nothing else is said.
+    wait::pause(Duration::from_secs(3));
+    let lines = run.warnings_with("");
+    assert!(lines.len() == 1 && lines[0].contains("max.message.bytes must be"), "{lines:?}");
+    assert!(lines[0].contains(&stage.topic()) && run.events("leading").is_empty(), "{lines:?}");
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 143);
+}
+
+/// The line about a topic that is made says with how many replicas: for good.
+#[test]
+fn a_topic_that_is_created_is_told_with_its_replicas() {
+    let stage = stage(Elector::Log);
+    let mut run = stage.candidate().job(["true"]).start();
+    assert_eq!(run.status(), 0);
+    let created = run.events("topic_created");
+    assert_eq!(created.len(), 1, "{run:?}");
+    assert_eq!(created[0].text("topic"), stage.topic());
+    assert_eq!((created[0].number("replicas"), created[0].number("brokers")), (1, 1));
 }
 
 /// R0: what keeps for long enough will do, and what is doubtful gets one warning that names it.

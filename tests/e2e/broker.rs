@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use harness::candidate::Elector;
+use harness::cluster::Cluster;
 use harness::kafka::{Broker, SilentBroker};
 use harness::stage::Stage;
 use harness::wait;
@@ -111,4 +112,36 @@ fn that_never_were_there_are_not_waited_for_longer_than_told() {
 fn closed_port() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("bound").to_string()
+}
+
+/// A topic that was made while one broker was known has one replica for good: where there are more, that is told, with what
+/// mends it. And where too few replicas are in sync to append anything, that is told, though librdkafka tries on.
+#[test]
+fn too_few_replicas() {
+    let mut cluster = Cluster::start(3, 0);
+    let single = Stage::new(PROGRAM, &cluster.kafka(), Elector::Log);
+    let settings = [("message.timestamp.type", "LogAppendTime")];
+    cluster.kafka().create_topic(&single.topic(), &settings);
+    let mut candidate = single.candidate().job(["true"]).start();
+    assert_eq!(candidate.status(), 0);
+    let about = candidate.warnings_with(&single.topic());
+    assert_eq!(about.len(), 1, "{candidate:?}");
+    let has = cluster.leader_of(&single.topic(), 0).expect("it is up") + 1;
+    let others: Vec<_> = (1..=3).filter(|id| *id != has).map(|id| id.to_string()).collect();
+    let replicas = format!("\"partition\":0,\"replicas\":[{has},{}]", others.join(","));
+    let tools = ["one replica", "3 brokers", "kafka-reassign-partitions.sh", "--add-config min.insync.replicas=2"];
+    assert!(tools.into_iter().chain([replicas.as_str()]).all(|words| about[0].contains(words)), "{about:?}");
+
+    let strict = single.another();
+    cluster.kafka().create_replicated_topic(&strict.topic(), 3, &[("min.insync.replicas", "3"), settings[0]]);
+    let leader = cluster.leader_of(&strict.topic(), 0).expect("it is up");
+    cluster.broker((leader + 1) % 3).end();
+    let mut candidate = strict.candidate().start();
+    let words = "Not enough in-sync replicas";
+    wait::until_true("a line that says why", || !candidate.warnings_with(words).is_empty());
+    candidate.signal(Signal::SIGTERM);
+    assert_eq!(candidate.status(), 143);
+    let lines = candidate.warnings_with(words);
+    assert!(lines.len() == 1 && lines[0].contains("bring the brokers back"), "{lines:?}");
+    assert!(candidate.events("leading").is_empty());
 }

@@ -285,6 +285,13 @@ impl Running {
         self.told.state().events.iter().filter(|event| event.name() == name).cloned().collect()
     }
 
+    /// The messages of all warnings so far that hold these words.
+    #[must_use]
+    pub fn warnings_with(&self, words: &str) -> Vec<String> {
+        let messages = self.events("warning").into_iter().map(|event| event.text("message").to_owned());
+        messages.filter(|message| message.contains(words)).collect()
+    }
+
     /// Every event so far.
     #[must_use]
     pub fn history(&self) -> Vec<Event> {
