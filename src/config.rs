@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,8 @@ pub struct Config {
     pub name: String,
     /// Who claims a vacancy first, and every duration of the protocol.
     pub timings: Timings,
+    /// The lease as it was given: for whoever finds it too short later.
+    pub lease_shown: String,
     /// `--wait`: how long after the process's start it may take to lead for the first time.
     pub wait: Option<Duration>,
     /// The number of the signal that asks the job to stop.
@@ -147,6 +149,10 @@ const LONGEST_DEFAULT_FENCE_WARNING: Duration = Duration::from_millis(2500);
 const SHORTEST_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(10);
 /// The shortest kill margin.
 const SHORTEST_KILL_MARGIN: Duration = Duration::from_millis(20);
+/// The shortest kill margin where the guard has to wait for a processor like everybody else (measured: `tests/guard/lateness.rs`).
+const SHORTEST_ORDINARY_KILL_MARGIN: Duration = Duration::from_millis(300);
+/// Where a quota of processor time applies, so many of its periods besides.
+const PERIODS: u32 = 3;
 /// The longest `--group`: what Kafka lets a topic's name be.
 const LONGEST_GROUP: usize = 249;
 /// The longest `--name`, in bytes: a record must fit 1 KiB, and JSON may need two bytes for one.
@@ -177,6 +183,7 @@ impl Config {
             name: name(given)?,
             wait: wait(given, timings.claim_delay)?,
             timings,
+            lease_shown: given.setting("lease").shown(),
             stop_signal: signal::prove(&given.setting("stop-signal"))?,
             stop_timeout: duration(&given.setting("stop-timeout"))?,
             restart: restart::prove(given)?,
@@ -192,6 +199,42 @@ impl Config {
         };
         executable::find(program, given.environment().raw("PATH"))?;
         Ok(config)
+    }
+}
+
+impl Config {
+    /// Widens the kill margin for a guard that may not schedule in real time, and warns of what that means. `quota` is a
+    /// quota of processor time on guard and job, where there is one: the file that says so, and its period.
+    ///
+    /// # Errors
+    ///
+    /// When there is a quota, and the lease is too short for the margin that it takes.
+    pub fn widen_kill_margin(&mut self, quota: Option<(&Path, Duration)>) -> Result<(), Refusal> {
+        let Timings { lease, heartbeat_interval, fence_warning, .. } = self.timings;
+        let period = quota.map_or(Duration::ZERO, |(_, period)| period);
+        let needed = (PERIODS * period).max(SHORTEST_ORDINARY_KILL_MARGIN);
+        // Some of the lease must be left to start a job in: a tenth, besides heartbeat interval and fence warning (R3).
+        let widest = (lease * 9 / 10).saturating_sub(heartbeat_interval + fence_warning);
+        let margin = self.timings.kill_margin.max(needed.min(widest));
+        if let Some((file, _)) = quota {
+            let better =
+                "better: real-time scheduling for neli-run (ulimit -r 2, LimitRTPRIO=2, or CAP_SYS_NICE), or no quota";
+            let why =
+                format!("a CPU quota ({}) holds up the guard, which may not schedule in real time", file.display());
+            if margin < needed {
+                return Err(Refusal::new(format!(
+                    "{}: too short: {why}, so that it kills {} before the lease ends, and heartbeat interval ({}) and fence \
+                     warning ({}) come besides; {better}, or a longer lease",
+                    self.lease_shown,
+                    shown(needed),
+                    shown(heartbeat_interval),
+                    shown(fence_warning)
+                )));
+            }
+            self.warnings.push(format!("{why}: it kills the job {} before the lease ends; {better}", shown(margin)));
+        }
+        self.timings.kill_margin = margin;
+        Ok(())
     }
 }
 

@@ -53,7 +53,9 @@ pub mod driver {
     pub mod meaning;
     pub mod notify;
     pub mod orphans;
+    pub mod priority;
     pub mod process;
+    pub mod quota;
     pub mod random;
     pub mod reader;
     pub mod ready;

@@ -26,6 +26,8 @@ use crate::driver::limits;
 use crate::driver::log::{Event as LogEvent, From, Logger};
 use crate::driver::notify::Notifier;
 use crate::driver::orphans::Orphans;
+use crate::driver::priority::{self, Priority};
+use crate::driver::quota;
 use crate::driver::random;
 use crate::driver::reader::Reader;
 use crate::driver::ready::Ready;
@@ -110,7 +112,12 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
              could be found and killed; root is shown them all",
         ));
     }
-    // Before any thread exists: threads inherit the mask.
+    // Before any thread exists: threads inherit the priority, and the mask.
+    let priority = priority::take().map_err(Refusal::new)?;
+    if !priority.guard_is_real_time {
+        let quota = quota::longest();
+        config.widen_kill_margin(quota.as_ref().map(|quota| (quota.file.as_path(), quota.period)))?;
+    }
     let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
     // When the guard dies, what it leaves becomes ours to kill.
     prctl::set_child_subreaper(true).map_err(io::Error::from).map_err(cannot("can't become a subreaper"))?;
@@ -135,7 +142,7 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
                 .to_owned(),
         );
     }
-    let charge = charge(&config, &access, &member, at_start.inherited.clone(), cgroup.as_deref());
+    let charge = charge(&config, &access, &member, at_start.inherited.clone(), cgroup.as_deref(), priority);
     let guard = Guard::start(Path::new(PROGRAM), &charge).map_err(cannot("the guard can't be started"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -172,6 +179,7 @@ fn charge(
     member: &MemberId,
     inherited: Vec<RawFd>,
     cgroup: Option<&Cgroup>,
+    priority: Priority,
 ) -> Charge {
     Charge {
         cgroup: cgroup.map(|cgroup| cgroup.as_fd().as_raw_fd()),
@@ -187,6 +195,7 @@ fn charge(
         on_lead: config.beside.on_lead.clone(),
         releaser: PROGRAM.into(),
         release: means_of_release(config, access),
+        scheduling: priority.of_job,
     }
 }
 

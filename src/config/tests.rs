@@ -256,3 +256,30 @@ fn watch_is_told_where_to_begin() {
     assert_eq!((told.json, told.from, told.until_end), (false, WatchFrom::End, false));
     assert_eq!(watch(&["watch", "-g", "b", "-b", "k:1", "--from", "start"]).from, WatchFrom::Start);
 }
+
+#[test]
+fn without_real_time_scheduling_the_guard_kills_earlier() {
+    let widened = |line: &[&str], quota: Option<u64>| {
+        let line: Vec<&str> = ["-g", "b", "-b", "k:9092"].iter().chain(line).copied().chain(["--", "true"]).collect();
+        let mut config = prove(&[], &line).unwrap();
+        let file = Path::new("/sys/fs/cgroup/cpu.max");
+        config
+            .widen_kill_margin(quota.map(|period| (file, Duration::from_millis(period))))
+            .map_err(|refused| refused.to_string())?;
+        Ok::<_, String>((config.timings.kill_margin.as_millis(), config.warnings.len()))
+    };
+    // As much of a short lease as it can do without, when nothing is known to hold up the guard.
+    for (lease, margin) in [("20s", 400), ("5s", 300), ("667ms", 300), ("400ms", 180)] {
+        assert_eq!(widened(&["--lease", lease], None), Ok((margin, 0)), "{lease}");
+    }
+    let hurried = ["--lease", "900ms", "--heartbeat-interval", "300ms", "--fence-warning", "450ms"];
+    assert_eq!(widened(&hurried, None), Ok((60, 0)));
+    // Three periods of a quota that is known to.
+    for (lease, period, margin) in [("20s", 100, 400), ("5s", 100, 300), ("5s", 10, 300), ("20s", 1_000, 3_000)] {
+        assert_eq!(widened(&["--lease", lease], Some(period)), Ok((margin, 1)), "{lease}");
+    }
+    for (line, period) in [(&["--lease", "600ms"] as &[&str], 100), (&["--lease", "5s"], 1_000), (&hurried, 100)] {
+        let refused = widened(line, Some(period)).unwrap_err();
+        assert!(refused.contains(&line[..2].join(" ")) && refused.contains("/sys/fs/cgroup/cpu.max"), "{refused}");
+    }
+}

@@ -47,7 +47,7 @@ impl Cgroup {
     ///
     /// When there is no cgroup v2, or none may be made: whoever asks does without.
     pub fn make() -> io::Result<Self> {
-        let parent = of_this_process().ok_or(io::ErrorKind::NotFound)?;
+        let parent = of_this_process(Hierarchy::Unified).ok_or(io::ErrorKind::NotFound)?;
         if !is_ours_to_divide(&parent) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
@@ -154,23 +154,46 @@ fn path_of(directory: BorrowedFd<'_>) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))
 }
 
+/// A hierarchy of control groups.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Hierarchy {
+    /// One of cgroup v1: the one with this controller.
+    Old(&'static str),
+    /// That of cgroup v2.
+    Unified,
+}
+
 /// Where the group of this process is.
-fn of_this_process() -> Option<PathBuf> {
+pub(super) fn of_this_process(hierarchy: Hierarchy) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    found(&mounts, &groups)
+    found(&mounts, &groups, hierarchy)
 }
 
 /// The directory of the group that `groups` (`/proc/PID/cgroup`) names, in one of `mounts` (`/proc/PID/mountinfo`): on a
 /// machine that has the old hierarchies too, the new one is the one without a name.
-fn found(mounts: &str, groups: &str) -> Option<PathBuf> {
-    let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+fn found(mounts: &str, groups: &str, hierarchy: Hierarchy) -> Option<PathBuf> {
+    let lists = |list: &str, controller: &str| list.split(',').any(|listed| listed == controller);
+    let group = groups.lines().find_map(|line| {
+        let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+        let is_it = match hierarchy {
+            Hierarchy::Old(controller) => lists(controllers, controller),
+            Hierarchy::Unified => line.starts_with("0::"),
+        };
+        is_it.then_some(group)
+    })?;
     mounts.lines().find_map(|line| {
-        let (mount, kind) = line.split_once(" - ")?;
+        let (mount, file_system) = line.split_once(" - ")?;
         let mut fields = mount.split(' ').skip(3);
         let (root, at) = (fields.next()?, fields.next()?);
+        let mut file_system = file_system.split(' ');
+        let (kind, options) = (file_system.next()?, file_system.nth(1).unwrap_or_default());
+        let is_it = match hierarchy {
+            Hierarchy::Old(controller) => kind == "cgroup" && lists(options, controller),
+            Hierarchy::Unified => kind == "cgroup2",
+        };
         let is_plain = !at.contains('\\') && !group.contains("/..");
-        if !is_plain || kind.split(' ').next() != Some("cgroup2") {
+        if !is_it || !is_plain {
             return None;
         }
         // Only a part of the hierarchy may be mounted here.
@@ -233,7 +256,7 @@ mod tests {
                           41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
 
     fn found_at(mounts: &str, groups: &str) -> Option<String> {
-        found(mounts, groups).map(|path| path.to_str().unwrap().to_owned())
+        found(mounts, groups, Hierarchy::Unified).map(|path| path.to_str().unwrap().to_owned())
     }
 
     #[test]
@@ -248,6 +271,17 @@ mod tests {
         let mounts = "41 31 0:38 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n";
         assert_eq!(found_at(mounts, "0::/docker/abc/below\n").as_deref(), Some("/sys/fs/cgroup/below"));
         assert_eq!(found_at(mounts, "0::/docker/abcd\n"), None);
+    }
+
+    #[test]
+    fn a_group_of_an_old_hierarchy_is_found_by_its_controller() {
+        let mounts = "33 31 0:30 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+                      34 31 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n";
+        let groups = "3:cpuset:/\n2:cpu,cpuacct:/kubepods/pod7\n0::/\n";
+        let found_at = |controller| found(mounts, groups, Hierarchy::Old(controller));
+        assert_eq!(found_at("cpu"), Some("/sys/fs/cgroup/cpu,cpuacct/kubepods/pod7".into()));
+        assert_eq!(found_at("cpuset"), Some("/sys/fs/cgroup/cpuset/".into()));
+        assert_eq!(found_at("memory"), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::libc;
 use nix::unistd::{self, Pid};
+use serde::{Deserialize, Serialize};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -152,11 +153,12 @@ pub fn await_descriptor(descriptor: OwnedFd, interest: Interest) -> io::Result<A
 
 /// How the kernel shares the processors out to a thread: `SCHED_OTHER`, `SCHED_FIFO`, ... The nice value stands beside it,
 /// and is kept.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Scheduling {
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[expect(clippy::unsafe_derive_deserialize, reason = "three numbers: the kernel refuses what makes no sense")]
+pub struct Scheduling {
     policy: c_int,
     /// 0 but for `SCHED_FIFO` and `SCHED_RR`.
-    priority: c_int,
+    pub(super) priority: c_int,
     /// In nanoseconds. The kernel takes it away with real-time scheduling, and gives children none.
     timer_slack: c_ulong,
 }
@@ -180,9 +182,28 @@ impl Scheduling {
         }
     }
 
-    /// Whether it is one of those that everybody has who did not ask for another.
-    pub(super) fn is_ordinary(self) -> bool {
-        matches!(self.policy, libc::SCHED_OTHER | libc::SCHED_BATCH | libc::SCHED_IDLE)
+    /// Whether it goes before all that is not real-time itself, and children have it too.
+    pub(super) fn is_real_time(self) -> bool {
+        matches!(self.policy, libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
+    }
+
+    /// The one that goes before it and before all that is not real-time; `None` where there is none.
+    pub(super) fn above(self) -> Option<Self> {
+        /// The highest priority, and what a guard has above an ordinary job: 1 is for what it kills.
+        const HIGHEST: c_int = 99;
+        const ABOVE_ORDINARY: c_int = 2;
+        match self.policy {
+            libc::SCHED_FIFO | libc::SCHED_RR => (self.priority < HIGHEST).then(|| Self::real_time(self.priority + 1)),
+            libc::SCHED_DEADLINE => None,
+            _ => Some(Self::real_time(ABOVE_ORDINARY)),
+        }
+    }
+
+    /// That of what this process kills: just below its own, so that it goes before everything else that this one goes
+    /// before, and never lower than real-time.
+    pub(super) fn of_the_dying() -> Self {
+        let own = Self::present().ok().filter(|own| own.is_real_time()).map_or(0, |own| own.priority);
+        Self::real_time((own - 1).max(1))
     }
 
     /// Gives it to a thread; 0 is the one that calls.

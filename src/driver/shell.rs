@@ -38,14 +38,20 @@ pub(super) struct Circumstances<'a> {
 }
 
 impl ShellCommand {
-    /// Starts `line` with this environment and what it says of the event; its output goes to this process's stderr.
+    /// Starts `line` with this environment and what it says of the event; its output goes to this process's stderr. Without
+    /// a scheduling it has that of this process.
     ///
     /// # Errors
     ///
     /// When there is no process, no memory or no descriptor to spare, or a NUL within any of it.
-    pub fn start(line: &OsStr, environment: &[(OsString, OsString)], ignored: Set) -> io::Result<Self> {
+    pub fn start(
+        line: &OsStr,
+        environment: &[(OsString, OsString)],
+        ignored: Set,
+        scheduling: Option<Scheduling>,
+    ) -> io::Result<Self> {
         let image = Image::of_shell(line, environment)?;
-        Self::start_in(&image, Circumstances { ignored, ..Circumstances::default() })
+        Self::start_in(&image, Circumstances { ignored, scheduling, ..Circumstances::default() })
     }
 
     pub(super) fn start_in(image: &Image, circumstances: Circumstances<'_>) -> io::Result<Self> {

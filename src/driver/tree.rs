@@ -41,7 +41,8 @@ pub fn is_complete() -> bool {
 pub struct Tree {
     root: Pid,
     spared: Vec<Pid>,
-    urgent: bool,
+    /// What its processes get once they were sent SIGKILL.
+    urgent: Option<Scheduling>,
     proc: Proc,
     cgroup: Option<Rc<Cgroup>>,
 }
@@ -54,7 +55,7 @@ impl Tree {
     }
 
     fn in_proc(mount: PathBuf, root: Pid) -> Self {
-        Self { root, spared: Vec::new(), urgent: false, proc: Proc::new(mount, root), cgroup: None }
+        Self { root, spared: Vec::new(), urgent: None, proc: Proc::new(mount, root), cgroup: None }
     }
 
     /// The tree without these processes and what is below them.
@@ -73,7 +74,7 @@ impl Tree {
     /// has to run to die: on a busy machine it would wait its turn, for longer than a kill margin.
     #[must_use]
     pub fn urgent(mut self) -> Self {
-        self.urgent = true;
+        self.urgent = Some(Scheduling::of_the_dying());
         self
     }
 
@@ -195,8 +196,10 @@ impl Tree {
             }
             let dying: Vec<Process> =
                 fresh.into_iter().filter(|member| self.send(member, &[SIGKILL], &known)).collect();
-            for member in dying.iter().filter(|_| self.urgent) {
-                self.hasten(member);
+            if let Some(scheduling) = self.urgent {
+                for member in &dying {
+                    self.hasten(member, scheduling);
+                }
             }
         }
     }
@@ -206,11 +209,11 @@ impl Tree {
     }
 
     /// Lets each thread of a process that was sent SIGKILL run at once. It never gets to run the program again.
-    fn hasten(&self, member: &Process) {
+    fn hasten(&self, member: &Process, scheduling: Scheduling) {
         for thread in self.proc.threads(member) {
             // It may be gone already. That its number is another's by now, within some microseconds, takes a machine
             // that has no other number to give.
-            let _ = TO_DIE.give(thread);
+            let _ = scheduling.give(thread);
         }
     }
 
@@ -240,9 +243,6 @@ impl Tree {
             })
     }
 }
-
-/// The priority of what is to die: above all that is not real-time, and nothing else.
-const TO_DIE: Scheduling = Scheduling::real_time(1);
 
 /// A process as `/proc` shows it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

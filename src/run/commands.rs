@@ -102,7 +102,7 @@ impl Run {
         let own = event.into_iter().chain(lead.into_iter().flatten());
         let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let environment: Vec<_> = self.charge.environment.iter().cloned().chain(own).collect();
-        match ShellCommand::start(line, &environment, self.charge.ignored) {
+        match ShellCommand::start(line, &environment, self.charge.ignored, self.charge.scheduling) {
             Ok(command) => self.running_hooks.push(RunningHook { hook, id, command }),
             Err(error) => {
                 let end = shell::not_started(error);

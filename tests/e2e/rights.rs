@@ -11,14 +11,16 @@ use std::process::{Command, Output};
 use harness::accounts::{Account, PASSWORD, login};
 use harness::candidate::{Candidate, Elector};
 use harness::journal;
+use harness::process::Process;
 use harness::rights::Operation::{Create, Describe, Read as Reads, Write as Writes};
 use harness::rights::{Operation, Resource, Rights, Rule};
-use harness::wait;
 use harness::witness::Event;
+use harness::{not_tested, wait};
 use nix::sys::signal::Signal;
+use nix::unistd::Uid;
 
 use crate::bad_input::{Guarded, assert_refused};
-use crate::{PROGRAM, with_both_electors};
+use crate::{PROGRAM, stage, with_both_electors};
 
 /// A Kafka that asks who one is, and somebody who may do next to nothing there.
 struct Tenancy {
@@ -301,4 +303,58 @@ fn to_watch() {
     assert_eq!(told(&output), "");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(text.lines().any(|line| line.contains("\"release\"")), "{text}");
+}
+
+/// Scheduling policy and priority of a process: 1 is `SCHED_FIFO`, 0 the ordinary one.
+fn scheduling(process: Process) -> (u32, u32) {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid)).expect("it lives");
+    let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
+    let number = |index| fields.split_ascii_whitespace().nth(index).and_then(|field| field.parse().ok());
+    (number(38).expect("the policy"), number(37).expect("the priority"))
+}
+
+/// Started in real time: the job is as it was wanted, and whoever watches over it goes before it, a second guard too.
+#[test]
+fn a_job_in_real_time_has_its_guard_and_supervisor_above_it() {
+    if !Uid::effective().is_root() {
+        return not_tested("only root may schedule in real time");
+    }
+    let stage = stage(Elector::Log);
+    let mut run = stage.candidate().option("--on-standby", "exec sleep 9").start_behind(&["chrt", "--fifo", "10"]);
+    let term = run.await_lead();
+    stage.await_witness(term);
+    for round in 0..2 {
+        let told = |process| scheduling(process);
+        let job = run.await_job();
+        assert_eq!([run.process(), run.guard(), job].map(told), [(1, 11), (1, 11), (1, 10)], "round {round}");
+        if round == 0 {
+            run.guard().signal(Signal::SIGKILL);
+            run.await_event("guard_lost");
+            let next = stage.await_witness_after(term);
+            wait::until_true("its job", || run.events("job_started").iter().any(|event| event.number("term") == next));
+        }
+    }
+    let mut threads = fs::read_dir(format!("/proc/{}/task", run.process().pid)).expect("it lives").flatten();
+    assert!(threads.all(|thread| {
+        let thread = thread.file_name().to_string_lossy().parse().expect("a number");
+        Process::find(thread).is_none_or(|thread| scheduling(thread) == (1, 11))
+    }));
+    stage.close([run]);
+}
+
+/// Nothing is above the highest priority, and not everybody may have the next one.
+#[test]
+fn a_priority_that_the_guard_can_not_be_above_is_refused() {
+    if !Uid::effective().is_root() {
+        return not_tested("only root may schedule in real time");
+    }
+    let stage = stage(Elector::Log);
+    let bounded = ["chrt", "--fifo", "10", "setpriv", "--bounding-set=-sys_nice", "--"];
+    for (behind, said) in [(&["chrt", "--fifo", "99"] as &[&str], "chrt -f 98"), (&bounded, "ulimit -r 11")] {
+        let mut run = stage.candidate().start_behind(behind);
+        assert_eq!(run.status(), 125);
+        run.await_silence();
+        let lines = run.strange_lines().join("\n");
+        assert!(lines.contains(said), "{lines}");
+    }
 }

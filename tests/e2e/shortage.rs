@@ -1,4 +1,5 @@
-//! Memory that runs out: the kernel kills whoever has most of it, and for the others all is as ever.
+//! Memory that runs out: the kernel kills whoever has most of it, and for the others all is as ever. Processor time that is
+//! rationed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -127,6 +128,77 @@ fn a_neighbour_that_takes_all_memory() {
     run.signal(Signal::SIGSTOP);
     stage.await_gone(term);
     drop(hog);
+    run.signal(Signal::SIGCONT);
+    run.await_event("fenced");
+    stage.close([run]);
+}
+
+/// A group with half a processor, by the old rules, below our own; `None` where none can be made.
+struct Ration(PathBuf);
+
+impl Ration {
+    fn new() -> Option<Self> {
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let own = groups.lines().find_map(|line| line.split_once(":cpu:").map(|(_, path)| path));
+        let made = own.and_then(|own| {
+            let own = Path::new("/sys/fs/cgroup/cpu").join(own.trim_start_matches('/'));
+            let group = own.join(format!("ration-{}", wait::now()));
+            fs::create_dir(&group).ok()?;
+            let made = Self(group);
+            fs::write(made.0.join("cpu.cfs_quota_us"), "50000").ok()?;
+            Some(made)
+        });
+        if made.is_none() {
+            not_tested("no control group with a quota of processor time can be made");
+        }
+        made
+    }
+
+    /// What a command stands behind to run inside, without the right to real-time scheduling.
+    fn inside(&self) -> [String; 4] {
+        let enter = format!(
+            r#"echo $$ >"{}/cgroup.procs" && exec setpriv --bounding-set=-sys_nice -- prlimit --rtprio=0 -- "$@""#,
+            self.0.display()
+        );
+        ["sh".to_owned(), "-c".to_owned(), enter, "sh".to_owned()]
+    }
+}
+
+impl Drop for Ration {
+    fn drop(&mut self) {
+        wait::until_true("an empty group", || fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+/// The guard may be held up: it says so, and kills so much earlier; a lease too short for that is refused.
+#[test]
+fn a_quota_of_processor_time_without_real_time_scheduling() {
+    let Some(ration) = Ration::new() else { return };
+    let stage = stage(Elector::Log);
+    let inside = ration.inside();
+    let inside = inside.each_ref().map(String::as_str);
+    let candidate = stage.candidate().lease("600ms").variable("NO_COLOR", "1");
+    let mut run = candidate.start_behind(&inside);
+    assert_eq!(run.status(), 125);
+    run.await_silence();
+    let said = run.strange_lines().join("\n");
+    assert!(said.contains("--lease 600ms: too short") && said.contains("cpu.cfs_quota_us"), "{said}");
+
+    // It is busy, with all that it has.
+    let job = stage.witness().with("--ignore-stop").with("--daemon").command();
+    let busy = "(while :; do :; done) & (while :; do :; done) & exec \"$@\"";
+    let job = ["sh", "-c", busy, "sh"].map(Into::into).into_iter().chain(job);
+    let mut run = stage.candidate().lease("2s").job(job).start_behind(&inside);
+    let warned = run.await_event("warning");
+    assert!(warned.text("message").contains("cpu.cfs_quota_us"), "{warned:?}");
+    let term = run.await_lead();
+    stage.await_witness(term);
+    let last = |stage: &harness::stage::Stage| stage.testimony().of(term).next_back().expect("it beat").clone();
+    run.signal(Signal::SIGSTOP);
+    stage.await_gone(term);
+    let last = last(&stage);
+    // The lease ends a kill margin after the deadline, 300 ms here.
+    assert!(last.at < last.deadline + 300_000_000, "{} ns after the deadline", last.at - last.deadline);
     run.signal(Signal::SIGCONT);
     run.await_event("fenced");
     stage.close([run]);

@@ -7,6 +7,7 @@ mod backlog;
 mod commands;
 mod ends;
 mod groups;
+mod lateness;
 mod nature;
 mod own_signals;
 mod papers;

@@ -200,6 +200,7 @@ pub(crate) fn charge(command: Vec<OsString>, words: &Path) -> Charge {
         on_lead: None,
         releaser: "/bin/false".into(),
         release: serde_json::json!({"why": "supervisor-died"}),
+        scheduling: None,
     }
 }
 

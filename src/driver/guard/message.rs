@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::driver::process::Scheduling;
 use crate::driver::signals::Set;
 use crate::logic::command::CommandEnd;
 use crate::logic::time::Time;
@@ -46,6 +47,8 @@ pub struct Charge {
     pub releaser: PathBuf,
     /// What that program needs to reach Kafka. The guard hands it on, and does not look into it.
     pub release: serde_json::Value,
+    /// The job's scheduling, where that of `neli-run` has been raised above it.
+    pub scheduling: Option<Scheduling>,
 }
 
 impl fmt::Debug for Charge {
@@ -282,6 +285,7 @@ mod tests {
             on_lead: Some("tell --password=hunter2".into()),
             releaser: "/proc/self/exe".into(),
             release: serde_json::json!({"sasl.password": "hunter2"}),
+            scheduling: None,
         };
         assert!(!format!("{charge:?}").contains("hunter2"));
     }

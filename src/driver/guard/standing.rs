@@ -12,10 +12,8 @@ use nix::sys::signal::SigSet;
 use nix::unistd::{self, Pid};
 
 use crate::driver::descriptors;
+use crate::driver::priority;
 use crate::driver::process::{self, Scheduling};
-
-/// Above what it kills ([`crate::driver::tree::Tree::urgent`]).
-const PRIORITY: Scheduling = Scheduling::real_time(2);
 
 /// Deaf, in a group of its own, and parent of every orphan below it. Not in a session of its own: the job's terminal is
 /// the supervisor's.
@@ -41,14 +39,16 @@ pub(super) fn close_strays(inherited: &[RawFd], own: &[Option<BorrowedFd<'_>>]) 
     descriptors::close_all_but(&keep)
 }
 
-/// Goes before all that is not real-time, where that is allowed, and tells what scheduling it had before. Without it a
-/// machine with every core busy may hold up the guard for longer than the kill margin.
-pub(super) fn go_first() -> Option<Scheduling> {
-    let before = Scheduling::present().ok().filter(|before| before.is_ordinary())?;
-    // A limit on real-time running would be the end of the guard, sooner or later.
-    let (_, limit) = resource::getrlimit(Resource::RLIMIT_RTTIME).ok()?;
-    let is_unlimited = limit == libc::RLIM_INFINITY;
-    (is_unlimited && PRIORITY.give(Pid::from_raw(0)).is_ok()).then_some(before)
+/// Goes before all that is not real-time and before the job, where that is allowed; gives what the job gets back. Without it
+/// a machine with every core busy may hold up the guard for longer than the kill margin, and a job that is real-time itself
+/// may do so for as long as it runs.
+///
+/// `of_job`: what the job is to have, where the supervisor had that before and has raised its own.
+pub(super) fn go_first(of_job: Option<Scheduling>) -> Option<Scheduling> {
+    let job = of_job.or_else(|| Scheduling::present().ok())?;
+    // A limit on real-time running would be the end of a guard that needs none, sooner or later.
+    let may = job.is_real_time() || priority::is_running_unlimited();
+    (may && job.above()?.give(Pid::from_raw(0)).is_ok()).then_some(job)
 }
 
 /// A guard that must be read back from a disk is late. `MCL_ONFAULT` locks what is used, a tenth of what is mapped. What

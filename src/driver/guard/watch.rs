@@ -58,8 +58,8 @@ const LOOK_FOR_DEATH: Duration = Duration::from_millis(20);
 pub(super) struct Watch {
     charge: Charge,
     job: Image,
-    /// What the job and the release get back, when the guard has a better one.
-    ordinary_scheduling: Option<Scheduling>,
+    /// What the job and the release get, when the guard has a better one.
+    scheduling_of_job: Option<Scheduling>,
     tree: Tree,
     slot: Slot,
     /// `None` once the supervisor's end is closed.
@@ -101,15 +101,15 @@ impl Watch {
         environment.retain(|(name, _)| ![EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY].iter().any(|own| name == own));
         let job = Image::found_by_path(&mem::take(&mut charge.command), &environment)?;
         let commands = Commands::new(&charge, &environment)?;
-        let ordinary_scheduling = standing::go_first();
+        let scheduling_of_job = standing::go_first(charge.scheduling);
         let cgroup = cgroup.and_then(|directory| Cgroup::over(directory).ok()).map(Rc::new);
         let tree = Tree::below(unistd::getpid()).born_into(cgroup);
         let terminal = Terminal::of(Pid::from_raw(charge.group));
         let mut watch = Self {
             charge,
             job,
-            tree: if ordinary_scheduling.is_some() { tree.urgent() } else { tree },
-            ordinary_scheduling,
+            tree: if scheduling_of_job.is_some() { tree.urgent() } else { tree },
+            scheduling_of_job,
             slot: Slot::take(lease_number)?,
             channel: Some(channel),
             supervisor: Supervisor { pid: Pid::from_raw(call.supervisor), death, is_known_dead: false },
@@ -364,7 +364,7 @@ impl Watch {
             ignored: self.charge.ignored,
             kind: Kind::Job {
                 deadline: lease.deadline(),
-                scheduling: self.ordinary_scheduling,
+                scheduling: self.scheduling_of_job,
                 cgroup: self.birthplace.as_ref().map(AsFd::as_fd),
                 foreground,
             },
@@ -389,7 +389,7 @@ impl Watch {
             environment: &environment,
             ignored: self.charge.ignored,
             output,
-            scheduling: self.ordinary_scheduling,
+            scheduling: self.scheduling_of_job,
         };
         self.commands.start(asked, kill_at, circumstances)
     }
@@ -463,8 +463,8 @@ impl Watch {
 
     /// Becomes the program that releases for the dead. Everything that the guard has open is closed before.
     fn release(self, grant: Grant) -> io::Result<Infallible> {
-        let Self { charge, ordinary_scheduling, .. } = self;
-        if let Some(scheduling) = ordinary_scheduling {
+        let Self { charge, scheduling_of_job, .. } = self;
+        if let Some(scheduling) = scheduling_of_job {
             scheduling.resume()?;
         }
         release::execute(&charge, grant)
