@@ -48,6 +48,9 @@ pub(crate) enum Fault {
     Refuse,
     /// The topic is deleted and made anew (outside the guarantee: assumption 4).
     RemakeTopic,
+    /// The topic is deleted and made anew, and is longer than it was when its leader, which heard nothing meanwhile, reads on
+    /// (outside the guarantee for two leases: assumption 4).
+    RemakeUnnoticed,
     /// Connections are reset.
     Reset,
     /// A stranger asks the leader to resign.
@@ -62,6 +65,8 @@ pub(crate) enum Fault {
     StopGuard,
     /// SIGSTOP to the supervisor, and SIGCONT after a while.
     StopSupervisor,
+    /// SIGTERM to the leader, and a stranger's records under the election's key among the claims that follow.
+    Strays,
     /// SIGTERM to a candidate.
     Term,
     /// SIGTERM to whoever leads next, at once.
@@ -73,7 +78,7 @@ pub(crate) enum Fault {
 impl Fault {
     /// How often it comes, beside the others; what is outside the guarantee, or lasts long, comes seldom.
     fn weight(self, conditions: Conditions) -> u32 {
-        let Conditions { brokers, long, shared, fills_disk, changes } = conditions;
+        let Conditions { brokers, long, shared, fills_disk, changes, pause: _ } = conditions;
         let is_shared = [Self::FillDisk, Self::FreezeBroker, Self::Hog, Self::KillBroker, Self::ShutDownBroker];
         if is_shared.contains(&self) && !shared {
             return 0;
@@ -131,7 +136,7 @@ impl Fault {
                 }
             }
             Self::CutHead => u32::from(long),
-            Self::RemakeTopic => 0,
+            Self::RemakeTopic | Self::RemakeUnnoticed | Self::Strays => 0,
         }
     }
 }
@@ -149,6 +154,8 @@ pub(crate) struct Conditions {
     pub(crate) fills_disk: bool,
     /// Mostly what changes the leader, and at a higher pace.
     pub(crate) changes: bool,
+    /// The shortest and the longest pause between two faults, where the run has one of its own.
+    pub(crate) pause: Option<(Duration, Duration)>,
 }
 
 /// One fault: all that chance decides of it.
@@ -175,8 +182,8 @@ pub(crate) struct Plan {
     seats: usize,
     brokers: usize,
     count: u32,
-    /// The longest pause between two strikes.
-    pause: Duration,
+    /// The shortest and the longest pause between two strikes.
+    pause: (Duration, Duration),
     /// There is peace after so many strikes.
     peace_every: u32,
     next_remake: u32,
@@ -227,7 +234,9 @@ impl Plan {
             seats,
             brokers: conditions.brokers,
             count: 0,
-            pause: Duration::from_millis(if conditions.changes { 700 } else { 1200 }),
+            pause: conditions.pause.unwrap_or_else(|| {
+                (Duration::from_millis(50), Duration::from_millis(if conditions.changes { 700 } else { 1200 }))
+            }),
             peace_every: if conditions.changes { 60 } else { 10 },
             next_remake: if conditions.changes { 1500 } else { 300 },
             remakes_every: if conditions.changes { 1500 } else { 300 },
@@ -251,14 +260,17 @@ impl Plan {
         });
         let mut fault = chosen.expect("less than the total").0;
         if self.remakes && self.count >= self.next_remake {
-            (fault, self.next_remake) = (Fault::RemakeTopic, self.count + self.remakes_every);
+            // By turns, noticed and not.
+            let unnoticed = (self.count / self.remakes_every).is_multiple_of(2);
+            fault = if unnoticed { Fault::RemakeUnnoticed } else { Fault::RemakeTopic };
+            self.next_remake = self.count + self.remakes_every;
         }
         // Now and then there is peace for long enough to see that somebody leads.
         let peace =
             if self.count.is_multiple_of(self.peace_every) { Duration::from_millis(5500) } else { Duration::ZERO };
         Some(Strike {
             fault,
-            after: dice.between(Duration::from_millis(50), self.pause) + peace,
+            after: dice.between(self.pause.0, self.pause.1) + peace,
             at_leader: dice.chance(0.75),
             seat: dice.below(self.seats),
             broker: Some(dice.below(2 * self.brokers)).filter(|broker| *broker < self.brokers),

@@ -9,6 +9,7 @@ use harness::kafka::Kafka;
 use harness::network::Wire;
 
 use crate::ledger::Counts;
+use crate::named::Named;
 use crate::run::Orders;
 
 /// What all elections share. The first of them breaks and mends it; what that disturbs, disturbs all.
@@ -59,6 +60,12 @@ impl Ground {
         self.leader(&format!("{group}.neli"), 0)
     }
 
+    /// Whether every broker has all that an election needs, so that any of them can be done without.
+    pub(crate) fn is_whole(&self, group: &str) -> bool {
+        let cluster = self.cluster();
+        [&format!("{group}.neli"), "__consumer_offsets"].iter().all(|topic| cluster.is_in_sync(topic))
+    }
+
     /// The broker that coordinates a group.
     pub(crate) fn coordinator_of(&self, group: &str) -> Option<usize> {
         self.leader("__consumer_offsets", coordinator_partition(group))
@@ -107,5 +114,8 @@ impl Ground {
 }
 
 fn candidate(orders: &Orders, seat: usize) -> usize {
+    if orders.named.and_then(Named::shared_weather).is_some() {
+        return 0;
+    }
     orders.election * orders.candidates + seat
 }

@@ -102,8 +102,20 @@ struct Tail {
     stint: usize,
 }
 
+/// What is demanded of jobs besides.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Law {
+    /// The lease of each seat.
+    pub(crate) leases: Vec<Duration>,
+    /// From a deadline to the lease's end, where nobody may speak later.
+    pub(crate) kill_margin: Option<Duration>,
+    /// No job may be told to stop.
+    pub(crate) undisturbed: bool,
+}
+
 /// All runs.
 pub(crate) struct Ledger {
+    law: Law,
     directory: PathBuf,
     tails: HashMap<PathBuf, Tail>,
     pub(crate) stints: Vec<Stint>,
@@ -114,6 +126,8 @@ pub(crate) struct Ledger {
     pub(crate) orphans: Vec<String>,
     /// Terms that did not grow.
     pub(crate) shrunk: Vec<String>,
+    /// What had no reason to be.
+    disturbances: Vec<String>,
     /// By how much a beat came after its deadline, at most.
     pub(crate) latest: u64,
     /// When the topic was made anew.
@@ -125,8 +139,9 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// Of the runs that write into this directory.
-    pub(crate) fn new(directory: &Path) -> Self {
+    pub(crate) fn new(directory: &Path, law: Law) -> Self {
         Self {
+            law,
             directory: directory.to_owned(),
             tails: HashMap::new(),
             stints: Vec::new(),
@@ -134,6 +149,7 @@ impl Ledger {
             overlaps: BTreeMap::new(),
             orphans: Vec::new(),
             shrunk: Vec::new(),
+            disturbances: Vec::new(),
             latest: 0,
             remakes: Vec::new(),
             abandoned: BTreeSet::new(),
@@ -245,6 +261,9 @@ impl Ledger {
             }
             self.highest = self.highest.max(Some(born));
         }
+        if let (Event::Signal(signal), true) = (line.event, self.law.undisturbed) {
+            self.disturbances.push(format!("signal {signal} at {} of term {}", line.role, stint.term));
+        }
         stint.span = (stint.span.0.min(line.at), stint.span.1.max(line.at));
         stint.pids.insert(line.pid);
         if line.deadline > 0 {
@@ -258,6 +277,18 @@ impl Ledger {
         // A deadline may be put off between the reading of the clock and that of the lease, never brought forward.
         let late = line.at.saturating_sub(stint.term_over.unwrap_or(u64::MAX).min(stint.deadline));
         self.latest = self.latest.max(late);
+        let beyond = line.at.saturating_sub(stint.deadline);
+        if let Some(margin) = self.law.kill_margin
+            && beyond > nanos(margin)
+            && !stint.judged
+        {
+            stint.judged = true;
+            let (term, seat, pid) = (stint.term, stint.seat, line.pid);
+            let beyond = (beyond - nanos(margin)) / 1_000_000;
+            let what =
+                format!("{} {pid} of term {term} of seat {seat} beat {beyond} ms after its lease's end", line.role);
+            self.disturbances.push(what);
+        }
         if late > nanos(ORPHAN_AFTER) && !stint.judged {
             stint.judged = true;
             let (term, seat, pid) = (stint.term, stint.seat, line.pid);
@@ -275,9 +306,15 @@ impl Ledger {
                 if a.span.0 > b.span.1 || b.span.0 > a.span.1 {
                     continue;
                 }
+                // Whoever leads learns of it within two leases (assumption 4).
+                let first = if a.generation < b.generation { a.seat } else { b.seat };
+                let learns_within = self.law.leases.get(first).map_or(0, |lease| 2 * nanos(*lease));
+                let together = a.span.1.min(b.span.1) - a.span.0.max(b.span.0);
                 let excuse = match () {
                     () if a.abandoned || b.abandoned => Some("an abandoned job"),
-                    () if a.generation != b.generation => Some("a topic that was made anew"),
+                    () if a.generation != b.generation && together <= learns_within => {
+                        Some("a topic that was made anew")
+                    }
                     () => None,
                 };
                 let span = (a.span.0.max(b.span.0), a.span.1.min(b.span.1));
@@ -336,7 +373,13 @@ impl Ledger {
                 terms.0, seats.0, terms.1, seats.1
             )
         });
-        overlaps.chain(self.orphans.iter().cloned()).chain(self.shrunk.iter().cloned()).collect()
+        let disturbances = self.disturbances.iter().cloned();
+        overlaps.chain(self.orphans.iter().cloned()).chain(self.shrunk.iter().cloned()).chain(disturbances).collect()
+    }
+
+    /// From now on whoever is told to stop has been told so by us.
+    pub(crate) fn expect_signals(&mut self) {
+        self.law.undisturbed = false;
     }
 
     /// What has been counted so far.

@@ -54,6 +54,11 @@ pub(crate) fn lie(group: &str, degree: f64, end: i64, earlier: Option<u64>) -> R
     pick(kinds, degree)
 }
 
+/// What makes no sense, and voids a claim that it comes before.
+pub(crate) fn stray(group: &str) -> Records {
+    vec![(Some(key(group)), Some(b"{}".to_vec()))]
+}
+
 /// A person asks for another leader.
 pub(crate) fn resign(group: &str, term: u64) -> Records {
     let record =

@@ -6,7 +6,18 @@
 //! cargo test --test chaos -- --seed 0 --duration 10m --candidates 5 --brokers 3 [--elect log] [--only cut,delay]
 //! cargo test --test chaos -- --seed 0 --duration 1h --brokers 3 --elections 6 --candidates 3 --changes --progress /tmp/progress
 //! cargo test --features flaws --test chaos -- --mutants
+//! cargo test --test chaos -- --run remakes --duration 5m [--elect log]
 //! ```
+//!
+//! `--run` names a run whose candidates, faults and judgement are its own (`named.rs`; root's rights are needed for limits):
+//!
+//! | | what is broken | what must not be, besides what must never be |
+//! |---|---|---|
+//! | `broker-deaths` | three brokers with Kafka's own session, one killed every half minute; the default lease | a job that is sent a signal, another lead |
+//! | `cpu-quota` | half a processor for each candidate whose job wants two, without real-time scheduling | a job that is alive at its lease's end |
+//! | `memory-limit` | each candidate at its memory limit, by what its job leaks in sessions of its own | the same |
+//! | `remakes` | the topic made anew so fast that its leader does not notice; candidates live long | two jobs for longer than two leases |
+//! | `slow-crowd` | 40 standbys, 100 ms from the broker and back; strange records among the claims after each release | |
 //!
 //! Candidates reach the brokers through a network that can be broken, each by wires of its own; their jobs are trees of
 //! witnesses. What must never be: two jobs at one time, an orphan, a term that did not grow, nobody who leads for longer than
@@ -27,6 +38,7 @@ mod lies;
 mod many;
 mod mending;
 mod mutants;
+mod named;
 mod report;
 mod run;
 mod seat;
@@ -44,6 +56,7 @@ use harness::wait;
 
 use fault::Fault;
 use ground::Ground;
+use named::Named;
 use run::Orders;
 use seat::LEASES_MS;
 
@@ -77,6 +90,9 @@ struct Arguments {
     /// Writes there every minute how far it has come.
     #[arg(long)]
     progress: Option<PathBuf>,
+    /// A run with candidates, faults and a judgement of its own.
+    #[arg(long, value_enum, conflicts_with_all = ["changes", "elections", "mutants"])]
+    run: Option<Named>,
     /// These faults alone.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Fault>,
@@ -128,10 +144,18 @@ fn main() -> ExitCode {
     if arguments.told_to_all.list || arguments.told_to_all.ignored || !is_meant {
         return ExitCode::SUCCESS;
     }
+    let named = arguments.run;
     let candidates = usize::from(arguments.candidates).min(LEASES_MS.len());
-    let brokers = usize::from(arguments.brokers);
+    let candidates = named.and_then(Named::candidates).unwrap_or(candidates);
+    let brokers = named.and_then(Named::brokers).unwrap_or(usize::from(arguments.brokers));
     let elections = if arguments.mutants.is_some() { mutants::AT_ONCE } else { usize::from(arguments.elections) };
-    let ground = Ground::new(Cluster::start(brokers, elections * candidates), elections);
+    let wires = if named.and_then(Named::shared_weather).is_some() { 1 } else { elections * candidates };
+    let cluster = if named == Some(Named::BrokerDeaths) {
+        Cluster::with_default_sessions(brokers, wires)
+    } else {
+        Cluster::start(brokers, wires)
+    };
+    let ground = Ground::new(cluster, elections);
     let orders = Orders {
         program: arguments.program,
         // The clock of a machine that has run for a while is as good as dice.
@@ -142,7 +166,8 @@ fn main() -> ExitCode {
         candidates,
         brokers,
         elector: Elector::Log,
-        only: arguments.only,
+        only: named.filter(|_| arguments.only.is_empty()).map_or(arguments.only, |named| named.faults().to_vec()),
+        named,
         changes: arguments.changes,
         stubborn: false,
         flaw: arguments.flaw,

@@ -6,8 +6,10 @@ use harness::network::{Flow, Weather};
 use harness::wait;
 use nix::sys::signal::Signal;
 
+use crate::lies;
 use crate::run::{Run, Task};
 use crate::seat::{Half, Seat};
+use crate::stranger::Deed;
 
 impl Run<'_> {
     pub(crate) fn perform(&mut self, task: Task) {
@@ -70,6 +72,12 @@ impl Run<'_> {
                 self.change_weather(seat, None, Weather { there: Flow::Lost, ..Weather::default() }, lasts);
             }
             Task::Start(seat) => self.start(seat),
+            Task::Stray(left) => {
+                self.stranger.ask(Deed::Write(lies::stray(&self.group)));
+                if left > 1 {
+                    self.after(Duration::from_millis(100), Task::Stray(left - 1));
+                }
+            }
             Task::Strike(_) => {}
             Task::Term(index) => {
                 let seat = &self.seats[index];
@@ -101,7 +109,7 @@ impl Run<'_> {
         self.agenda.clear();
         for (_, task) in tasks {
             // What was still to be broken is not.
-            if !matches!(task, Task::Lose(..)) {
+            if !matches!(task, Task::Lose(..) | Task::Stray(_)) {
                 self.perform(task);
             }
         }
@@ -110,6 +118,7 @@ impl Run<'_> {
     /// Everybody goes, and leaves nothing behind.
     pub(crate) fn part(&mut self) {
         self.over = true;
+        self.ledger.expect_signals();
         self.axis.note("chaos", "TERM to all");
         for seat in &self.seats {
             seat.supervisor().iter().for_each(|supervisor| supervisor.signal(Signal::SIGTERM));

@@ -14,7 +14,6 @@ use serde_json::Value;
 use crate::fault::Fault;
 use crate::ledger::Counts;
 use crate::run::{Orders, Run};
-use crate::seat::LEASES_MS;
 
 /// What may pass beside a lease until somebody leads.
 const BESIDE_THE_LEASE: Duration = Duration::from_secs(3);
@@ -49,7 +48,7 @@ struct Verdicts {
 
 /// The command line that repeats a run.
 pub(crate) fn command_line(orders: &Orders) -> String {
-    let Orders { seed, duration, elections, candidates, brokers, elector, only, changes, flaw, .. } = orders;
+    let Orders { seed, duration, elections, candidates, brokers, elector, only, named, changes, flaw, .. } = orders;
     let mut text = String::from("cargo test ");
     if flaw.is_some() {
         text += "--features flaws ";
@@ -66,7 +65,10 @@ pub(crate) fn command_line(orders: &Orders) -> String {
     if *changes {
         text += " --changes";
     }
-    for fault in only {
+    if let Some(named) = named {
+        let _ = write!(text, " --run {}", named.to_possible_value().expect("each has a name").get_name());
+    }
+    for fault in only.iter().filter(|fault| !named.is_some_and(|named| named.faults().contains(*fault))) {
         let _ = write!(text, " --only {}", fault.to_possible_value().expect("each has a name").get_name());
     }
     if let Some(flaw) = flaw {
@@ -96,11 +98,11 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     }
 
     let load = load();
-    let longest_lease = LEASES_MS.iter().take(run.orders.candidates).max().copied().unwrap_or_default();
+    let longest_lease = run.orders.longest_lease();
     let cores =
         std::thread::available_parallelism().map_or(1.0, |cores| f64::from(u32::try_from(cores.get()).unwrap_or(1)));
     let tolerance = (load / cores).max(1.0);
-    let bound = Duration::from_millis(longest_lease) + BESIDE_THE_LEASE;
+    let bound = longest_lease + BESIDE_THE_LEASE;
     let gaps: Vec<_> = run.ledger.gaps().into_iter().filter(|gap| gap.0 >= run.began).collect();
     let (leaderless, at) = run.axis.longest_undisturbed(&gaps);
     if leaderless > bound.mul_f64(tolerance) && !broke_early {

@@ -16,9 +16,10 @@ use nix::sys::signal::Signal;
 use crate::axis::{Axis, nanos};
 use crate::fault::{Conditions, Dice, Fault, Plan, Strike};
 use crate::ground::Ground;
-use crate::ledger::Ledger;
+use crate::ledger::{Law, Ledger};
+use crate::named::Named;
 use crate::report::{Outcome, judge};
-use crate::seat::{Seat, Terms};
+use crate::seat::{Seat, Terms, lease_ms};
 use crate::stranger::Stranger;
 
 /// What a run is to be.
@@ -35,6 +36,8 @@ pub(crate) struct Orders {
     pub(crate) elector: Elector,
     /// These faults alone; all of them when there is none.
     pub(crate) only: Vec<Fault>,
+    /// The run, where it has a name.
+    pub(crate) named: Option<Named>,
     /// Mostly what changes the leader, and at a higher pace.
     pub(crate) changes: bool,
     /// No job ends by itself, nor when it is asked to: each uses its right to the end.
@@ -44,6 +47,12 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
+    /// The longest lease of all seats.
+    pub(crate) fn longest_lease(&self) -> Duration {
+        let longest = (0..self.candidates).map(|seat| lease_ms(self.named, seat)).max();
+        Duration::from_millis(longest.unwrap_or_default())
+    }
+
     /// Whether this election's faults may strike what all have: the brokers, the machine.
     pub(crate) fn strikes_what_is_shared(&self) -> bool {
         self.election == 0
@@ -68,6 +77,8 @@ pub(crate) enum Task {
     /// Nothing of a seat gets through to any broker from now on.
     Lose(usize, Duration),
     Start(usize),
+    /// So many strange records are still to come, one after another.
+    Stray(u32),
     Strike(Strike),
     Term(usize),
     Thaw(usize),
@@ -117,7 +128,17 @@ pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
     let mut run = Run {
         orders,
         seats: (0..orders.candidates).map(Seat::new).collect(),
-        ledger: Ledger::new(&runs),
+        ledger: Ledger::new(
+            &runs,
+            Law {
+                leases: (0..orders.candidates)
+                    .map(|seat| lease_ms(orders.named, seat))
+                    .map(Duration::from_millis)
+                    .collect(),
+                kill_margin: orders.named.and_then(Named::kill_margin),
+                undisturbed: orders.named.is_some_and(Named::is_undisturbed),
+            },
+        ),
         axis: Axis::default(),
         stranger: Stranger::start(&kafka, addresses, &format!("{group}.neli")),
         ground,
@@ -149,7 +170,13 @@ impl Run<'_> {
             fills_disk: self.ground.cluster().has_a_small_disk(),
             changes: self.orders.changes,
             long: self.is_long(),
+            pause: self.orders.named.and_then(Named::pause),
         };
+        if let Some(weather) = self.orders.named.and_then(Named::shared_weather) {
+            for broker in 0..self.orders.brokers {
+                self.ground.wire(self.orders, 0, broker, |wire| wire.set(weather));
+            }
+        }
         let seed = self.orders.seed + u64::try_from(self.orders.election).expect("a few");
         let mut plan = Plan::new(seed, &self.orders.only, self.orders.candidates, conditions);
         for seat in 0..self.seats.len() {
@@ -304,6 +331,7 @@ impl Run<'_> {
             clock: &self.clock,
             changes: self.orders.changes,
             stubborn: self.orders.stubborn,
+            named: self.orders.named,
         };
         let prefix = self.ledger.prefix(index, seat.lives);
         let brokers = self.ground.kafka_of(self.orders, index);

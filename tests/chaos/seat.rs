@@ -1,5 +1,6 @@
 //! A place that always has a candidate: when one is gone, another comes.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use nix::sys::signal::Signal;
 
 use crate::axis::{Axis, nanos};
 use crate::fault::Dice;
+use crate::named::{Limits, Named};
 
 /// What every candidate is told.
 pub(crate) struct Terms<'a> {
@@ -27,6 +29,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) changes: bool,
     /// No job ends by itself, nor when it is asked to.
     pub(crate) stubborn: bool,
+    /// The run, where it has a name.
+    pub(crate) named: Option<Named>,
 }
 
 /// The seat whose wall clock is its own.
@@ -34,6 +38,20 @@ pub(crate) const SEAT_WITH_A_CLOCK: usize = 1;
 
 /// The leases of the seats: mostly a second, and one that waits for others as long as they lead, not as long as it would.
 pub(crate) const LEASES_MS: [u64; 5] = [1000, 2000, 1000, 1000, 1000];
+
+/// The lease of a seat's candidates.
+pub(crate) fn lease_ms(named: Option<Named>, seat: usize) -> u64 {
+    named.map_or_else(|| LEASES_MS[seat], |named| u64::try_from(named.lease().as_millis()).expect("seconds"))
+}
+
+/// The witness as the job's main process, with what runs beside it.
+fn job(witness: &Witness, beside: &str) -> Vec<OsString> {
+    if beside.is_empty() {
+        return witness.command();
+    }
+    let beside = ["sh".to_owned(), "-c".to_owned(), format!("{beside} exec \"$@\""), "sh".to_owned()];
+    beside.into_iter().map(OsString::from).chain(witness.command()).collect()
+}
 
 /// How long either half of a candidate is let alone when the other was struck: by then it has made good for it.
 const HEALS_WITHIN: Duration = Duration::from_secs(1);
@@ -92,8 +110,9 @@ impl Seat {
         if dice.chance(0.4) || terms.stubborn {
             witness = witness.with("--ignore-stop");
         }
+        let lives_long = terms.named.is_some_and(Named::lives_long);
         // One in three ends by itself, and leaves the rest of its tree behind.
-        if dice.chance(0.33) && !terms.stubborn {
+        if dice.chance(0.33) && !terms.stubborn && !lives_long {
             let millis = 500 + u64::try_from(dice.below(if terms.changes { 2000 } else { 4000 })).expect("a few");
             witness = witness.set("--end-ms", millis);
         }
@@ -102,9 +121,12 @@ impl Seat {
             .option("--brokers", brokers)
             .option("--elect", terms.elector.name())
             .option("--name", format!("c{}.{}", self.index, self.lives))
-            .lease(&format!("{}ms", LEASES_MS[self.index]))
             .option("--stop-timeout", "300ms")
-            .job(witness.command());
+            .job(job(&witness, terms.named.map_or("", Named::beside_the_job)));
+        // That the default is long enough is shown with the default.
+        if !terms.named.is_some_and(Named::is_undisturbed) {
+            candidate = candidate.lease(&format!("{}ms", lease_ms(terms.named, self.index)));
+        }
         if let Some(flaw) = terms.flaw {
             candidate = candidate.variable("NELI_FLAW", flaw);
         }
@@ -113,14 +135,32 @@ impl Seat {
             candidate = candidate.variable("LD_PRELOAD", library).variable("STEPPED_CLOCK", terms.clock);
         }
         // One whose connections are closed by itself whenever they are idle for a moment, and by the clients' own impatience.
-        if dice.chance(0.2) {
+        if dice.chance(0.2) && !lives_long {
             candidate = candidate.property("connections.max.idle.ms", "150").property("socket.max.fails", "1");
         }
         // Before the next is made: it has the same name.
         self.machine = None;
         self.machine = Machine::make(&format!("{}.{}.{}", terms.group, self.index, self.lives));
-        let enter = self.machine.as_ref().map(Machine::enter);
-        let enter: Vec<&str> = enter.iter().flatten().map(String::as_str).collect();
+        let mut enter = Vec::new();
+        let Limits { memory, processor } = terms.named.map(Named::limits).unwrap_or_default();
+        if memory.is_some() || processor.is_some() {
+            let machine =
+                self.machine.as_mut().expect("limits take root's rights, and cgroup v2 to end what is limited");
+            memory
+                .map(|bytes| machine.limit_memory(bytes))
+                .transpose()
+                .expect("a memory controller that is ours to use");
+            processor
+                .map(|share| machine.limit_processor(share))
+                .transpose()
+                .expect("a processor controller that is ours to use");
+        }
+        enter.extend(self.machine.iter().flat_map(Machine::enter));
+        if processor.is_some() {
+            // Inherited by all: no right to real-time scheduling, whoever is root.
+            enter.extend(["setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice"].map(str::to_owned));
+        }
+        let enter: Vec<&str> = enter.iter().map(String::as_str).collect();
         self.running = Some(candidate.start_behind(&enter));
         (self.lives, self.since, self.is_stopped, self.leads, self.noted) = (self.lives + 1, wait::now(), false, 0, 0);
         self.struck = None;

@@ -27,14 +27,21 @@ const OUTAGE: Duration = Duration::from_millis(1500);
 /// What is younger may not be deleted (assumption 4), and a little more, since our clock is not the broker's.
 const MAY_BE_DELETED_AFTER: Duration = Duration::from_secs(130);
 
+/// How long a deed is waited for.
+const IN_THE_MEANTIME: Duration = Duration::from_secs(5);
+
 /// What a stranger can be asked to do.
 pub(crate) enum Deed {
     /// Deletes what is older than two minutes.
     CutHead,
+    /// Writes records until there are so many; says when there are.
+    Fill(i64, Sender<()>),
     /// Makes this broker lead the partition.
     MoveLeader(usize),
     /// Deletes the topic and makes it anew.
     RemakeTopic,
+    /// Deletes the topic and makes it anew, a little shorter than it was; says how long it is to be to hide that.
+    RemakeShorter(Sender<i64>),
     /// Writes records, each with its key and what it says; no key, and nothing said, are possible.
     Write(Vec<(Option<String>, Option<Vec<u8>>)>),
 }
@@ -85,6 +92,22 @@ impl Stranger {
     pub(crate) fn ask(&self, deed: Deed) {
         let deeds = self.deeds.as_ref().expect("there until it is dropped");
         deeds.send(deed).expect("the thread listens until then");
+    }
+
+    /// Has the topic deleted and made anew, a little shorter than it was, and waits for that, not for ever: how long it is to be so
+    /// that whoever heard nothing meanwhile does not notice.
+    pub(crate) fn remake_shorter(&self) -> Option<i64> {
+        let (done, awaited) = mpsc::channel();
+        self.ask(Deed::RemakeShorter(done));
+        awaited.recv_timeout(IN_THE_MEANTIME).ok()
+    }
+
+    /// Has records written until there are so many, and waits for that, not for ever.
+    pub(crate) fn fill(&self, end: i64) {
+        let (done, awaited) = mpsc::channel();
+        self.ask(Deed::Fill(end, done));
+        // What came of it is said.
+        let _ = awaited.recv_timeout(IN_THE_MEANTIME);
     }
 
     /// What has come of deeds since.
@@ -194,6 +217,13 @@ impl Hand {
                 .map(|()| format!("asked for broker {to} to lead"))
                 .map_err(|error| format!("no leader was moved: {error}")),
             Deed::RemakeTopic => self.remake_topic(),
+            Deed::RemakeShorter(done) => self.remake_shorter(&done),
+            Deed::Fill(end, done) => {
+                let word = self.fill(end);
+                // Whoever waits no longer does not listen.
+                let _ = done.send(());
+                word
+            }
             Deed::Write(records) => Ok(self.write(&records)),
         }
     }
@@ -231,6 +261,30 @@ impl Hand {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let done = runtime.block_on(self.admin().delete_records(&before, &AdminOptions::new()));
         done.map(|_| format!("deleted what is before {offset}")).map_err(|error| format!("deleted nothing: {error}"))
+    }
+
+    fn remake_shorter(&self, done: &Sender<i64>) -> Result<String, String> {
+        const SHORTER: i64 = 100;
+        let kafka = Kafka::at(&self.addresses.join(","));
+        let end = harness::journal::end(&kafka, &self.topic);
+        let made = self.remake_topic()?;
+        let filled = self.fill(end - SHORTER)?;
+        let _ = done.send(end + SHORTER);
+        Ok(format!("{made}; {filled}"))
+    }
+
+    /// Records under a key of their own, so that the log is so long.
+    fn fill(&self, to: i64) -> Result<String, String> {
+        let kafka = Kafka::at(&self.addresses.join(","));
+        let missing = to - harness::journal::end(&kafka, &self.topic);
+        let producer: ThreadedProducer<Ears> =
+            self.client.create_with_context(Ears(Arc::default())).expect("a producer");
+        for _ in 0..missing {
+            let record = BaseRecord::with_opaque_to(&self.topic, Box::new(0)).partition(0).key("filler").payload("");
+            producer.send(record).map_err(|(error, _)| format!("filled nothing: {error}"))?;
+        }
+        producer.flush(Duration::from_secs(3)).map_err(|error| format!("did not fill all: {error}"))?;
+        Ok(format!("filled it up to {to}"))
     }
 
     fn remake_topic(&self) -> Result<String, String> {

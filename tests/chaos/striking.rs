@@ -12,15 +12,18 @@ use nix::sys::signal::Signal;
 use crate::axis::nanos;
 use crate::fault::{Fault, Strike};
 use crate::lies;
+use crate::named::Named;
 use crate::run::{Run, Task};
-use crate::seat::{Half, LEASES_MS, SEAT_WITH_A_CLOCK};
+use crate::seat::{Half, SEAT_WITH_A_CLOCK};
 use crate::stranger::Deed;
 
 impl Run<'_> {
     pub(crate) fn strike(&mut self, strike: Strike) {
+        let lasts = strike.lasts.max(self.orders.named.map_or(Duration::ZERO, Named::lasts));
+        let strike = Strike { lasts, ..strike };
         let Strike { fault, at_leader, degree, .. } = strike;
         let leader = self.ledger.current();
-        let at_leader = at_leader || fault == Fault::Fade;
+        let at_leader = at_leader || [Fault::Fade, Fault::Strays].contains(&fault);
         let index = leader.filter(|_| at_leader).map_or(strike.seat, |stint| self.ledger.stints[stint].seat);
         if let Some(half) = half_of(fault) {
             if !self.seats[index].can_lose(half) {
@@ -31,7 +34,7 @@ impl Run<'_> {
         *self.strikes.entry(fault).or_default() += 1;
         let seat = &self.seats[index];
         let (name, supervisor) = (seat.name(), seat.supervisor());
-        let (broker, lasts) = (strike.broker, strike.lasts);
+        let broker = strike.broker;
         self.axis.note("chaos", format!("{fault:?} at {name}, broker {broker:?}, for {lasts:?}, degree {degree:.2}"));
         match fault {
             Fault::AbandonJob => self.abandon_job(index),
@@ -63,6 +66,7 @@ impl Run<'_> {
             Fault::MoveLeader => broker.into_iter().for_each(|broker| self.stranger.ask(Deed::MoveLeader(broker))),
             Fault::Refuse => self.change_weather(index, broker, Weather { refuses: true, ..Weather::default() }, lasts),
             Fault::RemakeTopic => self.remake_topic(),
+            Fault::RemakeUnnoticed => self.remake_unnoticed(),
             Fault::Reset => self.wires(broker).into_iter().for_each(|broker| {
                 self.ground.wire(self.orders, index, broker, Wire::reset);
             }),
@@ -74,6 +78,7 @@ impl Run<'_> {
             }
             Fault::ShutDownBroker => self.shut_down_broker(&strike),
             Fault::StepClock => self.step_clock(degree),
+            Fault::Strays => self.stray(index),
             // Its supervisor makes it go on at once.
             Fault::StopGuard => send(seat.guard(), Signal::SIGSTOP),
             Fault::StopSupervisor => {
@@ -206,6 +211,18 @@ impl Run<'_> {
     }
 
     fn kill_broker(&mut self, strike: &Strike) {
+        if self.orders.named.is_some_and(Named::is_undisturbed) {
+            if !self.ground.is_whole(&self.group) {
+                return self.axis.note("chaos", "no broker is killed: not every replica is in sync");
+            }
+            // Longer than the others wait for it.
+            let strike = Strike { lasts: Duration::from_secs(16), ..*strike };
+            return self.kill_broker_for(&strike);
+        }
+        self.kill_broker_for(strike);
+    }
+
+    fn kill_broker_for(&mut self, strike: &Strike) {
         if let Some(index) = self.broker_to_break(strike) {
             self.ground.cluster_to_change().broker(index).end();
             // A single one takes the whole Kafka with it.
@@ -239,7 +256,7 @@ impl Run<'_> {
         // Whoever resigned cools off for two leases, and may be alone.
         let seat = self.ledger.stints[leader].seat;
         if !self.seats.iter().any(|other| other.index != seat && other.is_able()) {
-            self.disturb_for(Duration::from_millis(2 * LEASES_MS[1]));
+            self.disturb_for(2 * self.orders.longest_lease());
         }
         self.stranger.ask(Deed::Write(lies::resign(&self.group, term)));
     }
@@ -249,6 +266,46 @@ impl Run<'_> {
         self.disturb_for(Duration::from_secs(66));
         self.ledger.topic_was_remade(wait::now());
         self.stranger.ask(Deed::RemakeTopic);
+    }
+
+    /// The leader hears nothing until a candidate that never knew the old topic leads in the new one, and that is longer than the old
+    /// one was: to the leader's offsets, nothing has happened.
+    fn remake_unnoticed(&mut self) {
+        let Some(stint) = self.ledger.current() else { return };
+        let leader = self.ledger.stints[stint].seat;
+        // What is noticed all the same is waited out as ever.
+        self.disturb_for(Duration::from_secs(66));
+        for broker in 0..self.orders.brokers {
+            self.ground.wire(self.orders, leader, broker, |wire| wire.set(both(Flow::Held)));
+        }
+        let newcomer = (leader + 1) % self.seats.len();
+        self.kill_machine(newcomer);
+        self.ledger.topic_was_remade(wait::now());
+        if let Some(longer) = self.stranger.remake_shorter() {
+            let end = wait::after(self.orders.longest_lease() / 2);
+            // Started again by itself it might come too late.
+            while self.seats[newcomer].running.is_some() && wait::now() < end {
+                self.look();
+            }
+            self.start(newcomer);
+            let seat = &mut self.seats[newcomer];
+            let left = Duration::from_nanos(end.saturating_sub(wait::now()));
+            let leads = wait::poll_for(left, || seat.leads_anew().then_some(()));
+            self.axis.note("chaos", format!("{} leads in the new topic: {}", seat.name(), leads.is_some()));
+            self.stranger.fill(longer);
+        }
+        for broker in 0..self.orders.brokers {
+            self.ground.wire(self.orders, leader, broker, |wire| wire.set(Weather::default()));
+        }
+        self.axis.note("chaos", format!("seat {leader} hears again"));
+    }
+
+    fn stray(&mut self, leader: usize) {
+        const RECORDS: u32 = 12;
+        const EVERY: Duration = Duration::from_millis(100);
+        self.perform(Task::Term(leader));
+        self.disturb_for(RECORDS * EVERY);
+        self.perform(Task::Stray(RECORDS));
     }
 
     // ---- the machine ----------------------------------------------------------------------------------------------

@@ -36,10 +36,10 @@ impl Cluster {
         Self::of(brokers, candidates, |node| node)
     }
 
-    /// So many brokers, that take requests and notice each other's deaths as late as Kafka does by default; without wires.
+    /// The same, of brokers that notice each other's deaths as late as Kafka does by default.
     #[must_use]
-    pub fn with_default_sessions(brokers: usize) -> Self {
-        Self::of(brokers, 0, Node::with_default_session)
+    pub fn with_default_sessions(brokers: usize, candidates: usize) -> Self {
+        Self::of(brokers, candidates, Node::with_default_session)
     }
 
     fn of(brokers: usize, candidates: usize, adjust: impl Fn(Node) -> Node) -> Self {
@@ -118,17 +118,14 @@ impl Cluster {
         usize::try_from(leader - 1).ok()
     }
 
-    /// Waits until each replica of a topic is in sync: whichever broker dies next, the others have everything.
-    pub fn await_in_sync(&self, topic: &str) {
+    /// Whether each replica of a topic is in sync: whichever broker dies next, the others have everything.
+    #[must_use]
+    pub fn is_in_sync(&self, topic: &str) -> bool {
         let client: BaseProducer = self.kafka().client().create().expect("a client");
-        wait::until_true("replicas in sync", || {
-            let Ok(metadata) = client.client().fetch_metadata(Some(topic), Duration::from_secs(2)) else {
-                return false;
-            };
-            let partitions = metadata.topics().first().map_or(&[][..], |topic| topic.partitions());
-            let whole = |partition: &MetadataPartition| partition.isr().len() == partition.replicas().len();
-            !partitions.is_empty() && partitions.iter().all(whole)
-        });
+        let Ok(metadata) = client.client().fetch_metadata(Some(topic), Duration::from_secs(2)) else { return false };
+        let partitions = metadata.topics().first().map_or(&[][..], |topic| topic.partitions());
+        let whole = |partition: &MetadataPartition| partition.isr().len() == partition.replicas().len();
+        !partitions.is_empty() && partitions.iter().all(whole)
     }
 
     /// Every broker's `HOST:PORT`, past all wires.

@@ -1,46 +1,132 @@
-//! A machine of its own for a candidate, as far as its death goes: a control group, whose processes die in one step.
+//! A machine of its own for a candidate, as far as its death and its limits go: control groups.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// A control group that is removed when it is dropped.
+use crate::wait;
+
+/// A control group whose processes die in one step, and groups beside it that limit what they may have. All of them are removed
+/// when it is dropped.
 #[derive(Debug)]
 pub struct Machine {
     directory: PathBuf,
+    /// Of other hierarchies (cgroup v1): memory, processor.
+    others: Vec<PathBuf>,
+}
+
+/// Where a controller is: in the hierarchy of cgroup v2, or in one of its own (v1).
+enum Controller {
+    Unified,
+    Own(PathBuf),
 }
 
 impl Machine {
     /// One of this name, below the control group that we are in; none where there is no cgroup v2, or none may be made.
     #[must_use]
     pub fn make(name: &str) -> Option<Self> {
-        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-        let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-        let root = mounts.find_map(|fields| (fields.get(2) == Some(&"cgroup2")).then(|| fields[1].to_owned()))?;
-        let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let ours = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-        let directory = Path::new(&root).join(ours).join(name);
+        let directory = below_ours("cgroup2", None)?.join(name);
         fs::create_dir(&directory).ok()?;
-        let made = Self { directory };
+        let made = Self { directory, others: Vec::new() };
         made.directory.join("cgroup.kill").exists().then_some(made)
     }
 
-    /// A command that enters it and becomes what follows.
+    /// Whoever enters it may have so many bytes of memory together. Where cgroup v2 has the controller they are slowed down from two
+    /// thirds of that on (`memory.high`).
+    ///
+    /// # Errors
+    ///
+    /// There is no memory controller here, or none that we may use.
+    pub fn limit_memory(&mut self, bytes: u64) -> io::Result<()> {
+        match self.controller("memory")? {
+            Controller::Own(directory) => fs::write(directory.join("memory.limit_in_bytes"), bytes.to_string()),
+            Controller::Unified => {
+                fs::write(self.directory.join("memory.high"), (bytes / 3 * 2).to_string())?;
+                fs::write(self.directory.join("memory.max"), bytes.to_string())
+            }
+        }
+    }
+
+    /// Whoever enters it may have so much of one processor's time together (1.0 is all of it), by periods of 100 ms.
+    ///
+    /// # Errors
+    ///
+    /// There is no processor controller here, or none that we may use.
+    pub fn limit_processor(&mut self, share: f64) -> io::Result<()> {
+        const PERIOD_US: f64 = 100_000.0;
+        let quota = format!("{:.0}", PERIOD_US * share);
+        match self.controller("cpu")? {
+            Controller::Own(directory) => {
+                fs::write(directory.join("cpu.cfs_period_us"), PERIOD_US.to_string())?;
+                fs::write(directory.join("cpu.cfs_quota_us"), quota)
+            }
+            Controller::Unified => fs::write(self.directory.join("cpu.max"), format!("{quota} {PERIOD_US}")),
+        }
+    }
+
+    /// A group of this one's name under a controller; with cgroup v2 it is this one itself.
+    fn controller(&mut self, name: &str) -> io::Result<Controller> {
+        let own_name = self.directory.file_name().expect("it was given one").to_owned();
+        if let Some(parent) = below_ours("cgroup", Some(name)) {
+            let directory = parent.join(own_name);
+            fs::create_dir(&directory)?;
+            self.others.push(directory.clone());
+            return Ok(Controller::Own(directory));
+        }
+        let parent = self.directory.parent().expect("it is below ours");
+        fs::write(parent.join("cgroup.subtree_control"), format!("+{name}"))?;
+        Ok(Controller::Unified)
+    }
+
+    /// A command that enters all of it and becomes what follows.
     #[must_use]
-    pub fn enter(&self) -> [String; 4] {
-        let entering = r#"echo $$ >"$0/cgroup.procs" && exec "$@""#;
-        ["sh".into(), "-c".into(), entering.into(), self.directory.display().to_string()]
+    pub fn enter(&self) -> Vec<String> {
+        let entering = r#"until [ "$1" = -- ]; do echo $$ >"$1/cgroup.procs" || exit; shift; done; shift; exec "$@""#;
+        let groups = [&self.directory].into_iter().chain(&self.others).map(|group| group.display().to_string());
+        ["sh", "-c", entering, "sh"].map(str::to_owned).into_iter().chain(groups).chain(["--".to_owned()]).collect()
     }
 
     /// What a power cut does: whatever runs in it is killed, in one step.
     pub fn die(&self) {
-        fs::write(self.directory.join("cgroup.kill"), "1").expect("ours");
+        // Gone already, it needs no killing.
+        let _ = fs::write(self.directory.join("cgroup.kill"), "1");
     }
 }
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        remove(&self.directory);
+        self.die();
+        for group in self.others.iter().chain([&self.directory]) {
+            // Who was killed takes a moment to be gone; what stays after that is no harm.
+            let _ = wait::poll_for(Duration::from_secs(1), || {
+                remove(group);
+                (!group.exists()).then_some(())
+            });
+        }
     }
+}
+
+/// The control group that we are in, of the hierarchy with this type of file system and this controller.
+fn below_ours(kind: &str, controller: Option<&str>) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let root = mounts.find_map(|fields| {
+        let [_, place, its_kind, options, ..] = fields[..] else { return None };
+        let has_it = controller.is_none_or(|name| options.split(',').any(|option| option == name));
+        (its_kind == kind && has_it).then(|| PathBuf::from(place))
+    })?;
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let ours = groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let is_it = match controller {
+            None => controllers.is_empty(),
+            Some(name) => controllers.split(',').any(|found| found == name),
+        };
+        is_it.then(|| path.trim_start_matches('/').to_owned())
+    })?;
+    Some(root.join(ours))
 }
 
 /// Removes a group, and those that were left in it; what still has processes stays.
