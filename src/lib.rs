@@ -53,6 +53,7 @@ pub mod driver {
     pub mod meaning;
     pub mod notify;
     pub mod orphans;
+    pub mod paper;
     pub mod priority;
     pub mod process;
     pub mod quota;
@@ -74,5 +75,6 @@ pub mod command {
     pub mod completions;
     pub mod man;
     pub mod release;
+    pub mod stdout;
     pub mod watch;
 }

@@ -8,7 +8,7 @@ use neli_run::cli::given::Environment;
 use neli_run::cli::{self, Request};
 use neli_run::command;
 use neli_run::config::{Config, Watch};
-use neli_run::driver::{embedded, guard};
+use neli_run::driver::{embedded, guard, paper};
 use neli_run::exit::{ExitStatus, Refusal};
 use neli_run::run::{self, AtStart};
 use neli_run::text::one_line;
@@ -21,10 +21,11 @@ fn main() -> ExitCode {
     }
     let at_start = AtStart::now();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    // Modes that no person calls (guard, release, embedded broker) are told apart here, before there is an option.
+    // Modes that no person calls (guard, release, embedded broker) are told apart here, before there is an option: by a
+    // descriptor that nobody can type.
     let done = match arguments.as_slice() {
-        [_, mode, descriptor] if mode == "release" => command::release::main(descriptor),
-        [_, mode, directory, linger_ms] if mode == embedded::MODE => command::broker::daemon(directory, linger_ms),
+        [_, mode, descriptor] if mode == "release" && paper::is_in(descriptor) => command::release::main(descriptor),
+        [_, mode, descriptor] if mode == embedded::MODE && paper::is_in(descriptor) => command::broker::daemon(),
         _ => perform(&arguments, at_start),
     };
     let status = done.unwrap_or_else(|refusal| {
@@ -39,11 +40,7 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Refu
     match cli::parse(arguments, environment)? {
         Request::Broker(given) => command::broker::main(&given),
         Request::Completions(given) => command::completions::main(&given),
-        Request::Help(text) => {
-            // Whoever reads no further has read enough.
-            let _ = text.print();
-            Ok(ExitStatus::Success)
-        }
+        Request::Help(text) => command::stdout::written(text.print()),
         Request::Man => command::man::main(),
         Request::Run(given) => run::run(Config::prove(&given)?, at_start),
         Request::Watch(given) => {

@@ -343,6 +343,49 @@ fn a_command_that_cannot_be_run_is_said_before_anything_is_joined() {
     refused(job, 127, &format!("{job}: its interpreter, /no/such/shell, is not found"));
 }
 
+/// The modes in which `neli-run` starts itself take a sealed file in memory, which nobody can type.
+#[test]
+fn a_hidden_mode_cannot_be_typed() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("place");
+    let place = place.to_str().unwrap();
+    for (arguments, line) in [
+        (
+            &["broker", place, "100"][..],
+            format!("{place}: broker takes no such argument; neli-run broker --help lists them"),
+        ),
+        (&["broker", "0"], "0: broker takes no such argument; neli-run broker --help lists them".to_owned()),
+        (&["release", "0"], "release: COMMAND comes after --, as in: neli-run --group .. -- release".to_owned()),
+        (
+            &["guard", "1", "0", "0", "0"],
+            "guard: COMMAND comes after --, as in: neli-run --group .. -- guard".to_owned(),
+        ),
+    ] {
+        let output = run(arguments);
+        assert_eq!(one_line(&output), format!("neli-run: {line}"), "{arguments:?}");
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}");
+    }
+    assert!(!Path::new(place).exists());
+}
+
+/// As coreutils do: what can't be written is an error; a reader that has gone is none.
+#[test]
+fn a_full_stdout_is_an_error() {
+    for arguments in
+        [&["--help"][..], &["-h"], &["watch", "--help"], &["--version"], &["man"], &["completions", "bash"]]
+    {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = command(arguments).stdout(full).output().unwrap();
+        assert_eq!(one_line(&output), "neli-run: stdout: no space left on device", "{arguments:?}");
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}");
+
+        let (read, write) = std::io::pipe().unwrap();
+        drop(read);
+        let output = command(arguments).stdout(write).output().unwrap();
+        assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{arguments:?}");
+    }
+}
+
 #[test]
 fn help_and_version_are_printed_to_be_read() {
     for (arguments, begin) in [

@@ -180,12 +180,15 @@ fn in_the_foreground_it_says_where_it_is_and_ends_on_request() {
     let directory = tempfile::tempdir().unwrap();
     let run = || {
         let mut command = Command::new(PROGRAM);
-        command.arg("broker").env("XDG_RUNTIME_DIR", directory.path()).stdout(Stdio::piped());
+        command.arg("broker").env("XDG_RUNTIME_DIR", directory.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     };
     let mut broker = run().spawn().unwrap();
     let mut address = String::new();
     BufReader::new(broker.stdout.take().unwrap()).read_line(&mut address).unwrap();
+    let mut usage = String::new();
+    BufReader::new(broker.stderr.take().unwrap()).read_line(&mut usage).unwrap();
+    assert!(usage.contains("neli-run --embedded --group NAME -- COMMAND"), "{usage}");
     let seeker = seeker(directory.path(), 50);
     let found = find(&seeker);
     assert!(found.started.is_empty());

@@ -1,40 +1,41 @@
 //! `neli-run broker`: the embedded broker in the foreground, and the hidden form in which candidates start it.
 
-use std::ffi::OsStr;
-use std::io::Write;
-use std::path::Path;
-use std::time::Duration;
+use std::io::{self, Write};
 
 use crate::cli::given::Given;
+use crate::command::stdout;
 use crate::driver::embedded::LINGER;
 use crate::driver::embedded::host::{self, Host};
 use crate::driver::embedded::place::Place;
 use crate::exit::{ExitStatus, Refusal};
 
-/// Runs the broker until TERM or INT, and prints its address on stdout. Candidates of this user find it by `--embedded`.
+/// The address is for other tools: a candidate asks the broker's process, not Kafka's protocol, to make a topic.
+const USAGE: &str = "neli-run: candidates of this user find this broker by --embedded (neli-run --embedded --group NAME -- \
+                     COMMAND); --brokers with its address does not do, since it makes no topics for Kafka's clients";
+
+/// Runs the broker until TERM or INT, prints its address on stdout, and says on stderr how it is used. Candidates of this
+/// user find it by `--embedded`.
 ///
 /// # Errors
 ///
-/// One is running already, or it can't be started.
+/// One is running already, or it can't be started, or stdout does not take the address.
 pub fn main(_: &Given) -> Result<ExitStatus, Refusal> {
     let place = Place::of_user().map_err(|error| Refusal::new(error.to_string()))?;
     let broker = Host::open(&place, LINGER).map_err(|error| Refusal::new(error.to_string()))?;
+    stdout::written(writeln!(io::stdout(), "{}", broker.bootstrap()))?;
     // Nobody may want to know.
-    let _ = writeln!(std::io::stdout(), "{}", broker.bootstrap());
+    let _ = writeln!(io::stderr(), "{USAGE}");
     serve(broker, false)
 }
 
-/// `neli-run broker <directory> <linger in ms>`: what a candidate starts that finds no broker. Nobody reads what it
-/// returns.
+/// `neli-run broker 0`: what a candidate starts that finds no broker. Nobody reads what it returns.
 ///
 /// # Errors
 ///
 /// One is running already, or it can't be started.
-pub fn daemon(directory: &OsStr, linger_ms: &OsStr) -> Result<ExitStatus, Refusal> {
-    host::detach().map_err(|error| Refusal::new(error.to_string()))?;
-    let linger_ms = linger_ms.to_str().and_then(|text| text.parse().ok());
-    let linger = Duration::from_millis(linger_ms.ok_or_else(|| Refusal::new("the linger is no number"))?);
-    let place = Place::at(Path::new(directory)).map_err(|error| Refusal::new(error.to_string()))?;
+pub fn daemon() -> Result<ExitStatus, Refusal> {
+    let refused = |error: io::Error| Refusal::new(error.to_string());
+    let (place, linger) = host::detach().map_err(refused)?;
     let broker = Host::open(&place, linger).map_err(|error| Refusal::new(error.to_string()))?;
     serve(broker, true)
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use crate::cli;
 use crate::cli::given::Given;
+use crate::command::stdout;
 use crate::exit::{ExitStatus, Refusal};
 use crate::text::quoted;
 
@@ -22,7 +23,7 @@ pub enum Shell {
 ///
 /// # Errors
 ///
-/// When it is none of bash, fish and zsh.
+/// When it is none of bash, fish and zsh, or stdout does not take them.
 pub fn main(given: &Given) -> Result<ExitStatus, Refusal> {
     let word = given.words("SHELL").pop().unwrap_or_default();
     let shell = match word.to_str() {
@@ -31,9 +32,7 @@ pub fn main(given: &Given) -> Result<ExitStatus, Refusal> {
         Some("zsh") => Shell::Zsh,
         _ => return Err(Refusal::new(format!("{}: must be bash, fish or zsh", quoted(&word)))),
     };
-    // Whoever reads no further has read enough.
-    let _ = std::io::stdout().write_all(script(shell).as_bytes());
-    Ok(ExitStatus::Success)
+    stdout::written(std::io::stdout().write_all(script(shell).as_bytes()))
 }
 
 /// A shell's completions: clap's, and what clap can't say, that behind `--` the job's own completions take over.

@@ -9,6 +9,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::cli;
 use crate::cli::options::ELECTION;
+use crate::command::stdout;
 use crate::exit::{ExitStatus, Refusal, TABLE};
 use crate::text::reason;
 
@@ -18,12 +19,10 @@ const TEMPLATE: &str = include_str!("../../man/neli-run.1.in");
 ///
 /// # Errors
 ///
-/// When it can't be drawn: never, as the tests say.
+/// When it can't be drawn: never, as the tests say; or stdout does not take it.
 pub fn main() -> Result<ExitStatus, Refusal> {
     let page = page().map_err(|error| Refusal::new(format!("the manual can't be drawn: {}", reason(&error))))?;
-    // Whoever reads no further has read enough.
-    let _ = std::io::stdout().write_all(page.as_bytes());
-    Ok(ExitStatus::Success)
+    stdout::written(std::io::stdout().write_all(page.as_bytes()))
 }
 
 /// The page, as roff.

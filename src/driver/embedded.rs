@@ -4,6 +4,7 @@
 //! Candidates meet it in one directory ([`Place`]). The first that finds nobody starts it; each holds a connection for
 //! as long as it lives, and ten seconds after the last has gone it ends. The process itself is [`host`].
 
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -19,6 +20,7 @@ use tokio::sync::mpsc::Sender;
 use crate::driver::clock;
 use crate::driver::embedded::place::Place;
 use crate::driver::journal::Seen;
+use crate::driver::paper;
 
 pub mod host;
 pub mod place;
@@ -26,7 +28,7 @@ pub mod place;
 /// After the last candidate has gone the broker waits this long for another.
 pub const LINGER: Duration = Duration::from_secs(10);
 
-/// The hidden form is told from the subcommand by its two arguments: `neli-run broker <directory> <linger in ms>`.
+/// The hidden form is told from the subcommand by its argument, `neli-run broker 0`: stdin is a [`Start`], sealed.
 pub const MODE: &str = "broker";
 
 /// Finding or starting may take this long.
@@ -54,6 +56,13 @@ pub struct Found {
     pub connection: Arc<Connection>,
     /// The processes that were started for it, to be reaped: one that another's was faster than ends at once.
     pub started: Vec<Child>,
+}
+
+/// What a broker is told that a candidate starts.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Start {
+    directory: OsString,
+    linger_ms: u64,
 }
 
 /// What the broker says to whoever it lets in.
@@ -152,16 +161,18 @@ impl Seeker {
 
     /// The new process takes nothing along: what it could not be kept from inheriting it closes itself.
     fn start(&self) -> io::Result<Child> {
+        let start = Start {
+            directory: self.place.directory().into(),
+            linger_ms: self.linger.as_millis().try_into().unwrap_or(u64::MAX),
+        };
         Command::new(&self.program)
             .arg0("neli-run")
-            .arg(MODE)
-            .arg(self.place.directory())
-            .arg(self.linger.as_millis().to_string())
+            .args([MODE, "0"])
             .env_clear()
             // What tells one user's broker from another's in a list of processes.
             .envs(std::env::var_os("XDG_RUNTIME_DIR").map(|directory| ("XDG_RUNTIME_DIR", directory)))
             .current_dir("/")
-            .stdin(Stdio::null())
+            .stdin(paper::write(&start)?)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -21,7 +21,6 @@ mod commands;
 mod forwarded;
 mod message;
 mod outbox;
-mod paper;
 mod release;
 mod run;
 mod standing;
@@ -29,7 +28,7 @@ mod tenure;
 mod watch;
 
 use std::cell::RefCell;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::panic;
@@ -44,6 +43,7 @@ use crate::driver::guard::backlog::Backlog;
 use crate::driver::guard::channel::Channel;
 use crate::driver::guard::watch::Watch;
 use crate::driver::image::Image;
+use crate::driver::paper;
 use crate::driver::process::{self, Birth, Kind, Progress};
 use crate::driver::signals::Set;
 
@@ -210,12 +210,16 @@ pub struct Call {
     supervisor_pidfd: Option<RawFd>,
 }
 
-/// Whether these arguments of `main`, the zeroth included, make the process a guard. To be asked before anything else.
+/// Whether these arguments of `main`, the zeroth included, make the process a guard: the charge must be there, which nobody
+/// can type. To be asked before anything else.
 #[must_use]
 pub fn called(arguments: impl IntoIterator<Item = OsString>) -> Option<Call> {
     let arguments: Vec<OsString> = arguments.into_iter().take(7).collect();
     let words: Option<Vec<&str>> = arguments.iter().map(|argument| argument.to_str()).collect();
     let [_, GUARD, supervisor, socket, charge, pidfd] = *words? else { return None };
+    if !paper::is_in(OsStr::new(charge)) {
+        return None;
+    }
     Some(Call {
         supervisor: supervisor.parse().ok()?,
         socket: socket.parse().ok()?,

@@ -87,6 +87,16 @@ pub(super) fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
+/// The seals of a file in memory, by its descriptor's number, which may be anybody's.
+///
+/// # Errors
+///
+/// `EBADF` when no such descriptor is open; `EINVAL` when it is no file in memory that can be sealed.
+pub(super) fn seals_of(number: RawFd) -> io::Result<c_int> {
+    // SAFETY: it reads a property of a number; one that is not open is an error.
+    Ok(Errno::result(unsafe { libc::fcntl(number, libc::F_GET_SEALS) })?)
+}
+
 /// A descriptor of the process `pid`. It means that process for ever, whoever gets the number later.
 ///
 /// # Errors

@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, IntoRawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::thread;
@@ -22,10 +22,11 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
 
-use super::{Greeting, Reply, Request};
+use super::{Greeting, Reply, Request, Start};
 use crate::driver::clock;
 use crate::driver::descriptors;
 use crate::driver::embedded::place::Place;
+use crate::driver::paper;
 use crate::logic::time::Time;
 
 /// For a broker that is just ending we wait this long.
@@ -78,18 +79,25 @@ struct Guest {
     heard: Vec<u8>,
 }
 
-/// Lets go of everything inherited: a session of its own, `/` as working directory, no descriptor above 2.
+/// Reads on stdin where the broker is to be and for how long it waits for another candidate after the last, and lets go of
+/// everything inherited: a session of its own, `/` as working directory, `/dev/null` on stdin, no descriptor above 2.
 ///
 /// To be called first thing, while there is one thread and nothing has been opened.
 ///
 /// # Errors
 ///
-/// The kernel's.
-pub fn detach() -> io::Result<()> {
+/// The kernel's; what is on stdin was not written by [`Seeker`](super::Seeker); the directory is not this user's alone.
+pub fn detach() -> io::Result<(Place, Duration)> {
     // It fails for the leader of a process group, which has what this is for.
     let _ = unistd::setsid();
     unistd::chdir("/")?;
-    descriptors::close_all_but(&[0, 1, 2])
+    let Start { directory, linger_ms } = paper::read(0)?;
+    let null = File::open("/dev/null")?;
+    unistd::dup2_stdin(&null)?;
+    // It has got stdin's number itself, which the reading closed; else it is closed here.
+    let _ = null.into_raw_fd();
+    descriptors::close_all_but(&[0, 1, 2])?;
+    Ok((Place::at(Path::new(&directory))?, Duration::from_millis(linger_ms)))
 }
 
 impl Host {

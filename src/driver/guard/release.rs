@@ -16,7 +16,7 @@ use nix::unistd;
 
 use crate::driver::descriptors;
 use crate::driver::guard::message::{Charge, Grant, Testament};
-use crate::driver::guard::paper;
+use crate::driver::paper;
 use crate::driver::process;
 
 /// Executes `<releaser> release <descriptor>`, with nothing of what was inherited. Returns only when that fails.

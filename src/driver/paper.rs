@@ -1,8 +1,11 @@
 //! What is handed to an executed program: a sealed file in memory, since arguments are for all to see.
+//!
+//! It also tells a hidden mode of this program from words that a person typed: a shell can open no such file.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::fcntl::{self, FcntlArg, SealFlag};
 use nix::sys::memfd::{self, MFdFlags};
@@ -23,15 +26,20 @@ pub(super) fn write(content: &impl Serialize) -> io::Result<OwnedFd> {
 /// Reads what was written down, and closes the descriptor with this number.
 pub(super) fn read<T: DeserializeOwned>(number: RawFd) -> io::Result<T> {
     let paper = process::adopt(number)?;
-    if !is_sealed(paper.as_fd()) {
+    if !is_sealed(paper.as_raw_fd()) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     Ok(serde_json::from_reader(BufReader::new(File::from(paper)))?)
 }
 
-fn is_sealed(paper: BorrowedFd<'_>) -> bool {
-    fcntl::fcntl(paper, FcntlArg::F_GET_SEALS)
-        .is_ok_and(|present| SealFlag::from_bits_retain(present).contains(seals()))
+/// Whether the descriptor whose number this argument is holds such a file: then this program was started by itself.
+#[must_use]
+pub fn is_in(argument: &OsStr) -> bool {
+    argument.to_str().and_then(|number| number.parse().ok()).is_some_and(is_sealed)
+}
+
+fn is_sealed(number: RawFd) -> bool {
+    process::seals_of(number).is_ok_and(|present| SealFlag::from_bits_retain(present).contains(seals()))
 }
 
 fn seals() -> SealFlag {
@@ -48,6 +56,15 @@ mod tests {
     fn what_is_written_is_read() {
         let number = write(&["a", "b"]).unwrap().into_raw_fd();
         assert_eq!(read::<Vec<String>>(number).unwrap(), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_number_is_told_to_be_one_only_when_it_is() {
+        let (paper, other) = (write(&"a").unwrap(), File::open("/dev/zero").unwrap());
+        let is_in = |argument: &str| is_in(OsStr::new(argument));
+        assert!(is_in(&paper.as_raw_fd().to_string()));
+        assert!(!is_in(&other.as_raw_fd().to_string()));
+        assert!(!is_in("1000000") && !is_in("-1") && !is_in("") && !is_in("word"));
     }
 
     #[test]
