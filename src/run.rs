@@ -252,6 +252,8 @@ struct Run {
     /// The way to stderr for what others say: the log's, unless that goes to a file.
     stderr: Logger,
     report: Report,
+    /// When an embedded broker that follows a killed one is to be trusted, while it is not.
+    distrust_ends: Option<Time>,
     outage: Reminder,
     undecodable: Reminder,
     /// Appends that Kafka refuses, by its words.
@@ -371,6 +373,7 @@ impl Run {
             logger,
             stderr,
             report: Report::to(notifier),
+            distrust_ends: None,
             outage: Reminder::default(),
             undecodable: Reminder::default(),
             refusals: Reminders::default(),
@@ -446,6 +449,7 @@ impl Run {
             self.refusals.poll_timeout(),
             self.report.notifier.poll_timeout(),
             self.orphans.as_ref().map(Orphans::again_at),
+            self.distrust_ends,
         ];
         timeouts.into_iter().flatten().min()
     }
@@ -457,6 +461,10 @@ impl Run {
         self.hooks.handle_timeout(now);
         if self.orphans.as_ref().is_some_and(|orphans| now >= orphans.again_at()) {
             self.kill_orphans();
+        }
+        if self.distrust_ends.is_some_and(|end| now >= end) {
+            self.distrust_ends = None;
+            self.candidate.handle(now, candidate::Event::LogTrusted);
         }
         if let Some(outage) = self.outage.poll(now) {
             self.logger.event(&notes::of_outage(outage));

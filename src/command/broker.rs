@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use crate::cli::given::Given;
 use crate::command::stdout;
-use crate::driver::embedded::LINGER;
 use crate::driver::embedded::host::{self, Host};
 use crate::driver::embedded::place::Place;
+use crate::driver::embedded::{DOUBT, LINGER};
 use crate::exit::{ExitStatus, Refusal};
 
 /// The address is for other tools: a candidate asks the broker's process, not Kafka's protocol, to make a topic.
@@ -21,7 +21,7 @@ const USAGE: &str = "neli-run: candidates of this user find this broker by --emb
 /// One is running already, or it can't be started, or stdout does not take the address.
 pub fn main(_: &Given) -> Result<ExitStatus, Refusal> {
     let place = Place::of_user().map_err(|error| Refusal::new(error.to_string()))?;
-    let broker = Host::open(&place, LINGER).map_err(|error| Refusal::new(error.to_string()))?;
+    let broker = Host::open(&place, LINGER, DOUBT).map_err(|error| Refusal::new(error.to_string()))?;
     stdout::written(writeln!(io::stdout(), "{}", broker.bootstrap()))?;
     // Nobody may want to know.
     let _ = writeln!(io::stderr(), "{USAGE}");
@@ -35,8 +35,8 @@ pub fn main(_: &Given) -> Result<ExitStatus, Refusal> {
 /// One is running already, or it can't be started.
 pub fn daemon() -> Result<ExitStatus, Refusal> {
     let refused = |error: io::Error| Refusal::new(error.to_string());
-    let (place, linger) = host::detach().map_err(refused)?;
-    let broker = Host::open(&place, linger).map_err(|error| Refusal::new(error.to_string()))?;
+    let (place, linger, doubt) = host::detach().map_err(refused)?;
+    let broker = Host::open(&place, linger, doubt).map_err(|error| Refusal::new(error.to_string()))?;
     serve(broker, true)
 }
 

@@ -187,7 +187,7 @@ impl Show<'_> {
             () if from > start => Origin::Middle,
             () if from > 0 => Origin::CutHead,
             // A broker whose forerunner died may have lost what was there.
-            () if self.embedded.as_ref().is_some_and(|broker| !broker.is_orderly()) => Origin::Middle,
+            () if self.embedded.as_ref().is_some_and(|broker| broker.sure_from() > clock::now()) => Origin::Middle,
             () => Origin::Beginning,
         };
         let mut journal = Journal::read_from(from, origin);

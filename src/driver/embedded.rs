@@ -21,12 +21,19 @@ use crate::driver::clock;
 use crate::driver::embedded::place::Place;
 use crate::driver::journal::Seen;
 use crate::driver::paper;
+use crate::logic::record::LEASE_MS;
+use crate::logic::time::Time;
 
 pub mod host;
+mod marker;
 pub mod place;
 
 /// After the last candidate has gone the broker waits this long for another.
 pub const LINGER: Duration = Duration::from_secs(10);
+
+/// So long after a broker was killed no lease of its journal can run any more: the longest that there is, and a second for
+/// what lies between its last word and its death.
+pub const DOUBT: Duration = Duration::from_millis(*LEASE_MS.end() + 1_000);
 
 /// The hidden form is told from the subcommand by its argument, `neli-run broker 0`: stdin is a [`Start`], sealed.
 pub const MODE: &str = "broker";
@@ -47,6 +54,8 @@ pub struct Seeker {
     pub program: PathBuf,
     /// How long it waits for another candidate after the last has gone; [`LINGER`].
     pub linger: Duration,
+    /// For how long a broker that follows a killed one doubts that its empty journal is vacancy; [`DOUBT`].
+    pub doubt: Duration,
 }
 
 /// A broker that was found, or started.
@@ -63,13 +72,15 @@ pub struct Found {
 struct Start {
     directory: OsString,
     linger_ms: u64,
+    doubt_ms: u64,
 }
 
 /// What the broker says to whoever it lets in.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Greeting {
     bootstrap: String,
-    orderly: bool,
+    /// From when on an empty journal is vacancy.
+    sure_from: Time,
 }
 
 /// What a candidate may ask of it.
@@ -92,7 +103,7 @@ impl Seeker {
     ///
     /// The user has no directory for it.
     pub fn of_user() -> io::Result<Self> {
-        Ok(Self { place: Place::of_user()?, program: PathBuf::from("/proc/self/exe"), linger: LINGER })
+        Ok(Self { place: Place::of_user()?, program: PathBuf::from("/proc/self/exe"), linger: LINGER, doubt: DOUBT })
     }
 
     /// Finds the broker, and starts none.
@@ -161,10 +172,9 @@ impl Seeker {
 
     /// The new process takes nothing along: what it could not be kept from inheriting it closes itself.
     fn start(&self) -> io::Result<Child> {
-        let start = Start {
-            directory: self.place.directory().into(),
-            linger_ms: self.linger.as_millis().try_into().unwrap_or(u64::MAX),
-        };
+        let ms = |span: Duration| span.as_millis().try_into().unwrap_or(u64::MAX);
+        let start =
+            Start { directory: self.place.directory().into(), linger_ms: ms(self.linger), doubt_ms: ms(self.doubt) };
         Command::new(&self.program)
             .arg0("neli-run")
             .args([MODE, "0"])
@@ -183,7 +193,7 @@ impl Seeker {
 #[derive(Debug)]
 pub struct Connection {
     bootstrap: String,
-    orderly: bool,
+    sure_from: Time,
     place: Place,
     stream: UnixStream,
 }
@@ -192,7 +202,7 @@ impl Connection {
     fn open(place: &Place) -> io::Result<Self> {
         let (stream, greeting) = knock(place)?;
         stream.set_read_timeout(None)?;
-        Ok(Self { bootstrap: greeting.bootstrap, orderly: greeting.orderly, place: place.clone(), stream })
+        Ok(Self { bootstrap: greeting.bootstrap, sure_from: greeting.sure_from, place: place.clone(), stream })
     }
 
     /// Where it is: a loopback address and a port, as librdkafka takes them.
@@ -201,11 +211,11 @@ impl Connection {
         &self.bootstrap
     }
 
-    /// Whether the broker before it ended in order, if there was one. If not, an empty journal is not vacancy: a job of
-    /// that one's leader may still run (docs/protocol.md, vacant).
+    /// From when on an empty journal is vacancy. Before, a job of a killed broker's leader may still run (docs/protocol.md,
+    /// vacant); where the broker before ended in order, or there was none, it was so from the start.
     #[must_use]
-    pub const fn is_orderly(&self) -> bool {
-        self.orderly
+    pub const fn sure_from(&self) -> Time {
+        self.sure_from
     }
 
     /// Has the topic made; that it is there already is as good.

@@ -82,6 +82,8 @@ pub enum Event {
     HistoryCut,
     /// The job is in another state.
     JobChanged(JobReport),
+    /// From now on an empty log is a new one, where [`Answered`](Event::Answered) said that it was not to be trusted.
+    LogTrusted,
     /// No process of the job is left, and none will be started under this term (R6).
     NothingLeft {
         /// Why the term ends, unless the candidate knows better.

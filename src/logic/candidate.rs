@@ -279,6 +279,7 @@ impl Candidate {
                     }
                 }
             }
+            Event::LogTrusted => self.log_trusted(now),
             Event::NothingLeft { why, exit, leaving } => self.nothing_left(now, why, exit, leaving),
             Event::ReachedEnd { next } => self.listener.reached(now, next),
             Event::Read { offset, record } => self.read(now, offset, record.as_ref()),

@@ -57,6 +57,8 @@ pub struct Listener {
     cut_is_harmless: bool,
     /// The history was cut or made anew: an empty log proves nothing.
     history_cut: bool,
+    /// The log was read from offset 0, and is not known to have had nothing before.
+    distrusted: bool,
     /// A batch can't be decoded: nothing behind it can be read.
     undecodable: bool,
 }
@@ -116,6 +118,7 @@ impl Listener {
             heard_leader: false,
             cut_is_harmless: false,
             history_cut: false,
+            distrusted: false,
             undecodable: false,
         }
     }
@@ -208,6 +211,7 @@ impl Listener {
             () if trusted => Origin::Beginning,
             () => Origin::Middle,
         };
+        self.distrusted = from == 0 && origin == Origin::Middle && !self.history_cut;
         self.journal = self.journal.read_again_from(from, origin);
         self.journal.answered(now, asked, end);
         self.log_start = start;
@@ -384,6 +388,12 @@ impl Listener {
     #[must_use]
     pub const fn heard_leader(&self) -> bool {
         self.heard_leader
+    }
+
+    /// Whether nothing is known of who leads only because an empty log was not to be trusted.
+    #[must_use]
+    pub fn is_undecided_by_distrust(&self) -> bool {
+        self.distrusted && matches!(self.journal.view(), View::Undecided(_))
     }
 
     /// Whether an `end` at `offset` binds this candidate (R7).

@@ -7,7 +7,7 @@ use crate::driver::clock;
 use crate::driver::embedded::Found;
 use crate::driver::group::{Grouped, Member};
 use crate::driver::journal::{Key, Producer, Seen};
-use crate::driver::log::Event as LogEvent;
+use crate::driver::log::{Event as LogEvent, timestamp};
 use crate::driver::reader::{Reader, Source};
 use crate::logic::candidate::{Elector, Event};
 use crate::logic::precedence::Standing;
@@ -74,12 +74,7 @@ impl Run {
             Seen::Down { error } => return self.outage.begin(now, error),
             Seen::Ends { reading, asked, start, end } if reading == self.reading => {
                 self.undecodable.end(now);
-                Event::Answered {
-                    asked,
-                    start,
-                    end,
-                    trusted: self.access.embedded.as_ref().is_none_or(|broker| broker.is_orderly()),
-                }
+                Event::Answered { asked, start, end, trusted: self.log_is_trusted(now) }
             }
             Seen::Moved(found) => return self.move_to(now, &found),
             Seen::NotDelivered { seq, .. } => Event::Undelivered { seq },
@@ -119,6 +114,26 @@ impl Run {
             | Seen::Undecodable { .. } => return,
         };
         self.candidate.handle(now, event);
+    }
+
+    /// Whether an empty log is a new one. One of an embedded broker that follows a killed one is not for a while, which is said.
+    fn log_is_trusted(&mut self, now: Time) -> bool {
+        let sure_from = self.access.embedded.as_ref().map_or(Time::ZERO, |broker| broker.sure_from());
+        if now >= sure_from {
+            return true;
+        }
+        if self.distrust_ends.replace(sure_from) != Some(sure_from) {
+            let left = sure_from.since(now);
+            let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+            let until = timestamp(clock::wall_ms().saturating_add(left_ms));
+            let message = format!(
+                "the embedded broker before this one was killed, and its journal is lost: a job may still run under a lease \
+                 from it, so nobody leads until {until}, in {}s, when the longest lease is over",
+                left.as_secs() + 1
+            );
+            self.logger.event(&LogEvent::Warning { message, dropped: None });
+        }
+        false
     }
 
     /// Kafka refuses for good. A job that runs is stopped in order, as far as the lease reaches.

@@ -92,11 +92,28 @@ fn a_broker_that_died_leaves_silence_to_decide() {
     machine.stage.await_gone(term);
 
     let mut second = machine.candidate().lease("1s").start();
+    let told = second.await_event("warning");
     second.await_event("standby");
+    let told = [vec![told], second.events("warning")].concat();
+    let why = told.iter().map(|event| event.text("message")).find(|text| text.contains("nobody leads until"));
+    let why = why.unwrap_or_else(|| panic!("nothing says how long it waits: {told:?}"));
+    assert!(why.starts_with("the embedded broker before this one was killed"), "{why}");
     assert!(second.await_event_within("leading", Duration::from_secs(5)).is_none(), "60 s of silence are not over");
     second.signal(Signal::SIGTERM);
     assert_eq!(second.status(), 143);
     machine.stage.assert_never_two();
+
+    // Whoever comes later waits for no longer than that, and whoever comes afterwards not at all.
+    let elsewhere = |name: &str| machine.candidate().option("--group", name).job(["true"]).start();
+    assert!(first.await_event_within("standby", Duration::from_secs(5)).is_some());
+    let mut late = elsewhere("late");
+    let wait = late.await_event_within("claiming", Duration::from_secs(57));
+    assert!(wait.is_some(), "61 s after its start the broker is as good as one that followed an orderly end");
+    assert_eq!(late.status(), 0);
+    let mut later = elsewhere("later");
+    assert!(later.await_event_within("claiming", Duration::from_secs(2)).is_some());
+    assert_eq!(later.status(), 0);
+    machine.stage.close([first]);
 }
 
 /// Many that start at once make one broker.

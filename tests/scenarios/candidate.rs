@@ -92,6 +92,7 @@ impl Story {
                 "unknown" => Standing::Unknown,
                 other => panic!("{other} is no standing"),
             }),
+            "trusted" => Event::LogTrusted,
             "undecodable" => Event::Undecodable,
             "unused-partitions" => Event::UnusedPartitions,
             "undelivered" => Event::Undelivered { seq: words.number(1) },

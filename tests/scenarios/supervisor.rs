@@ -230,6 +230,7 @@ fn shown_event(event: &candidate::Event) -> String {
         candidate::Event::Answered { .. }
         | candidate::Event::Delivered { .. }
         | candidate::Event::HistoryCut
+        | candidate::Event::LogTrusted
         | candidate::Event::ReachedEnd { .. }
         | candidate::Event::Read { .. }
         | candidate::Event::ReadOther { .. }

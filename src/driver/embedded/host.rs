@@ -2,7 +2,8 @@
 //!
 //! One process per [`Place`]: it holds the lock for as long as it lives, and the kernel lets go of it at any death. The
 //! marker is made before the first candidate is let in, and removed only when no job can be running any more: the last
-//! candidate has been gone for the linger (its guard kills the job within milliseconds of its death).
+//! candidate has been gone for the linger (its guard kills the job within milliseconds of its death), and the leases that a
+//! killed broker before this one may have left are over.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -25,6 +26,7 @@ use rdkafka::producer::DefaultProducerContext;
 use super::{Greeting, Reply, Request, Start};
 use crate::driver::clock;
 use crate::driver::descriptors;
+use crate::driver::embedded::marker::{self, Marker};
 use crate::driver::embedded::place::Place;
 use crate::driver::paper;
 use crate::logic::time::Time;
@@ -79,43 +81,45 @@ struct Guest {
     heard: Vec<u8>,
 }
 
-/// Reads on stdin where the broker is to be and for how long it waits for another candidate after the last, and lets go of
-/// everything inherited: a session of its own, `/` as working directory, `/dev/null` on stdin, no descriptor above 2.
+/// Reads on stdin where the broker is to be, for how long it waits for another candidate after the last, and for how long it
+/// doubts what a killed one left ([`Host::open`]); and lets go of everything inherited: a session of its own, `/` as working directory, `/dev/null` on stdin, no descriptor above 2.
 ///
 /// To be called first thing, while there is one thread and nothing has been opened.
 ///
 /// # Errors
 ///
 /// The kernel's; what is on stdin was not written by [`Seeker`](super::Seeker); the directory is not this user's alone.
-pub fn detach() -> io::Result<(Place, Duration)> {
+pub fn detach() -> io::Result<(Place, Duration, Duration)> {
     // It fails for the leader of a process group, which has what this is for.
     let _ = unistd::setsid();
     unistd::chdir("/")?;
-    let Start { directory, linger_ms } = paper::read(0)?;
+    let Start { directory, linger_ms, doubt_ms } = paper::read(0)?;
     let null = File::open("/dev/null")?;
     unistd::dup2_stdin(&null)?;
     // It has got stdin's number itself, which the reading closed; else it is closed here.
     let _ = null.into_raw_fd();
     descriptors::close_all_but(&[0, 1, 2])?;
-    Ok((Place::at(Path::new(&directory))?, Duration::from_millis(linger_ms)))
+    Ok((Place::at(Path::new(&directory))?, Duration::from_millis(linger_ms), Duration::from_millis(doubt_ms)))
 }
 
 impl Host {
-    /// Opens a broker here. After this TERM and INT are heard by [`Host::serve`] alone.
+    /// Opens a broker here. One that finds that the one before was killed says for so long, `doubt`, that its empty journal is
+    /// no vacancy. After this TERM and INT are heard by [`Host::serve`] alone.
     ///
     /// # Errors
     ///
     /// Another broker runs here, or the machine or librdkafka says no.
-    pub fn open(place: &Place, linger: Duration) -> Result<Self, NotOpened> {
+    pub fn open(place: &Place, linger: Duration, doubt: Duration) -> Result<Self, NotOpened> {
         let lock = lock(place)?;
         // Before librdkafka's threads, so that none of theirs is interrupted.
         let ends: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
         ends.thread_block()?;
         let signals = SignalFd::with_flags(&ends, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        let orderly = !place.marker().try_exists()?;
-        File::create(place.marker())?;
+        // Whoever held the lock before is gone by now: its leases are the older.
+        let sure_from = marker::sure_from(place, clock::now(), doubt)?;
+        Marker::of_living().write(place)?;
         let cluster = MockCluster::new(1)?;
-        let greeting = Greeting { bootstrap: cluster.bootstrap_servers(), orderly };
+        let greeting = Greeting { bootstrap: cluster.bootstrap_servers(), sure_from };
         // Whoever held the lock before is dead, and its socket with it.
         remove(&place.socket())?;
         let listener = UnixListener::bind(place.socket())?;
@@ -151,7 +155,12 @@ impl Host {
         }
         // Whoever knocks from here on is not let in, and starts another broker, which waits for our lock.
         remove(&self.place.socket())?;
-        if self.is_idle() { remove(&self.place.marker()) } else { Ok(()) }
+        let sure_from = self.greeting.sure_from;
+        match self.is_idle() {
+            true if clock::now() >= sure_from => remove(&self.place.marker()),
+            true => Marker::of_ended(sure_from).write(&self.place),
+            false => Ok(()),
+        }
     }
 
     fn is_stopped(&mut self) -> io::Result<bool> {

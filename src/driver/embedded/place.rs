@@ -73,7 +73,7 @@ impl Place {
     }
 
     /// There from before the first candidate is let in until the broker ends in order: a broker that finds it knows
-    /// that the one before died, and that its own empty journal is not vacancy.
+    /// that the one before died, and that its own empty journal is not vacancy yet.
     #[must_use]
     pub fn marker(&self) -> PathBuf {
         self.directory.join("broker.open")

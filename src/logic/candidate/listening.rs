@@ -19,6 +19,14 @@ impl Candidate {
         }
     }
 
+    /// Whoever waits for silence alone, because the log was not trusted, reads it again from R1: it may be vacant.
+    pub(super) fn log_trusted(&mut self, now: Time) {
+        if matches!(self.role, Role::Standby { .. }) && self.listener.is_undecided_by_distrust() {
+            self.listener.ask_anew(now);
+            self.actions.push_back(Action::Ask);
+        }
+    }
+
     /// The leader fences, a claim under way spoke of what is gone, and everybody starts again at R1.
     pub(super) fn history_cut(&mut self, now: Time) {
         match &self.role {
