@@ -4,7 +4,7 @@ use std::future;
 use std::io;
 use std::mem;
 
-use nix::libc::{SIGHUP, SIGINT, SIGQUIT, SIGTSTP};
+use nix::libc::{SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use nix::unistd::{self, Pid};
 
 use super::Run;
@@ -67,6 +67,8 @@ impl Run {
         let event = match received.signal {
             SIGHUP if self.session.had_terminal && !terminal::is_there() => Event::TerminalGone,
             signal @ (SIGINT | SIGQUIT) if typed => Event::Typed { signal },
+            // The kernel's are for all of the group: somebody else in it wants the terminal in the background.
+            SIGTTIN | SIGTTOU if typed => return,
             SIGTSTP => Event::SuspendSignal { continuable: terminal::is_continuable() },
             signal => return self.supervisor.handle_signal(now, signal),
         };

@@ -47,6 +47,26 @@ fn standing_by_other_signals_do_nothing() {
     stage.close([leader, standby]);
 }
 
+/// TTIN and TTOU are signals like any other to a job that handles them (some servers change their number of workers by them).
+#[test]
+fn ttin_and_ttou_that_somebody_sends_are_the_jobs() {
+    let stage = stage(Elector::Log);
+    let heard = stage.directory().join("heard");
+    let job =
+        r#"trap 'echo in >>"$0"' TTIN; trap 'echo out >>"$0"' TTOU; echo ready >>"$0"; while :; do sleep 0.02; done"#;
+    let heard_text = || std::fs::read_to_string(&heard).unwrap_or_default();
+    let mut run = stage.candidate().job(["sh", "-c", job, heard.to_str().expect("ours")]).start();
+    run.await_lead();
+    wait::until_true("a job that listens", || heard_text() == "ready\n");
+    run.signal(Signal::SIGTTIN);
+    wait::until_true("TTIN", || heard_text() == "ready\nin\n");
+    run.signal(Signal::SIGTTOU);
+    wait::until_true("TTOU", || heard_text() == "ready\nin\nout\n");
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 143);
+    stage.close([run]);
+}
+
 /// The second TERM kills; one that follows at once (GNU `timeout` sends two) is no second one.
 #[test]
 fn a_second_term_kills() {

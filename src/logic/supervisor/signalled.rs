@@ -6,7 +6,7 @@ use super::super::candidacy;
 use super::super::record::Why;
 use super::super::supervision::{Action, Event, Order};
 use super::super::time::Time;
-use super::signals::{SIGCHLD, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH};
+use super::signals::{SIGCHLD, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use super::{Job, Stop, Supervisor};
 
 /// Two stop signals nearer than this are one: GNU `timeout` sends two.
@@ -17,7 +17,7 @@ impl Supervisor {
     pub fn handle_signal(&mut self, now: Time, signal: i32) {
         let stops = signal == self.policy.stop.signal || matches!(signal, SIGINT | SIGTERM);
         match signal {
-            SIGCHLD | SIGTSTP | SIGTTIN | SIGTTOU => {}
+            SIGCHLD | SIGTSTP => {}
             _ if stops => self.handle(now, Event::StopSignal { signal }),
             SIGQUIT if !self.takes_signals() => self.handle(now, Event::StopSignal { signal }),
             SIGCONT => self.continued(now),
