@@ -2,6 +2,7 @@
 //! with real shells.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector};
 use harness::process::Process;
@@ -240,7 +241,7 @@ with_both_shells! {
         person.terminal.press(Ctrl::C);
         person.terminal.await_prompt();
         assert_eq!(person.log.await_event("released").text("why"), "stopped");
-        assert_eq!(person.status(), 3);
+        assert_eq!(person.status(), 130);
         person.assert_as_before();
     }
 
@@ -250,6 +251,40 @@ with_both_shells! {
             let mut person = Person::new(shell, &job);
             person.interrupts_a_script(shell);
         }
+    }
+
+    /// Where the job lacks the foreground it is `neli-run` that hears of it: it ends the script as well, whatever the job's end.
+    fn ctrl_c_ends_the_script_without_the_foreground(shell) {
+        for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 0' TERM; echo waits; {ENDLESS}")] {
+            let mut person = Person::new(shell, &job);
+            executable(&person.file("around"), "./lead </dev/null; echo went on");
+            person.terminal.type_line(&format!("{} ./around", shell.name()));
+            person.terminal.await_text("waits");
+            person.terminal.press(Ctrl::C);
+            let text = person.terminal.await_prompt();
+            assert!(!text.contains("went on"), "{text}");
+            assert_eq!(person.status(), 130);
+            assert_eq!(person.log.await_event("released").text("why"), "stopped");
+            assert_eq!(person.log.await_event("exiting").number("status"), 130);
+            person.assert_as_before();
+        }
+    }
+
+    /// At any moment of a start, whoever has the foreground then.
+    fn ctrl_c_during_a_start(shell) {
+        let mut person = Person::new(shell, "exec sleep 1000");
+        executable(&person.file("around"), "./lead; echo went on");
+        for step in 0..24 {
+            person.terminal.type_line(&format!("{} ./around", shell.name()));
+            // Before its exec it is still the shell, and Dash loses a Ctrl-C between its fork and that.
+            person.log.await_event("started");
+            wait::pause(Duration::from_millis(6 * step));
+            person.terminal.press(Ctrl::C);
+            let text = person.terminal.await_prompt();
+            assert!(!text.contains("went on"), "step {step}: {text}");
+            assert_eq!(person.status(), 130, "step {step}");
+        }
+        person.assert_as_before();
     }
 
     /// Standing by it is `neli-run`'s own, and ends the script as well.

@@ -14,7 +14,7 @@ impl Supervisor {
             (Departure::WaitedEnough, None) => Ending::WaitedEnough,
             (Departure::Left, None) => self.left(),
         };
-        self.die_of_the_terminals_signal(ending);
+        let ending = self.die_of_the_terminals_signal(ending);
         self.actions.push_back(Action::Exit(ending));
     }
 

@@ -69,17 +69,24 @@ impl Supervisor {
         self.handle_signal(now, signal);
     }
 
-    /// Where the status is that of the signal, the death is too, so that a script around it ends.
-    pub(super) fn die_of_the_terminals_signal(&mut self, ending: Ending) {
-        let Terminal { interrupted_by, typed, .. } = self.terminal;
+    /// Whoever was ended by a key that somebody pressed dies of its signal, so that a script around it ends too. Gives the
+    /// ending that says so: where the terminal told `neli-run`, and the job was stopped for it, the job's own status does not
+    /// count.
+    pub(super) fn die_of_the_terminals_signal(&mut self, ending: Ending) -> Ending {
+        let interrupted_by = self.terminal.interrupted_by;
+        let typed = self.terminal.typed.filter(|typed| self.stop.is_some_and(|stop| stop.signal == *typed));
         let (signal, to_group) = match ending {
-            Ending::Job(status) => (interrupted_by.filter(|signal| signal_of(status) == Some(*signal)), true),
-            Ending::StoppedBy(signal) => (typed.filter(|typed| *typed == signal), false),
-            Ending::Ended | Ending::Lost(_) | Ending::RestartLimit | Ending::Stuck | Ending::WaitedEnough => return,
+            Ending::Job(status) if interrupted_by.is_some() && interrupted_by == signal_of(status) => {
+                (interrupted_by, true)
+            }
+            Ending::Job(_) | Ending::StoppedBy(_) => (typed, false),
+            Ending::Ended | Ending::Lost(_) | Ending::RestartLimit | Ending::Stuck | Ending::WaitedEnough => {
+                return ending;
+            }
         };
-        if let Some(signal) = signal {
-            self.actions.push_back(Action::DieOf { signal, to_group });
-        }
+        let Some(signal) = signal else { return ending };
+        self.actions.push_back(Action::DieOf { signal, to_group });
+        if to_group { ending } else { Ending::StoppedBy(signal) }
     }
 
     pub(super) fn job_stopped(&mut self, now: Time, signal: i32, (foreground, continuable): (Foreground, bool)) {
