@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use nix::sys::prctl;
-use nix::unistd::{self, Pid};
+use nix::unistd;
 use rdkafka::config::RDKafkaLogLevel;
 use tokio::sync::mpsc;
 
@@ -123,14 +123,14 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
     prctl::set_child_subreaper(true).map_err(io::Error::from).map_err(cannot("can't become a subreaper"))?;
     let bits = random::bytes().map_err(cannot("no randomness"))?;
     let member = MemberId::from_random(u128::from_le_bytes(bits));
-    let mut brokers_started = Vec::new();
+    let mut seeker = None;
     let access = match &config.client.brokers {
         Brokers::At(brokers) => Access::at(brokers, &config.client.properties),
         Brokers::Embedded => {
-            let found = embedded::Seeker::of_user().and_then(|seeker| seeker.find_or_start());
-            let found = found.map_err(cannot("--embedded"))?;
+            let own = embedded::Seeker::of_user().map_err(cannot("--embedded"))?;
+            let found = own.find_or_start().map_err(cannot("--embedded"))?;
             let access = Access::embedded(&found.connection, &config.client.properties);
-            brokers_started = found.started;
+            seeker = Some(own);
             access
         }
     };
@@ -159,7 +159,9 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
     runtime.block_on(async move {
         let mut run = Run::new(config, access, member, charge, guard, logger, &at_start)?;
         run.cgroup = cgroup;
-        run.own_children.extend(brokers_started.iter().map(translate::pid_of));
+        if let Some(seeker) = seeker {
+            run.follow_broker(seeker)?;
+        }
         let status = run.turn(signals).await;
         run.logger.event(&LogEvent::Exiting {
             status: status.code(),
@@ -228,8 +230,8 @@ struct Run {
     session: Session,
     /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
     main: Option<OwnedFd>,
-    /// The children that are no part of a job, besides hooks: embedded brokers.
-    own_children: Vec<Pid>,
+    /// The children that are no part of a job, besides hooks.
+    brokers_started: embedded::Started,
     hooks: Hooks,
     running_hooks: Vec<RunningHook>,
     /// The output of the health command that runs.
@@ -309,7 +311,6 @@ impl Run {
             elect: elect.to_owned(),
             lease: config.timings.lease,
         });
-        follow_embedded(&access, &logger, &seen_sender)?;
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
         for warning in config.warnings.iter().chain(&warning) {
             logger.event(&LogEvent::Warning { message: warning.clone(), dropped: None });
@@ -355,7 +356,7 @@ impl Run {
             guard_is_outdated: false,
             session: Session::new(at_start.has_terminal),
             main: None,
-            own_children: Vec::new(),
+            brokers_started: embedded::Started::default(),
             hooks,
             running_hooks: Vec::new(),
             health_output: None,
@@ -484,20 +485,6 @@ impl Run {
         self.logger.event(&LogEvent::Error { message });
         *self.ending.get_or_insert(ExitStatus::Refused)
     }
-}
-
-/// Says what an embedded broker is for, and has it followed wherever it moves.
-fn follow_embedded(access: &Access, logger: &Logger, seen: &mpsc::Sender<Seen>) -> Result<(), Refusal> {
-    if let Some(broker) = &access.embedded {
-        let message = format!(
-            "--embedded is for a trial on this one machine: its broker, at {}, keeps nothing",
-            broker.bootstrap()
-        );
-        logger.event(&LogEvent::Warning { message, dropped: None });
-        let follow = embedded::Seeker::of_user().and_then(|seeker| seeker.follow(Arc::clone(broker), seen.clone()));
-        follow.map_err(|error| Refusal::new(format!("--embedded: {}", reason(&error))))?;
-    }
-    Ok(())
 }
 
 async fn wait_for(output: Option<&Tail>) {

@@ -12,7 +12,7 @@ use neli_run::config::{Election, Properties};
 use neli_run::driver::broker::Access;
 use neli_run::driver::clock;
 use neli_run::driver::embedded::place::Place;
-use neli_run::driver::embedded::{Found, Seeker};
+use neli_run::driver::embedded::{Found, Seeker, Started};
 use neli_run::driver::journal::{Key, Producer, Seen};
 use neli_run::driver::reader::{Reader, Source};
 use nix::sys::signal::{Signal, kill};
@@ -28,6 +28,7 @@ fn seeker(directory: &Path, linger_ms: u64) -> Seeker {
         program: PathBuf::from(PROGRAM),
         linger: Duration::from_millis(linger_ms),
         doubt: Duration::from_secs(61),
+        started: Started::default(),
     }
 }
 

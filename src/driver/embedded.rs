@@ -10,10 +10,11 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::Sender;
 
@@ -56,6 +57,20 @@ pub struct Seeker {
     pub linger: Duration,
     /// For how long a broker that follows a killed one doubts that its empty journal is vacancy; [`DOUBT`].
     pub doubt: Duration,
+    /// What it started.
+    pub started: Started,
+}
+
+/// The brokers that this process has started and not waited for: children that are no part of a job. A clone is the same list.
+#[derive(Clone, Debug, Default)]
+pub struct Started(Arc<Mutex<Vec<Pid>>>);
+
+impl Started {
+    /// The list, for whoever kills what is not on it, or waits for what is: while it is held none is started.
+    pub fn lock(&self) -> MutexGuard<'_, Vec<Pid>> {
+        // Whoever has panicked has left a list of numbers all the same.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A broker that was found, or started.
@@ -103,7 +118,13 @@ impl Seeker {
     ///
     /// The user has no directory for it.
     pub fn of_user() -> io::Result<Self> {
-        Ok(Self { place: Place::of_user()?, program: PathBuf::from("/proc/self/exe"), linger: LINGER, doubt: DOUBT })
+        Ok(Self {
+            place: Place::of_user()?,
+            program: PathBuf::from("/proc/self/exe"),
+            linger: LINGER,
+            doubt: DOUBT,
+            started: Started::default(),
+        })
     }
 
     /// Finds the broker, and starts none.
@@ -175,7 +196,8 @@ impl Seeker {
         let ms = |span: Duration| span.as_millis().try_into().unwrap_or(u64::MAX);
         let start =
             Start { directory: self.place.directory().into(), linger_ms: ms(self.linger), doubt_ms: ms(self.doubt) };
-        Command::new(&self.program)
+        let mut started = self.started.lock();
+        let child = Command::new(&self.program)
             .arg0("neli-run")
             .args([MODE, "0"])
             .env_clear()
@@ -185,7 +207,9 @@ impl Seeker {
             .stdin(paper::write(&start)?)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .spawn()
+            .spawn()?;
+        started.push(Pid::from_raw(child.id().cast_signed()));
+        Ok(child)
     }
 }
 

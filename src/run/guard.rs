@@ -135,11 +135,14 @@ impl Run {
 
     /// Waits for every child that has ended; what was ours alone is no longer taken for it.
     pub(super) fn reap_children(&mut self) -> Vec<Change> {
+        let brokers = self.brokers_started.clone();
+        // One that ends at once is on the list before it is waited for.
+        let mut brokers = brokers.lock();
         let changes = process::reap_after(|ended| self.end_hook_group(ended)).changes;
         for change in &changes {
             self.observe_hook(change);
             match change.fate {
-                Fate::Exited(_) | Fate::Killed(_) => self.own_children.retain(|child| *child != change.pid),
+                Fate::Exited(_) | Fate::Killed(_) => brokers.retain(|child| *child != change.pid),
                 Fate::Stopped(_) => {}
             }
         }
@@ -172,17 +175,22 @@ impl Run {
     }
 
     fn kill_what_is_left(&mut self, orphans: &mut Orphans) -> Left {
-        orphans.spare(self.strangers_to_the_job());
-        orphans.kill(clock::now());
+        {
+            // None is started between the look at the list and the look at what there is to be killed.
+            let brokers = self.brokers_started.lock();
+            orphans.spare(self.strangers_to_the_job(&brokers));
+            orphans.kill(clock::now());
+        }
         self.reap_children();
         // The number of one that was waited for may be an orphan's by now.
-        orphans.spare(self.strangers_to_the_job());
+        let brokers = self.brokers_started.lock();
+        orphans.spare(self.strangers_to_the_job(&brokers));
         orphans.left(clock::now())
     }
 
     /// Our children that are no part of a job, and were not waited for.
-    fn strangers_to_the_job(&self) -> Vec<Pid> {
-        self.own_children.iter().copied().chain(self.running_hooks.iter().map(RunningHook::pid)).collect()
+    fn strangers_to_the_job(&self, brokers: &[Pid]) -> Vec<Pid> {
+        brokers.iter().copied().chain(self.running_hooks.iter().map(RunningHook::pid)).collect()
     }
 
     /// A new guard remembers no term, and knows the address that the embedded broker has now.

@@ -1,14 +1,17 @@
 //! What the loop does with Kafka: the journal's two ends and the group, for the candidate.
 
-use super::{Run, translate};
+use std::sync::Arc;
+
+use super::Run;
 use crate::config::Election;
 use crate::driver::broker::Access;
 use crate::driver::clock;
-use crate::driver::embedded::Found;
+use crate::driver::embedded::{Found, Seeker};
 use crate::driver::group::{Grouped, Member};
 use crate::driver::journal::{Key, Producer, Seen};
 use crate::driver::log::{Event as LogEvent, timestamp};
 use crate::driver::reader::{Reader, Source};
+use crate::exit::Refusal;
 use crate::logic::candidate::{Elector, Event};
 use crate::logic::precedence::Standing;
 use crate::logic::record::{Body, Record, Why};
@@ -150,9 +153,21 @@ impl Run {
         }
     }
 
+    /// Says what an embedded broker is for, and has it replaced when it dies.
+    pub(super) fn follow_broker(&mut self, seeker: Seeker) -> Result<(), Refusal> {
+        self.brokers_started = seeker.started.clone();
+        let Some(broker) = &self.access.embedded else { return Ok(()) };
+        let message = format!(
+            "--embedded is for a trial on this one machine: its broker, at {}, keeps nothing",
+            broker.bootstrap()
+        );
+        self.logger.event(&LogEvent::Warning { message, dropped: None });
+        let follow = seeker.follow(Arc::clone(broker), self.seen_sender.clone());
+        follow.map_err(|error| Refusal::new(format!("--embedded: {}", reason(&error))))
+    }
+
     /// The embedded broker died, and another is there: its history is made anew.
     pub(super) fn move_to(&mut self, now: Time, found: &Found) {
-        self.own_children.extend(found.started.iter().map(translate::pid_of));
         let chatter = self.access.chatter.clone();
         self.access = Access { chatter, ..Access::embedded(&found.connection, &self.config.client.properties) };
         match Producer::start(&self.access, &self.config.election, self.config.timings.lease, self.seen_sender.clone())

@@ -1,7 +1,6 @@
 //! The logic's words for the driver, and the driver's for the logic.
 
 use std::io;
-use std::process::Child;
 
 use nix::unistd::Pid;
 
@@ -15,10 +14,6 @@ use crate::text::reason;
 
 pub(super) fn number_of(pid: Pid) -> Option<u32> {
     u32::try_from(pid.as_raw()).ok()
-}
-
-pub(super) fn pid_of(child: &Child) -> Pid {
-    Pid::from_raw(child.id().cast_signed())
 }
 
 pub(super) fn status(ending: Ending) -> ExitStatus {

@@ -116,6 +116,25 @@ fn a_broker_that_died_leaves_silence_to_decide() {
     machine.stage.close([first]);
 }
 
+/// A guard that dies just after the broker leaves a job to kill, and the new broker, which the loop does not know yet, is none
+/// of it.
+#[test]
+fn a_new_broker_outlives_a_guard_that_dies_meanwhile() {
+    let machine = Machine::new();
+    let mut run = machine.candidate().start();
+    let term = run.await_lead();
+    machine.stage.await_witness(term);
+    let (guard, old) = (run.guard(), machine.broker().expect("a broker"));
+    old.signal(Signal::SIGKILL);
+    let new = wait::until("another broker", || machine.broker().filter(|broker| *broker != old));
+    // Where the loop was the faster, there is a new guard already, and nothing is tried.
+    guard.signal(Signal::SIGKILL);
+    run.await_event("standby");
+    assert!(new.lives());
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 143);
+}
+
 /// Many that start at once make one broker.
 #[test]
 fn many_at_once_find_one_broker() {

@@ -76,27 +76,27 @@ mod tests {
         Time::ZERO + Duration::from_secs(seconds)
     }
 
-    fn marker(boot_id: &str, sure_from: Option<u64>) -> Option<Marker> {
-        Some(Marker { boot_id: boot_id.to_owned(), sure_from: sure_from.map(at) })
+    fn marker(boot_id: &str, sure_from: Option<u64>) -> Marker {
+        Marker { boot_id: boot_id.to_owned(), sure_from: sure_from.map(at) }
     }
 
     #[test]
     fn what_a_killed_broker_left_is_doubted_for_the_longest_lease() {
-        assert_eq!(judge(marker("now", None), "now", at(100), DOUBT), at(161));
+        assert_eq!(judge(Some(marker("now", None)), "now", at(100), DOUBT), at(161));
         assert_eq!(judge(None, "now", at(100), DOUBT), at(161));
     }
 
     #[test]
     fn a_reboot_ends_all_doubt() {
-        assert_eq!(judge(marker("before", None), "now", at(100), DOUBT), Time::ZERO);
-        assert_eq!(judge(marker("before", Some(160)), "now", at(100), DOUBT), Time::ZERO);
+        assert_eq!(judge(Some(marker("before", None)), "now", at(100), DOUBT), Time::ZERO);
+        assert_eq!(judge(Some(marker("before", Some(160))), "now", at(100), DOUBT), Time::ZERO);
     }
 
     #[test]
     fn a_broker_that_ended_in_order_hands_its_doubt_on_and_adds_none() {
-        assert_eq!(judge(marker("now", Some(120)), "now", at(100), DOUBT), at(120));
-        assert_eq!(judge(marker("now", Some(90)), "now", at(100), DOUBT), at(90));
-        assert_eq!(judge(marker("now", Some(900)), "now", at(100), DOUBT), at(161));
+        assert_eq!(judge(Some(marker("now", Some(120))), "now", at(100), DOUBT), at(120));
+        assert_eq!(judge(Some(marker("now", Some(90))), "now", at(100), DOUBT), at(90));
+        assert_eq!(judge(Some(marker("now", Some(900))), "now", at(100), DOUBT), at(161));
     }
 
     #[test]
