@@ -16,7 +16,7 @@ use neli_run::logic::random::Random;
 use neli_run::logic::record::{Body, MemberId, Record};
 use neli_run::logic::time::Time;
 
-const LEASE: Duration = Duration::from_secs(5);
+const LEASE: Duration = Duration::from_secs(20);
 
 /// For so many ways there and back a stranger writes what makes no sense.
 const STRANGER_WRITES: u32 = 20;
@@ -53,6 +53,10 @@ struct World {
 
 impl World {
     fn new(candidates: usize, round_trip: Duration, seed: u64) -> Self {
+        Self::with_log(Vec::new(), candidates, round_trip, seed)
+    }
+
+    fn with_log(log: Vec<Option<Record>>, candidates: usize, round_trip: Duration, seed: u64) -> Self {
         let now = Time::ZERO + Duration::from_secs(100);
         let timings = Timings {
             lease: LEASE,
@@ -73,7 +77,7 @@ impl World {
             way: round_trip / 2,
             random: Random::from_seed(!seed),
             candidates: (0..candidates).map(candidate).collect(),
-            log: Vec::new(),
+            log,
             count: 0,
             agenda: BinaryHeap::new(),
             arrivals: std::collections::BTreeMap::new(),
@@ -172,6 +176,33 @@ impl World {
     }
 }
 
+/// The records of a leader that is none of the candidates.
+fn of_leader(seq: u64, body: Body) -> Record {
+    Record { member: Some(MemberId::from("leader")), name: Some("leader".into()), seq: Some(seq), body }
+}
+
+/// How long it takes from a release to the first lead, where every candidate is known to every other. Within three ways there
+/// and back six more records reach the log: the release again, since it was sent again before it was known to have arrived,
+/// claims of somebody who had not read it, and what makes no sense.
+fn takes_after_release(candidates: usize, round_trip: Duration, seed: u64) -> Duration {
+    let lease_ms = u64::try_from(LEASE.as_millis()).expect("seconds");
+    let claim = of_leader(1, Body::Claim { after: -1, lease_ms });
+    let mut world = World::with_log(vec![Some(claim)], candidates, round_trip, seed);
+    // By then every hello has been read, and the leader's silence is not over.
+    let end = world.now + LEASE / 2;
+    let release = || of_leader(2, Body::Release { term: 0, seen: 0, why: Some("stopped".into()), exit: None });
+    world.put(end, Arrival::Appended(Some(release())));
+    let late_claim = |seq| of_leader(seq, Body::Claim { after: 0, lease_ms });
+    let strays = [Some(release()), Some(late_claim(3)), None, Some(release()), Some(late_claim(4)), None];
+    for (nth, stray) in (1..).zip(strays) {
+        world.put(end + round_trip * nth / 2, Arrival::Appended(stray));
+    }
+    while world.led.is_none() && world.now < end + Duration::from_secs(20) {
+        world.step();
+    }
+    world.now.since(end)
+}
+
 /// How long it takes from the stranger's last word to the first lead.
 fn takes(candidates: usize, round_trip: Duration, seed: u64) -> Duration {
     let mut world = World::new(candidates, round_trip, seed);
@@ -195,6 +226,19 @@ fn claims_that_void_each_other_get_out_of_step() {
             let round_trip = Duration::from_millis(millis);
             let worst = (0..10).map(|seed| takes(candidates, round_trip, seed)).max().expect("some");
             let bound = round_trip * 10 + Duration::from_millis(100);
+            assert!(worst < bound, "{candidates} candidates, {round_trip:?} there and back: {worst:?}");
+        }
+    }
+}
+
+/// A crowd needs more room than a handful: the spread grows with it.
+#[test]
+fn a_crowd_gets_out_of_step_too() {
+    for candidates in [10, 40, 100, 200] {
+        for millis in [2, 20, 100] {
+            let round_trip = Duration::from_millis(millis);
+            let worst = (0..3).map(|seed| takes_after_release(candidates, round_trip, seed)).max().expect("some");
+            let bound = round_trip * 20 + Duration::from_millis(100);
             assert!(worst < bound, "{candidates} candidates, {round_trip:?} there and back: {worst:?}");
         }
     }

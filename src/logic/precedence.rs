@@ -76,6 +76,13 @@ impl Precedence {
         self.heard.remove(member);
     }
 
+    /// How many others are known by their hellos, up to a thousand.
+    #[must_use]
+    pub fn standbys(&self, now: Time) -> u32 {
+        let standbys = self.heard.values().filter(|at| now.since(**at) < HELLO_HOLDS).count();
+        u32::try_from(standbys).unwrap_or(u32::MAX)
+    }
+
     /// The most that a random draw may add, and the delay below it; none when this member never claims.
     ///
     /// `after_death`: the last release was written for a dead supervisor, so whoever has the partition is likely dead.
@@ -88,8 +95,7 @@ impl Precedence {
             (Elector::Group(Patience::For(_)), Standing::Elsewhere) if after_death => (Duration::ZERO, SPREAD),
             (Elector::Group(Patience::For(patience)), Standing::Elsewhere) => (patience, Duration::ZERO),
         };
-        let standbys = self.heard.values().filter(|at| now.since(**at) < HELLO_HOLDS).count();
-        let jitter = JITTER_PER_STANDBY * u32::try_from(standbys).unwrap_or(u32::MAX);
+        let jitter = JITTER_PER_STANDBY * self.standbys(now);
         Some(Delay { fixed: fixed + self.claim_delay, random: spread + jitter })
     }
 }

@@ -10,7 +10,7 @@ use super::super::time::Time;
 use super::standing_down::lets_another_lead;
 use super::{Candidate, NothingLeft, Role, WAIT_FOR_KAFKA};
 
-/// After a void claim the next is spread over so many ways there and back.
+/// After a void claim the next is spread over at least so many round trips.
 const ROUND_TRIPS: u32 = 4;
 
 impl Candidate {
@@ -100,14 +100,16 @@ impl Candidate {
         self.role = Role::Standby { not_before };
     }
 
-    /// A claim that nobody answered tells nothing of the way there and back.
+    /// Any claim that comes in within a round trip of ours voids it, or is voided by it. So a crowd needs a round trip for each
+    /// of its members, or its claims void each other without end. A claim that nobody answered tells nothing of the round trip.
     fn spread_after_void(&self, now: Time) -> Duration {
         let Role::Claiming { sent, .. } = self.role else { return SPREAD };
         let round_trip = now.since(sent);
         if round_trip >= self.timings.lease {
             SPREAD
         } else {
-            SPREAD.max(round_trip * ROUND_TRIPS).min(self.timings.lease)
+            let ways = self.precedence.standbys(now).max(ROUND_TRIPS);
+            SPREAD.max(round_trip.saturating_mul(ways)).min(self.timings.lease)
         }
     }
 
