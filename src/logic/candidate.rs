@@ -105,6 +105,10 @@ struct Lead {
     /// When the last effective record was sent.
     last_effective_sent: Time,
     next_beat: Time,
+    /// The next beat tells a state of the job's that none has told.
+    state_is_new: bool,
+    /// No beat is sent before this time for a new state alone.
+    state_beats_from: Time,
     /// Beats sent and not read back: `seq` and the send time.
     under_way: VecDeque<(u64, Time)>,
     /// Whether the guard was told something since the last beat.
@@ -275,7 +279,8 @@ impl Candidate {
                     lead.job = job;
                     if changed {
                         let quick = if job.state == JobState::Stopping { leading::QUICK_STOP } else { Duration::ZERO };
-                        lead.next_beat = lead.next_beat.min(now + quick);
+                        lead.state_is_new = true;
+                        lead.next_beat = lead.next_beat.min((now + quick).max(lead.state_beats_from));
                     }
                 }
             }

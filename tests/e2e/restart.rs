@@ -17,6 +17,26 @@ fn script(stage: &Stage, restart: &str, delay: &str, text: &str) -> Candidate {
     stage.candidate().option("--restart", restart).option("--restart-delay", delay).job(["sh", "-c", text])
 }
 
+/// A job that ends as soon as it starts, and is started again at once: at most ten beats a second tell of it, and the regular ones.
+#[test]
+fn a_restart_loop_does_not_flood_the_journal() {
+    let stage = stage(Elector::Log);
+    let job = stage.candidate().job(["true"]).option("--restart", "always").option("--restart-delay", "0");
+    let mut run = job.option("--restart-limit", "none").option("--heartbeat-interval", "1s").start();
+    let term = run.await_lead();
+    wait::until_true("many runs", || run.events("job_started").len() > 300);
+    run.signal(Signal::SIGTERM);
+    run.status();
+    let (led, released) = (run.events("leading")[0].at, run.await_release().at);
+    let seconds = Duration::from_nanos(released - led).as_secs_f64();
+    let verdicts = stage.verdicts();
+    let beats = verdicts.iter().filter(|line| line["record"]["kind"] == "beat" && line["record"]["term"] == term).count();
+    #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
+    let beats = beats as f64;
+    // The log's lines come to us a little after the events.
+    assert!(beats <= seconds * 11.0 + 3.0, "{beats} beats in {seconds} s");
+}
+
 /// All 256 statuses, and every signal that ends a process, as one candidate after the other sees them.
 #[test]
 fn every_way_to_end() {
