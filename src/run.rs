@@ -19,7 +19,7 @@ use crate::driver::cgroup::Cgroup;
 use crate::driver::clock;
 use crate::driver::descriptors;
 use crate::driver::embedded;
-use crate::driver::group::{Grouped, Member};
+use crate::driver::group::{Member, Said};
 use crate::driver::guard::{Charge, Guard};
 use crate::driver::journal::{Producer, Seen};
 use crate::driver::limits;
@@ -49,6 +49,7 @@ use crate::text::reason;
 
 mod commands;
 mod environment;
+mod group;
 mod guard;
 mod kafka;
 mod leaving;
@@ -59,11 +60,12 @@ mod terminal;
 mod translate;
 
 use commands::RunningHook;
+use group::Members;
 
 /// How many things seen of Kafka may wait for the loop; its threads wait beyond that.
 const SEEN_WAITING: usize = 1024;
 /// How many words of the group may.
-const GROUPED_WAITING: usize = 16;
+const SAID_WAITING: usize = 16;
 
 /// This program, even where its file has been replaced since.
 const PROGRAM: &str = "/proc/self/exe";
@@ -245,11 +247,9 @@ struct Run {
     reading: u32,
     seen: mpsc::Receiver<Seen>,
     seen_sender: mpsc::Sender<Seen>,
-    group: Option<Member>,
-    grouped: mpsc::Receiver<Grouped>,
-    grouped_sender: mpsc::Sender<Grouped>,
-    /// Members of ours that have not left yet.
-    leaving: u32,
+    members: Members<Member>,
+    said: mpsc::Receiver<Said>,
+    said_sender: mpsc::Sender<Said>,
     logger: Logger,
     /// The way to stderr for what others say: the log's, unless that goes to a file.
     stderr: Logger,
@@ -273,7 +273,7 @@ enum Input {
     Hangup,
     HealthOutput,
     Kafka(Option<Seen>),
-    Group(Option<Grouped>),
+    Group(Option<Said>),
     Signal,
     Timeout,
 }
@@ -289,7 +289,7 @@ impl Run {
         at_start: &AtStart,
     ) -> Result<Self, Refusal> {
         let (seen_sender, seen) = mpsc::channel(SEEN_WAITING);
-        let (grouped_sender, grouped) = mpsc::channel(GROUPED_WAITING);
+        let (said_sender, said) = mpsc::channel(SAID_WAITING);
         let chatter = logger.clone();
         let access = Access {
             chatter: Some(Arc::new(move |_level: RDKafkaLogLevel, message: &str| {
@@ -367,10 +367,9 @@ impl Run {
             reading: 0,
             seen,
             seen_sender,
-            group: None,
-            grouped,
-            grouped_sender,
-            leaving: 0,
+            members: Members::none(),
+            said,
+            said_sender,
             logger,
             stderr,
             report: Report::to(notifier),
@@ -407,7 +406,7 @@ impl Run {
                 () = signals_ready.wait() => Input::Signal,
                 () = self.session.hung_up() => Input::Hangup,
                 seen = self.seen.recv() => Input::Kafka(seen),
-                grouped = self.grouped.recv() => Input::Group(grouped),
+                said = self.said.recv() => Input::Group(said),
                 () = timer.due() => Input::Timeout,
                 () = wait_for(self.health_output.as_ref()) => Input::HealthOutput,
             };
@@ -428,9 +427,9 @@ impl Run {
                         self.see(seen);
                     }
                 }
-                Input::Group(event) => {
-                    if let Some(event) = event {
-                        self.hear_group(event);
+                Input::Group(said) => {
+                    if let Some(said) = said {
+                        self.hear_group(said);
                     }
                 }
                 Input::Signal => self.take_signals(&signals),

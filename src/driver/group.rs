@@ -20,6 +20,7 @@ use tokio::sync::mpsc::Sender;
 use crate::config::Election;
 use crate::driver::broker::{Access, Ears, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, explain};
 use crate::driver::clock;
+use crate::driver::librdkafka;
 use crate::driver::meaning::Meaning;
 
 /// Leaving may take this long; then we are gone whatever the coordinator says.
@@ -31,6 +32,16 @@ const POLL_WHILE_LEAVING: Duration = Duration::from_millis(5);
 /// How long the question after a join may take.
 const METADATA_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// What a member says. Each carries its member's number: all members of a process say it into one channel, and what one that has
+/// been left said must not be taken for the word of the one that followed it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Said {
+    /// The member's number, as it was told to [`Member::join`].
+    pub by: u32,
+    /// What it says.
+    pub what: Grouped,
+}
+
 /// What the group did. Sent by threads that wait while the channel is full, never by the caller's.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Grouped {
@@ -38,8 +49,14 @@ pub enum Grouped {
     Assigned,
     /// The group has settled, and the partition is another's.
     Elsewhere,
-    /// After [`Member::leave`]: the coordinator has let this member go, or half a second is over. The last of a member.
+    /// After [`Member::leave`]: the coordinator has let this member go, or half a second is over, or it would wait in vain. Nothing
+    /// needs to wait for the member any more.
     Left,
+    /// By this id the group's coordinator knows the member from now on.
+    Named {
+        /// The id.
+        id: String,
+    },
     /// The coordinator refuses for good: one line that names the thing, the value, and what would be right.
     Refused {
         /// That line.
@@ -66,19 +83,22 @@ pub struct Member {
 impl Member {
     /// Joins the group on the election's topic, which must exist: librdkafka looks for a missing one every five minutes.
     ///
-    /// What the group says goes to `grouped`.
+    /// What the group says goes to `grouped`, with this `number`.
     ///
     /// # Errors
     ///
     /// librdkafka's words about a property, or about a certificate or login that it can't use; never a secret's value.
-    pub fn join(access: &Access, election: &Election, grouped: Sender<Grouped>) -> Result<Self, String> {
+    pub fn join(access: &Access, election: &Election, number: u32, grouped: Sender<Said>) -> Result<Self, String> {
         let desk = Desk {
             ears: Ears::new(access),
             election: election.clone(),
+            number,
             grouped,
             held: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
             refused: AtomicBool::new(false),
+            alone: AtomicBool::new(false),
+            is_answered: AtomicBool::new(false),
             has_joined: AtomicBool::new(false),
             unused_partitions: AtomicBool::new(false),
         };
@@ -96,7 +116,13 @@ impl Member {
     }
 
     /// Leaves the group, so that the heir is known at once. Returns at once; [`Grouped::Left`] follows within 500 ms.
-    pub fn leave(self) {
+    ///
+    /// `alone`: no other candidate is known. The first join of an empty group is answered after the broker's
+    /// `group.initial.rebalance.delay.ms` (3 s), and a leave waits behind it, so that a member of which there has been no answer is
+    /// not waited for then. Where there are others, the join is answered within half a second, and the leave after it: a
+    /// process that ended before would hold up their next rebalance for a session (11 s, measured).
+    pub fn leave(self, alone: bool) {
+        self.consumer.context().alone.store(alone, Ordering::Relaxed);
         drop(self);
     }
 }
@@ -109,7 +135,7 @@ impl Drop for Member {
         let leaving = thread::Builder::new().name("neli-leave".to_owned()).spawn(move || leave(&consumer));
         if leaving.is_err() {
             // Not from here: the caller may be the one that makes room in the channel.
-            let _ = desk.grouped.try_send(Grouped::Left);
+            let _ = desk.grouped.try_send(Said { by: desk.number, what: Grouped::Left });
         }
     }
 }
@@ -137,12 +163,17 @@ impl Pace {
 /// of 100 ms, measured).
 fn poll(consumer: &BaseConsumer<Desk>, pace: Pace) {
     let desk = consumer.context();
+    let mut name = None;
     while !desk.leaving.load(Ordering::Relaxed) && !desk.grouped.is_closed() {
-        match consumer.poll(if desk.held.load(Ordering::Relaxed) { pace.holding } else { pace.waiting }) {
-            Some(Err(error)) => desk.judge(&error),
-            // The cheapest question that the main thread answers.
-            None => drop(consumer.assignment()),
-            Some(Ok(_)) => {}
+        let pause = if desk.held.load(Ordering::Relaxed) { pace.holding } else { pace.waiting };
+        if let Some(Err(error)) = consumer.poll(pause) {
+            desk.judge(&error);
+        }
+        // As cheap a question as the main thread answers.
+        let said = librdkafka::member_id(consumer.client());
+        if let Some(id) = said.filter(|id| name.as_ref() != Some(id)) {
+            name = Some(id.clone());
+            desk.unless_leaving(Grouped::Named { id });
         }
         if desk.has_joined.swap(false, Ordering::Relaxed) {
             allow_to_join_at_once(consumer);
@@ -169,6 +200,11 @@ fn leave(consumer: &BaseConsumer<Desk>) {
     let begun = clock::now();
     let spent = || clock::now().since(begun);
     consumer.unsubscribe();
+    let desk = consumer.context();
+    let in_vain = desk.alone.load(Ordering::Relaxed) && !desk.is_answered.load(Ordering::Relaxed);
+    if in_vain {
+        desk.say(Grouped::Left);
+    }
     while spent() < UNSUBSCRIBED_WITHIN {
         // This also acknowledges the revoke of what was held.
         let _ = consumer.poll(POLL_WHILE_LEAVING);
@@ -178,26 +214,34 @@ fn leave(consumer: &BaseConsumer<Desk>) {
     while closing.is_ok() && !consumer.closed() && spent() < LEAVE_TIMEOUT {
         let _ = consumer.poll(POLL_WHILE_LEAVING);
     }
-    consumer.context().say(Grouped::Left);
+    if !in_vain {
+        desk.say(Grouped::Left);
+    }
 }
 
 /// The member's context: where the group's word arrives.
 struct Desk {
     ears: Ears,
     election: Election,
-    grouped: Sender<Grouped>,
+    number: u32,
+    grouped: Sender<Said>,
     held: AtomicBool,
     leaving: AtomicBool,
     refused: AtomicBool,
+    /// It leaves, and no other candidate is known.
+    alone: AtomicBool,
+    /// The group has answered a join.
+    is_answered: AtomicBool,
+    /// And since the last look, one more.
     has_joined: AtomicBool,
     /// That there are partitions besides the election's has been said.
     unused_partitions: AtomicBool,
 }
 
 impl Desk {
-    fn say(&self, grouped: Grouped) {
+    fn say(&self, what: Grouped) {
         // Nobody listens any more: we are about to end.
-        let _ = self.grouped.blocking_send(grouped);
+        let _ = self.grouped.blocking_send(Said { by: self.number, what });
     }
 
     fn names_ours(&self, partitions: &TopicPartitionList) -> bool {
@@ -272,6 +316,7 @@ impl ConsumerContext for Desk {
         if let Err(error) = acknowledged {
             self.say(Grouped::Warning(format!("group \"{}\": {}", self.election.group, explain(&error))));
         }
+        self.is_answered.store(true, Ordering::Relaxed);
         if assign {
             self.has_joined.store(true, Ordering::Relaxed);
             self.assigned(consumer, partitions);

@@ -7,13 +7,11 @@ use crate::config::Election;
 use crate::driver::broker::Access;
 use crate::driver::clock;
 use crate::driver::embedded::{Found, Seeker};
-use crate::driver::group::{Grouped, Member};
 use crate::driver::journal::{Key, Producer, Seen};
 use crate::driver::log::{Event as LogEvent, timestamp};
 use crate::driver::reader::{Reader, Source};
 use crate::exit::Refusal;
 use crate::logic::candidate::{Elector, Event};
-use crate::logic::precedence::Standing;
 use crate::logic::record::{Body, Record, Why};
 use crate::logic::time::Time;
 use crate::logic::topic::{self, Place, TopicFacts};
@@ -177,7 +175,7 @@ impl Run {
                 self.refuse(error);
             }
         }
-        if self.group.is_some() {
+        if self.members.is_in_group() {
             self.leave_group();
             self.join_group();
         }
@@ -201,50 +199,5 @@ impl Run {
                 self.refuse(format!("topic {name:?}: {refusal}"));
             }
         }
-    }
-
-    pub(super) fn join_group(&mut self) {
-        match Member::join(&self.access, &self.config.election, self.grouped_sender.clone()) {
-            Ok(member) => self.group = Some(member),
-            Err(error) => {
-                self.refuse(error);
-            }
-        }
-    }
-
-    pub(super) fn leave_group(&mut self) {
-        if let Some(member) = self.group.take() {
-            self.leaving += 1;
-            member.leave();
-        }
-    }
-
-    pub(super) fn hear_group(&mut self, grouped: Grouped) {
-        let now = clock::now();
-        let event = match grouped {
-            Grouped::Left => {
-                self.leaving -= 1;
-                return;
-            }
-            Grouped::Refused { error } => return self.kafka_refuses(now, error),
-            Grouped::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
-            // The last words of a member that leaves.
-            Grouped::Assigned | Grouped::Elsewhere | Grouped::Revoked { .. } | Grouped::UnusedPartitions
-                if self.group.is_none() =>
-            {
-                return;
-            }
-            Grouped::Assigned => {
-                self.logger.event(&LogEvent::Assigned { partition: self.config.election.partition });
-                Event::StandingChanged(Standing::Assigned)
-            }
-            Grouped::Elsewhere => Event::StandingChanged(Standing::Elsewhere),
-            Grouped::Revoked { lost } => {
-                self.logger.event(&LogEvent::Revoked { lost });
-                if lost { Event::StandingChanged(Standing::Unknown) } else { Event::Revoked }
-            }
-            Grouped::UnusedPartitions => Event::UnusedPartitions,
-        };
-        self.candidate.handle(now, event);
     }
 }

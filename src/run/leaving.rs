@@ -23,20 +23,20 @@ impl Run {
         let left_by = clock::now() + LEAVING_TAKES;
         loop {
             if clock::now() >= left_by {
-                self.leaving = 0;
+                self.members.stop_waiting();
             }
             while let Some(action) = self.hooks.poll_action() {
                 self.perform_hook(action);
             }
-            if self.leaving == 0 && self.hooks.is_idle() {
+            if !self.members.are_leaving() && self.hooks.is_idle() {
                 return;
             }
             self.report();
-            let left_by = (self.leaving > 0).then_some(left_by);
+            let left_by = self.members.are_leaving().then_some(left_by);
             let timeouts = [left_by, self.hooks.poll_timeout(), self.report.notifier.poll_timeout()];
             timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
-                Some(grouped) = self.grouped.recv(), if self.leaving > 0 => self.hear_group(grouped),
+                Some(said) = self.said.recv(), if self.members.are_leaving() => self.hear_group(said),
                 () = signals_ready.wait() => self.take_last_signals(signals),
                 () = timer.due() => self.hooks.handle_timeout(clock::now()),
             }

@@ -101,7 +101,7 @@ impl Run {
     pub(super) fn suspend_if_due(&mut self) {
         // A member that just stops would hold up the others for a session, and nobody would end a hook in time. The end
         // of either turns the loop again.
-        if self.leaving > 0
+        if self.members.are_leaving()
             || !self.hooks.is_idle()
             || !mem::take(&mut self.session.suspending)
             || !self.candidate.is_suspended()

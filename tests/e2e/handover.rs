@@ -232,3 +232,28 @@ fn standbys_join_unnoticed_beside_unused_partitions() {
         stage.close(standbys);
     }
 }
+
+/// A standby that goes before the group has answered its join does not wait for it. The group learns that it has gone all the
+/// same: it does not hold up the next rebalance for a session.
+#[test]
+fn a_standby_that_goes_at_once_holds_up_nobody() {
+    let stage = stage(Elector::Group);
+    // The group alone decides.
+    let candidate = stage.candidate().option("--patience", "never");
+    let mut first = candidate.start();
+    first.await_lead();
+    let mut second = candidate.start();
+    second.await_event("standby");
+    for _ in 0..3 {
+        let mut hasty = candidate.start();
+        hasty.await_event("standby");
+        hasty.signal(Signal::SIGTERM);
+        assert_eq!(hasty.status(), 143);
+    }
+    let gone = wait::now();
+    first.signal(Signal::SIGTERM);
+    second.await_lead();
+    let took = Duration::from_nanos(wait::now() - gone);
+    assert!(took < Duration::from_secs(4), "{took:?}: as long as a session");
+    stage.close([first, second]);
+}

@@ -276,6 +276,25 @@ fn what_it_leaves_behind_is_ended_too() {
     stage.close([run]);
 }
 
+/// A job that ends before the group has answered: its member can't leave, and nothing waits for that.
+#[test]
+fn a_short_job_is_not_held_up_by_the_group() {
+    let stage = stage(Elector::Group);
+    let from_release_to_end = || {
+        let mut run = stage.another().candidate().option("--topic", stage.topic()).job(["true"]).start();
+        run.await_lead();
+        let released = run.await_release().at;
+        let exiting = run.await_event("exiting").at;
+        assert_eq!(run.status(), 0);
+        assert!(run.events("assigned").is_empty(), "an empty group's first assignment takes 3 s");
+        exiting - released
+    };
+    // A busy machine may be slow now and then; leaving in vain took half a second each time.
+    let mut took: Vec<u64> = (0..5).map(|_| from_release_to_end()).collect();
+    took.sort_unstable();
+    assert!(took[2] < 100_000_000, "{took:?} ns");
+}
+
 #[test]
 fn without_kafka_at_all_the_command_line_is_judged() {
     let mut run = bare().option("--group", "g").job(["true"]).start();

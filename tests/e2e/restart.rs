@@ -30,7 +30,8 @@ fn a_restart_loop_does_not_flood_the_journal() {
     let (led, released) = (run.events("leading")[0].at, run.await_release().at);
     let seconds = Duration::from_nanos(released - led).as_secs_f64();
     let verdicts = stage.verdicts();
-    let beats = verdicts.iter().filter(|line| line["record"]["kind"] == "beat" && line["record"]["term"] == term).count();
+    let beats =
+        verdicts.iter().filter(|line| line["record"]["kind"] == "beat" && line["record"]["term"] == term).count();
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
     let beats = beats as f64;
     // The log's lines come to us a little after the events.

@@ -1,6 +1,8 @@
 //! What a candidate is, for whoever looks at it from outside.
 
 use super::super::candidacy::{Note, Position};
+use super::super::journal::View;
+use super::super::time::Time;
 use super::{Candidate, Role};
 
 impl Candidate {
@@ -24,6 +26,17 @@ impl Candidate {
                 Position::Standby { leader, term, why }
             }
         }
+    }
+
+    /// Whether everything was read, and no other candidate is known: by its hello, or as the leader.
+    #[must_use]
+    pub fn is_alone(&self, now: Time) -> bool {
+        let another_leads = match self.listener.journal().view() {
+            View::Led(term) => term.member.as_ref() != Some(&self.identity.member),
+            View::NeverLed | View::Released { .. } => false,
+            View::Undecided(_) => true,
+        };
+        self.listener.is_caught_up() && !another_leads && self.precedence.standbys(now) == 0
     }
 
     /// Whether it goes for good, once nothing is held.
