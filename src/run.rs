@@ -17,7 +17,7 @@ use crate::config::{Brokers, Client, Config};
 use crate::driver::broker::Access;
 use crate::driver::cgroup::Cgroup;
 use crate::driver::clock;
-use crate::driver::descriptors;
+use crate::driver::descriptors::{self, Reserve};
 use crate::driver::embedded;
 use crate::driver::group::{Member, Said};
 use crate::driver::guard::{Charge, Guard};
@@ -161,6 +161,7 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, Refusal>
     runtime.block_on(async move {
         let mut run = Run::new(config, access, member, charge, guard, logger, &at_start)?;
         run.cgroup = cgroup;
+        run.reserve.fill();
         if let Some(seeker) = seeker {
             run.follow_broker(seeker)?;
         }
@@ -230,6 +231,8 @@ struct Run {
     /// The guard remembers terms of a history that is gone: it is replaced as soon as no job is alive.
     guard_is_outdated: bool,
     session: Session,
+    /// For the moments in which one more is needed, whatever else is open.
+    reserve: Reserve,
     /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
     main: Option<OwnedFd>,
     /// The children that are no part of a job, besides hooks.
@@ -355,6 +358,7 @@ impl Run {
             guard_is_silent: false,
             guard_is_outdated: false,
             session: Session::new(at_start.has_terminal),
+            reserve: Reserve::default(),
             main: None,
             brokers_started: embedded::Started::default(),
             hooks,

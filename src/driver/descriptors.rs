@@ -1,5 +1,6 @@
 //! Which descriptors are open: what was inherited is handed on to the job, and nothing else.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -51,10 +52,31 @@ pub(crate) fn lowest_free(inherited: &[RawFd]) -> RawFd {
     (10..RawFd::MAX).find(|number| !inherited.contains(number)).unwrap_or(RawFd::MAX)
 }
 
+/// Descriptors that are kept open for the moment in which there is no other to be had. (Another thread may be quicker to
+/// take one that was given up: whoever needs them must still be ready to go without.)
+#[derive(Debug, Default)]
+pub struct Reserve(Vec<File>);
+
+/// What the start of a guard takes, and what comes from it takes less.
+const RESERVED: usize = 8;
+
+impl Reserve {
+    /// Takes as many as are needed, and as can be had.
+    pub fn fill(&mut self) {
+        while self.0.len() < RESERVED {
+            let Ok(one) = File::open("/dev/null") else { return };
+            self.0.push(one);
+        }
+    }
+
+    /// Gives them up.
+    pub fn give_up(&mut self) {
+        self.0.clear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-
     use super::*;
 
     #[test]

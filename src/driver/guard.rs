@@ -55,6 +55,17 @@ const GUARD: &str = "guard";
 /// Stands where the kernel has no pidfd.
 const NO_PIDFD: &str = "-";
 
+/// What a guard has said.
+#[derive(Debug)]
+pub struct Heard {
+    /// The answer.
+    pub answer: Answer,
+    /// The pidfd that comes with [`Answer::Started`], where the kernel has them.
+    pub descriptor: Option<OwnedFd>,
+    /// It came, and this process was at its limit of open files.
+    pub is_descriptor_lost: bool,
+}
+
 /// A guard, as its supervisor sees it.
 ///
 /// Its descriptor is readable when an answer has come. Dropping it closes the socket: the guard then kills the tree.
@@ -151,16 +162,15 @@ impl Guard {
         !self.backlog.borrow().is_empty()
     }
 
-    /// The next answer, with the pidfd that comes with [`Answer::Started`]; `None` at the end: the guard is dead, or
-    /// about to be, and nothing that it has said is left to be read.
+    /// The next answer; `None` at the end: the guard is dead, or about to be, and nothing that it has said is left to be read.
     ///
     /// # Errors
     ///
     /// `WouldBlock` when no answer has come; `InvalidData` when it makes no sense.
-    pub fn receive(&self) -> io::Result<Option<(Answer, Option<OwnedFd>)>> {
+    pub fn receive(&self) -> io::Result<Option<Heard>> {
         let Some(packet) = self.channel.receive()? else { return Ok(None) };
         let answer = serde_json::from_slice(&packet.bytes)?;
-        Ok(Some((answer, packet.descriptor)))
+        Ok(Some(Heard { answer, descriptor: packet.descriptor, is_descriptor_lost: packet.is_descriptor_lost }))
     }
 
     /// SIGKILL to the guard, and to nothing else. Not after it was waited for, where the kernel has no pidfd.

@@ -148,6 +148,13 @@ pub enum Event {
         /// Its process id.
         pid: u32,
     },
+    /// The job's main process runs, and can't be watched: that is no run.
+    StartedUnseen {
+        /// Its process id.
+        pid: u32,
+        /// Why it can't.
+        error: String,
+    },
     /// A signal told `neli-run` to stop.
     StopSignal {
         /// Its number.

@@ -220,6 +220,7 @@ impl Supervisor {
             Event::NotStarted { code, error } => self.not_started(now, code, error),
             Event::PassSignal { signal, to_group } => self.pass_signal(signal, to_group),
             Event::Started { pid } => self.started(now, pid),
+            Event::StartedUnseen { pid, error } => self.started_unseen(now, pid, error),
             Event::StopSignal { signal } => self.stop_signal(now, signal),
             Event::StoppedFor(why) => self.stop(now, why),
             Event::Stuck { pids } => self.stuck(pids),

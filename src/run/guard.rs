@@ -10,7 +10,7 @@ use nix::unistd::{self, Pid};
 use super::commands::RunningHook;
 use super::{PROGRAM, Run, translate};
 use crate::driver::clock;
-use crate::driver::guard::{Answer, Guard, Order};
+use crate::driver::guard::{Answer, Guard, Heard, Order};
 use crate::driver::orphans::{Left, Orphans};
 use crate::driver::process::{self, Change, Fate};
 use crate::driver::ready::Ready;
@@ -44,12 +44,20 @@ impl Run {
 
     pub(super) fn hear_guard(&mut self) {
         loop {
-            match self.guard.receive() {
-                Ok(Some((answer, descriptor))) => {
-                    if descriptor.is_some() {
-                        self.main = descriptor;
-                    }
+            // What comes with the news of a start must not be lost for want of a number.
+            self.reserve.give_up();
+            let heard = self.guard.receive();
+            self.reserve.fill();
+            match heard {
+                Ok(Some(Heard { answer, descriptor, is_descriptor_lost })) => {
                     self.note_terminal(&answer);
+                    if let Answer::Started { pid } = answer {
+                        self.main = descriptor;
+                        if is_descriptor_lost {
+                            self.started_unseen(pid);
+                            continue;
+                        }
+                    }
                     if let Answer::CommandEnded { kind, id, end } = answer {
                         self.command_ended(kind, id, end);
                         self.perform();
@@ -64,6 +72,17 @@ impl Run {
                 Err(_) => return,
             }
         }
+    }
+
+    /// Without its descriptor a job can't be killed once its guard is dead: that is no run.
+    fn started_unseen(&mut self, pid: i32) {
+        let error =
+            "a job was started, and is killed again: no descriptor was left to watch it by (ulimit -n); that counts \
+                     as a failed run"
+                .to_owned();
+        let event = Event::StartedUnseen { pid: u32::try_from(pid).unwrap_or_default(), error };
+        self.supervisor.handle(clock::now(), event);
+        self.perform();
     }
 
     /// The guard's socket is closed: whatever it is, it guards no more.
@@ -151,6 +170,8 @@ impl Run {
 
     /// The guard is dead: what it left is ours, by the subreaper's right.
     pub(super) fn inherit_orphans(&mut self) {
+        // Who can't read /proc finds nothing to kill.
+        self.reserve.give_up();
         let (main, cgroup) = (self.main.take(), self.cgroup.clone());
         self.orphans = Some(Orphans::new(clock::now(), main, cgroup, self.config.timings.lease));
         self.kill_orphans();
@@ -162,6 +183,7 @@ impl Run {
         let left = if broken(Flaw::OrphansTakenForGone) { Left::Nothing } else { self.kill_what_is_left(&mut orphans) };
         match left {
             Left::Nothing => {
+                self.reserve.fill();
                 self.session.terminal.take_back();
                 self.supervisor.handle(clock::now(), Event::Gone);
             }
@@ -203,8 +225,11 @@ impl Run {
     }
 
     pub(super) fn start_guard(&mut self) {
+        self.reserve.give_up();
         let started = Guard::start(Path::new(PROGRAM), &self.charge);
-        match started.and_then(|guard| Ok((Ready::of_socket(&guard)?, guard))) {
+        let started = started.and_then(|guard| Ok((Ready::of_socket(&guard)?, guard)));
+        self.reserve.fill();
+        match started {
             Ok((ready, guard)) => (self.guard_ready, self.guard, self.guard_is_silent) = (ready, guard, false),
             Err(error) => {
                 self.refuse(format!("the guard can't be started again: {}", reason(&error)));

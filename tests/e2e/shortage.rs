@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use harness::candidate::Elector;
+use harness::process::Process;
 use harness::{not_tested, wait};
 use nix::sys::signal::Signal;
 
@@ -131,6 +132,60 @@ fn a_neighbour_that_takes_all_memory() {
     run.signal(Signal::SIGCONT);
     run.await_event("fenced");
     stage.close([run]);
+}
+
+/// Sets a running process's limit of open files.
+fn limit_open_files(process: Process, limit: u64) {
+    let set =
+        Command::new("prlimit").args([format!("--pid={}", process.pid), format!("--nofile={limit}:{limit}")]).status();
+    assert!(set.expect("prlimit is part of util-linux").success());
+}
+
+/// The lowest number that a process has free for a descriptor.
+fn lowest_free(process: Process) -> u64 {
+    let open: Vec<u64> = fs::read_dir(format!("/proc/{}/fd", process.pid))
+        .expect("it lives")
+        .map(|entry| entry.expect("a descriptor").file_name().to_string_lossy().parse().expect("a number"))
+        .collect();
+    (0..1_000).find(|number| !open.contains(number)).expect("a candidate has few open")
+}
+
+/// At the limit of open files the job is seen all the same, and a new guard can be started: some are kept for that.
+#[test]
+fn no_descriptor_is_left() {
+    let stage = stage(Elector::Log);
+    let mut run = stage.candidate().option("--restart", "always").option("--restart-delay", "0").start();
+    let term = run.await_lead();
+    stage.await_witness(term);
+    let first = run.await_job();
+    limit_open_files(run.process(), lowest_free(run.process()));
+    first.signal(Signal::SIGKILL);
+    let second = run.await_job();
+    run.guard().signal(Signal::SIGKILL);
+    run.await_event("guard_lost");
+    wait::until_true("a job that is killed", || !second.lives());
+    let third = run.await_job();
+    assert!(third.lives());
+    assert!(run.events("error").is_empty(), "{run:?}");
+    stage.close([run]);
+}
+
+/// Where none is to be had at all, a job that can't be watched does not run on unseen: it is killed, and counts as failed.
+#[test]
+fn no_descriptor_is_left_at_all() {
+    let stage = stage(Elector::Log);
+    let candidate = stage.candidate().option("--restart", "on-failure").option("--restart-delay", "0");
+    let mut run = candidate.option("--restart-limit", "2/1m").start();
+    let term = run.await_lead();
+    stage.await_witness(term);
+    let first = run.await_job();
+    limit_open_files(run.process(), 3);
+    first.signal(Signal::SIGKILL);
+    assert_eq!(run.status(), 84, "{run:?}");
+    stage.assert_gone(term);
+    run.await_silence();
+    let said = run.events("error");
+    assert!(said.iter().all(|event| event.text("message").contains("ulimit -n")) && said.len() == 2, "{run:?}");
 }
 
 /// A group with half a processor, by the old rules, below our own; `None` where none can be made.

@@ -132,7 +132,10 @@ impl Post {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     await_readable(self.guard().as_fd(), "an answer");
                 }
-                other => return other.unwrap().expect("the guard has ended"),
+                other => {
+                    let heard = other.unwrap().expect("the guard has ended");
+                    return (heard.answer, heard.descriptor);
+                }
             }
         }
     }

@@ -41,7 +41,7 @@ fn role_of_a_supervisor() {
         poll(&mut sources, PollTimeout::NONE).unwrap();
         let [answers, orders] = sources.map(|source| source.any().unwrap());
         if answers {
-            let (answer, _) = guard.receive().unwrap().expect("the guard has ended");
+            let answer = guard.receive().unwrap().expect("the guard has ended").answer;
             println!("answer {}", serde_json::to_string(&answer).unwrap());
         }
         if orders {

@@ -114,6 +114,10 @@ impl Story {
             "not-started" => Event::NotStarted { code: words.number(1), error: "no such file".to_owned() },
             "started" => Event::Started { pid: words.needed("pid", words.number_of("pid")) },
             "stopped-for" => Event::StoppedFor(crate::words::why(words.word(1))),
+            "started-unseen" => Event::StartedUnseen {
+                pid: words.needed("pid", words.number_of("pid")),
+                error: "no descriptor".to_owned(),
+            },
             "stuck" => Event::Stuck { pids: vec![words.number(1)] },
             "suspend" => Event::SuspendSignal { continuable: !words.says("orphaned") },
             "terminal-gone" => Event::TerminalGone,

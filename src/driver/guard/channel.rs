@@ -23,6 +23,8 @@ pub(super) struct Packet {
     pub(super) bytes: Vec<u8>,
     /// The descriptor that came with it.
     pub(super) descriptor: Option<OwnedFd>,
+    /// One came with it that this process had no number left for: it is lost.
+    pub(super) is_descriptor_lost: bool,
 }
 
 impl Channel {
@@ -64,12 +66,14 @@ impl Channel {
     fn receive_once(&self) -> nix::Result<Option<Packet>> {
         let mut bytes = vec![0; LONGEST];
         let mut control = cmsg_space!(RawFd);
-        let (length, descriptor) = {
+        let (length, descriptor, is_descriptor_lost) = {
             let mut parts = [IoSliceMut::new(&mut bytes)];
             let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
             let message = socket::recvmsg::<UnixAddr>(self.0.as_raw_fd(), &mut parts, Some(&mut control), flags)?;
+            // There is room for more than is ever sent: what was cut off is a descriptor at the limit of open files.
+            let is_cut = message.flags.contains(MsgFlags::MSG_CTRUNC);
             let mut numbers = Vec::new();
-            for control in message.cmsgs()? {
+            for control in message.cmsgs().into_iter().flatten() {
                 if let ControlMessageOwned::ScmRights(some) = control {
                     numbers.extend(some);
                 }
@@ -77,10 +81,10 @@ impl Channel {
             // Each is taken over, so that none stays open, and the first is kept.
             let descriptors: Vec<OwnedFd> =
                 numbers.into_iter().filter_map(|number| process::adopt(number).ok()).collect();
-            (message.bytes, descriptors.into_iter().next())
+            (message.bytes, descriptors.into_iter().next(), is_cut)
         };
         bytes.truncate(length);
-        Ok((length > 0).then_some(Packet { bytes, descriptor }))
+        Ok((length > 0).then_some(Packet { bytes, descriptor, is_descriptor_lost }))
     }
 }
 

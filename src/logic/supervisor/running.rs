@@ -8,6 +8,9 @@ use super::super::supervision::{Action, Ending, JobStatus, Note, Order};
 use super::super::time::Time;
 use super::{Job, Killed, Run, Supervisor};
 
+/// The status of what was there and could not be run, as a shell has it.
+const CAN_NOT_BE_STARTED: u8 = 126;
+
 impl Supervisor {
     pub(super) fn started(&mut self, now: Time, pid: u32) {
         self.run.started = true;
@@ -20,6 +23,21 @@ impl Supervisor {
             // A stop went behind the spawn: the barrier already runs.
             Job::Stopping { main, .. } => *main = Some((pid, now)),
             Job::None | Job::Orphaned | Job::Restarting { .. } | Job::Running { .. } => {}
+        }
+    }
+
+    /// A failed run: it is killed, since nobody could end it after the guard.
+    pub(super) fn started_unseen(&mut self, now: Time, pid: u32, error: String) {
+        self.started(now, pid);
+        self.note(Note::NotStarted { error });
+        match self.job {
+            Job::Running { pid, since } => {
+                self.run.status = Some(JobStatus::Exited(CAN_NOT_BE_STARTED));
+                self.job = Job::Stopping { why: Why::Exited, main: Some((pid, since)) };
+                self.order(Order::Kill);
+            }
+            // It is being stopped already, or killed.
+            Job::None | Job::Ordered | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { .. } => {}
         }
     }
 
@@ -38,7 +56,9 @@ impl Supervisor {
             Job::Running { since, .. } | Job::Stopping { main: Some((_, since)), .. } => since,
             Job::None | Job::Ordered | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { main: None, .. } => now,
         };
-        (self.run.status, self.run.ran) = (Some(status), now.since(since));
+        // What failed at its start keeps the status of that, whatever it was ended by.
+        self.run.status.get_or_insert(status);
+        self.run.ran = now.since(since);
         self.note(Note::JobExited { status, ran: self.run.ran });
         match &mut self.job {
             Job::Stopping { main, .. } => *main = None,
