@@ -45,6 +45,7 @@ pub mod driver {
     pub mod image;
     pub mod journal;
     mod killing;
+    mod known;
     pub mod lease;
     pub mod librdkafka;
     pub mod limits;

@@ -13,11 +13,13 @@
 //! killed pair has left: whoever makes the next one ends what is in it, and removes it.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
+use nix::libc;
 use nix::unistd::{self, Pid};
 
 use crate::driver::process;
@@ -79,7 +81,10 @@ impl Cgroup {
     pub(super) fn over(directory: OwnedFd) -> io::Result<Self> {
         let path = path_of(directory.as_fd())?;
         let kill = File::options().write(true).open(path.join("cgroup.kill"))?;
-        Ok(Self { lock: None, events: File::open(path.join("cgroup.events"))?, kill, directory })
+        let made = Self { lock: None, events: File::open(path.join("cgroup.events"))?, kill, directory };
+        // The kernel allocates its buffer at the first read: not at a deadline.
+        let _ = made.is_populated();
+        Ok(made)
     }
 
     /// The directory of a new group below it, for one run; those of earlier runs, all over, are removed.
@@ -103,14 +108,17 @@ impl Cgroup {
         let _ = (&self.kill).write_all(b"1");
     }
 
-    /// Whether a process is in it, or below it. Those that have ended and were not waited for are none.
+    /// Whether a process is in it, or below it. Those that have ended and were not waited for are none. While it can't be
+    /// told, there is one.
     #[must_use]
     pub fn is_populated(&self) -> bool {
-        let mut text = String::new();
-        let mut events = &self.events;
-        // A group that can't be read has been removed, which takes an empty one.
-        events.rewind().and_then(|()| events.read_to_string(&mut text)).is_ok()
-            && text.lines().any(|line| line == "populated 1")
+        let mut text = [0; 128];
+        match self.events.read_at(&mut text, 0) {
+            Ok(length) => text[..length].split(|byte| *byte == b'\n').any(|line| line == b"populated 1"),
+            // It has been removed, which takes an empty one.
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => false,
+            Err(_) => true,
+        }
     }
 
     /// The processes that are in it, or below it.
@@ -282,6 +290,23 @@ mod tests {
         assert_eq!(found_at("cpu"), Some("/sys/fs/cgroup/cpu,cpuacct/kubepods/pod7".into()));
         assert_eq!(found_at("cpuset"), Some("/sys/fs/cgroup/cpuset/".into()));
         assert_eq!(found_at("memory"), None);
+    }
+
+    #[test]
+    fn a_group_that_cannot_be_read_is_not_taken_for_empty() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |content: &str| {
+            let path = directory.path().join(content.len().to_string());
+            fs::write(&path, content).unwrap();
+            File::open(path).unwrap()
+        };
+        let unreadable = File::open(directory.path()).unwrap();
+        for (events, is_populated) in
+            [(file("populated 1\nfrozen 0\n"), true), (file("populated 0\n"), false), (unreadable, true)]
+        {
+            let (kill, directory) = (file(""), File::open(directory.path()).unwrap().into());
+            assert_eq!(Cgroup { lock: None, directory, events, kill }.is_populated(), is_populated);
+        }
     }
 
     #[test]

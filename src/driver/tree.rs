@@ -7,6 +7,7 @@
 //! A `/proc` that is mounted with `hidepid` shows who is not root no process of another user's, nor one of his own whose
 //! program he may not read. Their parents list them all the same.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
 use std::io;
@@ -14,11 +15,14 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use nix::libc::SIGKILL;
+use nix::libc::{self, SIGKILL};
 use nix::unistd::Pid;
 
 use crate::driver::cgroup::Cgroup;
+use crate::driver::clock;
+use crate::driver::known::{Known, OwnChildren};
 use crate::driver::process::{self, Scheduling};
+use crate::logic::time::Time;
 
 /// How often at most a kill looks again for what was not there the last time, before the caller has its turn again.
 const LOOKS: usize = 16;
@@ -45,17 +49,22 @@ pub struct Tree {
     urgent: Option<Scheduling>,
     proc: Proc,
     cgroup: Option<Rc<Cgroup>>,
+    /// The list of the root's children, when the root is this process.
+    own_children: Option<OwnChildren>,
+    known: Known,
 }
 
 impl Tree {
     /// Everything below `root`, which must be this process, or one that does not end meanwhile.
     #[must_use]
     pub fn below(root: Pid) -> Self {
-        Self::in_proc(PathBuf::from("/proc"), root)
+        let own_children = if root == Pid::this() { OwnChildren::open().ok() } else { None };
+        Self { own_children, ..Self::in_proc(PathBuf::from("/proc"), root) }
     }
 
     fn in_proc(mount: PathBuf, root: Pid) -> Self {
-        Self { root, spared: Vec::new(), urgent: None, proc: Proc::new(mount, root), cgroup: None }
+        let proc = Proc::new(mount, root);
+        Self { root, spared: Vec::new(), urgent: None, proc, cgroup: None, own_children: None, known: Known::default() }
     }
 
     /// The tree without these processes and what is below them.
@@ -108,24 +117,36 @@ impl Tree {
     #[must_use]
     pub fn remains(&self) -> Vec<Pid> {
         let members = self.members();
-        if members.is_empty() { self.unspared_children() } else { members }
+        if members.is_empty() { self.unspared_children().0 } else { members }
     }
 
-    fn unspared_children(&self) -> Vec<Pid> {
+    /// The children of the root that are not spared, and whether they are all of them: no read has failed.
+    fn unspared_children(&self) -> (Vec<Pid>, bool) {
+        self.proc.begin_to_look();
         let mut children = self.proc.shown_children(self.root);
         if let Some(root) = self.proc.process(self.root) {
             children.extend(self.proc.hidden_children(&root, &self.proc.listed_children(&root)));
         }
         let pids = children.into_iter().map(|child| child.pid);
-        pids.filter(|pid| !self.spared.contains(pid)).collect()
+        (pids.filter(|pid| !self.spared.contains(pid)).collect(), self.proc.has_seen_all())
     }
 
     fn descendants(&self) -> Vec<Process> {
+        self.descendants_by(None)
+    }
+
+    /// Those that are found before `end`. Whether they are all of them [`Proc::has_seen_all`] tells.
+    fn descendants_by(&self, end: Option<Time>) -> Vec<Process> {
+        self.proc.begin_to_look();
         let mut found = Vec::new();
         let snapshot = self.proc.snapshot();
         let mut seen = HashSet::from([self.root]);
         let mut unseen: VecDeque<Process> = self.proc.process(self.root).into_iter().collect();
         while let Some(parent) = unseen.pop_front() {
+            if end.is_some_and(|end| clock::now() >= end) {
+                self.proc.missed.set(true);
+                break;
+            }
             for child in self.proc.children(&parent, snapshot.as_ref()) {
                 if self.spared.contains(&child.pid) || !seen.insert(child.pid) {
                     continue;
@@ -146,6 +167,8 @@ impl Tree {
     /// the topmost of what lives is a child of the root all the time, even when it has ended, until it is waited for; so a
     /// look that finds no child finds nothing because there is nothing. (The lists of children that the kernel offers miss
     /// some when others are waited for meanwhile. Ours alone is asked, for what `/proc` hides.)
+    ///
+    /// A read that fails, as at a memory limit, proves nothing: then it is not gone.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.is_all_below(&[]) && self.is_out_of_cgroup()
@@ -154,7 +177,8 @@ impl Tree {
     /// Whether nothing of it is left but these children of the root, none of which was waited for, and what is below them.
     #[must_use]
     pub fn is_all_below(&self, children: &[Pid]) -> bool {
-        self.unspared_children().iter().all(|child| children.contains(child))
+        let (unspared, are_all) = self.unspared_children();
+        are_all && unspared.iter().all(|child| children.contains(child))
     }
 
     /// Whether its control group holds nobody, if it has one. It is asked besides, and proves nothing alone.
@@ -166,33 +190,71 @@ impl Tree {
     /// Sends `signals`, in this order, to each process that lives.
     pub fn signal(&self, signals: &[i32]) {
         let members = self.descendants();
-        let known = self.known(&members);
+        let known = self.known_to(&members);
         for member in members {
             self.send(&member, signals, &known);
         }
     }
 
+    /// Takes note of the processes below the root's children, as far as they are found before `end`: so that
+    /// [`kill_known`](Self::kill_known) can kill them later without a look.
+    pub fn learn(&mut self, end: Time) {
+        self.known.forget_the_ended();
+        let members = self.descendants_by(Some(end));
+        let parents = self.known_to(&members);
+        for member in members {
+            // The root's children can be listed at any time.
+            let is_listed = self.own_children.is_some() && member.parent == self.root;
+            if is_listed || self.known.holds(member.pid) {
+                continue;
+            }
+            let Ok(held) = process::open_pidfd(member.pid) else { return };
+            // Its number may have become a stranger's since it was found.
+            if self.is_still(&member, &parents, true) && !self.known.hold(member.pid, held) {
+                return;
+            }
+        }
+    }
+
+    /// SIGKILL to what can be killed without opening a file or allocating memory: what was [learnt](Self::learn), and the
+    /// root's children, if the root is this process. At the memory limit that guard and job share, whatever is opened
+    /// or allocated may stall or fail.
+    ///
+    /// When a parent has died its children are the root's, and the next call finds them.
+    pub fn kill_known(&self) {
+        self.known.kill(|pid| self.hasten_first(pid));
+        if let Some(children) = &self.own_children {
+            children.for_each(|child| {
+                // Nobody waits for it meanwhile, so that its number is its own.
+                if !self.spared.contains(&child) && process::signal(child, SIGKILL).is_ok() {
+                    self.hasten_first(child);
+                }
+            });
+        }
+    }
+
+    /// SIGKILL to all that is in the control group, whoever's it is by now.
+    ///
+    /// The kernel may keep us waiting for somebody who changes another group; nobody who sends a signal waits.
+    pub fn kill_cgroup(&self) {
+        self.cgroup.iter().for_each(|cgroup| cgroup.kill());
+    }
+
     /// SIGKILL to each process that lives, parents before their children, until a look finds none that was not sent it.
+    /// Whether the looks saw everything: no read has failed.
     ///
     /// A process that was sent SIGKILL starts no other, not even when it is in the middle of a fork (which SIGSTOP
     /// would let through): so what is new at the next look comes from what was not seen, and a tree that goes on
     /// forking does not outrun it. What got away in spite of it, the next call finds.
-    ///
-    /// Last to all that is in its control group: what our signals do not reach, too. Last, because the kernel may keep us
-    /// waiting there for somebody who changes another group; nobody who sends a signal waits.
-    pub fn kill(&self) {
-        self.kill_descendants();
-        self.cgroup.iter().for_each(|cgroup| cgroup.kill());
-    }
-
-    fn kill_descendants(&self) {
+    pub fn kill_found(&self) -> bool {
         let mut killed = HashSet::new();
         for _ in 0..LOOKS {
             let members = self.descendants();
-            let known = self.known(&members);
+            let has_seen_all = self.proc.has_seen_all();
+            let known = self.known_to(&members);
             let fresh: Vec<Process> = members.into_iter().filter(|member| killed.insert(member.pid)).collect();
             if fresh.is_empty() {
-                return;
+                return has_seen_all;
             }
             let dying: Vec<Process> =
                 fresh.into_iter().filter(|member| self.send(member, &[SIGKILL], &known)).collect();
@@ -202,9 +264,10 @@ impl Tree {
                 }
             }
         }
+        true
     }
 
-    fn known(&self, members: &[Process]) -> HashSet<Pid> {
+    fn known_to(&self, members: &[Process]) -> HashSet<Pid> {
         members.iter().map(|member| member.pid).chain([self.root]).collect()
     }
 
@@ -214,6 +277,13 @@ impl Tree {
             // It may be gone already. That its number is another's by now, within some microseconds, takes a machine
             // that has no other number to give.
             let _ = scheduling.give(thread);
+        }
+    }
+
+    /// The same for its first thread alone, whose number is the process's.
+    fn hasten_first(&self, pid: Pid) {
+        if let Some(scheduling) = self.urgent {
+            let _ = scheduling.give(pid);
         }
     }
 
@@ -228,12 +298,7 @@ impl Tree {
             return signals.iter().all(|signal| process::signal(pid, *signal).is_ok());
         }
         let held = process::open_pidfd(pid);
-        let is_member = match self.proc.process(pid) {
-            Some(process) => known.contains(&process.parent),
-            None if member.is_hidden && held.is_ok() => self.proc.lists(member),
-            None => false,
-        };
-        is_member
+        self.is_still(member, known, held.is_ok())
             && signals.iter().all(|signal| {
                 match &held {
                     Ok(held) => process::signal_pidfd(held.as_fd(), *signal),
@@ -241,6 +306,15 @@ impl Tree {
                 }
                 .is_ok()
             })
+    }
+
+    /// Whether it is a member now, as far as its parent tells: a child of one of the `known`.
+    fn is_still(&self, member: &Process, known: &HashSet<Pid>, is_held: bool) -> bool {
+        match self.proc.process(member.pid) {
+            Some(process) => known.contains(&process.parent),
+            None if member.is_hidden && is_held => self.proc.lists(member),
+            None => false,
+        }
     }
 }
 
@@ -264,12 +338,42 @@ type Snapshot = HashMap<Pid, Vec<Process>>;
 struct Proc {
     mount: PathBuf,
     lists_children: bool,
+    /// Whether a read has failed since [`begin_to_look`](Self::begin_to_look), so that something may not have been seen.
+    missed: Cell<bool>,
 }
 
 impl Proc {
     fn new(mount: PathBuf, root: Pid) -> Self {
         let lists_children = mount.join(format!("{root}/task/{root}/children")).exists();
-        Self { mount, lists_children }
+        Self { mount, lists_children, missed: Cell::new(false) }
+    }
+
+    fn begin_to_look(&self) {
+        self.missed.set(false);
+    }
+
+    fn has_seen_all(&self) -> bool {
+        !self.missed.get()
+    }
+
+    /// What was read; `None` where there is nothing to be seen, or where the read has failed, which is noted.
+    fn noted<T>(&self, read: io::Result<T>) -> Option<T> {
+        read.inspect_err(|error| {
+            // Who has ended meanwhile is gone, and who is hidden is shown by his parent.
+            let is_known =
+                matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH | libc::EACCES | libc::EPERM));
+            if !is_known {
+                self.missed.set(true);
+            }
+        })
+        .ok()
+    }
+
+    /// The entries of a directory that are numbers.
+    fn numbers_in(&self, directory: &Path) -> Vec<Pid> {
+        let entries = self.noted(fs::read_dir(directory)).into_iter().flatten();
+        let number = |entry: io::Result<fs::DirEntry>| self.noted(entry)?.file_name().to_str()?.parse().ok();
+        entries.filter_map(number).map(Pid::from_raw).collect()
     }
 
     fn is_complete(&self) -> bool {
@@ -281,7 +385,7 @@ impl Proc {
             return None;
         }
         let mut snapshot = Snapshot::new();
-        for pid in numbers_in(&self.mount) {
+        for pid in self.numbers_in(&self.mount) {
             if let Some(process) = self.process(pid) {
                 snapshot.entry(process.parent).or_default().push(process);
             }
@@ -323,7 +427,7 @@ impl Proc {
 
     /// The children of `parent` among all that we are shown: where it is hidden itself, it lists none to us.
     fn shown_children(&self, parent: Pid) -> Vec<Process> {
-        let shown = numbers_in(&self.mount).into_iter().filter_map(|pid| self.process(pid));
+        let shown = self.numbers_in(&self.mount).into_iter().filter_map(|pid| self.process(pid));
         shown.filter(|process| process.parent == parent).collect()
     }
 
@@ -332,7 +436,7 @@ impl Proc {
         let mut children = Vec::new();
         for thread in self.threads(parent) {
             let list = self.mount.join(format!("{}/task/{thread}/children", parent.pid));
-            let list = fs::read_to_string(list).unwrap_or_default();
+            let list = self.noted(fs::read_to_string(list)).unwrap_or_default();
             children.extend(list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).map(Pid::from_raw));
         }
         children
@@ -343,20 +447,14 @@ impl Proc {
         if process.threads == 1 {
             vec![process.pid]
         } else {
-            numbers_in(&self.mount.join(format!("{}/task", process.pid)))
+            self.numbers_in(&self.mount.join(format!("{}/task", process.pid)))
         }
     }
 
     fn process(&self, pid: Pid) -> Option<Process> {
-        let stat = fs::read(self.mount.join(format!("{pid}/stat"))).ok()?;
+        let stat = self.noted(fs::read(self.mount.join(format!("{pid}/stat"))))?;
         parsed(pid, &stat)
     }
-}
-
-/// The entries of a directory that are numbers.
-fn numbers_in(directory: &Path) -> Vec<Pid> {
-    let number = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
-    fs::read_dir(directory).into_iter().flatten().filter_map(number).map(Pid::from_raw).collect()
 }
 
 /// Reads a line of `/proc/PID/stat`: the name stands in parentheses, and may hold any byte but NUL, a `)` too.
@@ -446,6 +544,31 @@ mod tests {
         assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1), (7, 6, 'S', 1), (9, 5, 'S', 1)]));
         assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1)]));
         assert!(gone(&[(5, 1, 'S', 1), (9, 5, 'S', 1), (10, 9, 'S', 1)]));
+    }
+
+    /// A directory can be opened as a file, and not be read: as any file when there is no memory for its content.
+    #[test]
+    fn a_read_that_fails_is_no_empty_tree() {
+        let processes = [(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 6, 'S', 1)];
+        let unreadable = |file: &str, lists_children: bool| {
+            let proc = proc_with(&processes, lists_children);
+            let file = proc.path().join(file);
+            fs::remove_file(&file).unwrap();
+            fs::create_dir(&file).unwrap();
+            let tree = Tree::in_proc(proc.path().to_owned(), Pid::from_raw(5));
+            assert!(!tree.is_gone(), "{}", file.display());
+            let found: Vec<i32> = tree.descendants().iter().map(|member| member.pid.as_raw()).collect();
+            assert!(!tree.proc.has_seen_all(), "{}", file.display());
+            found
+        };
+        for file in ["5/stat", "6/stat"] {
+            unreadable(file, false);
+        }
+        assert_eq!(unreadable("5/stat", true), [0; 0]);
+        assert_eq!(unreadable("5/task/5/children", true), [0; 0]);
+        assert_eq!(unreadable("6/task/6/children", true), [6]);
+        // Its parent shows it all the same.
+        assert_eq!(unreadable("7/stat", true), [6, 7]);
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub(super) fn answer(answer: Answer, term: i64, config: &Config) -> Option<super
             };
             Event::MainExited { status, left, foreground }
         }
-        Answer::Fenced { term } => Event::Fenced { term },
+        Answer::Fenced { term, .. } => Event::Fenced { term },
         Answer::NotStarted { at: Step::InTime, .. } => Event::Fenced { term },
         Answer::Gone => Event::Gone,
         Answer::Killed => Event::KilledAtTimeout,

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use neli_run::driver::clock;
 use neli_run::driver::guard::{Answer, Order};
+use neli_run::logic::time::Time;
 use nix::libc::{SIGKILL, SIGTERM};
 
 use crate::post::{Post, await_readable, far, grant, has_ended, soon, spawn};
@@ -36,6 +37,12 @@ fn all_ended(processes: &[OwnedFd]) -> bool {
 fn hear_killed(post: &Post, last: &Answer) {
     let Answer::Exited { code: None, signal: Some(SIGKILL), .. } = post.hear() else { panic!() };
     assert_eq!(post.hear(), *last);
+}
+
+/// The same at the deadline of term 3; tells when nothing was left.
+fn hear_fenced(post: &Post) -> Time {
+    let Answer::Exited { code: None, signal: Some(SIGKILL), .. } = post.hear() else { panic!() };
+    post.hear_fenced(3).unwrap()
 }
 
 #[test]
@@ -88,8 +95,8 @@ fn at_the_deadline_all_of_the_tree_is_gone() {
     let processes = runaways(&mut post);
     assert!(clock::now() < until, "too slow a machine for this test");
     assert!(!processes.iter().any(has_ended));
-    hear_killed(&post, &Answer::Fenced { term: 3 });
-    assert!(clock::now() >= until);
+    let gone_at = hear_fenced(&post);
+    assert!((until..clock::now()).contains(&gone_at));
     assert!(all_ended(&processes));
 }
 
@@ -97,7 +104,7 @@ fn at_the_deadline_all_of_the_tree_is_gone() {
 fn a_term_that_was_fenced_runs_nothing_any_more() {
     let post = Post::with(vec!["sleep".into(), "600".into()]);
     post.start(3, soon());
-    hear_killed(&post, &Answer::Fenced { term: 3 });
+    hear_fenced(&post);
     for order in [spawn(3, far()), Order::Lease(grant(3, far())), spawn(2, far())] {
         post.send(&order);
         assert!(matches!(post.hear(), Answer::Fenced { .. }), "{order:?}");
@@ -111,7 +118,7 @@ fn a_lease_without_a_job_is_fenced_too() {
     let until = soon();
     post.send(&Order::Lease(grant(3, until)));
     assert_eq!(post.hear(), Answer::Extended { until });
-    assert_eq!(post.hear(), Answer::Fenced { term: 3 });
+    assert_eq!(post.hear_fenced(3), None);
     assert!(clock::now() >= until);
 }
 
@@ -119,7 +126,7 @@ fn a_lease_without_a_job_is_fenced_too() {
 fn a_spawn_that_comes_too_late_starts_nothing() {
     let post = Post::running("echo started > $WORDS");
     post.send(&spawn(3, clock::now()));
-    assert_eq!(post.hear(), Answer::Fenced { term: 3 });
+    assert_eq!(post.hear_fenced(3), None);
     assert!(post.is_silent());
 }
 
@@ -274,5 +281,5 @@ fn a_guard_that_was_stopped_beyond_the_deadline_fences_as_soon_as_it_goes_on() {
     assert_eq!(post.words.next(), "late");
     post.send(&Order::Lease(grant(3, far())));
     post.guard().cont().unwrap();
-    hear_killed(&post, &Answer::Fenced { term: 3 });
+    hear_fenced(&post);
 }

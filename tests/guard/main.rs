@@ -12,6 +12,7 @@ mod nature;
 mod own_signals;
 mod papers;
 mod post;
+mod pressure;
 mod starts;
 mod supervisor;
 mod trees;

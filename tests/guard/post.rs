@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use neli_run::driver::clock;
@@ -23,6 +24,12 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
 /// Far longer than anything takes.
 const BOUND_MS: u16 = 30_000;
+
+/// Held by what leaves no processor to others: the dying of thousands, which go first, holds up whoever dies beside them.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A deadline that no test reaches.
 pub(crate) fn far() -> Time {
@@ -142,6 +149,14 @@ impl Post {
 
     pub(crate) fn hear(&self) -> Answer {
         self.hear_all().0
+    }
+
+    /// Hears that the term was fenced, and tells when nothing was left of its job.
+    pub(crate) fn hear_fenced(&self, fenced: i64) -> Option<Time> {
+        let answer = self.hear();
+        let Answer::Fenced { term, gone_at } = answer else { panic!("{answer:?}") };
+        assert_eq!(term, fenced);
+        gone_at
     }
 
     /// Whether there is no answer to be heard.

@@ -235,7 +235,7 @@ fn the_lease_goes_on_through_a_restart_and_is_nothing_once_the_term_is_over() {
     assert_eq!(held.iter().map(content).collect::<Vec<_>>(), [(7, until.as_nanos()); 2]);
     post.send(&Order::Over { term: 7 });
     post.send(&Order::Lease(grant(7, far())));
-    assert_eq!(post.hear(), Answer::Fenced { term: 7 });
+    assert_eq!(post.hear_fenced(7), None);
     assert_eq!(held.iter().map(content).collect::<Vec<_>>(), [(7, 0); 2]);
 }
 

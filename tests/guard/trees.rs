@@ -9,7 +9,7 @@ use nix::libc::{SIGCONT, SIGKILL, SIGTERM};
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::groups::made;
-use crate::post::{PROGRAM, Post, await_readable, far, has_ended, process_of, script};
+use crate::post::{PROGRAM, Post, alone, await_readable, far, has_ended, process_of, script};
 
 /// A post without a group, and one with, where it can be made.
 fn posts(text: &str) -> Vec<(Post, Option<Cgroup>)> {
@@ -40,6 +40,7 @@ fn a_fork_bomb_is_gone_in_the_middle_of_it() {
         b() { [ "$1" -gt 0 ] || exec sleep 600; b $(($1 - 1)) & b $(($1 - 1)) & wait; }
         echo lit > "$WORDS"
         b 10"#;
+    let _alone = alone();
     for (mut post, _group) in posts(bomb) {
         for _ in 0..3 {
             post.start(0, far());
@@ -54,6 +55,7 @@ fn a_fork_bomb_is_gone_when_it_has_gone_off() {
     let bomb = r#"
         b() { if [ "$1" -eq 0 ]; then echo > "$WORDS"; exec setsid sleep 600; fi; b $(($1 - 1)) & b $(($1 - 1)) & wait; }
         b 10"#;
+    let _alone = alone();
     for (mut post, _group) in posts(bomb) {
         post.start(0, far());
         for _ in 0..1024 {

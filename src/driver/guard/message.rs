@@ -197,6 +197,8 @@ pub enum Answer {
     Fenced {
         /// The term.
         term: i64,
+        /// When nothing was left of its job; `None` where no job was alive.
+        gone_at: Option<Time>,
     },
     /// Nothing is left of the job.
     Gone,

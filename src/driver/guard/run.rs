@@ -129,6 +129,10 @@ impl Run {
     /// Does what is due at `now`.
     pub(super) fn handle_timeout(&mut self, now: Time, tree: &Tree, outbox: &mut Outbox) {
         if self.due().is_none_or(|due| due > now) {
+            if let Some(killing) = self.killing.as_mut().filter(|_| !broken(Flaw::GuardForgetsTree)) {
+                // Who has died may have left children, which are ours now.
+                killing.kill(now, tree);
+            }
             return;
         }
         if self.killing.is_none() {

@@ -53,6 +53,10 @@ const ORDERS_AT_ONCE: usize = 16;
 /// How often to look whether the supervisor is dead, where no pidfd says so.
 const LOOK_FOR_DEATH: Duration = Duration::from_millis(20);
 
+/// How long a look at the job's tree may take while nothing is to be done, and its share of the time: one in so many.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOK_SHARE: u32 = 100;
+
 /// The guard.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -82,6 +86,10 @@ pub(super) struct Watch {
     runs: u64,
     /// Whether the deadline has come while the run was alive.
     fenced: bool,
+    /// Whether the lease was extended since the tree could be looked at last.
+    may_look: bool,
+    /// When it is looked at again, at the earliest.
+    look_at: Time,
 }
 
 impl Watch {
@@ -128,6 +136,8 @@ impl Watch {
             birthplace: None,
             runs: 0,
             fenced: false,
+            may_look: false,
+            look_at: Time::ZERO,
         };
         watch.prepare_birthplace();
         standing::lock_memory();
@@ -159,6 +169,7 @@ impl Watch {
             if let Some(channel) = &self.channel {
                 self.outbox.flush(channel);
             }
+            self.learn_if_calm();
             if !abandoned || self.run.is_some() {
                 continue;
             }
@@ -185,6 +196,22 @@ impl Watch {
             self.channel.is_none() && self.supervisor.death.is_none() && !self.supervisor.is_known_dead;
         let look = look_for_death.then(|| clock::now() + LOOK_FOR_DEATH);
         [deadline, run, self.commands.due(), look].into_iter().flatten().min()
+    }
+
+    /// Keeps up to date what is known of the job's tree, so that at the deadline it need not be looked for. Only when the lease
+    /// was extended just now: at the job's memory limit a look may stall, and must be over long before the deadline.
+    fn learn_if_calm(&mut self) {
+        let now = clock::now();
+        if !mem::take(&mut self.may_look) || now < self.look_at {
+            return;
+        }
+        let is_calm = self.run.as_ref().is_some_and(|run| run.due().is_none());
+        let has_time = self.tenure.and_then(|tenure| tenure.deadline()).is_some_and(|until| now + LOOK * 2 <= until);
+        if is_calm && has_time {
+            self.tree.learn(now + LOOK);
+            let end = clock::now();
+            self.look_at = end + end.since(now) * LOOK_SHARE;
+        }
     }
 
     /// Waits until there is something to do. What it is, everybody finds out by himself: nothing here ever blocks.
@@ -241,7 +268,7 @@ impl Watch {
             self.fenced = true;
             run.kill(now, &self.tree);
         } else {
-            self.outbox.put(Answer::Fenced { term: tenure.term() }, None);
+            self.outbox.put(Answer::Fenced { term: tenure.term(), gone_at: None }, None);
         }
     }
 
@@ -303,10 +330,13 @@ impl Watch {
             return;
         }
         match self.take_grant(grant, now) {
-            Verdict::Granted(until) => self.outbox.put(Answer::Extended { until }, None),
+            Verdict::Granted(until) => {
+                self.outbox.put(Answer::Extended { until }, None);
+                self.may_look = true;
+            }
             // While something is being killed, its end says so.
             Verdict::Refused if self.run.is_some() => {}
-            Verdict::Refused => self.outbox.put(Answer::Fenced { term: grant.term }, None),
+            Verdict::Refused => self.outbox.put(Answer::Fenced { term: grant.term, gone_at: None }, None),
         }
     }
 
@@ -327,7 +357,7 @@ impl Watch {
             return;
         }
         let Verdict::Granted(until) = self.take_grant(grant, now) else {
-            self.outbox.put(Answer::Fenced { term: grant.term }, None);
+            self.outbox.put(Answer::Fenced { term: grant.term, gone_at: None }, None);
             return;
         };
         if self.supervisor.is_known_dead {
@@ -408,7 +438,9 @@ impl Watch {
         run.observe_start(&mut self.outbox);
         let reaped = process::reap_after(|ended| self.commands.end_group_of(ended));
         self.commands.observe_children(&reaped, run.is_being_killed(), &mut self.outbox);
-        let left = || reaped.children_left && !self.commands.are_all_of(&self.tree);
+        let is_killed = run.is_being_killed();
+        // A look at the tree is not to hold up its killing.
+        let left = || reaped.children_left && (is_killed || !self.commands.are_all_of(&self.tree));
         run.observe_children(&reaped, left, &self.terminal, &mut self.outbox);
         if !run.has_main() {
             self.commands.abandon(&mut self.outbox);
@@ -438,7 +470,7 @@ impl Watch {
         self.terminal.forget_job();
         let failure = self.run.take().and_then(Run::into_failure);
         let fenced = mem::take(&mut self.fenced).then_some(self.tenure).flatten();
-        let fenced = fenced.map(|tenure| Answer::Fenced { term: tenure.term() });
+        let fenced = fenced.map(|tenure| Answer::Fenced { term: tenure.term(), gone_at: Some(clock::now()) });
         let gone = (failure.is_none() && fenced.is_none()).then_some(Answer::Gone);
         for answer in [failure, fenced, gone].into_iter().flatten() {
             self.outbox.put(answer, None);
