@@ -190,7 +190,8 @@ fn takes_after_release(candidates: usize, round_trip: Duration, seed: u64) -> Du
     let mut world = World::with_log(vec![Some(claim)], candidates, round_trip, seed);
     // By then every hello has been read, and the leader's silence is not over.
     let end = world.now + LEASE / 2;
-    let release = || of_leader(2, Body::Release { term: 0, seen: 0, why: Some("stopped".into()), exit: None });
+    let release =
+        || of_leader(2, Body::Release { term: 0, seen: 0, why: Some("stopped".into()), exit: None, late_ms: None });
     world.put(end, Arrival::Appended(Some(release())));
     let late_claim = |seq| of_leader(seq, Body::Claim { after: 0, lease_ms });
     let strays = [Some(release()), Some(late_claim(3)), None, Some(release()), Some(late_claim(4)), None];

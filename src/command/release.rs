@@ -87,6 +87,7 @@ fn record(order: &ReleaseOrder) -> Record {
             seen: order.seen,
             why: Some(Why::SupervisorDied.as_str().into()),
             exit: None,
+            late_ms: None,
         },
     }
 }

@@ -31,7 +31,7 @@ mod sink;
 pub use event::{Event, From, Level, timestamp};
 
 use event::Speaker;
-pub use sentence::because;
+pub use sentence::{because, spoken};
 
 /// How many lines are kept while none is taken.
 const KEPT: usize = 1_000;

@@ -92,6 +92,8 @@ pub enum Event {
         exit: Option<u8>,
         /// The candidate goes for good.
         leaving: bool,
+        /// When that was so; `None` where it was so by the guard's deadline, or no job was alive then.
+        gone_at: Option<Time>,
     },
     /// A record of another key stands at `offset`.
     ReadOther {
@@ -248,6 +250,8 @@ pub enum Note {
         loss: Loss,
         /// How much of the lease is left.
         left: Duration,
+        /// How long after the lease's end something of the job was still alive: the guarantee was broken.
+        late: Option<Duration>,
     },
     /// Beats are not coming back.
     FenceWarning {

@@ -126,13 +126,22 @@ struct Releasing {
     term: Offset,
     seq: u64,
     why: Why,
-    exit: Option<u8>,
+    end: End,
     /// It could not be delivered, and is sent again then.
     again_at: Option<Time>,
     /// It is no longer waited for from then on.
     give_up: Time,
     /// The journal is read anew afterwards: the lease was lost (R5).
     anew: bool,
+}
+
+/// What a release tells of the job's end.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+struct End {
+    /// The exit status.
+    exit: Option<u8>,
+    /// How long after the lease's end something of it was still alive.
+    late: Option<Duration>,
 }
 
 /// Says that no process of a term's job is left, and that none will be started: without it there is no release (R6).
@@ -285,7 +294,9 @@ impl Candidate {
                 }
             }
             Event::LogTrusted => self.log_trusted(now),
-            Event::NothingLeft { why, exit, leaving } => self.nothing_left(now, why, exit, leaving),
+            Event::NothingLeft { why, exit, leaving, gone_at } => {
+                self.nothing_left(now, why, (exit, gone_at), leaving);
+            }
             Event::ReachedEnd { next } => self.listener.reached(now, next),
             Event::Read { offset, record } => self.read(now, offset, record.as_ref()),
             Event::ReadOther { offset, hello } => {

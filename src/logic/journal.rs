@@ -307,7 +307,7 @@ mod tests {
     }
 
     fn release(term: Offset, seen: Offset) -> Record {
-        record(Body::Release { term, seen, why: Some("exited".into()), exit: Some(0) })
+        record(Body::Release { term, seen, why: Some("exited".into()), exit: Some(0), late_ms: None })
     }
 
     /// A reading, and what it says of records at growing offsets.

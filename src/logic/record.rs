@@ -105,6 +105,9 @@ pub enum Body {
         why: Option<Box<str>>,
         /// The job's exit status, 0 to 255.
         exit: Option<u8>,
+        /// For how many milliseconds after the lease's end something of the job was still alive; written only when it was.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        late_ms: Option<u64>,
     },
     /// An operator asks for something.
     Request {
@@ -280,6 +283,7 @@ impl Body {
                 seen: fields.offset("seen")?,
                 why: fields.text("why"),
                 exit: fields.number("exit"),
+                late_ms: fields.number("late_ms"),
             },
             "request" => Self::Request {
                 what: fields.word("what")?,
@@ -348,7 +352,8 @@ mod tests {
                 version: Some("0.1.0".into()),
                 elector: Some("log".into()),
             },
-            Body::Release { term: 0, seen: 0, why: Some("stopped".into()), exit: Some(143) },
+            Body::Release { term: 0, seen: 0, why: Some("stopped".into()), exit: Some(143), late_ms: None },
+            Body::Release { term: 0, seen: 0, why: Some("fenced".into()), exit: None, late_ms: Some(2_501) },
             Body::Request { what: What::End, term: None, by: Some("ann".into()), reason: None },
         ]
     }
@@ -412,7 +417,7 @@ mod tests {
             record(Body::Beat { term, seen, lease_ms, state: None, pid: None, attempt: None, since_ms: None })
         };
         let claim = |after, lease_ms| record(Body::Claim { after, lease_ms });
-        let release = |term, seen| record(Body::Release { term, seen, why: None, exit: None });
+        let release = |term, seen| record(Body::Release { term, seen, why: None, exit: None, late_ms: None });
         let resign = |term| record(Body::Request { what: What::Resign, term, by: None, reason: None });
 
         assert!(claim(-1, 300).makes_sense_at(0));

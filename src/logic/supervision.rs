@@ -89,6 +89,8 @@ pub enum Event {
     Fenced {
         /// The term: a word about one that is over may come late.
         term: Offset,
+        /// When nothing was left; `None` where no job was alive.
+        gone_at: Option<Time>,
     },
     /// What was asked for by [`Action::LookAtForeground`].
     ForegroundSeen(Foreground),

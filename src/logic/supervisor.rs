@@ -199,7 +199,7 @@ impl Supervisor {
             }
             Event::Departed(departure) => self.exit(departure),
             Event::Extended(right) => self.extended(now, right),
-            Event::Fenced { term } => self.fenced(term),
+            Event::Fenced { term, gone_at } => self.fenced(term, gone_at),
             Event::ForegroundSeen(foreground) => self.foreground_seen(now, foreground),
             Event::Gone => self.gone(now),
             Event::GuardDied => {

@@ -18,12 +18,12 @@ pub(super) fn of_candidate(note: candidate::Note) -> Event {
         Note::Claiming { after } => Event::Claiming { after },
         Note::Ended { by, reason } => Event::Ended { by: somebody(by), reason: text(reason) },
         Note::FenceWarning { term, left, silent } => Event::FenceWarning { term, left, silent },
-        Note::Fenced { term, why, loss, left } => {
+        Note::Fenced { term, why, loss, left, late } => {
             let why = match loss {
                 Loss::HistoryCut => "history-cut".to_owned(),
                 Loss::LeaseOver | Loss::Superseded => why.to_string(),
             };
-            Event::Fenced { term, why, left }
+            Event::Fenced { term, why, left, late }
         }
         Note::Leading { term, .. } => Event::Leading { term },
         Note::Released { term, why, delivered } => Event::Released { term, why: why.to_string(), delivered },

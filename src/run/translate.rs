@@ -75,8 +75,8 @@ pub(super) fn answer(answer: Answer, term: i64, config: &Config) -> Option<super
             };
             Event::MainExited { status, left, foreground }
         }
-        Answer::Fenced { term, .. } => Event::Fenced { term },
-        Answer::NotStarted { at: Step::InTime, .. } => Event::Fenced { term },
+        Answer::Fenced { term, gone_at } => Event::Fenced { term, gone_at },
+        Answer::NotStarted { at: Step::InTime, .. } => Event::Fenced { term, gone_at: None },
         Answer::Gone => Event::Gone,
         Answer::Killed => Event::KilledAtTimeout,
         Answer::NotStarted { errno, at } => {

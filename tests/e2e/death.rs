@@ -209,6 +209,34 @@ fn of_a_guard_that_is_stopped() {
     stage.close([leader]);
 }
 
+/// Supervisor and guard are both held up beyond the lease's end: what was too late is said to have been, and how late.
+#[test]
+fn of_nobody_but_too_late() {
+    let stage = stage(Elector::Log);
+    let mut first = stage.candidate().lease("1s").start();
+    let term = first.await_lead();
+    stage.await_witness(term);
+    let guard = first.guard();
+    first.signal(Signal::SIGSTOP);
+    guard.signal(Signal::SIGSTOP);
+    wait::until_true("a job that outlives its lease", || {
+        let testimony = stage.testimony();
+        testimony.of(term).any(|line| line.deadline > 0 && line.at > line.deadline + 500_000_000)
+    });
+    guard.signal(Signal::SIGCONT);
+    stage.await_gone(term);
+    first.signal(Signal::SIGCONT);
+    let fenced = first.await_event("fenced");
+    assert_eq!((fenced.number("left_ms"), fenced.text("level")), (0, "error"));
+    assert!((400..60_000).contains(&fenced.number("late_ms")), "{fenced:?}");
+    let released = first.await_release();
+    assert_eq!(released.text("why"), "fenced");
+    let verdicts = stage.verdicts();
+    let release = verdicts.iter().find(|line| line["record"]["kind"] == "release").expect("a release");
+    assert_eq!(release["record"]["late_ms"].as_u64(), Some(fenced.number("late_ms")));
+    stage.close([first]);
+}
+
 /// A guard that hangs, in a way that nothing reports, is found out within the lease, and the supervisor does its work.
 #[test]
 fn of_a_guard_that_hangs() {

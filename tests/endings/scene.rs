@@ -305,7 +305,7 @@ impl Scene {
             self.guard.deadline = None;
             match &mut self.guard.run {
                 Some(run) => run.dying = Some(Dying::Fenced),
-                None => self.hear(Event::Fenced { term: self.supervisor.term() }),
+                None => self.hear(Event::Fenced { term: self.supervisor.term(), gone_at: None }),
             }
         } else if self.guard.run.and_then(|run| run.kill_at).is_some_and(|at| self.now >= at) {
             self.kill();
@@ -327,7 +327,7 @@ impl Scene {
             self.hear(Event::MainExited { status: KILLED, left: false, foreground: false });
         }
         self.hear(match run.dying {
-            Some(Dying::Fenced) => Event::Fenced { term: self.supervisor.term() },
+            Some(Dying::Fenced) => Event::Fenced { term: self.supervisor.term(), gone_at: None },
             Some(Dying::Killed) | None => Event::Gone,
         });
     }

@@ -92,7 +92,7 @@ impl Guard {
                 if self.grant(now, right) {
                     words.extend(self.tenure.map(|tenure| Event::Answered { until: tenure.right.until }));
                 } else if self.job.is_none() {
-                    words.push_back(Event::Fenced { term: right.term });
+                    words.push_back(Event::Fenced { term: right.term, gone_at: None });
                 }
             }
             Order::Kill => {
@@ -117,7 +117,7 @@ impl Guard {
                     return;
                 }
                 if !self.grant(now, right) && !unchecked {
-                    words.push_back(Event::Fenced { term: right.term });
+                    words.push_back(Event::Fenced { term: right.term, gone_at: None });
                     return;
                 }
                 words.extend(self.tenure.map(|tenure| Event::Answered { until: tenure.right.until }));
@@ -181,7 +181,7 @@ impl Guard {
         tenure.over = true;
         let term = tenure.right.term;
         self.kill_job(words);
-        words.push_back(Event::Fenced { term });
+        words.push_back(Event::Fenced { term, gone_at: None });
     }
 
     fn kill_job(&mut self, words: &mut VecDeque<Event>) {

@@ -293,7 +293,7 @@ impl Machine {
         deeds.said.push(format!("{loss:?}"));
         self.supervisor.handle(now, Event::Killed(loss));
         if loss == Loss::LeaseOver && is_flawed(WorldFlaw::FenceTakenForDone) {
-            let done = candidate::Event::NothingLeft { why: Why::Fenced, exit: None, leaving: false };
+            let done = candidate::Event::NothingLeft { why: Why::Fenced, exit: None, leaving: false, gone_at: None };
             self.candidate.handle(now, done);
         }
     }

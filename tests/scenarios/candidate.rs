@@ -79,9 +79,12 @@ impl Story {
                 since: self.now,
             }),
             "judged" => Event::TopicJudged { cut_is_harmless: !words.says("harmful") },
-            "nothing-left" => {
-                Event::NothingLeft { why: words.why(), exit: words.number_of("exit"), leaving: words.says("leaving") }
-            }
+            "nothing-left" => Event::NothingLeft {
+                why: words.why(),
+                exit: words.number_of("exit"),
+                leaving: words.says("leaving"),
+                gone_at: words.time_of("gone-at"),
+            },
             "other" => Event::ReadOther { offset: words.number(1), hello: words.value("hello").map(member) },
             "read" => Event::Read { offset: words.number(1), record: self.record(words) },
             "revoked" => Event::Revoked,
@@ -131,6 +134,7 @@ impl Story {
                 seen: offset("seen"),
                 why: words.value("why").map(Into::into),
                 exit: None,
+                late_ms: words.number_of("late-ms"),
             },
             "resign" => Body::Request {
                 what: What::Resign,
@@ -225,9 +229,10 @@ fn shown_body(body: &Body) -> String {
         }
         Body::Claim { after, lease_ms } => format!("claim after={after} lease={}", lease(lease_ms)),
         Body::Hello { .. } => "hello".to_owned(),
-        Body::Release { term, seen, why, exit } => {
+        Body::Release { term, seen, why, exit, late_ms } => {
             let exit = exit.map(|exit| format!(" exit={exit}")).unwrap_or_default();
-            format!("release term={term} seen={seen} why={}{exit}", why.as_deref().unwrap_or("?"))
+            let late = late_ms.map(|late| format!(" late={late}ms")).unwrap_or_default();
+            format!("release term={term} seen={seen} why={}{exit}{late}", why.as_deref().unwrap_or("?"))
         }
         Body::Request { what, .. } => format!("request {what:?}"),
     }
@@ -241,8 +246,9 @@ fn shown_note(note: Note) -> String {
         Note::FenceWarning { term, left, silent } => {
             format!("says: fence warning, term {term}, {} left, silent for {}", shown(left), shown(silent))
         }
-        Note::Fenced { term, why, loss, left } => {
-            format!("says: fenced, term {term}, {why}, {loss:?}, {} left", shown(left))
+        Note::Fenced { term, why, loss, left, late } => {
+            let late = late.map(|late| format!(", {} late", shown(late))).unwrap_or_default();
+            format!("says: fenced, term {term}, {why}, {loss:?}, {} left{late}", shown(left))
         }
         Note::Leading { term, until } => format!("says: leading, term {term}, until {}", told(until)),
         Note::Released { term, why, delivered } => {

@@ -94,7 +94,9 @@ impl Story {
                 foreground: words.says("foreground"),
             },
             "extended" => Event::Extended(right()),
-            "fenced" => Event::Fenced { term: words.needed("term", words.number_of("term")) },
+            "fenced" => {
+                Event::Fenced { term: words.needed("term", words.number_of("term")), gone_at: words.time_of("gone-at") }
+            }
             "foreground" => Event::ForegroundSeen(foreground(words.word(1))),
             "gone" => Event::Gone,
             "guard-died" => Event::GuardDied,
@@ -224,9 +226,10 @@ fn shown_event(event: &candidate::Event) -> String {
             let pid = pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
             format!("the job is {}{pid}", format!("{state:?}").to_lowercase())
         }
-        candidate::Event::NothingLeft { why, exit, leaving } => {
+        candidate::Event::NothingLeft { why, exit, leaving, gone_at } => {
             let exit = exit.map(|exit| format!(", exit {exit}")).unwrap_or_default();
-            format!("nothing is left, {why}{exit}{}", if *leaving { ", and it leaves" } else { "" })
+            let since = gone_at.map(|at| format!(", since {}", told(at))).unwrap_or_default();
+            format!("nothing is left, {why}{exit}{since}{}", if *leaving { ", and it leaves" } else { "" })
         }
         candidate::Event::StandDown { why, leaving } => {
             format!("stand down, {why}{}", if *leaving { ", and leave" } else { "" })

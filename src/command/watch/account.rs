@@ -1,9 +1,11 @@
 //! What `watch` tells of each record: every one with the law's verdict, as JSON; or what changed, as sentences.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::driver::log::{because, timestamp};
+use crate::driver::log::{because, spoken, timestamp};
 use crate::logic::journal::{Journal, Verdict, View};
 use crate::logic::record::{Body, JobState, MAX_BYTES, Offset, Record, What};
 use crate::logic::time::Time;
@@ -121,11 +123,16 @@ impl Account {
             (View::Released { term: old, .. }, View::Released { term: new, .. }) if old == new => {}
             (_, View::Released { term, why }) => {
                 let why = because(why.as_deref().unwrap_or("no reason said"));
-                let exit = match record.map(|record| &record.body) {
-                    Some(Body::Release { exit: Some(exit), .. }) => format!(" (the job's status: {exit})"),
-                    _ => String::new(),
+                let (exit, late) = match record.map(|record| &record.body) {
+                    Some(Body::Release { exit, late_ms, .. }) => (*exit, *late_ms),
+                    _ => (None, None),
                 };
-                changes.push(format!("term {term} was released: {why}{exit}"));
+                let exit = exit.map_or_else(String::new, |exit| format!(" (the job's status: {exit})"));
+                let late = late.map_or_else(String::new, |late| {
+                    let late = spoken(Duration::from_millis(late));
+                    format!("; its job may have been alive until {late} after the lease's end: another's may have run beside it")
+                });
+                changes.push(format!("term {term} was released: {why}{exit}{late}"));
             }
             (View::Undecided(_), View::Undecided(_)) | (_, View::NeverLed) => {}
             (_, View::Undecided(_)) => {

@@ -101,9 +101,12 @@ pub enum Event {
         term: i64,
         /// What ended it.
         why: String,
-        /// How much of the lease is left.
+        /// How much of the lease was left.
         #[serde(rename = "left_ms", serialize_with = "milliseconds")]
         left: Duration,
+        /// How long after the lease's end something of the job was still alive, if anything was.
+        #[serde(rename = "late_ms", skip_serializing_if = "Option::is_none", serialize_with = "milliseconds_if_any")]
+        late: Option<Duration>,
     },
     /// The guard is gone; another is started.
     GuardLost {
@@ -347,6 +350,12 @@ impl Event {
 
 fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Rounded up: what was late is never said to be late by nothing.
+#[expect(clippy::ref_option, reason = "serde hands a field over by reference")]
+fn milliseconds_if_any<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    duration.map(|duration| duration.as_nanos().div_ceil(1_000_000)).serialize(serializer)
 }
 
 /// What enters a pipe in one piece, whoever else writes to it (`PIPE_BUF`).

@@ -31,10 +31,7 @@ impl Event {
                 spoken(*silent),
                 spoken(*left)
             ),
-            Self::Fenced { term, why, left } => {
-                let (why, left) = (because(why), spoken(*left));
-                format!("fenced, {why}: nothing of the job is left, {left} before the lease's end (term {term})")
-            }
+            Self::Fenced { term, why, left, late } => fenced(*term, why, *left, *late),
             Self::GuardLost { pid } => {
                 format!("the guard (pid {pid}) died: no job runs without one, and another is started")
             }
@@ -146,12 +143,27 @@ fn counted(count: usize, one: &str, several: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { several })
 }
 
+fn fenced(term: i64, why: &str, left: Duration, late: Option<Duration>) -> String {
+    let why = because(why);
+    match late {
+        None => {
+            format!("fenced, {why}: nothing of the job is left, {} before the lease's end (term {term})", spoken(left))
+        }
+        Some(late) => format!(
+            "fenced too late, {why}: something of the job may have been alive until {} after the lease's end, and another's \
+             may have run beside it (term {term}); check what they wrote, and see why this machine was slow to kill",
+            spoken(late.max(Duration::from_millis(1)))
+        ),
+    }
+}
+
 fn said(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
 /// A duration to read: `40ms`, `1.25s`, `2m 5s`.
-fn spoken(duration: Duration) -> String {
+#[must_use]
+pub fn spoken(duration: Duration) -> String {
     match duration.as_millis() {
         ms @ 0..1_000 => format!("{ms}ms"),
         ms @ 1_000..60_000 => {
@@ -179,7 +191,13 @@ mod tests {
             Event::Standby { leader: Some("db2:77".to_owned()), term: Some(42), why: None },
             Event::Stopping { term: 42, why: "stopped".to_owned(), signal: 15, timeout: seconds(8) },
             Event::FenceWarning { term: 42, left: Duration::from_millis(1_350), silent: Duration::from_millis(3_650) },
-            Event::Fenced { term: 42, why: "fenced".to_owned(), left: Duration::from_millis(93) },
+            Event::Fenced { term: 42, why: "fenced".to_owned(), left: Duration::from_millis(93), late: None },
+            Event::Fenced {
+                term: 42,
+                why: "fenced".to_owned(),
+                left: Duration::ZERO,
+                late: Some(Duration::from_millis(2_501)),
+            },
             Event::JobExited { term: 42, status: 137, signal: Some(9), ran: seconds(3_725) },
             Event::Released { term: 42, why: "exited".to_owned(), delivered: true },
             Event::BrokerDown { error: "kafka:9092: connection refused".to_owned(), down: seconds(30) },
@@ -194,6 +212,8 @@ mod tests {
                 "heartbeats don't come back from Kafka, for 3.65s now: asking the job to stop; what is left of it at the \
                  lease's end, in 1.35s, is killed (term 42)",
                 "fenced, the lease ran out: nothing of the job is left, 93ms before the lease's end (term 42)",
+                "fenced too late, the lease ran out: something of the job may have been alive until 2.501s after the lease's end, and \
+                 another's may have run beside it (term 42); check what they wrote, and see why this machine was slow to kill",
                 "the job was ended by SIGKILL after 1h 2m 5s (status 137)",
                 "released term 42: the job has ended",
                 "Kafka has not answered for 30s: kafka:9092: connection refused; waiting",

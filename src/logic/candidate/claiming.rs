@@ -8,7 +8,7 @@ use super::super::precedence::SPREAD;
 use super::super::record::{Body, Offset, Why};
 use super::super::time::Time;
 use super::standing_down::lets_another_lead;
-use super::{Candidate, NothingLeft, Role, WAIT_FOR_KAFKA};
+use super::{Candidate, End, NothingLeft, Role, WAIT_FOR_KAFKA};
 
 /// After a void claim the next is spread over at least so many round trips.
 const ROUND_TRIPS: u32 = 4;
@@ -120,14 +120,14 @@ impl Candidate {
             self.cool_off(now);
         }
         if let Some(why) = self.leaving.or(stood_down) {
-            return self.release(now, term, (why, None), (lease_end, false), NothingLeft);
+            return self.release(now, term, (why, End::default()), (lease_end, false), NothingLeft);
         }
         let is_late = now >= self.stillborn_from(sent);
         if is_late && broken(Flaw::LateClaimTaken) {
             return self.lead(now, term, now);
         }
         if is_late || term <= self.highest_term {
-            return self.release(now, term, (Why::Stillborn, None), (lease_end, false), NothingLeft);
+            return self.release(now, term, (Why::Stillborn, End::default()), (lease_end, false), NothingLeft);
         }
         self.lead(now, term, if broken(Flaw::LeaseFromReceipt) { now } else { sent });
     }

@@ -5,7 +5,7 @@ use super::super::flaw::{Flaw, broken};
 use super::super::journal::{Term, Verdict, View};
 use super::super::record::{Body, Offset, Record, Why};
 use super::super::time::Time;
-use super::{Candidate, NothingLeft, Role};
+use super::{Candidate, End, NothingLeft, Role};
 
 impl Candidate {
     pub(super) fn answered(&mut self, now: Time, asked: Time, (start, end): (Offset, Offset), trusted: bool) {
@@ -93,7 +93,7 @@ impl Candidate {
             }
             // A claim that was given up took effect all the same: its lease is over (R5).
             (Body::Claim { .. }, Role::Claiming { .. } | Role::Standby { .. } | Role::Suspended) if effective => {
-                self.release(now, offset, (Why::Stillborn, None), (now, false), NothingLeft);
+                self.release(now, offset, (Why::Stillborn, End::default()), (now, false), NothingLeft);
             }
             (Body::Beat { .. }, Role::Leading(lead)) if effective => {
                 let last = lead.under_way.back().map(|(seq, _)| *seq);

@@ -6,22 +6,30 @@ use super::super::precedence::SPREAD;
 use super::super::record::{Body, Offset, Why};
 use super::super::time::Time;
 use super::standing_down::lets_another_lead;
-use super::{Candidate, NothingLeft, Releasing, Role};
+use super::{Candidate, End, NothingLeft, Releasing, Role};
 
 impl Candidate {
-    pub(super) fn nothing_left(&mut self, now: Time, why: Why, exit: Option<u8>, leaving: bool) {
-        let (term, give_up, why, stood_down) = match &self.role {
+    pub(super) fn nothing_left(
+        &mut self,
+        now: Time,
+        why: Why,
+        (exit, gone_at): (Option<u8>, Option<Time>),
+        leaving: bool,
+    ) {
+        let (term, give_up, why, (stood_down, late)) = match &self.role {
             Role::Leading(lead) => {
                 let why = lead.stopping.unwrap_or(why);
                 // R7: until one lease after the last effective record that was sent.
-                (lead.term, lead.last_effective_sent + self.timings.lease, why, None)
+                (lead.term, lead.last_effective_sent + self.timings.lease, why, (None, None))
             }
             Role::Fenced { term, why, stood_down, lease_end, loss } => {
+                let late = gone_at.map(|gone_at| gone_at.since(*lease_end)).filter(|late| !late.is_zero());
                 if *loss != Loss::Superseded {
-                    let (term, why, loss, left) = (*term, *why, *loss, lease_end.since(now));
-                    self.actions.push_back(Action::Note(Note::Fenced { term, why, loss, left }));
+                    let left = lease_end.since(gone_at.unwrap_or(now));
+                    let (term, why, loss) = (*term, *why, *loss);
+                    self.actions.push_back(Action::Note(Note::Fenced { term, why, loss, left, late }));
                 }
-                (*term, *lease_end, *why, *stood_down)
+                (*term, *lease_end, *why, (*stood_down, late))
             }
             Role::Claiming { .. } | Role::Departed | Role::Releasing(_) | Role::Standby { .. } | Role::Suspended => {
                 return;
@@ -37,7 +45,7 @@ impl Candidate {
         let anew = matches!(why, Why::Fenced | Why::GuardDied);
         // R6: a release is written only while the term is current in our own view.
         if self.listener.journal().term() == Some(term) || broken(Flaw::ReleaseOfAnEndedTerm) {
-            self.release(now, term, (why, exit), (give_up, anew), NothingLeft);
+            self.release(now, term, (why, End { exit, late }), (give_up, anew), NothingLeft);
         } else {
             self.role = Role::Standby { not_before: now };
             self.ask_anew(now);
@@ -48,7 +56,7 @@ impl Candidate {
         &mut self,
         now: Time,
         term: Offset,
-        (why, exit): (Why, Option<u8>),
+        (why, end): (Why, End),
         (give_up, anew): (Time, bool),
         _: NothingLeft,
     ) {
@@ -56,14 +64,15 @@ impl Candidate {
         // Whoever goes waits no longer than the lease would have lasted (R7); whoever stays has nothing better to do.
         let goes = self.leaving.is_some() || self.suspending;
         let give_up = give_up.max(if goes { now } else { now + self.timings.lease });
-        let seq = self.send_release(term, why, exit);
-        self.role = Role::Releasing(Releasing { term, seq, why, exit, again_at: None, give_up, anew });
+        let seq = self.send_release(term, why, end);
+        self.role = Role::Releasing(Releasing { term, seq, why, end, again_at: None, give_up, anew });
     }
 
-    pub(super) fn send_release(&mut self, term: Offset, why: Why, exit: Option<u8>) -> u64 {
+    pub(super) fn send_release(&mut self, term: Offset, why: Why, end: End) -> u64 {
         let seen = self.listener.last();
         let seq = self.next_seq();
-        self.send(seq, Body::Release { term, seen, why: Some(why.as_str().into()), exit });
+        let late_ms = end.late.map(|late| u64::try_from(late.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX));
+        self.send(seq, Body::Release { term, seen, why: Some(why.as_str().into()), exit: end.exit, late_ms });
         seq
     }
 
@@ -80,11 +89,11 @@ impl Candidate {
 
     /// A second release is void, so it may be sent as often as there is time; but only while the term is current.
     pub(super) fn release_again(&mut self, now: Time) {
-        let Role::Releasing(Releasing { term, why, exit, .. }) = self.role else { return };
+        let Role::Releasing(Releasing { term, why, end, .. }) = self.role else { return };
         if self.listener.journal().term() != Some(term) {
             return self.release_is_over(now, false);
         }
-        let seq = self.send_release(term, why, exit);
+        let seq = self.send_release(term, why, end);
         if let Role::Releasing(releasing) = &mut self.role {
             (releasing.seq, releasing.again_at) = (seq, None);
         }

@@ -83,7 +83,9 @@ impl Supervisor {
             Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now),
             Job::Stopping { why, .. } => self.nothing_left(why),
             Job::Orphaned => {
-                self.nothing_left(Why::GuardDied);
+                // In a restart delay nothing was.
+                let was_alive = self.run.killed == Killed::ForLoss;
+                self.nothing_left_since(Why::GuardDied, was_alive.then_some(now));
                 self.actions.push_back(Action::StartGuard);
             }
         }
@@ -132,11 +134,11 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn fenced(&mut self, term: Offset) {
+    pub(super) fn fenced(&mut self, term: Offset, gone_at: Option<Time>) {
         if term == self.term() && self.job != Job::None {
             self.be_killed(Killed::ForLoss);
             self.tell(candidacy::Event::Fenced { why: Why::Fenced });
-            self.nothing_left(Why::Fenced);
+            self.nothing_left_since(Why::Fenced, gone_at);
         }
     }
 
@@ -168,7 +170,12 @@ impl Supervisor {
         }
     }
 
+    /// Nothing is left of a job whose guard kept its deadline, or of none.
     pub(super) fn nothing_left(&mut self, why: Why) {
+        self.nothing_left_since(why, None);
+    }
+
+    fn nothing_left_since(&mut self, why: Why, gone_at: Option<Time>) {
         if self.job == Job::None {
             return;
         }
@@ -181,6 +188,6 @@ impl Supervisor {
             self.order(Order::Over { term: self.term() });
         }
         let (exit, leaving) = (self.run.status.map(JobStatus::code), self.leaves_after(why));
-        self.tell(candidacy::Event::NothingLeft { why, exit, leaving });
+        self.tell(candidacy::Event::NothingLeft { why, exit, leaving, gone_at });
     }
 }

@@ -31,7 +31,7 @@ impl Supervisor {
         }
         if matches!(self.job, Job::Restarting { .. }) && broken(Flaw::RestartAfterRelease) {
             let exit = None;
-            return self.tell(candidacy::Event::NothingLeft { why: reason, exit, leaving: true });
+            return self.tell(candidacy::Event::NothingLeft { why: reason, exit, leaving: true, gone_at: None });
         }
         if matches!(self.job, Job::Running { .. }) && broken(Flaw::StopTakenForDone) {
             self.order_stop(now);
