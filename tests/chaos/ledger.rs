@@ -111,6 +111,8 @@ pub(crate) struct Law {
     pub(crate) kill_margin: Option<Duration>,
     /// No job may be told to stop.
     pub(crate) undisturbed: bool,
+    /// Where memory is scarce, a line may be half written, and the next one begin in the middle of it.
+    pub(crate) lines_may_break: bool,
 }
 
 /// All runs.
@@ -186,6 +188,7 @@ impl Ledger {
     /// Reads what was written since, and judges it.
     pub(crate) fn read(&mut self) {
         self.look_for_files();
+        let now = wait::now();
         let mut lines = Vec::new();
         for tail in self.tails.values_mut() {
             let mut bytes = std::mem::take(&mut tail.rest);
@@ -194,7 +197,11 @@ impl Ledger {
             tail.rest = bytes.split_off(whole);
             let text = String::from_utf8(bytes).expect("witnesses write text");
             for line in text.lines() {
-                let line = Line::parse(line).unwrap_or_else(|| panic!("no line of a witness: {line:?}"));
+                let parsed = Line::parse(line);
+                if self.law.lines_may_break && !parsed.as_ref().is_some_and(|line| makes_sense(line, now)) {
+                    continue;
+                }
+                let line = parsed.unwrap_or_else(|| panic!("no line of a witness: {line:?}"));
                 // The same term again, in a topic that was made anew: another run.
                 let again = matches!(line.event, Event::Start(_)) && self.stints[tail.stint].main != line.pid;
                 if again && self.stints[tail.stint].main != 0 {
@@ -414,4 +421,12 @@ impl Ledger {
         }
         gaps
     }
+}
+
+/// Whether its numbers can be: of the past, and of a lease.
+fn makes_sense(line: &Line, now: u64) -> bool {
+    const LONGEST_LEASE: Duration = Duration::from_secs(60);
+    let is_near = now.saturating_sub(line.at) < nanos(LONGEST_LEASE);
+    let has_lease = line.deadline == 0 || line.deadline.abs_diff(line.at) < nanos(LONGEST_LEASE);
+    line.at <= now && is_near && has_lease
 }

@@ -115,16 +115,17 @@ impl Named {
         }
     }
 
-    /// What runs beside each job's main process, as a shell's commands that end with `&`.
+    /// What runs beside each job's main process, as a shell's commands.
     pub(crate) fn beside_the_job(self) -> &'static str {
         match self {
-            // In sessions of their own; each ends when it has taken all there is, and begins again.
-            Self::MemoryLimit => {
-                "for i in 1 2 3; do setsid sh -c 'while :; do tail /dev/zero; done' 2>/dev/null & done;"
-            }
             Self::CpuQuota => "for i in 1 2; do sh -c 'while :; do :; done' & done;",
-            Self::BrokerDeaths | Self::Remakes | Self::SlowCrowd => "",
+            Self::BrokerDeaths | Self::MemoryLimit | Self::Remakes | Self::SlowCrowd => "",
         }
+    }
+
+    /// So many processes of the job, each in a session of its own, take memory until they are killed for it, and begin again.
+    pub(crate) fn leakers(self) -> usize {
+        if self == Self::MemoryLimit { 3 } else { 0 }
     }
 
     /// What all candidates share, instead of a way of its own for each: this weather.

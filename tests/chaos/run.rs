@@ -137,6 +137,7 @@ pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
                     .collect(),
                 kill_margin: orders.named.and_then(Named::kill_margin),
                 undisturbed: orders.named.is_some_and(Named::is_undisturbed),
+                lines_may_break: orders.named.is_some_and(|named| named.limits().memory.is_some()),
             },
         ),
         axis: Axis::default(),

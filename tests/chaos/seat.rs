@@ -107,6 +107,9 @@ impl Seat {
         for kind in ["--child", "--session", "--daemon"] {
             witness = witness.with(kind);
         }
+        for _ in 0..terms.named.map_or(0, Named::leakers) {
+            witness = witness.with("--leaker");
+        }
         if dice.chance(0.4) || terms.stubborn {
             witness = witness.with("--ignore-stop");
         }

@@ -10,7 +10,7 @@
  * A FILE that ends in a dot is one file a term: NELI_EPOCH is appended to its name.
  *
  *     witness FILE [--every-us N] [--ignore-stop] [--linger-ms N] [--end-ms N] [--status N] [--limit-ms N]
- *                  [--uid N] [--child] [--group] [--session] [--daemon] [--runner]
+ *                  [--uid N] [--child] [--group] [--session] [--daemon] [--runner] [--leaker]
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,7 +32,7 @@ static volatile sig_atomic_t caught[65];
 
 static const char *role = "main";
 static long every_us = 2000, linger_ms = 0, end_ms = -1, limit_ms = 120000, status = 0, uid = -1;
-static int ignore_stop = 0;
+static int ignore_stop = 0, is_leaking = 0;
 
 static uint64_t now(void) {
     struct timespec at;
@@ -44,8 +45,9 @@ static void say(uint64_t at, const char *event, long detail) {
     uint64_t deadline = lease ? lease[1] : 0;
     int length = snprintf(line, sizeof line, "%llu %s %s %d %s %llu %ld\n", (unsigned long long)at, event, role, (int)getpid(), epoch,
                           (unsigned long long)deadline, detail);
-    /* A full disk is the test's failure, not ours: the checker then finds no beats. */
-    if (write(out, line, (size_t)length) != length) _exit(99);
+    /* A full disk is the test's failure, not ours: the checker then finds no beats. (Where memory is at a limit, part of a line may be
+     * written. Who takes that memory tries again.) */
+    if (write(out, line, (size_t)length) != length && !is_leaking) _exit(99);
 }
 
 static void on_signal(int number) { caught[number] = 1; }
@@ -91,15 +93,42 @@ static _Noreturn void run(void) {
     _exit(0);
 }
 
+/* A process whose children take memory until they are killed for it, and then has others, for ever: at a limit it stays at it. */
+static _Noreturn void leak(void) {
+    uint64_t limit = now() + (uint64_t)limit_ms * 1000000u;
+    while (now() < limit) {
+        say(now(), "beat", 0);
+        for (int i = 0; i < 8; i++) {
+            if (fork() != 0) continue;
+            /* Whoever is to be killed for the lack of memory, it is this one, and neither half of neli-run. */
+            is_leaking = 1;
+            int score = open("/proc/self/oom_score_adj", O_WRONLY);
+            if (score < 0 || write(score, "1000", 4) != 4) _exit(94);
+            for (;;) {
+                const size_t size = 1 << 20;
+                char *piece = malloc(size);
+                if (piece) memset(piece, 1, size);
+                say(now(), "beat", 0);
+            }
+        }
+        /* Those that could be made are waited for; where there was none, a little. */
+        while (wait(NULL) > 0) {}
+        struct timespec pause = {0, 1000000};
+        nanosleep(&pause, NULL);
+    }
+    _exit(0);
+}
+
 /* Makes a process of the kind that `--kind` names; it comes back in the parent alone. */
 static void make(const char *kind) {
     if (fork() != 0) return;
     role = kind;
     if (!strcmp(kind, "group")) setpgid(0, 0);
-    if (!strcmp(kind, "session") || !strcmp(kind, "daemon")) setsid();
+    if (!strcmp(kind, "session") || !strcmp(kind, "daemon") || !strcmp(kind, "leaker")) setsid();
     if (!strcmp(kind, "daemon") && fork() != 0) _exit(0);
     end_ms = -1;
     if (!strcmp(kind, "runner")) run();
+    if (!strcmp(kind, "leaker")) leak();
     beat();
 }
 
