@@ -42,6 +42,7 @@ pub mod driver {
     pub mod embedded;
     pub mod group;
     pub mod guard;
+    mod identity;
     pub mod image;
     pub mod journal;
     mod killing;

@@ -43,6 +43,7 @@ use crate::logic::record::{Body, MemberId};
 use crate::logic::reminder::{Reminder, Reminders};
 use crate::logic::supervisor::{Policy, StopPolicy, Supervisor};
 use crate::logic::time::Time;
+use crate::logic::topic::TopicIdentity;
 use crate::run::report::Report;
 use crate::run::terminal::Session;
 use crate::text::reason;
@@ -343,6 +344,8 @@ impl Run {
         if access.embedded.is_some() {
             // The mock broker has no settings to judge, and its log's head is cut by size.
             candidate.handle(clock::now(), candidate::Event::TopicJudged { cut_is_harmless: false });
+            let (asked, identity) = (clock::now(), TopicIdentity::Unnamed);
+            candidate.handle(asked, candidate::Event::TopicIdentified { asked, identity });
         }
         let hooks = Hooks::new(commands::hooks_in(&config.beside));
         Ok(Self {

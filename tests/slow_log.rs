@@ -15,6 +15,7 @@ use neli_run::logic::precedence::Precedence;
 use neli_run::logic::random::Random;
 use neli_run::logic::record::{Body, MemberId, Record};
 use neli_run::logic::time::Time;
+use neli_run::logic::topic::TopicIdentity;
 
 const LEASE: Duration = Duration::from_secs(20);
 
@@ -85,6 +86,8 @@ impl World {
             alarms: vec![0; candidates],
         };
         for index in 0..candidates {
+            let identity = TopicIdentity::Unnamed;
+            world.candidates[index].handle(now, Event::TopicIdentified { asked: now, identity });
             world.candidates[index].handle(now, Event::TopicJudged { cut_is_harmless: true });
             world.act(index);
         }
@@ -117,11 +120,13 @@ impl World {
                 Action::Depart(_)
                 | Action::Extend(_)
                 | Action::ForgetTerms
+                | Action::Identify
                 | Action::JoinGroup
                 | Action::Kill(_)
                 | Action::LeaveGroup
                 | Action::Note(_)
                 | Action::ReadFrom(_)
+                | Action::RenewProducer
                 | Action::StopJob(_)
                 | Action::Suspend => {}
             }

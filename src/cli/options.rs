@@ -187,7 +187,7 @@ pub const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Kafka,
         help: "Refuse to run when the topic is missing",
-        more: "",
+        more: "Or when somebody deleted it and made it again: that is not taken for the same one.",
     },
     Opt {
         long: "property",

@@ -164,6 +164,7 @@ impl Show<'_> {
             Seen::AppendRefused { .. }
             | Seen::Created { .. }
             | Seen::Delivered { .. }
+            | Seen::Identified { .. }
             | Seen::Moved(_)
             | Seen::NotDelivered { .. }
             | Seen::Topic(_) => {}

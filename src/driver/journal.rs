@@ -18,10 +18,11 @@ use tokio::sync::mpsc::Sender;
 use crate::config::Election;
 use crate::driver::broker::{Access, Ears, explain};
 use crate::driver::embedded::Found;
+use crate::driver::identity::Identifier;
 use crate::driver::meaning::{Meaning, of_refused_append, plain};
 use crate::driver::topic::{self, Trouble};
 use crate::logic::time::Time;
-use crate::logic::topic::TopicFacts;
+use crate::logic::topic::{TopicFacts, TopicIdentity};
 use crate::text;
 
 /// How long the question that warms the producer's connection may take.
@@ -81,6 +82,13 @@ pub enum Seen {
         start: i64,
         /// The offset of the next record.
         end: i64,
+    },
+    /// The answer to [`Producer::identify`].
+    Identified {
+        /// Noted just before asking.
+        asked: Time,
+        /// Which topic stands under the name.
+        identity: TopicIdentity,
     },
     /// The embedded broker had died, and another is there: the history is made anew, at another address. Whoever reads,
     /// writes or stands in a group starts again there.
@@ -148,6 +156,8 @@ pub struct Producer {
     stopped: Arc<AtomicBool>,
     topic: String,
     partition: i32,
+    /// Asks for the topic's id; the embedded broker has none.
+    identifier: Option<Identifier>,
 }
 
 impl Producer {
@@ -162,7 +172,7 @@ impl Producer {
     pub fn start(access: &Access, election: &Election, timeout: Duration, seen: Sender<Seen>) -> Result<Self, String> {
         let context = Deliveries {
             ears: Ears::new(access),
-            seen,
+            seen: seen.clone(),
             forbidden: AtomicBool::new(false),
             refused: AtomicBool::new(false),
             timeout,
@@ -187,7 +197,14 @@ impl Producer {
             })
             .map_err(|error| format!("no thread for the journal's producer: {}", text::reason(&error)))?;
         warm(&inner, election);
-        Ok(Self { inner, stopped, topic: election.topic.clone(), partition: election.partition })
+        let identifier = match access.embedded {
+            Some(_) => None,
+            None => Some(
+                Identifier::start(Arc::clone(&inner), election, seen)
+                    .map_err(|error| format!("no thread that asks for the topic's id: {}", text::reason(&error)))?,
+            ),
+        };
+        Ok(Self { identifier, inner, stopped, topic: election.topic.clone(), partition: election.partition })
     }
 
     /// Hands a record over, and returns at once: what becomes of it is told under `seq`.
@@ -199,6 +216,13 @@ impl Producer {
         let record =
             BaseRecord::with_opaque_to(&self.topic, Box::new(seq)).partition(self.partition).key(key).payload(payload);
         self.inner.send(record).map_err(|(error, _)| reason(&error))
+    }
+
+    /// Asks which topic stands under the election's topic's name, until there is an answer: [`Seen::Identified`].
+    pub fn identify(&self) {
+        if let Some(identifier) = &self.identifier {
+            identifier.ask();
+        }
     }
 }
 

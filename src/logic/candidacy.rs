@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::precedence::Standing;
 use super::record::{Body, JobState, MemberId, Offset, Record, Why};
 use super::time::Time;
+use super::topic::TopicIdentity;
 
 /// Every duration of the protocol (docs/protocol.md, Timing).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -126,6 +127,13 @@ pub enum Event {
         /// For good.
         leaving: bool,
     },
+    /// A broker has said which topic stands under the election's topic's name.
+    TopicIdentified {
+        /// Just before the asking.
+        asked: Time,
+        /// Its answer.
+        identity: TopicIdentity,
+    },
     /// R0 has been judged, and the topic may carry an election.
     TopicJudged {
         /// An empty log whose head was cut is vacant.
@@ -151,6 +159,8 @@ pub enum Action {
     Depart(Departure),
     /// Tell the guard that the lease holds until then.
     Extend(Right),
+    /// Ask which topic stands under the name, until there is an answer ([`Event::TopicIdentified`]).
+    Identify,
     /// The job is to be killed at once, whatever the lease says.
     Kill(Loss),
     /// Join the group, if the elector is `group`.
@@ -165,6 +175,8 @@ pub enum Action {
     Note(Note),
     /// Read from this offset, which the log holds.
     ReadFrom(Offset),
+    /// Make a new producer, and forget the one before.
+    RenewProducer,
     /// Hand this record to the producer: the send time is the time of the input that caused it (R3).
     Send {
         /// Under the election's key; a hello goes under the hello's.
@@ -305,6 +317,10 @@ pub enum Note {
         /// The other.
         by: Option<Box<str>>,
     },
+    /// Another topic stands under the name: it was deleted and made again.
+    TopicRemade,
+    /// The broker has no ids for topics: that one is deleted and made again may go unnoticed.
+    TopicUnnamed,
     /// The topic has more partitions than roles.
     UnusedPartitions,
 }

@@ -13,6 +13,8 @@ use super::random::Random;
 use super::record::{JobState, Offset, Why};
 use super::time::Time;
 
+use identifying::KnownTopic;
+
 pub use super::candidacy::{
     Action, Departure, Elector, Event, Identity, JobReport, Loss, Note, Patience, Position, Right, Timings, Waiting,
 };
@@ -20,6 +22,8 @@ pub use super::candidacy::{
 // Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
 #[path = "candidate/claiming.rs"]
 mod claiming;
+#[path = "candidate/identifying.rs"]
+mod identifying;
 #[path = "candidate/leading.rs"]
 mod leading;
 #[path = "candidate/listening.rs"]
@@ -46,6 +50,8 @@ pub struct Candidate {
     listener: Listener,
     precedence: Precedence,
     role: Role,
+    /// Which topic the journal is read from.
+    topic: KnownTopic,
     /// The last sequence number used.
     seq: u64,
     /// R0 has been judged.
@@ -165,6 +171,7 @@ impl Candidate {
             listener: Listener::asking(now),
             precedence,
             role: Role::Standby { not_before: now },
+            topic: KnownTopic::unknown(),
             seq: 0,
             topic_judged: false,
             highest_term: -1,
@@ -208,7 +215,7 @@ impl Candidate {
                 due.into_iter().flatten().min()
             }
         };
-        [role, self.next_hello].into_iter().flatten().min()
+        [role, self.next_hello, self.identity_due()].into_iter().flatten().min()
     }
 
     /// Does what is due by now. Early calls do nothing.
@@ -252,6 +259,7 @@ impl Candidate {
             Role::Departed | Role::Fenced { .. } | Role::Standby { .. } | Role::Suspended => {}
         }
         self.move_on(now);
+        self.ask_identity_if_due(now);
     }
 
     /// Takes in what happened.
@@ -319,6 +327,7 @@ impl Candidate {
                     self.precedence.stand(standing);
                 }
             }
+            Event::TopicIdentified { asked, identity } => self.identified(now, asked, identity),
             Event::TopicJudged { cut_is_harmless } => {
                 self.topic_judged = true;
                 self.listener.topic_judged(now, cut_is_harmless);

@@ -39,8 +39,12 @@ pub enum Flaw {
     LateClaimTaken,
     /// R3: the lease runs from the receipt of the echo.
     LeaseFromReceipt,
+    /// R3: a lease is extended although nobody has confirmed that the topic is still the one in which it was claimed.
+    LeaseWithoutIdentity,
     /// R6: the main process's end counts as the end of the whole tree.
     MainEndTakenForAll,
+    /// L3: any member's beat or release of the current term counts.
+    MemberIgnored,
     /// R6: whoever inherits a dead guard's job takes it for gone, alive as it is.
     OrphansTakenForGone,
     /// R2: silence is measured with the candidate's own lease, not with the holder's.
@@ -55,6 +59,8 @@ pub enum Flaw {
     SilenceFromBeforeListening,
     /// R2: a leader that is heard is not waited for.
     SilenceNotAwaited,
+    /// R2: a silence is claimed although nobody has confirmed since that the topic is still the one that was read.
+    SilenceWithoutIdentity,
     /// L4: a start in the middle of the log counts as vacancy.
     StartDecided,
     /// R6: a stop before the guard has said that the job runs is taken for done, and the release goes out; the guard

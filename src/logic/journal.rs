@@ -45,7 +45,7 @@ pub struct Term {
     pub offset: Offset,
     /// The longest lease among its effective records.
     pub lease: Duration,
-    /// Who leads.
+    /// Who leads: the member of its claim; where that was not read, of the first beat or release of it that counted.
     pub member: Option<MemberId>,
     /// How the leader is called.
     pub name: Option<Box<str>>,
@@ -244,7 +244,9 @@ impl Journal {
     fn judge_word_of_leader(&mut self, term: Offset, seen: Offset, record: &Record, is_release: bool) -> Verdict {
         let window = self.window;
         match &mut self.view {
-            View::Led(current) if current.offset == term => {
+            View::Led(current)
+                if current.offset == term && (current.member == record.member || broken(Flaw::MemberIgnored)) =>
+            {
                 current.lease = current.lease.max(record.body.lease().unwrap_or_default());
             }
             View::Led(_) | View::NeverLed | View::Released { .. } => return Verdict::Void,
@@ -367,6 +369,22 @@ mod tests {
         reading.says(1, &long, Verdict::Effective).says(2, &beat(0, 1), Verdict::Effective);
         let View::Led(term) = reading.0.view() else { panic!("not led") };
         assert_eq!(term.lease, Duration::from_secs(9));
+    }
+
+    #[test]
+    fn l3_another_member_speaks_for_no_term() {
+        let by = |member: &str, body: Body| Record { member: Some(MemberId::from(member)), ..record(body) };
+        Reading::of(0, Origin::Beginning)
+            .says(0, &by("a", claim(-1).body), Verdict::Effective)
+            .says(1, &by("b", release(0, 0).body), Verdict::Void)
+            .says(2, &by("b", beat(0, 1).body), Verdict::Void)
+            .says(3, &Record { member: None, ..beat(0, 2) }, Verdict::Void)
+            .says(4, &by("a", beat(0, 3).body), Verdict::Effective);
+        // Where the claim was not read, the first that counted is the leader.
+        Reading::of(100, Origin::Middle)
+            .says(100, &by("a", beat(7, 99).body), Verdict::Effective)
+            .says(101, &by("b", release(7, 100).body), Verdict::Void)
+            .says(102, &by("a", release(7, 101).body), Verdict::Effective);
     }
 
     #[test]

@@ -16,6 +16,10 @@ const fn first_span() -> Offset {
     10_000
 }
 
+/// The topic's identity is confirmed at most this long before a silence is over, so that no claim waits for the answer. A topic
+/// that is made again after that may be claimed by whoever takes it for the old one.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
+
 /// What has been heard.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "four facts that nothing ties to each other")]
@@ -83,6 +87,9 @@ pub struct Opening {
     pub since: Time,
     /// The last term's release was written for a dead supervisor.
     pub after_death: bool,
+    /// When it is a silence and no vacancy: the topic's identity must have been confirmed at this time or later. Whoever missed
+    /// that the topic was made again takes the new leader's beats for void.
+    pub confirmed_from: Option<Time>,
 }
 
 /// A record, received.
@@ -330,25 +337,27 @@ impl Listener {
         if let Some(since) = self.vacant_since {
             let after_death =
                 matches!(self.journal.view(), View::Released { why: Some(why), .. } if **why == *"supervisor-died");
-            return Some(Opening { since, after_death });
+            return Some(Opening { since, after_death, confirmed_from: None });
         }
-        let since = match self.journal.view() {
+        let (silent_since, since) = match self.journal.view() {
             View::Led(term) => {
                 let lease = if broken(Flaw::OwnLeaseOfSilence) { own_lease } else { term.lease };
                 let awaited = if broken(Flaw::SilenceNotAwaited) { Duration::ZERO } else { silence(lease) };
-                self.last_effective + awaited
+                (self.last_effective, self.last_effective + awaited)
             }
             View::NeverLed | View::Released { .. } | View::Undecided(_) => {
                 let longest_allowed = self.began + silence(Duration::from_millis(*LEASE_MS.end()));
                 let longest_heard = self.last_record + silence(self.longest_lease);
-                match () {
+                let since = match () {
                     () if broken(Flaw::UndecidedForgetsLeases) => longest_allowed,
                     () if broken(Flaw::UndecidedHurries) => longest_heard,
                     () => longest_allowed.max(longest_heard),
-                }
+                };
+                (self.last_record, since)
             }
         };
-        Some(Opening { since, after_death: false })
+        let confirmed_from = since - (since.since(silent_since) / 2).min(CONFIRMED_WITHIN);
+        Some(Opening { since, after_death: false, confirmed_from: Some(confirmed_from) })
     }
 
     /// What is known of the election.
@@ -361,6 +370,12 @@ impl Listener {
     #[must_use]
     pub fn last(&self) -> Offset {
         if broken(Flaw::ClaimAheadOfReading) { self.known_end.1 - 1 } else { self.journal.last() }
+    }
+
+    /// When listening began: the arrival of the last answer to R1's question.
+    #[must_use]
+    pub const fn began(&self) -> Time {
+        self.began
     }
 
     /// Whether everything up to the end that was asked for has been read.

@@ -77,6 +77,7 @@ impl Run {
                 self.undecodable.end(now);
                 Event::Answered { asked, start, end, trusted: self.log_is_trusted(now) }
             }
+            Seen::Identified { asked, identity } => Event::TopicIdentified { asked, identity },
             Seen::Moved(found) => return self.move_to(now, &found),
             Seen::NotDelivered { seq, .. } => Event::Undelivered { seq },
             Seen::Record { reading, offset, key, value, .. } if reading == self.reading => match key {
@@ -164,17 +165,22 @@ impl Run {
         follow.map_err(|error| Refusal::new(format!("--embedded: {}", reason(&error))))
     }
 
-    /// The embedded broker died, and another is there: its history is made anew.
-    pub(super) fn move_to(&mut self, now: Time, found: &Found) {
-        let chatter = self.access.chatter.clone();
-        self.access = Access { chatter, ..Access::embedded(&found.connection, &self.config.client.properties) };
-        match Producer::start(&self.access, &self.config.election, self.config.timings.lease, self.seen_sender.clone())
-        {
+    /// What librdkafka remembers of partitions' leaders may keep a producer from a topic that was made anew, for good
+    /// (librdkafka's issue 4898): another one knows nothing.
+    pub(super) fn renew_producer(&mut self) {
+        let lease = self.config.timings.lease;
+        match Producer::start(&self.access, &self.config.election, lease, self.seen_sender.clone()) {
             Ok(producer) => self.producer = producer,
             Err(error) => {
                 self.refuse(error);
             }
         }
+    }
+
+    /// The embedded broker died, and another is there: its history is made anew.
+    pub(super) fn move_to(&mut self, now: Time, found: &Found) {
+        let chatter = self.access.chatter.clone();
+        self.access = Access { chatter, ..Access::embedded(&found.connection, &self.config.client.properties) };
         if self.members.is_in_group() {
             self.leave_group();
             self.join_group();

@@ -30,6 +30,16 @@ pub(super) fn of_candidate(note: candidate::Note) -> Event {
         Note::Resigned { term, by, reason } => Event::Resigned { term, by: somebody(by), reason: text(reason) },
         Note::Standby { leader, term, why } => standby(leader, term, why),
         Note::Superseded { term, by_term, by } => Event::Superseded { term, by_term, leader: somebody(by) },
+        Note::TopicRemade => warning(
+            "the topic was deleted and made again: what was read of the old one counts no more, whoever led there is fenced, and \
+             fencing tokens may begin from 0 again",
+        ),
+        Note::TopicUnnamed => Event::Debug {
+            message:
+                "this broker has no ids for topics (Kafka before 2.8): a topic that is deleted and made again under a \
+                      leader may go unnoticed"
+                    .to_owned(),
+        },
         Note::UnusedPartitions => warning(
             "the topic has more partitions than this group uses, and Kafka moves them from member to member whenever one joins: \
              whom the group chooses claims first when nobody leads, and a leader from which it takes the partition leads on; to \

@@ -35,6 +35,7 @@ impl Run {
             Action::Depart(departure) => self.supervisor.handle(now, supervisor::Event::Departed(departure)),
             Action::Extend(right) => self.supervisor.handle(now, supervisor::Event::Extended(right)),
             Action::ForgetTerms => self.guard_is_outdated = true,
+            Action::Identify => self.producer.identify(),
             Action::JoinGroup => self.join_group(),
             Action::Kill(loss) => self.supervisor.handle(now, supervisor::Event::Killed(loss)),
             Action::Lead(right) => self.supervisor.handle(now, supervisor::Event::Led(right)),
@@ -45,6 +46,7 @@ impl Run {
                     reader.read_from(offset);
                 }
             }
+            Action::RenewProducer => self.renew_producer(),
             Action::Send { record } => self.send(now, &record),
             Action::StopJob(why) => self.supervisor.handle(now, supervisor::Event::StoppedFor(why)),
             Action::Suspend => self.session.suspending = true,
@@ -68,7 +70,20 @@ impl Run {
             | Note::Released { delivered: false, .. }
             | Note::Resigned { .. }
             | Note::Standby { .. }
+            | Note::TopicUnnamed
             | Note::UnusedPartitions => {}
+            Note::TopicRemade if self.config.create_topic => {}
+            // Who keeps the making of topics to himself is not to find his jobs led by another topic's word.
+            Note::TopicRemade => {
+                let name = &self.config.election.topic;
+                return self.kafka_refuses(
+                    clock::now(),
+                    format!(
+                        "topic {name:?}: it was deleted and made again, and with --no-create-topic the new one is not taken for \
+                         the old: see that it is meant, and start neli-run again"
+                    ),
+                );
+            }
         }
         if let Some(event) = translate::cause_for_hooks(&note) {
             self.hooks.handle(clock::now(), event);

@@ -59,6 +59,8 @@ pub(super) fn cause_for_hooks(note: &Note) -> Option<hooks::Event> {
         | Note::Ended { .. }
         | Note::FenceWarning { .. }
         | Note::Resigned { .. }
+        | Note::TopicRemade
+        | Note::TopicUnnamed
         | Note::UnusedPartitions => return None,
     })
 }

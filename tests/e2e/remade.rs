@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use harness::candidate::{Candidate, Elector, Running};
 use harness::kafka::Kafka;
-use harness::wait;
+use harness::process::Process;
+use harness::stage::Stage;
+use harness::{journal, wait};
 use neli_run::driver::librdkafka;
 use neli_run::logic::topic::TopicIdentity;
+use nix::sys::signal::Signal;
 use rdkafka::producer::{BaseProducer, Producer as _};
 
 /// What everything below rests on: Kafka says another id for the second topic of a name, and none while there is none.
@@ -30,4 +34,77 @@ fn a_topic_that_is_made_again_has_another_id() {
     await_identity(|identity| identity == TopicIdentity::Missing);
     kafka.create_topic(&name, &[]);
     assert_ne!(await_identity(is_there), first);
+}
+
+/// The topic is deleted under a leader, and a candidate that knows nothing of it makes it again: its claim and its beats stand
+/// where the old ones stood, and both lead the same term. By offsets alone neither would ever notice.
+#[test]
+fn under_a_leader() {
+    let stage = crate::stage(Elector::Log);
+    let Remade { mut old, old_job, mut new, new_since, term } = remake(&stage, stage.candidate());
+    assert_eq!(old.await_event("fenced").text("why"), "history-cut");
+    assert!(told_that_it_was_remade(&old, "warning"));
+    wait::until_true("the old leader's job to be gone", || !old_job.lives());
+    let both = Duration::from_nanos(wait::now().saturating_sub(new_since));
+    assert!(both <= LEASE / 2 + Duration::from_secs(1), "two jobs for {both:?}");
+    let standby = wait::until("whom it stands by", || {
+        old.history().into_iter().rfind(|event| event.name() == "standby" && !event.text("leader").is_empty())
+    });
+    assert_eq!((standby.text("leader"), standby.number("term")), (NEW, term));
+    assert!(new.events("fenced").is_empty());
+    end([&mut old, &mut new]);
+}
+
+/// Who keeps the making of topics to himself is told, and stands in no election in a topic that somebody else has made.
+#[test]
+fn under_a_leader_that_makes_no_topics() {
+    let stage = crate::stage(Elector::Log);
+    stage.candidate().job(["true"]).start().status();
+    let Remade { mut old, mut new, .. } = remake(&stage, stage.candidate().flag("--no-create-topic"));
+    assert_eq!(old.status(), 125);
+    assert!(told_that_it_was_remade(&old, "error"));
+    end([&mut new]);
+}
+
+const LEASE: Duration = Duration::from_secs(4);
+/// The candidate that makes the topic again.
+const NEW: &str = "new";
+
+/// A leader whose topic was made again by another.
+struct Remade {
+    old: Running,
+    old_job: Process,
+    new: Running,
+    /// Since when both have a job, in nanoseconds of `CLOCK_BOOTTIME`.
+    new_since: u64,
+    /// The new one's term.
+    term: u64,
+}
+
+fn remake(stage: &Stage, candidate: Candidate) -> Remade {
+    let mut old = candidate.lease("4s").start();
+    old.await_lead();
+    let old_job = old.await_job();
+    let is_beat =
+        |raw: &journal::Raw| String::from_utf8_lossy(raw.payload.as_deref().unwrap_or_default()).contains("\"beat\"");
+    wait::until_true("a beat", || journal::read(Kafka::shared(), &stage.topic()).iter().any(is_beat));
+    Kafka::shared().delete_topic(&stage.topic());
+    let mut new = stage.candidate().option("--name", NEW).lease("4s").start();
+    let term = new.await_lead();
+    let new_since = new.await_event("job_started").at;
+    Remade { old, old_job, new, new_since, term }
+}
+
+fn told_that_it_was_remade(candidate: &Running, event: &str) -> bool {
+    wait::until_true("a word about it", || {
+        candidate.events(event).iter().any(|event| event.text("message").contains("deleted and made again"))
+    });
+    true
+}
+
+fn end<'a>(candidates: impl IntoIterator<Item = &'a mut Running>) {
+    for candidate in candidates {
+        candidate.signal(Signal::SIGTERM);
+        candidate.status();
+    }
 }

@@ -10,6 +10,7 @@ use neli_run::logic::restart::{Limit, Restart, RestartPolicy};
 use neli_run::logic::supervision::{Action, Ending, Event, JobStatus, Lost, OnLoss, Order, Policy, StopPolicy};
 use neli_run::logic::supervisor::Supervisor;
 use neli_run::logic::time::Time;
+use neli_run::logic::topic::TopicIdentity;
 
 /// Something that ends a run, a term or all of it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -157,6 +158,8 @@ impl Scene {
 
     /// The topic will do.
     pub(crate) fn judge(&mut self) {
+        let (asked, identity) = (self.now, TopicIdentity::Unnamed);
+        self.tell(candidate::Event::TopicIdentified { asked, identity });
         self.tell(candidate::Event::TopicJudged { cut_is_harmless: true });
     }
 
@@ -444,6 +447,8 @@ impl Scene {
             | Action::LeaveGroup
             | Action::Note(_)
             | Action::ReadFrom(_)
+            | Action::Identify
+            | Action::RenewProducer
             | Action::Suspend => return,
         };
         self.supervisor.handle(self.now, event);

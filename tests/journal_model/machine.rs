@@ -10,6 +10,7 @@ use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::setup::{Setup, Who};
 use crate::supervisor::{self, Event, Order, Policy, StopPolicy, Supervisor};
 use crate::time::Time;
+use crate::topic::TopicIdentity;
 use crate::world::Breach;
 
 /// One candidate's machine.
@@ -24,6 +25,12 @@ pub(crate) struct Machine {
     pub(crate) reader: Reader,
     /// The 20 s question that is under way: when it was asked, and the log's bounds that come back.
     pub(crate) late_answer: Option<(Time, (Offset, Offset))>,
+    /// It wants to know since then which topic stands under the name.
+    pub(crate) identity_asked: Option<Time>,
+    /// No broker tells it.
+    pub(crate) is_muted: bool,
+    /// In which of the topics that were made one after the other it leads, or has a job.
+    pub(crate) leads_in: Option<u8>,
     /// Its broker has died, and it has not noticed: what it sends reaches nobody.
     pub(crate) cut_off: bool,
     /// The last term whose release it handed over: nothing of it runs any more (R6).
@@ -45,6 +52,8 @@ pub(crate) struct Reader {
     pub(crate) next: Option<Offset>,
     /// What is there is read late.
     pub(crate) lags: bool,
+    /// The topic was made again: until it has grown as far, there is nothing to be read, and no error.
+    pub(crate) waits: bool,
 }
 
 /// What a machine does to the world.
@@ -81,11 +90,18 @@ impl Machine {
             guard: Guard::default(),
             reader: Reader::default(),
             late_answer: None,
+            identity_asked: None,
+            is_muted: false,
+            leads_in: None,
             cut_off: false,
             released: -1,
             words: VecDeque::new(),
             receipts: VecDeque::new(),
         };
+        if !setup.topic_ids {
+            let (asked, identity) = (now, TopicIdentity::Unnamed);
+            machine.candidate.handle(now, candidate::Event::TopicIdentified { asked, identity });
+        }
         machine.candidate.handle(now, candidate::Event::TopicJudged { cut_is_harmless: !setup.size_retention });
         machine.perform(now, setup, deeds);
         machine
@@ -156,6 +172,9 @@ impl Machine {
     /// What is to be handed over next: a record, or that there is no more.
     pub(crate) fn to_read<'a>(&self, log: &'a Log) -> Option<Reading<'a>> {
         let next = self.reader.next?;
+        if self.reader.waits && next > log.end() {
+            return None;
+        }
         if next < log.start() || next > log.end() {
             return Some(Reading::OutOfRange);
         }
@@ -178,7 +197,7 @@ impl Machine {
                 candidate::Event::HistoryCut
             }
             Some(Reading::Record(offset, slot)) => {
-                self.reader.next = Some(offset + 1);
+                (self.reader.next, self.reader.waits) = (Some(offset + 1), false);
                 let record = match slot {
                     Slot::Record(sealed) => Some(sealed.record().clone()),
                     Slot::Absent | Slot::Nonsense | Slot::Other => None,
@@ -202,6 +221,12 @@ impl Machine {
         self.late_answer = None;
         self.reader.next = self.reader.next.map(|_| -1);
         self.cut_off = self.reader.next.is_some();
+    }
+
+    /// Notes in which of the topics it leads, or has a job.
+    pub(crate) fn note_topic(&mut self, remakes: u8) {
+        let leads = self.candidate.leads().is_some() || self.job_is_alive();
+        self.leads_in = leads.then(|| self.leads_in.unwrap_or(remakes));
     }
 
     /// The guard has died and has been waited for; all that it said is heard first.
@@ -255,7 +280,11 @@ impl Machine {
                 self.released = -1;
                 return;
             }
-            Action::JoinGroup | Action::LeaveGroup => return,
+            Action::Identify => {
+                self.identity_asked = Some(now);
+                return;
+            }
+            Action::JoinGroup | Action::LeaveGroup | Action::RenewProducer => return,
             Action::Kill(loss) => return self.lose(now, loss, deeds),
             Action::Lead(right) => Event::Led(right),
             Action::Note(note) => return self.note(&note, deeds),
@@ -311,6 +340,8 @@ impl Machine {
             | Note::Released { delivered: false, .. }
             | Note::Resigned { .. }
             | Note::Standby { .. }
+            | Note::TopicRemade
+            | Note::TopicUnnamed
             | Note::UnusedPartitions => {}
         }
         deeds.said.push(format!("{note:?}"));

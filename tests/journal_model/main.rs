@@ -52,6 +52,9 @@ mod supervisor;
 #[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
 #[path = "../../src/logic/time.rs"]
 mod time;
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's own, and more than the search needs")]
+#[path = "../../src/logic/topic.rs"]
+mod topic;
 
 mod fingerprint;
 mod flaws;
@@ -245,6 +248,21 @@ fn a_release_for_a_superseded_leader() {
 #[test]
 fn a_broker_that_dies() {
     look_into(worlds::a_broker_that_dies, &[world(WorldFlaw::NewLogTrusted)]);
+}
+
+#[test]
+fn a_topic_that_is_remade() {
+    look_into(worlds::a_topic_that_is_remade, &[logic(Flaw::MemberIgnored)]);
+}
+
+#[test]
+fn a_remade_topic_that_nobody_names() {
+    look_into(worlds::a_remade_topic_that_nobody_names, &[logic(Flaw::LeaseWithoutIdentity)]);
+}
+
+#[test]
+fn a_standby_that_missed_a_remake() {
+    look_into(worlds::a_standby_that_missed_a_remake, &[logic(Flaw::SilenceWithoutIdentity)]);
 }
 
 #[test]

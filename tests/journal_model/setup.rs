@@ -29,6 +29,10 @@ pub(crate) struct Setup {
     pub(crate) span: Offset,
     /// The topic has a size limit: a leader's records may be cut.
     pub(crate) size_retention: bool,
+    /// The broker has ids for topics.
+    pub(crate) topic_ids: bool,
+    /// For how long after a remake that nobody noticed there may be a job of each topic.
+    pub(crate) remade_for: Duration,
     /// Each job leaves a daemon behind.
     pub(crate) jobs_have_children: bool,
     /// Each job runs with a command beside it, that would outlive it.
@@ -94,6 +98,8 @@ pub(crate) struct Faults {
     pub(crate) losses: u8,
     /// A transaction's marker is appended.
     pub(crate) markers: u8,
+    /// From then on no broker tells a machine which topic stands under the name.
+    pub(crate) mutes: u8,
     /// Somebody writes nonsense under the election's key.
     pub(crate) nonsense: u8,
     /// Somebody writes a record under another key.
@@ -104,6 +110,8 @@ pub(crate) struct Faults {
     pub(crate) questions: u8,
     /// The broker dies, and its successor begins with an empty log.
     pub(crate) remakes: u8,
+    /// The topic is deleted and made again, and readers go on where they were.
+    pub(crate) unnoticed_remakes: u8,
     /// An operator asks the leader to resign.
     pub(crate) resigns: u8,
     /// An answer to the first question takes its time.
@@ -132,11 +140,13 @@ impl Faults {
             lags: 0,
             losses: 0,
             markers: 0,
+            mutes: 0,
             nonsense: 0,
             others: 0,
             pauses: 0,
             questions: 0,
             remakes: 0,
+            unnoticed_remakes: 0,
             resigns: 0,
             slow_answers: 0,
             stops: 0,
@@ -161,11 +171,13 @@ impl Faults {
             lags: 255,
             losses: 255,
             markers: 255,
+            mutes: 0,
             nonsense: 255,
             others: 255,
             pauses: 255,
             questions: 255,
             remakes: 0,
+            unnoticed_remakes: 0,
             resigns: 255,
             slow_answers: 255,
             stops: 255,
@@ -223,6 +235,8 @@ impl Setup {
             others: 0,
             span: 10_000,
             size_retention: false,
+            topic_ids: false,
+            remade_for: Duration::ZERO,
             jobs_have_children: false,
             jobs_have_commands: false,
             slow_pipe: false,

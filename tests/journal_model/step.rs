@@ -46,6 +46,8 @@ pub(crate) enum Step {
     GuardWaited(Who),
     /// A supervisor hears its guard, or its producer.
     Hear(Who),
+    /// A broker says which topic stands under the name.
+    Identify(Who),
     /// A guard is sent SIGKILL.
     KillGuard(Who),
     /// A reader takes its time.
@@ -56,6 +58,8 @@ pub(crate) enum Step {
     MainEnds(Who),
     /// A transaction's marker is appended.
     Marker,
+    /// From now on no broker tells this machine which topic stands under the name.
+    Mute(Who),
     /// Somebody writes nonsense under the election's key.
     Nonsense,
     /// Somebody writes under another key.
@@ -70,6 +74,8 @@ pub(crate) enum Step {
     ReadLate(Who),
     /// The broker dies, and a new one begins with an empty log.
     Remake,
+    /// The topic is deleted and made again, and readers go on where they were.
+    RemakeUnnoticed,
     /// An operator asks the leader of this machine to resign.
     Resign(Who),
     /// A supervisor goes on.
@@ -95,6 +101,7 @@ impl Step {
             | Self::GuardReads(_)
             | Self::GuardWaited(_)
             | Self::Hear(_)
+            | Self::Identify(_)
             | Self::Read(_) => true,
             Self::AnswerLate(_)
             | Self::AppendLate(_)
@@ -114,12 +121,14 @@ impl Step {
             | Self::Lose(_)
             | Self::MainEnds(_)
             | Self::Marker
+            | Self::Mute(_)
             | Self::Nonsense
             | Self::Other
             | Self::Pause(_)
             | Self::PauseGuard(_)
             | Self::ReadLate(_)
             | Self::Remake
+            | Self::RemakeUnnoticed
             | Self::Resign(_)
             | Self::Resume(_)
             | Self::ResumeGuard(_)
@@ -164,11 +173,13 @@ impl Faults {
             Step::Lose(_) => &mut self.losses,
             Step::MainEnds(_) => &mut self.exits,
             Step::Marker => &mut self.markers,
+            Step::Mute(_) => &mut self.mutes,
             Step::Nonsense => &mut self.nonsense,
             Step::Other => &mut self.others,
             Step::Pause(_) => &mut self.pauses,
             Step::PauseGuard(_) => &mut self.guard_pauses,
             Step::Remake => &mut self.remakes,
+            Step::RemakeUnnoticed => &mut self.unnoticed_remakes,
             Step::Resign(_) => &mut self.resigns,
             Step::Stop(_) => &mut self.stops,
             Step::Suspend(_) => &mut self.suspensions,
@@ -182,6 +193,7 @@ impl Faults {
             | Step::GuardReads(_)
             | Step::GuardWaited(_)
             | Step::Hear(_)
+            | Step::Identify(_)
             | Step::Read(_)
             | Step::ReadLate(_)
             | Step::Resume(_)

@@ -447,6 +447,65 @@ pub(crate) fn a_broker_that_dies() -> Setup {
     }
 }
 
+/// L3: the old topic's leader, which has not noticed yet, speaks of a term that has the number of the new one's.
+pub(crate) fn a_topic_that_is_remade() -> Setup {
+    Setup {
+        candidates: vec![SHORT, SHORT, LONG.after(20)],
+        topic_ids: true,
+        remade_for: millis(150),
+        before: |world| {
+            world.begin(A);
+            world.pass(50);
+            world.suffer(Step::RemakeUnnoticed);
+            world.begin(B);
+            world.begin(C);
+        },
+        faults: Faults { lags: 1, stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Lag(A | C) | Step::Stop(B | C)),
+        limit: millis(250),
+        ..Setup::named("a topic that is remade")
+    }
+}
+
+/// R3: while nobody tells a leader that its topic is still the one in which it claimed, its lease is not extended.
+pub(crate) fn a_remade_topic_that_nobody_names() -> Setup {
+    Setup {
+        topic_ids: true,
+        // The last answer may have come just before, and the last beat a lease later.
+        remade_for: millis(600),
+        before: |world| {
+            world.begin(A);
+            world.pass(50);
+            world.suffer(Step::RemakeUnnoticed);
+            world.begin(B);
+        },
+        faults: Faults { losses: 1, mutes: 1, ..NONE },
+        may: |_, step| step != Step::Mute(B),
+        limit: millis(750),
+        ..Setup::named("a remade topic that nobody names")
+    }
+}
+
+/// R2: who missed a remake takes the new leader's beats for void, and hears silence.
+pub(crate) fn a_standby_that_missed_a_remake() -> Setup {
+    Setup {
+        candidates: vec![SHORT, SHORT, LONG],
+        topic_ids: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+            world.pass(50);
+            world.suffer(Step::Die(A));
+            world.suffer(Step::RemakeUnnoticed);
+            world.begin(C);
+        },
+        faults: Faults { lags: 1, mutes: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Lag(B) | Step::Mute(C)),
+        limit: millis(500),
+        ..Setup::named("a standby that missed a remake")
+    }
+}
+
 /// Assumption 4: for two minutes nobody deletes anything.
 pub(crate) fn a_young_record_deleted() -> Setup {
     Setup {
@@ -520,6 +579,7 @@ pub(crate) fn everything(leases: [u64; 3]) -> Setup {
     let lease = |who: Who| CandidateSetup::lease(leases[who]);
     Setup {
         candidates: vec![lease(0), lease(1).restarting(40), lease(2).restarting(700).exiting()],
+        topic_ids: true,
         span: 4,
         jobs_have_children: true,
         jobs_have_commands: true,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::journal::Origin;
-use crate::record::{Body, Offset, Record, What};
+use crate::record::{Body, MemberId, Offset, Record, What};
 use crate::time::Time;
 
 /// One thing that a reader is told. Offsets and times grow.
@@ -91,7 +91,13 @@ impl Writer {
                     self.claims.push(offset);
                 }
                 self.last = offset;
-                Step::Read { at, offset, record: Some(Record { member: None, name: None, seq: None, body }) }
+                // A leader, now and then another, and once in a while nobody that is named.
+                let member = match kind {
+                    10 | 15 | 18 => Some(MemberId::from("b")),
+                    14 => None,
+                    _ => Some(MemberId::from("a")),
+                };
+                Step::Read { at, offset, record: Some(Record { member, name: None, seq: None, body }) }
             }
         }
     }

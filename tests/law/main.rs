@@ -38,12 +38,13 @@ const JOURNALS: u32 = 20_000;
 const OFTEN: usize = 500;
 
 /// The rules of the law.
-const RULES: [Flaw; 9] = [
+const RULES: [Flaw; 10] = [
     Flaw::AnswersDatedByArrival,
     Flaw::AnswersHoldForEver,
     Flaw::BeatsDoNotVoid,
     Flaw::EveryClaimEffective,
     Flaw::GapIgnored,
+    Flaw::MemberIgnored,
     Flaw::SeenIgnored,
     Flaw::StartDecided,
     Flaw::UnjudgedIsVoid,

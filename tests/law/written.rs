@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::journal::{Origin, Verdict};
-use crate::record::{Body, Offset, Record, What};
+use crate::record::{Body, MemberId, Offset, Record, What};
 use crate::time::Time;
 
 /// How old an answer about the log's end may be: what is missing there was appended less than this ago.
@@ -101,10 +101,10 @@ impl Law {
             Body::Beat { term, seen, lease_ms, .. }
                 if 0 <= term && term <= seen && seen < offset && a_lease(lease_ms) =>
             {
-                self.judge_word_of_leader(term, seen)
+                self.judge_word_of_leader(term, seen, record.member.as_ref())
             }
             Body::Release { term, seen, .. } if 0 <= term && term <= seen && seen < offset => {
-                self.judge_word_of_leader(term, seen)
+                self.judge_word_of_leader(term, seen, record.member.as_ref())
             }
             Body::Request { what: What::End, .. } => match self.known() {
                 Turn::Undecided => Verdict::Undecided,
@@ -137,9 +137,9 @@ impl Law {
     }
 
     /// L3; in an undecided view, whether it decides.
-    fn judge_word_of_leader(&self, term: Offset, seen: Offset) -> Verdict {
+    fn judge_word_of_leader(&self, term: Offset, seen: Offset, member: Option<&MemberId>) -> Verdict {
         match self.known() {
-            Turn::Led(current) if current == term => Verdict::Effective,
+            Turn::Led(current) if current == term && self.leader() == member => Verdict::Effective,
             Turn::Led(_) | Turn::NeverLed | Turn::Released(_) => Verdict::Void,
             Turn::Undecided if !self.decides(seen) => Verdict::Undecided,
             Turn::Undecided if self.is_remembered_as_released(term) => Verdict::Void,
@@ -181,6 +181,17 @@ impl Law {
             return Turn::Undecided;
         }
         self.turns(before).last().map_or(Turn::Undecided, |(_, turn)| *turn)
+    }
+
+    /// The member of the claim of the current term; where that was not read, of the first beat or release that counted. All that
+    /// counted since are the same member's.
+    fn leader(&self) -> Option<&MemberId> {
+        let turns = self.turns(self.told.len() - 1);
+        let (index, _) = turns.iter().rev().find(|(_, turn)| matches!(turn, Turn::Led(_)))?;
+        match &self.told[*index] {
+            Told::Record { record, .. } => record.as_ref()?.member.as_ref(),
+            Told::Answer { .. } | Told::MissingBelow(_) | Told::Other { .. } => None,
+        }
     }
 
     /// Where what is known turned, among the first `count` things told: each with the index of what turned it.

@@ -9,9 +9,13 @@ use neli_run::logic::candidate::{
 use neli_run::logic::precedence::Standing;
 use neli_run::logic::record::{Body, JobState, Record, What};
 use neli_run::logic::time::Time;
+use neli_run::logic::topic::{TopicId, TopicIdentity};
 
 use crate::Hero;
 use crate::words::{Words, begin, member, shown, span, time, told};
+
+/// What is told of a broker without ids for topics.
+const NO_IDS: &str = "says: the broker has no ids for topics";
 
 /// A candidate and its time.
 pub(crate) struct Story {
@@ -23,7 +27,7 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    /// `candidate lease=1s heartbeat=300ms margin=20ms warning=0 elect=log|group|never patience=500ms delay=0 wait=2s`.
+    /// `candidate lease=1s heartbeat=300ms margin=20ms warning=0 elect=log|group|never patience=500ms delay=0 wait=2s ids`.
     pub(crate) fn begin(words: &Words<'_>) -> (Self, Vec<String>) {
         let lease = words.span_of("lease").unwrap_or(Duration::from_secs(1));
         let patience = words.span_of("patience").unwrap_or(Duration::from_millis(500));
@@ -45,8 +49,14 @@ impl Story {
         let identity = Identity { member: member("me"), name: "me".into(), hello };
         let now = begin();
         let candidate = Candidate::new(now, identity, timings, 1, (now, words.span_of("wait")));
+        // Most stories are told of a broker without ids for topics: nothing is asked about them.
+        let mut candidate = candidate;
+        if !words.says("ids") {
+            candidate.handle(now, Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
+        }
         let mut story = Self { candidate, now, sent: BTreeMap::new(), lease };
-        let deeds = story.deeds();
+        let mut deeds = story.deeds();
+        deeds.retain(|deed| words.says("ids") || deed != NO_IDS);
         (story, deeds)
     }
 
@@ -96,6 +106,14 @@ impl Story {
                 other => panic!("{other} is no standing"),
             }),
             "trusted" => Event::LogTrusted,
+            "topic" => Event::TopicIdentified {
+                asked: words.time_of("asked").unwrap_or(self.now),
+                identity: match words.word(1) {
+                    "missing" => TopicIdentity::Missing,
+                    "unnamed" => TopicIdentity::Unnamed,
+                    _ => TopicIdentity::Id(TopicId { high: 0, low: words.number(1) }),
+                },
+            },
             "undecodable" => Event::Undecodable,
             "unused-partitions" => Event::UnusedPartitions,
             "undelivered" => Event::Undelivered { seq: words.number(1) },
@@ -202,12 +220,14 @@ fn deed(action: Action) -> String {
         Action::Depart(departure) => format!("departs: {departure:?}"),
         Action::Extend(right) => format!("tells the guard: {}", shown_right(right)),
         Action::ForgetTerms => "has the guard forget its terms".to_owned(),
+        Action::Identify => "asks which topic this is".to_owned(),
         Action::JoinGroup => "joins the group".to_owned(),
         Action::Kill(loss) => format!("has the job killed: {loss:?}"),
         Action::Lead(right) => format!("leads: {}", shown_right(right)),
         Action::LeaveGroup => "leaves the group".to_owned(),
         Action::Note(note) => shown_note(note),
         Action::ReadFrom(offset) => format!("reads from {offset}"),
+        Action::RenewProducer => "makes a new producer".to_owned(),
         Action::Send { record } => format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body)),
         Action::StopJob(why) => format!("has the job stopped: {why}"),
         Action::Suspend => "has the process suspended".to_owned(),
@@ -262,6 +282,8 @@ fn shown_note(note: Note) -> String {
             format!("says: standby{leader}{term}{why}")
         }
         Note::Superseded { term, by, .. } => format!("says: term {term} is superseded by {}", name(by)),
+        Note::TopicRemade => "says: the topic was deleted and made again".to_owned(),
+        Note::TopicUnnamed => NO_IDS.to_owned(),
         Note::UnusedPartitions => "says: the topic has more partitions than roles".to_owned(),
     }
 }

@@ -238,6 +238,7 @@ fn shown_event(event: &candidate::Event) -> String {
         | candidate::Event::Delivered { .. }
         | candidate::Event::HistoryCut
         | candidate::Event::LogTrusted
+        | candidate::Event::TopicIdentified { .. }
         | candidate::Event::ReachedEnd { .. }
         | candidate::Event::Read { .. }
         | candidate::Event::ReadOther { .. }

@@ -63,6 +63,12 @@ pub enum Event {
         /// The offset up to which everything was judged.
         after: i64,
     },
+    /// Something that explains what is seen elsewhere.
+    Debug {
+        /// What.
+        #[serde(serialize_with = "shortened")]
+        message: String,
+    },
     /// An operator ended the election.
     Ended {
         /// Who.
@@ -285,7 +291,7 @@ impl Event {
     #[must_use]
     pub const fn level(&self) -> Level {
         match self {
-            Self::Librdkafka { .. } => Level::Debug,
+            Self::Debug { .. } | Self::Librdkafka { .. } => Level::Debug,
             Self::Error { .. } | Self::Fenced { .. } | Self::GuardLost { .. } | Self::Superseded { .. } => Level::Error,
             Self::BrokerDown { .. }
             | Self::FenceWarning { .. }
@@ -321,6 +327,7 @@ impl Event {
             Self::BrokerDown { .. } => "broker_down",
             Self::BrokerUp { .. } => "broker_up",
             Self::Claiming { .. } => "claiming",
+            Self::Debug { .. } => "debug",
             Self::Ended { .. } => "ended",
             Self::Error { .. } => "error",
             Self::Exiting { .. } => "exiting",

@@ -22,7 +22,7 @@ impl Event {
             Self::BrokerUp { down } => format!("Kafka answers again, after {}", spoken(*down)),
             Self::Claiming { after } => format!("claiming the lead (everything is read up to offset {after})"),
             Self::Ended { by, reason } => format!("the election was ended by {by}{}", said(reason)),
-            Self::Error { message } | Self::Warning { message, .. } => message.clone(),
+            Self::Debug { message } | Self::Error { message } | Self::Warning { message, .. } => message.clone(),
             Self::Exiting { status, from: From::Job } => format!("exiting with the job's status, {status}"),
             Self::Exiting { status, from: From::NeliRun } => format!("exiting with status {status}, neli-run's own"),
             Self::FenceWarning { term, left, silent } => format!(

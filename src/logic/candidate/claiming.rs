@@ -69,6 +69,9 @@ impl Candidate {
             return None;
         }
         let opening = self.listener.opening(self.timings.lease)?;
+        if opening.confirmed_from.is_some_and(|from| !self.is_topic_confirmed_since(from)) {
+            return None;
+        }
         let delay = self.precedence.delay(opening.since, opening.after_death)?;
         let (_, share) = self.draw?;
         Some((opening.since + delay.fixed + delay.random.mul_f64(share.as_secs_f64())).max(not_before))

@@ -56,7 +56,9 @@ impl Candidate {
         let echo = lead.under_way.iter().position(|(sent, _)| *sent == seq);
         let Some((_, sent)) = echo.and_then(|index| lead.under_way.remove(index)) else { return };
         let sent = if broken(Flaw::LeaseFromReceipt) { now } else { sent };
-        if sent > lead.last_effective_sent {
+        let is_confirmed = self.is_topic_confirmed_for_lease(now);
+        let Role::Leading(lead) = &mut self.role else { return };
+        if is_confirmed && sent > lead.last_effective_sent {
             lead.last_effective_sent = sent;
             lead.lease_end = lead.lease_end.max(sent + self.timings.lease);
             self.extend();

@@ -27,19 +27,29 @@ impl Candidate {
         }
     }
 
-    /// The leader fences, a claim under way spoke of what is gone, and everybody starts again at R1.
+    /// The leader fences, a claim under way spoke of what is gone, and everybody starts again at R1, with a producer that knows
+    /// nothing of the old topic either.
     pub(super) fn history_cut(&mut self, now: Time) {
         match &self.role {
             Role::Claiming { .. } => self.role = Role::Standby { not_before: now },
             Role::Leading(_) => {
                 self.lose_lease(Why::Fenced, Loss::HistoryCut);
             }
-            Role::Departed | Role::Fenced { .. } | Role::Releasing(_) | Role::Standby { .. } | Role::Suspended => {}
+            Role::Fenced { .. } => {
+                if let Role::Fenced { loss, .. } = &mut self.role {
+                    *loss = Loss::HistoryCut;
+                }
+            }
+            // Where it would arrive now, a term of that number may be another's.
+            Role::Releasing(_) => self.release_is_over(now, false),
+            Role::Departed | Role::Standby { .. } | Role::Suspended => {}
         }
+        self.forget_topic(now);
         self.listener.history_cut(now);
         // What was held there says nothing of the terms to come, which may begin from 0 again.
         self.highest_term = -1;
         self.actions.push_back(Action::ForgetTerms);
+        self.actions.push_back(Action::RenewProducer);
         self.actions.push_back(Action::Ask);
     }
 

@@ -16,6 +16,7 @@ impl Candidate {
         (exit, gone_at): (Option<u8>, Option<Time>),
         leaving: bool,
     ) {
+        let is_cut = matches!(self.role, Role::Fenced { loss: Loss::HistoryCut, .. });
         let (term, give_up, why, (stood_down, late)) = match &self.role {
             Role::Leading(lead) => {
                 let why = lead.stopping.unwrap_or(why);
@@ -43,8 +44,10 @@ impl Candidate {
             self.cool_off(now);
         }
         let anew = matches!(why, Why::Fenced | Why::GuardDied);
-        // R6: a release is written only while the term is current in our own view.
-        if self.listener.journal().term() == Some(term) || broken(Flaw::ReleaseOfAnEndedTerm) {
+        // R6: a release is written only while the term is current in our own view. After a cut the view is of another history, in
+        // which a term of that number may be another's.
+        let is_current = self.listener.journal().term() == Some(term) && !is_cut;
+        if is_current || broken(Flaw::ReleaseOfAnEndedTerm) {
             self.release(now, term, (why, End { exit, late }), (give_up, anew), NothingLeft);
         } else {
             self.role = Role::Standby { not_before: now };

@@ -65,6 +65,12 @@ impl World {
                     steps.push(Step::Capture(who));
                 }
             }
+            if machine.identity_asked.is_some() && !machine.is_muted {
+                steps.push(Step::Identify(who));
+            }
+            if self.faults.mutes > 0 && !machine.is_muted {
+                steps.push(Step::Mute(who));
+            }
             if machine.late_answer.is_some() {
                 steps.push(Step::AnswerLate(who));
             }
@@ -164,6 +170,9 @@ impl World {
         }
         if faults.remakes > 0 {
             steps.push(Step::Remake);
+        }
+        if faults.unnoticed_remakes > 0 {
+            steps.push(Step::RemakeUnnoticed);
         }
     }
 

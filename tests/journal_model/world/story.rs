@@ -42,11 +42,13 @@ impl World {
             Step::GuardReads(who) => format!("{}'s guard reads an order", NAMES[who]),
             Step::GuardWaited(who) => format!("{} has waited for its dead guard", NAMES[who]),
             Step::Hear(who) => format!("{} hears of its guard or its producer", NAMES[who]),
+            Step::Identify(who) => format!("{} is told which topic this is: number {}", NAMES[who], self.remakes),
             Step::KillGuard(who) => format!("{}'s guard is SIGKILLed", NAMES[who]),
             Step::Lag(who) => format!("{}'s reader lags from now on", NAMES[who]),
             Step::Lose(index) => format!("lost: {}", flight(index)),
             Step::MainEnds(who) => format!("{}'s job ends", NAMES[who]),
             Step::Marker => format!("[{end}] a transaction's marker"),
+            Step::Mute(who) => format!("nobody tells {} any more which topic this is", NAMES[who]),
             Step::Nonsense => format!("[{end}] nonsense under the election's key"),
             Step::Other => format!("[{end}] a record of another key"),
             Step::Pause(who) => format!("{}'s supervisor is stopped", NAMES[who]),
@@ -64,6 +66,7 @@ impl World {
                 }
             }
             Step::Remake => "the broker dies, and a new one begins with an empty log".to_owned(),
+            Step::RemakeUnnoticed => "the topic is deleted and made again".to_owned(),
             Step::Resign(who) => format!("[{end}] {} is asked to resign", NAMES[who]),
             Step::Resume(who) => format!("{}'s supervisor goes on", NAMES[who]),
             Step::ResumeGuard(who) => format!("{}'s guard goes on", NAMES[who]),
