@@ -258,12 +258,15 @@ pub enum Fate {
 pub struct Reaped {
     /// In the order in which the kernel gave it.
     pub changes: Vec<Change>,
-    /// Whether there are children that have not ended. To a subreaper, none means that nothing is left that descends
+    /// Whether there are children of this thread that have not ended. To a subreaper of one thread, none means that nothing is left that descends
     /// from it: whatever lives has a living parent, and loses it to the subreaper.
     pub children_left: bool,
 }
 
-/// Waits for every child that has ended or stopped, and for none that has not.
+/// Waits for every child of this thread that has ended or stopped, and for none that has not. Called by the first thread of a
+/// process these are the children that it has started, and what the kernel hands on to the process (as to a subreaper, or to
+/// process 1), which comes to the first thread. What another thread has started is that thread's own to wait for: librdkafka
+/// runs `kinit` by system(3), and would take a ticket for refused whose status we had taken away.
 #[must_use]
 pub fn reap() -> Reaped {
     reap_after(|_| {})
@@ -274,8 +277,8 @@ pub fn reap() -> Reaped {
 /// (nix's `waitpid` throws away a child that a real-time signal killed.)
 #[must_use]
 pub fn reap_after(mut before: impl FnMut(Pid)) -> Reaped {
-    // __WALL: children that end without SIGCHLD count too.
-    const NOW: c_int = libc::WNOHANG | libc::__WALL;
+    // __WALL: children that end without SIGCHLD count too. __WNOTHREAD: those of other threads do not.
+    const NOW: c_int = libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
     let mut reaped = Reaped::default();
     loop {
         // SAFETY: a zeroed siginfo is a valid one, and ours to write to. What waitid(2) finds is left to be waited for; when
@@ -303,6 +306,14 @@ pub fn reap_after(mut before: impl FnMut(Pid)) -> Reaped {
             reaped.changes.extend(fate(status).map(|fate| Change { pid, fate }));
         }
     }
+}
+
+/// Waits for one child, of whichever thread; whether it has ended, or is none of this process's.
+#[must_use]
+pub fn reap_one(pid: Pid) -> bool {
+    let mut status = 0;
+    // SAFETY: `status` is ours to write to.
+    unsafe { libc::waitpid(pid.as_raw(), &raw mut status, libc::WNOHANG) != 0 }
 }
 
 fn fate(status: c_int) -> Option<Fate> {

@@ -40,6 +40,17 @@ pub fn is_complete() -> bool {
     Proc::new(PathBuf::from("/proc"), Pid::this()).is_complete()
 }
 
+/// The children that threads of this process besides the first have started (librdkafka's `kinit`), as far as the kernel lists
+/// them: what it hands on to this process comes to the first.
+#[must_use]
+pub fn children_of_other_threads() -> Vec<Pid> {
+    let own = Pid::this();
+    let proc = Proc::new(PathBuf::from("/proc"), own);
+    let threads = proc.numbers_in(&proc.mount.join(format!("{own}/task")));
+    let others = threads.into_iter().filter(|thread| *thread != own);
+    others.flat_map(|thread| proc.listed_children_of(own, thread)).collect()
+}
+
 /// What descends from one process, but for some of its children.
 #[derive(Debug)]
 pub struct Tree {
@@ -433,13 +444,13 @@ impl Proc {
 
     /// The children of each thread of `parent`.
     fn listed_children(&self, parent: &Process) -> Vec<Pid> {
-        let mut children = Vec::new();
-        for thread in self.threads(parent) {
-            let list = self.mount.join(format!("{}/task/{thread}/children", parent.pid));
-            let list = self.noted(fs::read_to_string(list)).unwrap_or_default();
-            children.extend(list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).map(Pid::from_raw));
-        }
-        children
+        self.threads(parent).into_iter().flat_map(|thread| self.listed_children_of(parent.pid, thread)).collect()
+    }
+
+    fn listed_children_of(&self, process: Pid, thread: Pid) -> Vec<Pid> {
+        let list = self.mount.join(format!("{process}/task/{thread}/children"));
+        let list = self.noted(fs::read_to_string(list)).unwrap_or_default();
+        list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).map(Pid::from_raw).collect()
     }
 
     /// The threads of a process. Most have one, whose number is known: among a thousand processes that saves a kill margin.

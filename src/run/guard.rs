@@ -15,6 +15,7 @@ use crate::driver::orphans::{Left, Orphans};
 use crate::driver::process::{self, Change, Fate};
 use crate::driver::ready::Ready;
 use crate::driver::signals::Signals;
+use crate::driver::tree;
 use crate::logic::flaw::{Flaw, broken};
 use crate::logic::supervisor::{Action, Event};
 use crate::text::reason;
@@ -165,6 +166,8 @@ impl Run {
                 Fate::Stopped(_) => {}
             }
         }
+        // Another thread's, as those that follow one that was gone are, and nobody else waits for them.
+        brokers.retain(|child| !process::reap_one(*child));
         changes
     }
 
@@ -212,7 +215,8 @@ impl Run {
 
     /// Our children that are no part of a job, and were not waited for.
     fn strangers_to_the_job(&self, brokers: &[Pid]) -> Vec<Pid> {
-        brokers.iter().copied().chain(self.running_hooks.iter().map(RunningHook::pid)).collect()
+        let hooks = self.running_hooks.iter().map(RunningHook::pid);
+        brokers.iter().copied().chain(hooks).chain(tree::children_of_other_threads()).collect()
     }
 
     /// A new guard remembers no term, and knows the address that the embedded broker has now.

@@ -13,6 +13,7 @@ mod own_signals;
 mod papers;
 mod post;
 mod pressure;
+mod reaping;
 mod starts;
 mod supervisor;
 mod trees;

@@ -1,0 +1,55 @@
+//! Whose children are waited for: those of one's own thread, and what the kernel hands on. A process of its own is asked: this
+//! test program, executed once more, for [`role_of_a_reaper`] alone.
+
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+
+use neli_run::driver::process::{Fate, reap};
+use neli_run::driver::tree;
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::Pid;
+
+const ROLE: &str = "NELI_TEST_REAPER";
+
+/// Another thread's child ends first, and is left to that thread, as librdkafka's `kinit` is.
+#[test]
+fn role_of_a_reaper() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    let (say, hear) = mpsc::channel();
+    let (go, may_go) = mpsc::channel();
+    let other = thread::spawn(move || {
+        let mut child = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
+        let pid = Pid::from_raw(child.id().cast_signed());
+        // Ended, and not waited for.
+        waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
+        say.send(pid).unwrap();
+        may_go.recv().unwrap();
+        child.wait().map(|status| status.code())
+    });
+    let others = hear.recv().unwrap();
+    let mut child = Command::new("true").spawn().unwrap();
+    let own = Pid::from_raw(child.id().cast_signed());
+    waitid(Id::Pid(own), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
+    assert!(tree::children_of_other_threads().contains(&others));
+    let reaped = reap();
+    let pids: Vec<Pid> = reaped.changes.iter().map(|change| change.pid).collect();
+    assert_eq!(pids, [own]);
+    assert_eq!(reaped.changes[0].fate, Fate::Exited(0));
+    assert!(!reaped.children_left);
+    assert!(child.wait().is_err(), "it was waited for");
+    go.send(()).unwrap();
+    assert_eq!(other.join().unwrap().unwrap(), Some(7), "whoever started it hears how it ended");
+}
+
+#[test]
+fn what_another_thread_has_started_is_left_to_it() {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "reaping::role_of_a_reaper", "--nocapture"])
+        .env(ROLE, "1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
