@@ -198,11 +198,11 @@ impl Tree {
         !self.cgroup.as_ref().is_some_and(|cgroup| cgroup.is_populated())
     }
 
-    /// Sends `signals`, in this order, to each process that lives.
-    pub fn signal(&self, signals: &[i32]) {
+    /// Sends `signals`, in this order, to each process that lives, but for those of this process group.
+    pub fn signal_but(&self, group: Option<Pid>, signals: &[i32]) {
         let members = self.descendants();
         let known = self.known_to(&members);
-        for member in members {
+        for member in members.into_iter().filter(|member| group.is_none() || member.group != group) {
             self.send(&member, signals, &known);
         }
     }
@@ -334,6 +334,8 @@ impl Tree {
 struct Process {
     pid: Pid,
     parent: Pid,
+    /// Its process group; not known of one that is hidden.
+    group: Option<Pid>,
     /// Those that have ended and can't be seen any more included; 1 while it has none but its first.
     threads: u32,
     lives: bool,
@@ -428,7 +430,9 @@ impl Proc {
         }
         let still_listed = self.listed_children(parent);
         let hidden = unseen.into_iter().filter(|pid| still_listed.contains(pid));
-        hidden.map(|pid| Process { pid, parent: parent.pid, threads: 1, lives: true, is_hidden: true }).collect()
+        hidden
+            .map(|pid| Process { pid, parent: parent.pid, group: None, threads: 1, lives: true, is_hidden: true })
+            .collect()
     }
 
     /// Whether its parent lists it, as long as that is not hidden itself.
@@ -475,11 +479,12 @@ fn parsed(pid: Pid, stat: &[u8]) -> Option<Process> {
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = Pid::from_raw(fields.next()?.parse().ok()?);
-    // The third to the 20th field of proc_pid_stat(5), of which two are read.
-    let threads: u32 = fields.nth(15)?.parse().ok()?;
+    let group = fields.next()?.parse().ok().map(Pid::from_raw);
+    // The third to the 20th field of proc_pid_stat(5), of which three are read.
+    let threads: u32 = fields.nth(14)?.parse().ok()?;
     // A process whose first thread has ended shows as a zombie while the other threads run.
     let lives = !matches!(state, "Z" | "X") || threads > 1;
-    Some(Process { pid, parent, threads, lives, is_hidden: false })
+    Some(Process { pid, parent, group, threads, lives, is_hidden: false })
 }
 
 #[cfg(test)]

@@ -63,8 +63,8 @@ enum Job {
     Restarting { at: Time },
     /// Its main process is alive.
     Running { pid: u32, since: Time },
-    /// It has been asked to stop, or only what it left behind is alive.
-    Stopping { why: Why, main: Option<(u32, Time)> },
+    /// It has been asked to stop, or only what it left behind is alive; SIGKILL comes at `kill_at`, unless it came.
+    Stopping { why: Why, main: Option<(u32, Time)>, kill_at: Option<Time> },
     /// The guard is dead, and what it left is being killed.
     Orphaned,
 }

@@ -56,6 +56,21 @@ with_both_electors! {
         stage.close([first, second]);
     }
 
+    /// A child in a session of its own outlives the main process: it is asked as well, and costs no stop timeout.
+    fn what_the_job_leaves_is_asked_too(elector) {
+        let stage = stage(elector);
+        let job = stage.witness().with("--session").command();
+        let mut first = stage.candidate().option("--stop-timeout", "50s").job(job).start();
+        let term = first.await_lead();
+        wait::until_true("a session", || stage.testimony().of(term).any(|line| line.role == "session"));
+        first.signal(Signal::SIGTERM);
+        assert_eq!(first.await_release().text("why"), "stopped");
+        stage.assert_gone(term);
+        assert!(first.events("job_killed").is_empty());
+        assert_eq!(first.status(), 0);
+        stage.close([first]);
+    }
+
     /// The job's end is the lead's end: another candidate runs it then.
     fn a_job_that_ends_hands_over(elector) {
         let stage = stage(elector);

@@ -155,6 +155,39 @@ fn a_child_that_a_stranger_traces_for_long_is_named() {
     assert_eq!(post.hear(), Answer::Gone);
 }
 
+/// Who was asked as one of the job's group is not asked again when the main process has ended: to many a program a second
+/// signal means to end at once.
+#[test]
+fn what_is_left_behind_is_asked_once() {
+    let text = r#"
+        gentle='sub say { open(W, ">", $ENV{WORDS}); print W "$_[0]
+"; close W }
+                $SIG{TERM} = sub { say($ARGV[0]) }; $SIG{USR1} = sub { say("$ARGV[0] ends"); exit };
+                say("ready"); sleep 600 while 1'
+        perl -e "$gentle" group & setsid perl -e "$gentle" session &
+        wait; wait"#;
+    for (mut post, _group) in posts(text) {
+        post.start(0, far());
+        assert_eq!([post.words.next(), post.words.next()], ["ready", "ready"]);
+        let stop = |signal| Order::Stop { signal: Some(signal), kill_at: far() };
+        post.send(&stop(SIGTERM));
+        assert_eq!(post.words.next(), "group");
+        assert!(matches!(post.hear(), Answer::Exited { signal: Some(SIGTERM), left: true, .. }));
+        post.send(&stop(SIGTERM));
+        assert_eq!(post.words.next(), "session");
+        let left = alive(&post);
+        assert_eq!(left.len(), 2);
+        // Whatever came before has been said by now.
+        for process in left {
+            process.signal(nix::sys::signal::Signal::SIGUSR1);
+        }
+        let mut words = [post.words.next(), post.words.next()];
+        words.sort();
+        assert_eq!(words, ["group ends", "session ends"]);
+        assert_eq!(post.hear(), Answer::Gone);
+    }
+}
+
 /// What the main process leaves is asked one by one, wherever it is, stopped or not, and then killed.
 #[test]
 fn what_is_left_behind_is_asked_one_by_one_and_killed_in_the_end() {

@@ -104,7 +104,8 @@ pub enum Order {
     },
     /// The barrier: the stop signal and SIGCONT, and SIGKILL to the whole tree later. Said again, the new moment counts.
     Stop {
-        /// To the job's group while the main process lives, else to each process that is left; `None` sends nothing.
+        /// To the job's group while the main process lives, else to each process that is left and was not asked as one of
+        /// the group; `None` sends nothing.
         signal: Option<i32>,
         /// When SIGKILL comes.
         kill_at: Time,

@@ -31,6 +31,8 @@ pub(super) struct Run {
     held_back: Forwarded,
     /// Why it could not.
     failure: Option<Answer>,
+    /// The process group that was asked to stop: that of the main process, whose number nobody else gets while it has members.
+    asked: Option<Pid>,
     /// When the barrier ends.
     kill_at: Option<Time>,
     /// Once SIGKILL was sent.
@@ -48,6 +50,7 @@ impl Run {
             newborn: Some(newborn),
             held_back: Forwarded::default(),
             failure: None,
+            asked: None,
             kill_at: None,
             killing: None,
             patience,
@@ -107,10 +110,12 @@ impl Run {
         self.kill_at = Some(kill_at);
         let Some(signal) = signal else { return };
         if self.main.is_some() {
+            self.asked = self.main;
             self.signal(signal, Target::Group);
             self.signal(SIGCONT, Target::Group);
         } else {
-            tree.signal(&[signal, SIGCONT]);
+            // Many a program ends at once when it is asked twice.
+            tree.signal_but(self.asked, &[signal, SIGCONT]);
         }
     }
 

@@ -33,7 +33,7 @@ impl Supervisor {
         match self.job {
             Job::Running { pid, since } => {
                 self.run.status = Some(JobStatus::Exited(CAN_NOT_BE_STARTED));
-                self.job = Job::Stopping { why: Why::Exited, main: Some((pid, since)) };
+                self.job = Job::Stopping { why: Why::Exited, main: Some((pid, since)), kill_at: None };
                 self.order(Order::Kill);
             }
             // It is being stopped already, or killed.
@@ -61,10 +61,16 @@ impl Supervisor {
         self.run.ran = now.since(since);
         self.note(Note::JobExited { status, ran: self.run.ran });
         match &mut self.job {
-            Job::Stopping { main, .. } => *main = None,
+            Job::Stopping { main, kill_at, .. } => {
+                *main = None;
+                // What it left, in a session of its own say, was not asked yet. The stop timeout is the first one's.
+                if let Some(kill_at) = kill_at.filter(|_| left) {
+                    self.order_stop_by(kill_at);
+                }
+            }
             Job::None | Job::Orphaned | Job::Restarting { .. } => {}
             Job::Ordered | Job::Running { .. } => {
-                self.job = Job::Stopping { why: Why::Exited, main: None };
+                self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: None };
                 if left && broken(Flaw::MainEndTakenForAll) {
                     return self.nothing_left(Why::Exited);
                 }
@@ -129,7 +135,9 @@ impl Supervisor {
 
     pub(super) fn killed_at_timeout(&mut self) {
         self.run.be_killed(Killed::InBarrier);
-        if let Job::Stopping { why, .. } = self.job {
+        if let Job::Stopping { why, kill_at, .. } = &mut self.job {
+            *kill_at = None;
+            let why = *why;
             self.note(Note::JobKilled { why });
         }
     }

@@ -52,8 +52,8 @@ impl Supervisor {
 
     fn begin_to_stop(&mut self, now: Time, why: Why, main: Option<(u32, Time)>) {
         self.note(Note::Stopping { why });
-        self.job = Job::Stopping { why, main };
-        self.order_stop(now);
+        let kill_at = self.order_stop(now);
+        self.job = Job::Stopping { why, main, kill_at: Some(kill_at) };
         self.report(JobState::Stopping, main.map(|(pid, _)| pid), now);
     }
 
@@ -78,12 +78,20 @@ impl Supervisor {
             Job::None | Job::Orphaned => return,
         };
         self.run.be_killed(if why == Why::Fenced { Killed::ForLoss } else { Killed::InBarrier });
-        self.job = Job::Stopping { why, main };
+        self.job = Job::Stopping { why, main, kill_at: None };
         self.order(Order::Kill);
     }
 
-    pub(super) fn order_stop(&mut self, now: Time) {
+    /// When SIGKILL comes.
+    pub(super) fn order_stop(&mut self, now: Time) -> Time {
+        let kill_at = now + self.policy.stop.timeout;
+        self.order_stop_by(kill_at);
+        kill_at
+    }
+
+    /// The guard asks whoever was not asked in this barrier.
+    pub(super) fn order_stop_by(&mut self, kill_at: Time) {
         let StopPolicy { signal, timeout, .. } = self.policy.stop;
-        self.order(Order::Stop { signal: (!timeout.is_zero()).then_some(signal), kill_at: now + timeout });
+        self.order(Order::Stop { signal: (!timeout.is_zero()).then_some(signal), kill_at });
     }
 }
