@@ -35,6 +35,7 @@ use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
 
+use nix::errno::Errno;
 use nix::libc::{SIGCONT, SIGKILL};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{self, Pid};
@@ -73,6 +74,7 @@ pub struct Heard {
 pub struct Guard {
     pid: Pid,
     process: Option<OwnedFd>,
+    was_waited_for: bool,
     channel: Channel,
     backlog: RefCell<Backlog>,
 }
@@ -109,7 +111,7 @@ impl Guard {
             kind: Kind::Guard,
         })?;
         let process = process::open_pidfd(newborn.pid).ok();
-        let guard = Self { pid: newborn.pid, process, channel, backlog: RefCell::default() };
+        let guard = Self { pid: newborn.pid, process, was_waited_for: false, channel, backlog: RefCell::default() };
         loop {
             match newborn.progress() {
                 Progress::Pending => {
@@ -173,7 +175,7 @@ impl Guard {
         Ok(Some(Heard { answer, descriptor: packet.descriptor, is_descriptor_lost: packet.is_descriptor_lost }))
     }
 
-    /// SIGKILL to the guard, and to nothing else. Not after it was waited for, where the kernel has no pidfd.
+    /// SIGKILL to the guard, and to nothing else.
     ///
     /// # Errors
     ///
@@ -191,7 +193,21 @@ impl Guard {
         self.signal(SIGCONT)
     }
 
+    /// It has ended, and was waited for: its number may be another's from now on.
+    pub fn note_waited_for(&mut self) {
+        self.was_waited_for = true;
+    }
+
+    /// Whether it was waited for.
+    #[must_use]
+    pub fn was_waited_for(&self) -> bool {
+        self.was_waited_for
+    }
+
     fn signal(&self, signal: i32) -> io::Result<()> {
+        if self.was_waited_for {
+            return Err(Errno::ESRCH.into());
+        }
         match &self.process {
             Some(process) => process::signal_pidfd(process.as_fd(), signal),
             None => process::signal(self.pid, signal),
@@ -256,4 +272,30 @@ pub fn main(call: Call) -> ExitCode {
 /// When there is no such descriptor, or it is not the guard's.
 pub fn testament(number: RawFd) -> io::Result<Testament> {
     paper::read(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Without pidfds its number is all that is known of it, and may be a stranger's as soon as it was waited for.
+    #[test]
+    fn the_number_of_a_guard_that_was_waited_for_is_not_killed() {
+        let mut stranger = Command::new("sleep").arg("600").spawn().unwrap();
+        let (channel, _theirs) = Channel::pair().unwrap();
+        let mut guard = Guard {
+            pid: Pid::from_raw(stranger.id().cast_signed()),
+            process: None,
+            was_waited_for: false,
+            channel,
+            backlog: RefCell::default(),
+        };
+        guard.note_waited_for();
+        assert_eq!(guard.kill().unwrap_err().raw_os_error(), Some(Errno::ESRCH as i32));
+        assert_eq!(stranger.try_wait().unwrap(), None);
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+    }
 }

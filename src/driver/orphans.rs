@@ -1,6 +1,7 @@
 //! What a dead guard has left: its supervisor, a subreaper as well, inherits the tree and kills it.
 //!
-//! Only once the guard was waited for: the kernel closes a process's socket before it hands the children on.
+//! Only once the guard was waited for: the kernel closes a process's socket before it hands the children on. What a guard
+//! that hangs still has is killed as well; that nothing of it is left is not known before the guard has died.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -22,6 +23,8 @@ pub struct Orphans {
     /// The main process, whose number may be a stranger's by now.
     main: Option<OwnedFd>,
     killing: Killing,
+    /// The guard, while it has not died.
+    guard: Option<Pid>,
 }
 
 /// What is left of it.
@@ -41,7 +44,15 @@ impl Orphans {
     #[must_use]
     pub fn new(now: Time, main: Option<OwnedFd>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
         let tree = Tree::below(Pid::this()).urgent().born_into(cgroup);
-        Self { tree, main, killing: Killing::new(now, lease) }
+        Self { tree, main, killing: Killing::new(now, lease), guard: None }
+    }
+
+    /// Whatever descends from a guard that hangs and was not waited for, or is in the job's control group; the guard is
+    /// called stuck when it is not dead after `lease`.
+    #[must_use]
+    pub fn beside(guard: Pid, now: Time, main: Option<OwnedFd>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
+        let tree = Tree::below(guard).urgent().born_into(cgroup);
+        Self { tree, main, killing: Killing::new(now, lease), guard: Some(guard) }
     }
 
     /// Children of ours that are no part of it, with all below them: each of them was not waited for.
@@ -60,10 +71,11 @@ impl Orphans {
 
     /// What is left of it, once all that has ended was waited for.
     pub fn left(&mut self, now: Time) -> Left {
-        if self.tree.is_gone() {
+        if self.guard.is_none() && self.tree.is_gone() {
             return Left::Nothing;
         }
-        self.killing.stuck(now, &self.tree).map_or(Left::Something, Left::Stuck)
+        let stuck = self.killing.stuck(now, &self.tree);
+        stuck.map_or(Left::Something, |tree| Left::Stuck(self.guard.into_iter().chain(tree).collect()))
     }
 
     /// When to kill again.

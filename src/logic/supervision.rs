@@ -204,7 +204,7 @@ pub enum Action {
     Exit(Ending),
     /// Give up waiting for a claim or a delivery.
     GiveUpWaiting,
-    /// Kill the guard: it does not answer.
+    /// Kill the guard, since it does not answer, and what can be found of the job beside it.
     KillGuard,
     /// The guard is dead: kill what it left, and say [`Event::Gone`] when nothing is.
     KillOrphans,
@@ -292,6 +292,8 @@ pub enum Lost {
 /// What a person is told.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Note {
+    /// The guard does not answer, and is killed with the job.
+    GuardHangs,
     /// The guard died, or was killed because it did not answer.
     GuardLost,
     /// The health command failed, and that counts; of so many failures in a row that are one too many.

@@ -178,9 +178,7 @@ impl Supervisor {
     /// Does what is due by now. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.guard_due().is_some_and(|due| now >= due) {
-            // Its death is reported, and what it leaves is then ours to kill.
-            self.watch = None;
-            self.actions.push_back(Action::KillGuard);
+            self.guard_hangs();
         }
         self.look_if_due(now);
         if self.restart_due().is_some_and(|due| now >= due) {

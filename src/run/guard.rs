@@ -101,6 +101,19 @@ impl Run {
         self.cgroup.iter().for_each(|cgroup| cgroup.kill());
     }
 
+    /// The guard does not answer. It may take long to die (in state D, frozen), and its job must not wait for that.
+    pub(super) fn kill_hung_guard(&mut self) {
+        // It may be dead already, which SIGCHLD tells.
+        let _ = self.guard.kill();
+        let main = self.main.as_ref().and_then(|main| main.try_clone().ok());
+        let lease = self.config.timings.lease;
+        if !self.guard.was_waited_for() {
+            let orphans = Orphans::beside(self.guard.pid(), clock::now(), main, self.cgroup.clone(), lease);
+            self.orphans = Some(orphans);
+            self.kill_orphans();
+        }
+    }
+
     pub(super) fn take_signals(&mut self, signals: &Signals) {
         while let Ok(Some(received)) = signals.read() {
             if received.signal == SIGCHLD {
@@ -144,6 +157,7 @@ impl Run {
             }
         }
         if guard_died {
+            self.guard.note_waited_for();
             // What it said before it died is still to be heard.
             self.hear_guard();
             self.supervisor.handle(clock::now(), Event::GuardDied);

@@ -52,6 +52,12 @@ pub(super) fn of_candidate(note: candidate::Note) -> Event {
 pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopPolicy, guard: i32) -> Event {
     use supervisor::Note;
     match note {
+        Note::GuardHangs => Event::Error {
+            message: format!(
+                "the guard (pid {guard}) does not answer: it is killed, and the job with it; the term is released when the guard \
+                 has ended; see what holds it (/proc/{guard}/stack, TracerPid in /proc/{guard}/status, a frozen control group)"
+            ),
+        },
         Note::GuardLost => Event::GuardLost { pid: guard },
         Note::HealthFailed(failure, most) => {
             let Failure { count, end, last_line } = failure;

@@ -102,8 +102,7 @@ impl Run {
                 self.candidate.give_up(clock::now());
                 self.hooks.give_up();
             }
-            // It may be dead already, which SIGCHLD tells.
-            Action::KillGuard => drop(self.guard.kill()),
+            Action::KillGuard => self.kill_hung_guard(),
             Action::KillOrphans => self.inherit_orphans(),
             Action::LookAtForeground => {
                 let event = supervisor::Event::ForegroundSeen(self.session.terminal.foreground());

@@ -1,8 +1,11 @@
 //! SIGKILL, SIGSTOP and hangs: of the supervisor, of the guard, of both, of a whole machine.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
+use harness::not_tested;
 use harness::process::Process;
 use harness::stage::Stage;
 use harness::wait;
@@ -255,6 +258,66 @@ fn of_a_guard_that_hangs() {
     stage.assert_gone(term);
     stage.await_witness_after(term);
     stage.close([first, second]);
+}
+
+/// A guard that gets no processor, not even to die: its control group of the old hierarchy is frozen.
+struct Frozen(PathBuf);
+
+impl Frozen {
+    fn guard(guard: Process) -> Option<Self> {
+        let group = Path::new("/sys/fs/cgroup/freezer").join(format!("neli-test.{}", guard.pid));
+        fs::create_dir(&group).ok()?;
+        let frozen = Self(group);
+        fs::write(frozen.0.join("cgroup.procs"), guard.pid.to_string()).ok()?;
+        fs::write(frozen.0.join("freezer.state"), "FROZEN").ok()?;
+        let state = || fs::read_to_string(frozen.0.join("freezer.state")).unwrap_or_default();
+        wait::until_true("a frozen guard", || state().trim() == "FROZEN");
+        Some(frozen)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        fs::write(self.0.join("freezer.state"), "THAWED").expect("our own group");
+        wait::until_true("an empty group", || fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+/// The supervisor kills the job beside a guard that does not die, in time; it releases only when the guard is dead, and ends,
+/// naming it, when that takes more than a lease.
+#[test]
+fn of_a_guard_that_is_frozen() {
+    for thaws in [true, false] {
+        let stage = stage(Elector::Log);
+        let mut first = wild_candidate(&stage, "2s").start();
+        let term = first.await_lead();
+        await_wild(&stage, term);
+        let guard = first.guard();
+        let Some(frozen) = Frozen::guard(guard) else {
+            return not_tested("no freezer of the old control groups here");
+        };
+        stage.await_gone(term);
+        let testimony = stage.testimony();
+        // Its clock runs on while the supervisor gets no processor: much less than the seconds for which it would live on.
+        let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + 100_000_000).count();
+        assert_eq!(late, 0, "beats after the deadline");
+        wait::until_true("word of it", || {
+            first.events("error").iter().any(|error| error.text("message").contains("does not answer"))
+        });
+        assert!(guard.lives() && first.events("released").is_empty(), "{first:?}");
+        if thaws {
+            drop(frozen);
+            first.await_event("guard_lost");
+            assert_eq!(first.await_release().text("why"), "guard-died");
+            stage.await_witness_after(term);
+            stage.close([first]);
+        } else {
+            assert_eq!(first.status(), 85);
+            let named = format!("(pid {}", guard.pid);
+            assert!(first.events("error").iter().any(|error| error.text("message").contains(&named)), "{first:?}");
+            drop(frozen);
+        }
+    }
 }
 
 /// A guard that hangs before its first answer: the claim is effective, and no job ever runs under it.

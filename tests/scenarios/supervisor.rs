@@ -190,7 +190,7 @@ fn deed(action: Action) -> String {
             Ending::WaitedEnough => "exits: waited enough".to_owned(),
         },
         Action::GiveUpWaiting => "has the candidate wait no more".to_owned(),
-        Action::KillGuard => "kills the guard".to_owned(),
+        Action::KillGuard => "kills the guard, and the job".to_owned(),
         Action::KillOrphans => "kills what the guard left".to_owned(),
         Action::LookAtForeground => "looks whose the foreground is".to_owned(),
         Action::Note(note) => shown_note(note),
@@ -257,6 +257,7 @@ fn shown_note(note: Note) -> String {
         JobStatus::Signaled(signal) => format!("by signal {signal}"),
     };
     match note {
+        Note::GuardHangs => "says: the guard does not answer".to_owned(),
         Note::GuardLost => "says: the guard is lost".to_owned(),
         Note::HealthFailed(failure, most) => {
             format!(

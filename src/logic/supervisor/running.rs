@@ -150,6 +150,17 @@ impl Supervisor {
         }
     }
 
+    /// The guard does not answer. Its SIGKILL may be pending for long (in state D, frozen): so the job is killed beside it, and
+    /// the lead is over. That nothing is left is said only when the guard's death was reported.
+    pub(super) fn guard_hangs(&mut self) {
+        self.watch = None;
+        self.actions.push_back(Action::KillGuard);
+        self.note(Note::GuardHangs);
+        if self.job != Job::None {
+            self.tell(candidacy::Event::Fenced { why: Why::GuardDied });
+        }
+    }
+
     /// The net below the guard: what it left is killed, and only then is anything said to be over.
     pub(super) fn guard_died(&mut self) {
         self.watch = None;
