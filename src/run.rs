@@ -336,6 +336,7 @@ impl Run {
             pid: Some(std::process::id()),
             version: Some(env!("CARGO_PKG_VERSION").into()),
             elector: Some(elect.into()),
+            group_member: None,
         };
         let identity = Identity { member, name: config.name.as_str().into(), hello };
         let random_seed = random::bytes().map(u64::from_le_bytes).map_err(|error| Refusal::new(error.to_string()))?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use neli_run::logic::candidate::{Action, Candidate, Elector, Event, Identity, Timings};
 use neli_run::logic::precedence::Precedence;
 use neli_run::logic::random::Random;
-use neli_run::logic::record::{Body, MemberId, Record};
+use neli_run::logic::record::{Body, Hello, MemberId, Record};
 use neli_run::logic::time::Time;
 use neli_run::logic::topic::TopicIdentity;
 
@@ -21,6 +21,10 @@ const LEASE: Duration = Duration::from_secs(20);
 
 /// For so many ways there and back a stranger writes what makes no sense.
 const STRANGER_WRITES: u32 = 20;
+
+const fn hello_of(member: MemberId) -> Hello {
+    Hello { member, group_member: None }
+}
 
 /// What is on its way, to whom it goes, and when it was put there: what comes first goes first.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -68,7 +72,7 @@ impl World {
             elector: Elector::Log,
         };
         let candidate = |index: usize| {
-            let hello = Body::Hello { host: None, pid: None, version: None, elector: None };
+            let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
             let member = MemberId::from_random(index as u128 + 1);
             let identity = Identity { member, name: "one of them".into(), hello };
             Candidate::new(now, identity, timings.clone(), seed * 1000 + index as u64, (now, None))
@@ -142,7 +146,9 @@ impl World {
         let record = self.log[offset].clone();
         let offset = i64::try_from(offset).expect("a few");
         match record {
-            Some(Record { body: Body::Hello { .. }, member, .. }) => Event::ReadOther { offset, hello: member },
+            Some(Record { body: Body::Hello { .. }, member, .. }) => {
+                Event::ReadOther { offset, hello: member.map(hello_of) }
+            }
             record => Event::Read { offset, record },
         }
     }
@@ -195,8 +201,19 @@ fn takes_after_release(candidates: usize, round_trip: Duration, seed: u64) -> Du
     let mut world = World::with_log(vec![Some(claim)], candidates, round_trip, seed);
     // By then every hello has been read, and the leader's silence is not over.
     let end = world.now + LEASE / 2;
-    let release =
-        || of_leader(2, Body::Release { term: 0, seen: 0, why: Some("stopped".into()), exit: None, late_ms: None });
+    let release = || {
+        of_leader(
+            2,
+            Body::Release {
+                term: 0,
+                seen: 0,
+                why: Some("stopped".into()),
+                exit: None,
+                late_ms: None,
+                group_member: None,
+            },
+        )
+    };
     world.put(end, Arrival::Appended(Some(release())));
     let late_claim = |seq| of_leader(seq, Body::Claim { after: 0, lease_ms });
     let strays = [Some(release()), Some(late_claim(3)), None, Some(release()), Some(late_claim(4)), None];
@@ -261,7 +278,7 @@ fn of_a_crowd_some_fifteen_claim_and_the_first_does_so_at_once() {
     let mut random = Random::from_seed(1);
     for crowd in [100, 300, 1_000_u32] {
         let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
-        (0..crowd).for_each(|index| precedence.heard(now, MemberId::from_random(index.into())));
+        (0..crowd).for_each(|index| precedence.heard(now, hello_of(MemberId::from_random(index.into()))));
         let span = precedence.delay(now, false).expect("everybody may claim").random;
         let (mut claims, mut waited) = (0, Duration::ZERO);
         for _ in 0..VACANCIES {

@@ -88,6 +88,7 @@ fn record(order: &ReleaseOrder) -> Record {
             why: Some(Why::SupervisorDied.as_str().into()),
             exit: None,
             late_ms: None,
+            group_member: None,
         },
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::precedence::Standing;
-use super::record::{Body, JobState, MemberId, Offset, Record, Why};
+use super::record::{Body, Hello, JobState, MemberId, Offset, Record, Why};
 use super::time::Time;
 use super::topic::TopicIdentity;
 
@@ -85,6 +85,11 @@ pub enum Event {
     JobChanged(JobReport),
     /// From now on an empty log is a new one, where [`Answered`](Event::Answered) said that it was not to be trusted.
     LogTrusted,
+    /// The group's coordinator knows this member by this id from now on.
+    Named {
+        /// The id.
+        id: Box<str>,
+    },
     /// No process of the job is left, and none will be started under this term (R6).
     NothingLeft {
         /// Why the term ends, unless the candidate knows better.
@@ -100,8 +105,8 @@ pub enum Event {
     ReadOther {
         /// Where.
         offset: Offset,
-        /// The member, when it is a hello of this election.
-        hello: Option<MemberId>,
+        /// Whose, when it is a hello of this election.
+        hello: Option<Hello>,
     },
     /// A record of the election stands at `offset`; `None` is one that does not parse.
     Read {

@@ -66,6 +66,8 @@ pub struct Candidate {
     cooling_off: Option<Time>,
     /// Whether it is a member of the group, or about to be.
     in_group: bool,
+    /// The id under which it held the partition when it left the group, for the release to say.
+    left_as: Option<Box<str>>,
     /// The topic has more partitions than roles: a revoke ends no lead.
     unused_partitions: bool,
     /// `--wait`, until the first lead.
@@ -179,6 +181,7 @@ impl Candidate {
             suspending: false,
             cooling_off: None,
             in_group: false,
+            left_as: None,
             unused_partitions: false,
             wait_until: wait.map(|wait| started + wait),
             started,
@@ -302,6 +305,7 @@ impl Candidate {
                 }
             }
             Event::LogTrusted => self.log_trusted(now),
+            Event::Named { id } => self.named(now, id),
             Event::NothingLeft { why, exit, leaving, gone_at } => {
                 self.nothing_left(now, why, (exit, gone_at), leaving);
             }
@@ -313,8 +317,8 @@ impl Candidate {
                 } else {
                     self.listener.read_other(now, offset);
                     self.claim_unanswered = false;
-                    if let Some(member) = hello.filter(|member| *member != self.identity.member) {
-                        self.precedence.heard(now, member);
+                    if let Some(hello) = hello.filter(|hello| hello.member != self.identity.member) {
+                        self.precedence.heard(now, hello);
                     }
                     self.superseded_by_the_view();
                 }

@@ -309,7 +309,14 @@ mod tests {
     }
 
     fn release(term: Offset, seen: Offset) -> Record {
-        record(Body::Release { term, seen, why: Some("exited".into()), exit: Some(0), late_ms: None })
+        record(Body::Release {
+            term,
+            seen,
+            why: Some("exited".into()),
+            exit: Some(0),
+            late_ms: None,
+            group_member: None,
+        })
     }
 
     /// A reading, and what it says of records at growing offsets.

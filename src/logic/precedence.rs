@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::candidate::{Elector, Patience};
-use super::record::MemberId;
+use super::record::{Hello, MemberId};
 use super::time::Time;
 
 /// Where nothing better is known, claims are spread over this span.
@@ -12,6 +12,9 @@ pub const SPREAD: Duration = Duration::from_millis(50);
 
 /// Each candidate says hello this often.
 pub const HELLO_INTERVAL: Duration = Duration::from_secs(30);
+
+/// A member of the group waits this long for the id by which the group knows it, so that its first hello can say it.
+pub const HELLO_AWAITS_NAME: Duration = Duration::from_millis(500);
 
 /// A candidate that has not been heard for this long has gone: two hellos missed.
 const HELLO_HOLDS: Duration = Duration::from_secs(75);
@@ -41,20 +44,71 @@ pub struct Precedence {
     /// Added to every claim delay.
     claim_delay: Duration,
     standing: Standing,
+    /// By which id the group's coordinator knows this member, if it does.
+    group_member: Option<Box<str>>,
+    /// The partition is free, and the group will give it to this member.
+    foreseen: bool,
     /// The others, by their last hello.
-    heard: BTreeMap<MemberId, Time>,
+    heard: BTreeMap<MemberId, Heard>,
+}
+
+/// What the last hello of another candidate told.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct Heard {
+    at: Time,
+    group_member: Option<Box<str>>,
+}
+
+impl Heard {
+    fn holds(&self, now: Time) -> bool {
+        now.since(self.at) < HELLO_HOLDS
+    }
 }
 
 impl Precedence {
     /// That of a member of which nothing is known yet.
     #[must_use]
     pub const fn new(elector: Elector, claim_delay: Duration) -> Self {
-        Self { elector, claim_delay, standing: Standing::Unknown, heard: BTreeMap::new() }
+        Self {
+            elector,
+            claim_delay,
+            standing: Standing::Unknown,
+            group_member: None,
+            foreseen: false,
+            heard: BTreeMap::new(),
+        }
     }
 
-    /// The group has spoken.
+    /// The group has spoken: nothing needs to be foreseen any more.
     pub fn stand(&mut self, standing: Standing) {
         self.standing = standing;
+        self.foreseen = false;
+    }
+
+    /// The group's coordinator knows this member by this id; or no longer.
+    pub fn name(&mut self, group_member: Option<Box<str>>) {
+        self.group_member = group_member;
+    }
+
+    /// By which id the group's coordinator knows this member.
+    #[must_use]
+    pub fn group_member(&self) -> Option<&str> {
+        self.group_member.as_deref()
+    }
+
+    /// The member that held the partition has left the group, and the lead is vacant. The group gives the partition to the
+    /// member that has the fewest, which all have that have none, and among them to the one with the least id
+    /// (`maybeAssignPartition` in librdkafka's sticky assignor). Whoever has not said its id is not foreseen by anybody.
+    pub fn foresee(&mut self, now: Time, left: &str) {
+        let Some(own) = &self.group_member else { return };
+        let mut others =
+            self.heard.values().filter(|heard| heard.holds(now)).filter_map(|heard| heard.group_member.as_ref());
+        self.foreseen = others.all(|other| own < other || **other == *left);
+    }
+
+    /// The lead is no longer vacant, or so in another way.
+    pub fn forget_foresight(&mut self) {
+        self.foreseen = false;
     }
 
     /// What the group said last.
@@ -64,10 +118,11 @@ impl Precedence {
     }
 
     /// Another candidate said hello.
-    pub fn heard(&mut self, now: Time, member: MemberId) {
-        self.heard.retain(|_, at| now.since(*at) < HELLO_HOLDS);
+    pub fn heard(&mut self, now: Time, hello: Hello) {
+        let Hello { member, group_member } = hello;
+        self.heard.retain(|_, heard| heard.holds(now));
         if self.heard.len() < STANDBYS_COUNTED || self.heard.contains_key(&member) {
-            self.heard.insert(member, now);
+            self.heard.insert(member, Heard { at: now, group_member });
         }
     }
 
@@ -79,7 +134,7 @@ impl Precedence {
     /// How many others are known by their hellos, up to a thousand.
     #[must_use]
     pub fn standbys(&self, now: Time) -> u32 {
-        let standbys = self.heard.values().filter(|at| now.since(**at) < HELLO_HOLDS).count();
+        let standbys = self.heard.values().filter(|heard| heard.holds(now)).count();
         u32::try_from(standbys).unwrap_or(u32::MAX)
     }
 
@@ -88,6 +143,10 @@ impl Precedence {
     /// `after_death`: the last release was written for a dead supervisor, so whoever has the partition is likely dead.
     #[must_use]
     pub fn delay(&self, now: Time, after_death: bool) -> Option<Delay> {
+        if self.foreseen && self.elector != Elector::Group(Patience::Never) {
+            // It is alone in this: there is nobody to keep out of the way of.
+            return Some(Delay { fixed: self.claim_delay, random: Duration::ZERO });
+        }
         let (fixed, spread) = match (self.elector, self.standing) {
             (Elector::Log, _) | (Elector::Group(_), Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
             (Elector::Group(Patience::Never), Standing::Elsewhere | Standing::Unknown) => return None,
@@ -122,6 +181,10 @@ mod tests {
         Some((delay.fixed.as_millis().try_into().unwrap(), delay.random.as_millis().try_into().unwrap()))
     }
 
+    fn hello(index: u128) -> Hello {
+        Hello { member: MemberId::from_random(index), group_member: None }
+    }
+
     #[test]
     fn the_groups_choice_claims_first() {
         let group = Elector::Group(Patience::For(Duration::from_millis(500)));
@@ -150,8 +213,8 @@ mod tests {
     fn the_jitter_grows_with_the_standbys_and_is_bounded() {
         let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
         for index in 0..1_200_u128 {
-            precedence.heard(NOW, MemberId::from_random(index));
-            precedence.heard(NOW, MemberId::from_random(0));
+            precedence.heard(NOW, hello(index));
+            precedence.heard(NOW, hello(0));
             let random = precedence.delay(NOW, false).unwrap().random;
             assert_eq!(random, Duration::from_micros(100 * u64::try_from(index + 1).unwrap().min(1_000)));
         }
@@ -159,5 +222,37 @@ mod tests {
         assert_eq!(precedence.delay(NOW, false).unwrap().random, Duration::from_micros(100 * 999));
         let later = NOW + HELLO_HOLDS;
         assert_eq!(precedence.delay(later, false).unwrap().random, Duration::ZERO);
+    }
+
+    #[test]
+    fn the_member_with_the_least_id_is_foreseen() {
+        let claims_at_once = |own: Option<&str>, others: &[&str], patience| {
+            let mut precedence = Precedence::new(Elector::Group(patience), Duration::ZERO);
+            precedence.stand(Standing::Elsewhere);
+            precedence.name(own.map(Into::into));
+            precedence.heard(NOW, hello(100));
+            for (index, other) in (0..).zip(others) {
+                precedence.heard(NOW, Hello { group_member: Some((*other).into()), ..hello(index) });
+            }
+            precedence.foresee(NOW, "left");
+            precedence.delay(NOW, false) == Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO })
+        };
+        let patience = Patience::For(Duration::from_millis(500));
+        assert!(claims_at_once(Some("b"), &[], patience));
+        assert!(claims_at_once(Some("b"), &["c", "left", "z"], patience));
+        assert!(claims_at_once(Some("m"), &["left", "z"], patience), "who has left is no member");
+        assert!(!claims_at_once(Some("b"), &["c", "a"], patience));
+        assert!(!claims_at_once(None, &["c"], patience), "no member");
+        assert!(!claims_at_once(Some("b"), &["c"], Patience::Never), "the group's word is waited for");
+    }
+
+    #[test]
+    fn what_was_foreseen_ends_with_the_groups_word() {
+        let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
+        precedence.name(Some("b".into()));
+        precedence.foresee(NOW, "left");
+        assert_eq!(precedence.delay(NOW, false).unwrap().random, Duration::ZERO);
+        precedence.stand(Standing::Elsewhere);
+        assert_eq!(precedence.delay(NOW, false).unwrap().fixed, Duration::from_millis(500));
     }
 }

@@ -56,6 +56,15 @@ pub struct Record {
     pub body: Body,
 }
 
+/// That a candidate exists.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Hello {
+    /// Which.
+    pub member: MemberId,
+    /// The id by which the group's coordinator knows it, if it is a member.
+    pub group_member: Option<Box<str>>,
+}
+
 /// What a record says.
 #[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
@@ -94,6 +103,9 @@ pub enum Body {
         version: Option<Box<str>>,
         /// `group` or `log`.
         elector: Option<Box<str>>,
+        /// The id by which the group's coordinator knows it; none while it is no member.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        group_member: Option<Box<str>>,
     },
     /// The term is over: no process of its job is left.
     Release {
@@ -108,6 +120,9 @@ pub enum Body {
         /// For how many milliseconds after the lease's end something of the job was still alive; written only when it was.
         #[serde(skip_serializing_if = "Option::is_none")]
         late_ms: Option<u64>,
+        /// The writer held the partition in its group under this id, and has left: the group gives the partition to another.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        group_member: Option<Box<str>>,
     },
     /// An operator asks for something.
     Request {
@@ -225,6 +240,16 @@ impl Record {
         })
     }
 
+    /// What a record under the hello's key tells of its writer; nothing where it does not say who that is.
+    #[must_use]
+    pub fn into_hello(self) -> Option<Hello> {
+        let group_member = match self.body {
+            Body::Hello { group_member, .. } => group_member,
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => None,
+        };
+        self.member.map(|member| Hello { member, group_member })
+    }
+
     /// The record as a line of JSON, without a line end.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -277,6 +302,7 @@ impl Body {
                 pid: fields.number("pid"),
                 version: fields.text("version"),
                 elector: fields.text("elector"),
+                group_member: fields.text("group_member"),
             },
             "release" => Self::Release {
                 term: fields.offset("term")?,
@@ -284,6 +310,7 @@ impl Body {
                 why: fields.text("why"),
                 exit: fields.number("exit"),
                 late_ms: fields.number("late_ms"),
+                group_member: fields.text("group_member"),
             },
             "request" => Self::Request {
                 what: fields.word("what")?,
@@ -351,9 +378,24 @@ mod tests {
                 pid: Some(1),
                 version: Some("0.1.0".into()),
                 elector: Some("log".into()),
+                group_member: Some("neli-run-2".into()),
             },
-            Body::Release { term: 0, seen: 0, why: Some("stopped".into()), exit: Some(143), late_ms: None },
-            Body::Release { term: 0, seen: 0, why: Some("fenced".into()), exit: None, late_ms: Some(2_501) },
+            Body::Release {
+                term: 0,
+                seen: 0,
+                why: Some("stopped".into()),
+                exit: Some(143),
+                late_ms: None,
+                group_member: Some("neli-run-1".into()),
+            },
+            Body::Release {
+                term: 0,
+                seen: 0,
+                why: Some("fenced".into()),
+                exit: None,
+                late_ms: Some(2_501),
+                group_member: None,
+            },
             Body::Request { what: What::End, term: None, by: Some("ann".into()), reason: None },
         ]
     }
@@ -417,7 +459,8 @@ mod tests {
             record(Body::Beat { term, seen, lease_ms, state: None, pid: None, attempt: None, since_ms: None })
         };
         let claim = |after, lease_ms| record(Body::Claim { after, lease_ms });
-        let release = |term, seen| record(Body::Release { term, seen, why: None, exit: None, late_ms: None });
+        let release =
+            |term, seen| record(Body::Release { term, seen, why: None, exit: None, late_ms: None, group_member: None });
         let resign = |term| record(Body::Request { what: What::Resign, term, by: None, reason: None });
 
         assert!(claim(-1, 300).makes_sense_at(0));
@@ -437,6 +480,9 @@ mod tests {
         assert!(!release(9, 10).makes_sense_at(10));
         assert!(!resign(None).makes_sense_at(10));
         assert!(!resign(Some(10)).makes_sense_at(10));
-        assert!(!record(Body::Hello { host: None, pid: None, version: None, elector: None }).makes_sense_at(10));
+        assert!(
+            !record(Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None })
+                .makes_sense_at(10)
+        );
     }
 }

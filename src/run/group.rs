@@ -99,7 +99,7 @@ impl Run {
                 Event::StandingChanged(Standing::Assigned)
             }
             Grouped::Elsewhere => Event::StandingChanged(Standing::Elsewhere),
-            Grouped::Named { .. } => return,
+            Grouped::Named { id } => Event::Named { id: id.into() },
             Grouped::Revoked { lost } => {
                 self.logger.event(&LogEvent::Revoked { lost });
                 if lost { Event::StandingChanged(Standing::Unknown) } else { Event::Revoked }

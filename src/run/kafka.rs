@@ -84,7 +84,7 @@ impl Run {
                 Key::Election => Event::Read { offset, record: value.and_then(|value| Record::parse(&value)) },
                 Key::Hello => {
                     let hello = value.and_then(|value| Record::parse(&value));
-                    Event::ReadOther { offset, hello: hello.and_then(|record| record.member) }
+                    Event::ReadOther { offset, hello: hello.and_then(Record::into_hello) }
                 }
                 Key::Other => Event::ReadOther { offset, hello: None },
             },

@@ -120,7 +120,7 @@ impl Scene {
     /// A candidate that has just begun.
     pub(crate) fn new(on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
         let now = Time::from_nanos(1_000_000_000_000);
-        let hello = Body::Hello { host: None, pid: None, version: None, elector: None };
+        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
         let timings = Timings {
             lease: LEASE,
             heartbeat_interval: LEASE / 5,
@@ -167,6 +167,11 @@ impl Scene {
     pub(crate) fn answer(&mut self) {
         let asked = self.now;
         self.tell(candidate::Event::Answered { asked, start: 0, end: 0, trusted: true });
+    }
+
+    /// The group's coordinator knows it by an id: it says hello.
+    pub(crate) fn name(&mut self) {
+        self.tell(candidate::Event::Named { id: "neli-run-1".into() });
     }
 
     /// The group has chosen.

@@ -14,6 +14,7 @@ type Step = (&'static str, fn(&mut Scene));
 const LIFE: &[Step] = &[
     ("the topic is judged", Scene::judge),
     ("the log is empty", Scene::answer),
+    ("the group knows it", Scene::name),
     ("the group has chosen", Scene::assign),
     ("the hello is read", Scene::read),
     ("the claim is read", Scene::read),
@@ -25,6 +26,7 @@ const LIFE: &[Step] = &[
     ("it takes its time", |scene| scene.pass(LEASE / 50)),
     ("a beat says so", Scene::read),
     ("nothing is left", Scene::gone),
+    ("state beats are a tenth of a second apart", |scene| scene.pass(LEASE / 50)),
     ("a beat says so, too", Scene::read),
     ("the next run", |scene| {
         scene.kafka = Kafka::Answers;

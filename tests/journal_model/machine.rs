@@ -70,7 +70,7 @@ impl Machine {
     /// A candidate that begins at `now`.
     pub(crate) fn begin(now: Time, (index, birth): (Who, usize), setup: &Setup, deeds: &mut Deeds) -> Self {
         let candidate = &setup.candidates[index];
-        let hello = Body::Hello { host: None, pid: None, version: None, elector: None };
+        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
         let name = crate::setup::NAMES[index];
         let member = MemberId::from(&*format!("{name}{birth}"));
         let identity = Identity { member: member.clone(), name: name.into(), hello };

@@ -344,6 +344,7 @@ impl World {
                 why: Some(Why::SupervisorDied.as_str().into()),
                 exit: None,
                 late_ms: None,
+                group_member: None,
             };
             let member = self.machine(who).map(|machine| machine.member.clone());
             let record = Record { member, name: Some(NAMES[who].into()), seq: Some(right.next_seq), body };

@@ -127,12 +127,14 @@ impl Writer {
                 attempt: None,
                 since_ms: None,
             },
-            16..19 => Body::Release { term: self.term(first), seen, why: None, exit: None, late_ms: None },
+            16..19 => {
+                Body::Release { term: self.term(first), seen, why: None, exit: None, late_ms: None, group_member: None }
+            }
             _ if first < 4 => {
                 Body::Request { what: What::Resign, term: Some(self.term(first)), by: None, reason: None }
             }
             _ if first < 6 => Body::Request { what: What::End, term: None, by: None, reason: None },
-            _ => Body::Hello { host: None, pid: None, version: None, elector: None },
+            _ => Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None },
         }
     }
 

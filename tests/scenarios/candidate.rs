@@ -7,7 +7,7 @@ use neli_run::logic::candidate::{
     Action, Candidate, Elector, Event, Identity, JobReport, Note, Patience, Right, Timings,
 };
 use neli_run::logic::precedence::Standing;
-use neli_run::logic::record::{Body, JobState, Record, What};
+use neli_run::logic::record::{Body, Hello, JobState, Record, What};
 use neli_run::logic::time::Time;
 use neli_run::logic::topic::{TopicId, TopicIdentity};
 
@@ -45,7 +45,7 @@ impl Story {
             claim_delay: words.span_of("delay").unwrap_or(Duration::ZERO),
             elector,
         };
-        let hello = Body::Hello { host: None, pid: None, version: None, elector: None };
+        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
         let identity = Identity { member: member("me"), name: "me".into(), hello };
         let now = begin();
         let candidate = Candidate::new(now, identity, timings, 1, (now, words.span_of("wait")));
@@ -89,13 +89,14 @@ impl Story {
                 since: self.now,
             }),
             "judged" => Event::TopicJudged { cut_is_harmless: !words.says("harmful") },
+            "named" => Event::Named { id: words.word(1).into() },
             "nothing-left" => Event::NothingLeft {
                 why: words.why(),
                 exit: words.number_of("exit"),
                 leaving: words.says("leaving"),
                 gone_at: words.time_of("gone-at"),
             },
-            "other" => Event::ReadOther { offset: words.number(1), hello: words.value("hello").map(member) },
+            "other" => Event::ReadOther { offset: words.number(1), hello: Self::hello(words) },
             "read" => Event::Read { offset: words.number(1), record: self.record(words) },
             "revoked" => Event::Revoked,
             "stand-down" => Event::StandDown { why: words.why(), leaving: words.says("leaving") },
@@ -119,6 +120,12 @@ impl Story {
             "undelivered" => Event::Undelivered { seq: words.number(1) },
             other => panic!("nothing is called {other}"),
         }
+    }
+
+    /// `hello=b`, or `hello=b@id-in-the-group`.
+    fn hello(words: &Words<'_>) -> Option<Hello> {
+        let (who, id) = words.value("hello").map(|hello| hello.split_once('@').unwrap_or((hello, "")))?;
+        Some(Hello { member: member(who), group_member: Some(id.into()).filter(|_| !id.is_empty()) })
     }
 
     /// `nonsense`, `sent 3` (what the candidate itself sent), or a record in full.
@@ -153,6 +160,7 @@ impl Story {
                 why: words.value("why").map(Into::into),
                 exit: None,
                 late_ms: words.number_of("late-ms"),
+                group_member: words.value("left").map(Into::into),
             },
             "resign" => Body::Request {
                 what: What::Resign,
@@ -172,7 +180,8 @@ impl Story {
             if let Action::Send { record } = &action {
                 self.sent.extend(record.seq.map(|seq| (seq, record.clone())));
             }
-            deeds.push(deed(action));
+            let alone = action == Action::LeaveGroup && self.candidate.is_alone(self.now);
+            deeds.push(format!("{}{}", deed(action), if alone { ", in which nobody else is known" } else { "" }));
         }
         if let Some(next) = self.candidate.poll_timeout() {
             assert!(next > self.now, "the timeout stays due: {}", told(next));
@@ -248,11 +257,14 @@ fn shown_body(body: &Body) -> String {
             format!("beat term={term} seen={seen} lease={}{state}{pid}", lease(lease_ms))
         }
         Body::Claim { after, lease_ms } => format!("claim after={after} lease={}", lease(lease_ms)),
-        Body::Hello { .. } => "hello".to_owned(),
-        Body::Release { term, seen, why, exit, late_ms } => {
+        Body::Hello { group_member, .. } => {
+            format!("hello{}", group_member.as_ref().map(|id| format!(" as {id}")).unwrap_or_default())
+        }
+        Body::Release { term, seen, why, exit, late_ms, group_member } => {
             let exit = exit.map(|exit| format!(" exit={exit}")).unwrap_or_default();
             let late = late_ms.map(|late| format!(" late={late}ms")).unwrap_or_default();
-            format!("release term={term} seen={seen} why={}{exit}{late}", why.as_deref().unwrap_or("?"))
+            let left = group_member.as_ref().map(|id| format!(", has left the group as {id}")).unwrap_or_default();
+            format!("release term={term} seen={seen} why={}{exit}{late}{left}", why.as_deref().unwrap_or("?"))
         }
         Body::Request { what, .. } => format!("request {what:?}"),
     }

@@ -239,6 +239,7 @@ fn shown_event(event: &candidate::Event) -> String {
         | candidate::Event::HistoryCut
         | candidate::Event::LogTrusted
         | candidate::Event::TopicIdentified { .. }
+        | candidate::Event::Named { .. }
         | candidate::Event::ReachedEnd { .. }
         | candidate::Event::Read { .. }
         | candidate::Event::ReadOther { .. }

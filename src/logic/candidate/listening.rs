@@ -71,14 +71,21 @@ impl Candidate {
                     }
                 }
                 Body::Claim { .. } if received.verdict == Verdict::Effective && received.fresh => {
+                    self.precedence.forget_foresight();
                     // R7: somebody else leads now; the cool-off has done its work.
                     if self.cooling_off.is_some() {
                         self.cool_off_is_over();
                     }
                 }
-                Body::Release { .. } => {
+                Body::Release { group_member, .. } => {
                     if let Some(member) = &record.member {
                         self.precedence.released(member);
+                    }
+                    if received.verdict == Verdict::Effective && received.fresh {
+                        match group_member {
+                            Some(left) => self.precedence.foresee(now, left),
+                            None => self.precedence.forget_foresight(),
+                        }
                     }
                 }
                 Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } => {}

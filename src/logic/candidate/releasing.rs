@@ -74,8 +74,12 @@ impl Candidate {
     pub(super) fn send_release(&mut self, term: Offset, why: Why, end: End) -> u64 {
         let seen = self.listener.last();
         let seq = self.next_seq();
+        let group_member = self.left_as.clone();
         let late_ms = end.late.map(|late| u64::try_from(late.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX));
-        self.send(seq, Body::Release { term, seen, why: Some(why.as_str().into()), exit: end.exit, late_ms });
+        self.send(
+            seq,
+            Body::Release { term, seen, why: Some(why.as_str().into()), exit: end.exit, late_ms, group_member },
+        );
         seq
     }
 

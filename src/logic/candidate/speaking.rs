@@ -2,10 +2,13 @@
 
 use super::super::candidacy::{Action, Note, Waiting};
 use super::super::journal::View;
-use super::super::precedence::{HELLO_INTERVAL, SPREAD};
+use super::super::precedence::{HELLO_AWAITS_NAME, HELLO_INTERVAL, SPREAD};
 use super::super::record::{Body, Record};
 use super::super::time::Time;
 use super::Candidate;
+
+/// The longest id of the group's that is handed on: librdkafka's client id, a hyphen and 36 characters. A record must fit 1 KiB.
+const LONGEST_GROUP_MEMBER: usize = 128;
 
 impl Candidate {
     pub(super) fn next_seq(&mut self) -> u64 {
@@ -29,7 +32,24 @@ impl Candidate {
             return;
         }
         self.join_group();
-        if self.topic_judged {
+        if !self.topic_judged {
+            return;
+        }
+        if self.in_group && self.precedence.group_member().is_none() {
+            self.next_hello = Some(now + HELLO_AWAITS_NAME);
+        } else {
+            self.say_hello(now);
+        }
+    }
+
+    /// The group's coordinator has given us an id: the others are told, so that they can foresee whose turn it is.
+    pub(super) fn named(&mut self, now: Time, id: Box<str>) {
+        // What the group said before it was left is said to nobody; nor is what would make a record too long.
+        if !self.in_group || id.len() > LONGEST_GROUP_MEMBER {
+            return;
+        }
+        self.precedence.name(Some(id));
+        if self.next_hello.is_some() && !self.suspending {
             self.say_hello(now);
         }
     }
@@ -37,7 +57,11 @@ impl Candidate {
     pub(super) fn say_hello(&mut self, now: Time) {
         self.next_hello = Some(now + HELLO_INTERVAL);
         let seq = self.next_seq();
-        self.send(seq, self.identity.hello.clone());
+        let mut hello = self.identity.hello.clone();
+        if let Body::Hello { group_member, .. } = &mut hello {
+            *group_member = self.precedence.group_member().map(Into::into);
+        }
+        self.send(seq, hello);
     }
 
     pub(super) fn note_standby(&mut self, now: Time) {

@@ -136,6 +136,10 @@ impl Candidate {
     pub(super) fn leave_group(&mut self) {
         if self.in_group && matches!(self.timings.elector, Elector::Group(_)) {
             self.in_group = false;
+            // Where the group balances partitions that nobody uses, what it does next is not foreseen.
+            let held = self.precedence.standing() == Standing::Assigned && !self.unused_partitions;
+            self.left_as = self.precedence.group_member().filter(|_| held).map(Into::into);
+            self.precedence.name(None);
             self.precedence.stand(Standing::Unknown);
             self.actions.push_back(Action::LeaveGroup);
         }
@@ -148,6 +152,7 @@ impl Candidate {
             && matches!(self.timings.elector, Elector::Group(_))
         {
             self.in_group = true;
+            self.left_as = None;
             self.actions.push_back(Action::JoinGroup);
         }
     }

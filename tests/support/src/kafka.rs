@@ -125,6 +125,14 @@ impl Kafka {
         settings.get(key).and_then(|entry| entry.value.clone()).expect("a setting that Kafka knows")
     }
 
+    /// Whether a group has so many members and no rebalance is under way.
+    #[must_use]
+    pub fn group_is_stable(&self, name: &str, members: usize) -> bool {
+        let client: BaseProducer = self.client().create().expect("a client");
+        let groups = client.client().fetch_group_list(Some(name), wait::PATIENCE).expect("the broker answers");
+        groups.groups().iter().any(|group| group.state() == "Stable" && group.members().len() == members)
+    }
+
     /// Whether a topic is there.
     #[must_use]
     pub fn has_topic(&self, name: &str) -> bool {
