@@ -56,6 +56,7 @@ pub mod driver {
     pub mod notify;
     pub mod orphans;
     pub mod paper;
+    mod patience;
     pub mod priority;
     pub mod process;
     pub mod quota;

@@ -163,6 +163,7 @@ impl Show<'_> {
             // The embedded broker's move is for whoever follows it; here its end shows as silence.
             Seen::AppendRefused { .. }
             | Seen::Created { .. }
+            | Seen::Debug(_)
             | Seen::Delivered { .. }
             | Seen::Identified { .. }
             | Seen::Moved(_)

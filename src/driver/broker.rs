@@ -145,12 +145,6 @@ impl Access {
         )
     }
 
-    /// What a client that only asks questions and makes topics is told.
-    #[must_use]
-    pub fn admin(&self) -> ClientConfig {
-        self.client(&[], &[])
-    }
-
     fn client(&self, preferred: &[(&str, &str)], bound: &[(&str, &str)]) -> ClientConfig {
         let mut config = ClientConfig::new();
         let user = self.properties.0.iter().map(|(key, value)| (key.as_str(), value.as_str()));
@@ -174,7 +168,9 @@ const COMMON: &[(&str, &str)] = &[
     ("reconnect.backoff.max.ms", "250"),
     // Half of it is also how long librdkafka waits at a start before it connects to a second broker.
     ("reconnect.backoff.ms", "20"),
-    ("socket.connection.setup.timeout.ms", "5000"),
+    // Six round trips to a login over TLS, on a link that takes a second for each. Longer, and a machine that comes back after
+    // it was unreachable for a while would be found later: the system tries to connect ever more seldom.
+    ("socket.connection.setup.timeout.ms", "10000"),
     ("socket.keepalive.enable", "true"),
     // A release right behind a beat, or a claim behind a hello, would wait for the network's word on what is before it.
     ("socket.nagle.disable", "true"),
@@ -328,7 +324,7 @@ mod tests {
     fn librdkafka_takes_what_each_client_is_told() {
         let access = access(&[("session.timeout.ms", "10000"), ("queue.buffering.max.ms", "1")]);
         let lease = Duration::from_secs(5);
-        for config in [access.reader(&election()), access.producer(lease), access.member(&election()), access.admin()] {
+        for config in [access.reader(&election()), access.producer(lease), access.member(&election())] {
             let native = config.create_native_config().unwrap();
             assert_eq!(native.get("session.timeout.ms").unwrap(), "10000");
         }
@@ -338,7 +334,7 @@ mod tests {
     #[test]
     fn an_error_names_the_property_and_never_shows_a_secret() {
         let explained = |key: &str, value: &str| {
-            let config = access(&[(key, value)]).admin();
+            let config = access(&[(key, value)]).reader(&election());
             explain(&config.create_native_config().err().unwrap())
         };
         let line = "property \"nonsense\": librdkafka knows no such property";

@@ -17,16 +17,25 @@ use tokio::sync::mpsc::Sender;
 
 use crate::config::Election;
 use crate::driver::broker::{Access, Ears, explain};
+use crate::driver::clock;
 use crate::driver::embedded::Found;
 use crate::driver::identity::Identifier;
+use crate::driver::librdkafka::topic_identity;
 use crate::driver::meaning::{Meaning, of_refused_append, plain};
-use crate::driver::topic::{self, Trouble};
+use crate::driver::patience::Patience;
+use crate::driver::topic::{self, Presence, Trouble};
 use crate::logic::time::Time;
 use crate::logic::topic::{TopicFacts, TopicIdentity};
 use crate::text;
 
 /// How long the question that warms the producer's connection may take.
-const WARMING: Duration = Duration::from_secs(1);
+const WARMING: Duration = Duration::from_secs(16);
+/// How long any other question may take at least.
+const ANSWER: Duration = Duration::from_secs(2);
+/// Between two looks at a topic that is about to be made.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// Between two questions while there is no answer.
+const RETRY: Duration = Duration::from_millis(200);
 /// How long the question which right is missing may take.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -59,6 +68,8 @@ pub enum Seen {
         /// Which reading.
         reading: u32,
     },
+    /// Something that explains what is seen elsewhere: a question that is asked again, and why.
+    Debug(String),
     /// A record that was sent is in the log.
     Delivered {
         /// As given to [`Producer::send`].
@@ -207,6 +218,45 @@ impl Producer {
         Ok(Self { identifier, inner, stopped, topic: election.topic.clone(), partition: election.partition })
     }
 
+    /// Asks for what R0 judges, in a thread of its own, until there is an answer: [`Seen::Topic`]. On the producer's connections:
+    /// on the reader's an answer waits behind the fetch that waits for the next record.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no thread to spare.
+    pub fn judge(&self, election: &Election) -> Result<(), std::io::Error> {
+        let (producer, election, stopped) = (Arc::clone(&self.inner), election.clone(), Arc::clone(&self.stopped));
+        thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
+            let context = producer.context();
+            let mut patience = Patience::new(WARMING, ANSWER);
+            let mut missing_since = None;
+            while !stopped.load(Ordering::Relaxed) && !context.seen.is_closed() {
+                match topic::facts(producer.client(), &election, &mut patience) {
+                    Ok(facts) => return context.say(Seen::Topic(facts)),
+                    Err(Trouble::Refused(error)) => return context.say(Seen::Refused { error }),
+                    // The reader makes it, or is about to say why not.
+                    Err(Trouble::Transient(code)) if Meaning::from(code) == Meaning::UnknownTopic => {
+                        let is_new = clock::now().since(*missing_since.get_or_insert_with(clock::now));
+                        thread::park_timeout(if is_new < RETRY { LOOK_AGAIN } else { RETRY });
+                    }
+                    Err(Trouble::Transient(code)) => {
+                        let limit = patience.limit().as_millis();
+                        if Meaning::from(code) == Meaning::Connection {
+                            patience.was_too_short();
+                        }
+                        let next = patience.limit().as_millis();
+                        context.say(Seen::Debug(format!(
+                            "how the topic is set is not known after {limit} ms ({}): asking again, for {next} ms",
+                            plain(code)
+                        )));
+                        thread::park_timeout(RETRY);
+                    }
+                }
+            }
+        })?;
+        Ok(())
+    }
+
     /// Hands a record over, and returns at once: what becomes of it is told under `seq`.
     ///
     /// # Errors
@@ -233,11 +283,15 @@ impl Drop for Producer {
     }
 }
 
-/// Connects to the partition's leader, which librdkafka does with the first question that only the leader can answer.
+/// Connects to the partition's leader, which librdkafka does with the first question that is for the leader.
 /// What the answer says is of no interest, nor whether it comes.
 fn warm(producer: &Arc<BaseProducer<Deliveries>>, election: &Election) {
-    let (producer, topic, partition) = (Arc::clone(producer), election.topic.clone(), election.partition);
-    let ask = move || drop(producer.client().fetch_watermarks(&topic, partition, WARMING));
+    let (producer, of) = (Arc::clone(producer), election.clone());
+    let ask = move || {
+        // Not where the leader ends: that question would wait in librdkafka's queue, and end a slow login when it is over.
+        let Ok(Presence::There(layout)) = topic::look(producer.client(), &of, WARMING) else { return };
+        let _ = topic_identity(producer.client(), &of.topic, layout.leader, WARMING);
+    };
     // Without a thread to spare the first record is a little later.
     let _ = thread::Builder::new().name("neli-warm".to_owned()).spawn(ask);
 }

@@ -7,21 +7,26 @@
 //! call itself.
 #![expect(unsafe_code, reason = "the one file that calls librdkafka's C interface")]
 
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{self, NonNull};
 use std::time::Duration;
 
 use rdkafka::bindings::{
     rd_kafka_AdminOptions_destroy, rd_kafka_AdminOptions_new, rd_kafka_AdminOptions_set_broker,
-    rd_kafka_AdminOptions_set_request_timeout, rd_kafka_DescribeTopics, rd_kafka_DescribeTopics_result_topics,
-    rd_kafka_TopicCollection_destroy, rd_kafka_TopicCollection_of_topic_names, rd_kafka_TopicDescription_error,
-    rd_kafka_TopicDescription_topic_id, rd_kafka_Uuid_least_significant_bits, rd_kafka_Uuid_most_significant_bits,
-    rd_kafka_error_code, rd_kafka_event_DescribeTopics_result, rd_kafka_event_destroy, rd_kafka_event_error,
-    rd_kafka_mem_free, rd_kafka_memberid, rd_kafka_queue_destroy, rd_kafka_queue_new, rd_kafka_queue_poll,
+    rd_kafka_AdminOptions_set_request_timeout, rd_kafka_ConfigEntry_name, rd_kafka_ConfigEntry_value,
+    rd_kafka_ConfigResource_configs, rd_kafka_ConfigResource_destroy, rd_kafka_ConfigResource_error,
+    rd_kafka_ConfigResource_new, rd_kafka_CreateTopics, rd_kafka_CreateTopics_result_topics, rd_kafka_DescribeConfigs,
+    rd_kafka_DescribeConfigs_result_resources, rd_kafka_DescribeTopics, rd_kafka_DescribeTopics_result_topics,
+    rd_kafka_NewTopic_destroy, rd_kafka_NewTopic_new, rd_kafka_NewTopic_set_config, rd_kafka_TopicCollection_destroy,
+    rd_kafka_TopicCollection_of_topic_names, rd_kafka_TopicDescription_error, rd_kafka_TopicDescription_topic_id,
+    rd_kafka_Uuid_least_significant_bits, rd_kafka_Uuid_most_significant_bits, rd_kafka_error_code,
+    rd_kafka_event_CreateTopics_result, rd_kafka_event_DescribeConfigs_result, rd_kafka_event_DescribeTopics_result,
+    rd_kafka_event_destroy, rd_kafka_event_error, rd_kafka_mem_free, rd_kafka_memberid, rd_kafka_queue_destroy,
+    rd_kafka_queue_new, rd_kafka_queue_poll, rd_kafka_topic_result_error,
 };
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
-use rdkafka::types::{RDKafka, RDKafkaAdminOp, RDKafkaAdminOptions, RDKafkaEvent, RDKafkaQueue};
+use rdkafka::types::{RDKafka, RDKafkaAdminOp, RDKafkaAdminOptions, RDKafkaEvent, RDKafkaQueue, RDKafkaResourceType};
 
 use crate::driver::meaning::Meaning;
 use crate::logic::topic::{TopicId, TopicIdentity};
@@ -80,6 +85,119 @@ pub fn topic_identity(
     let (high, low) = unsafe { (rd_kafka_Uuid_most_significant_bits(id), rd_kafka_Uuid_least_significant_bits(id)) };
     // A broker before 2.8 has no ids; librdkafka shows the zero one then.
     Ok(if (high, low) == (0, 0) { TopicIdentity::Unnamed } else { TopicIdentity::Id(TopicId { high, low }) })
+}
+
+/// A topic's settings by name, as the broker with this id shows them (`DescribeConfigs`); one whose value is not shown has none.
+/// To a user who may not see them none is shown, without an error. Waits `timeout` for the answer.
+///
+/// # Errors
+///
+/// librdkafka's code: no answer in time, or an answer that does not say.
+pub fn topic_settings(
+    client: &Client<impl ClientContext>,
+    topic: &str,
+    broker: i32,
+    timeout: Duration,
+) -> Result<Vec<(String, Option<String>)>, RDKafkaErrorCode> {
+    let name = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
+    // SAFETY: the name ends in a zero byte; librdkafka copies it.
+    let resource = unsafe { rd_kafka_ConfigResource_new(RDKafkaResourceType::RD_KAFKA_RESOURCE_TOPIC, name.as_ptr()) };
+    let resource = Owned::new(resource, rd_kafka_ConfigResource_destroy)?;
+    let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS;
+    let event = ask(client, call, Some(broker), timeout, |handle, options, queue| {
+        let mut resources = [resource.as_ptr()];
+        // SAFETY: all are alive throughout the call, and librdkafka copies what it needs of them.
+        unsafe { rd_kafka_DescribeConfigs(handle, resources.as_mut_ptr(), resources.len(), options, queue) };
+    })?;
+    // SAFETY: the event is alive; of another kind of event this is null.
+    let result = unsafe { rd_kafka_event_DescribeConfigs_result(event.as_ptr()) };
+    if result.is_null() {
+        return Err(RDKafkaErrorCode::Fail);
+    }
+    let mut count = 0;
+    // SAFETY: the result belongs to the event, which is alive until the end of this function, as does what it returns.
+    let resources = unsafe { rd_kafka_DescribeConfigs_result_resources(result, &raw mut count) };
+    if resources.is_null() || count == 0 {
+        return Err(RDKafkaErrorCode::Fail);
+    }
+    // SAFETY: it is an array of at least one pointer to a resource, all of which belong to the event.
+    let (resource, error) = unsafe { (*resources, rd_kafka_ConfigResource_error(*resources)) };
+    if error.is_error() {
+        return Err(error.into());
+    }
+    // SAFETY: the resource is alive; its entries belong to it.
+    let entries = unsafe { rd_kafka_ConfigResource_configs(resource, &raw mut count) };
+    let entry = |index| {
+        // SAFETY: `entries` is an array of `count` pointers to entries, each with strings that live as long as it does; a value
+        // that is not shown is a null pointer, which `text` knows.
+        unsafe {
+            let entry = *entries.add(index);
+            (text(rd_kafka_ConfigEntry_name(entry)), text(rd_kafka_ConfigEntry_value(entry)))
+        }
+    };
+    let count = if entries.is_null() { 0 } else { count };
+    Ok((0..count).map(entry).filter_map(|(name, value)| Some((name?, value))).collect())
+}
+
+/// Makes a topic with so many partitions and replicas of each, and with these settings (`CreateTopics`, which the controller
+/// answers). Waits `timeout` for the answer.
+///
+/// # Errors
+///
+/// librdkafka's code: no answer in time, or why the topic is not made; `TopicAlreadyExists` when it is there.
+pub fn create_topic(
+    client: &Client<impl ClientContext>,
+    topic: &str,
+    (partitions, replicas): (i32, i32),
+    settings: &[(&str, &str)],
+    timeout: Duration,
+) -> Result<(), RDKafkaErrorCode> {
+    let terminated = |text: &str| CString::new(text).map_err(|_| RDKafkaErrorCode::InvalidTopic);
+    let name = terminated(topic)?;
+    // SAFETY: the name ends in a zero byte, and librdkafka copies it; no text about an error is asked for.
+    let wanted = unsafe { rd_kafka_NewTopic_new(name.as_ptr(), partitions, replicas, ptr::null_mut(), 0) };
+    let wanted = Owned::new(wanted, rd_kafka_NewTopic_destroy).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
+    for (key, value) in settings {
+        let (key, value) = (terminated(key)?, terminated(value)?);
+        // SAFETY: the topic is alive, and librdkafka copies both strings, which end in zero bytes.
+        let set = unsafe { rd_kafka_NewTopic_set_config(wanted.as_ptr(), key.as_ptr(), value.as_ptr()) };
+        if set.is_error() {
+            return Err(set.into());
+        }
+    }
+    let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_CREATETOPICS;
+    let event = ask(client, call, None, timeout, |handle, options, queue| {
+        let mut topics = [wanted.as_ptr()];
+        // SAFETY: all are alive throughout the call, and librdkafka copies what it needs of them.
+        unsafe { rd_kafka_CreateTopics(handle, topics.as_mut_ptr(), topics.len(), options, queue) };
+    })?;
+    // SAFETY: the event is alive; of another kind of event this is null.
+    let result = unsafe { rd_kafka_event_CreateTopics_result(event.as_ptr()) };
+    if result.is_null() {
+        return Err(RDKafkaErrorCode::Fail);
+    }
+    let mut count = 0;
+    // SAFETY: the result belongs to the event, which is alive until the end of this function, as does what it returns.
+    let results = unsafe { rd_kafka_CreateTopics_result_topics(result, &raw mut count) };
+    if results.is_null() || count == 0 {
+        return Err(RDKafkaErrorCode::Fail);
+    }
+    // SAFETY: it is an array of at least one pointer to a result, all of which belong to the event.
+    let error = unsafe { rd_kafka_topic_result_error(*results) };
+    if error.is_error() { Err(error.into()) } else { Ok(()) }
+}
+
+/// A copy of a string of librdkafka's; none of a null pointer.
+///
+/// # Safety
+///
+/// A pointer that is not null points to a string that ends in a zero byte and lives until this returns.
+unsafe fn text(pointer: *const c_char) -> Option<String> {
+    if pointer.is_null() {
+        return None;
+    }
+    // SAFETY: as the caller promises.
+    Some(unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
 }
 
 /// The id that the group's coordinator gave to this consumer; none while it is not a member, and for other clients.

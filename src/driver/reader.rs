@@ -19,8 +19,10 @@ use crate::config::Election;
 use crate::driver::broker::{Access, Ears, explain};
 use crate::driver::clock;
 use crate::driver::journal::Seen;
+use crate::driver::librdkafka::topic_identity;
 use crate::driver::listener::Listener;
 use crate::driver::meaning::{self, Meaning, plain};
+use crate::driver::patience::Patience;
 use crate::driver::topic::{self, Presence, Trouble};
 use crate::logic::time::Time;
 use crate::text::reason;
@@ -29,7 +31,7 @@ use crate::text::reason;
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
 /// How long the first question may take before nobody is said to answer.
 const FIRST_ANSWER: Duration = Duration::from_secs(1);
-/// How long any other question may take; librdkafka's `socket.timeout.ms` is as long.
+/// How long any other question may take at least; librdkafka's `socket.timeout.ms` is as long.
 const ANSWER: Duration = Duration::from_secs(2);
 /// Between two questions while nobody answers them well.
 const RETRY: Duration = Duration::from_millis(200);
@@ -57,7 +59,7 @@ pub struct Reader {
 
 impl Reader {
     /// Starts the reading with this number: makes sure that the topic exists, asks where the log begins and ends, says so
-    /// to `seen`, and waits for [`Reader::read_from`]. Unless the broker is the embedded one, what R0 judges follows.
+    /// to `seen`, and waits for [`Reader::read_from`].
     ///
     /// # Errors
     ///
@@ -210,6 +212,12 @@ impl Shared {
 struct Asker {
     shared: Arc<Shared>,
     consumer: Arc<BaseConsumer<Ears>>,
+    /// How long an answer is waited for.
+    patience: Patience,
+    /// The last question had no answer: the partition's leader is connected to before the next one is asked.
+    is_patient: bool,
+    /// Which broker leads the partition, once it has been looked up for that.
+    leader: Option<i32>,
     /// Whether this reading has seen the topic.
     found: bool,
     /// Since when the topic is unknown again.
@@ -233,7 +241,9 @@ impl Asker {
             shared.refuse(format!("no thread for the journal's reader: {}", reason(&error)));
             return;
         }
-        Self { shared, consumer, found: false, unknown_since: None }.ask_on(orders);
+        let patience = Patience::new(FIRST_ANSWER, ANSWER);
+        Self { shared, consumer, patience, is_patient: false, leader: None, found: false, unknown_since: None }
+            .ask_on(orders);
     }
 
     /// Asks where the log ends, now and again, and passes the order to read on.
@@ -259,10 +269,17 @@ impl Asker {
 
     /// Asks once where the log begins and ends, and says how long to wait before the next time.
     fn ask(&mut self) -> Duration {
-        let Election { topic, partition, .. } = &self.shared.source.election;
+        let shared = Arc::clone(&self.shared);
+        let Election { topic, partition, .. } = &shared.source.election;
         let next = self.shared.next.load(Ordering::Relaxed);
+        let limit = self.patience.ask();
+        if self.is_patient
+            && let Err(code) = self.reach_leader(limit)
+        {
+            return self.unanswered(clock::now(), code);
+        }
         let asked = clock::now();
-        match self.consumer.fetch_watermarks(topic, *partition, if self.found { ANSWER } else { FIRST_ANSWER }) {
+        match self.consumer.fetch_watermarks(topic, *partition, limit) {
             Ok((start, end)) => {
                 self.unknown_since = None;
                 self.shared.up();
@@ -271,9 +288,9 @@ impl Asker {
                 if end < next {
                     self.shared.say(Seen::Cut { reading });
                 }
-                if !std::mem::replace(&mut self.found, true) {
-                    self.judge();
-                }
+                self.found = true;
+                self.is_patient = false;
+                self.patience.answered(asked);
                 ASK_INTERVAL
             }
             Err(error) => self.unanswered(asked, error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)),
@@ -303,23 +320,60 @@ impl Asker {
             | Meaning::Login
             | Meaning::NoBroker
             | Meaning::Other
-            | Meaning::Undecodable => self.shared.down(self.shared.no_answer(code)),
+            | Meaning::Undecodable => self.no_answer(code),
         }
         RETRY
     }
 
+    /// Waits until the partition's leader is connected. A question that waits in librdkafka's queue for a connection takes that
+    /// connection down again in the middle of its login, when it is over after `socket.timeout.ms`; this one does not wait there.
+    fn reach_leader(&mut self, limit: Duration) -> Result<(), RDKafkaErrorCode> {
+        let (client, election) = (self.consumer.client(), &self.shared.source.election);
+        let leader = match self.leader {
+            Some(leader) => leader,
+            None => match topic::look(client, election, limit) {
+                Ok(Presence::There(layout)) => layout.leader,
+                Ok(Presence::Coming) => return Err(RDKafkaErrorCode::LeaderNotAvailable),
+                Ok(Presence::Missing { .. }) => return Err(RDKafkaErrorCode::UnknownTopicOrPartition),
+                Err(Trouble::Refused(error)) => {
+                    self.shared.refuse(error);
+                    return Err(RDKafkaErrorCode::LeaderNotAvailable);
+                }
+                Err(Trouble::Transient(code)) => return Err(code),
+            },
+        };
+        // It may lead no more when this fails.
+        self.leader = if self.leader.is_none() { Some(leader) } else { None };
+        topic_identity(client, &election.topic, leader, limit).map(|_| ()).inspect(|()| self.leader = None)
+    }
+
+    /// Says that nobody answers, and why; the next question has longer.
+    fn no_answer(&mut self, code: RDKafkaErrorCode) {
+        let limit = self.patience.limit().as_millis();
+        if matches!(code.into(), Meaning::Connection | Meaning::NoBroker) {
+            self.patience.was_too_short();
+            // The embedded broker does not know that question, and is never far.
+            self.is_patient = self.shared.source.access.embedded.is_none();
+        }
+        let (why, next) = (self.shared.no_answer(code), self.patience.limit().as_millis());
+        self.shared.say(Seen::Debug(format!("no answer within {limit} ms ({why}): asking again, for {next} ms")));
+        self.shared.down(why);
+    }
+
     /// Waits until the topic is there, making it where that is allowed, or this reading is over.
-    fn find_topic(&self) {
-        let Source { access, election, create_topic, .. } = &self.shared.source;
+    fn find_topic(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let Source { access, election, create_topic, .. } = &shared.source;
         while !self.shared.over() {
-            let trouble = match topic::look(self.consumer.client(), election, ANSWER) {
+            let limit = self.patience.ask();
+            let trouble = match topic::look(self.consumer.client(), election, limit) {
                 Ok(Presence::There(_)) => return,
                 Ok(Presence::Coming) => {
                     pause(Duration::from_millis(5));
                     continue;
                 }
                 Ok(Presence::Missing { brokers }) if *create_topic => {
-                    match topic::create(access, election, brokers, ANSWER) {
+                    match topic::create(self.consumer.client(), access, election, brokers, limit) {
                         Ok(Some(replicas)) => {
                             self.shared.say(Seen::Created { replicas, brokers });
                             continue;
@@ -336,36 +390,9 @@ impl Asker {
             };
             match trouble {
                 Trouble::Refused(error) => self.shared.refuse(error),
-                Trouble::Transient(code) => self.shared.down(self.shared.no_answer(code)),
+                Trouble::Transient(code) => self.no_answer(code),
             }
             pause(RETRY);
-        }
-    }
-
-    /// Has what R0 judges asked for, beside the reading.
-    fn judge(&self) {
-        if self.shared.source.access.embedded.is_some() {
-            return;
-        }
-        let shared = Arc::clone(&self.shared);
-        let asked = thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
-            let Source { access, election, .. } = &shared.source;
-            while !shared.over() {
-                match topic::facts(access, election, ANSWER) {
-                    Ok(facts) => {
-                        shared.say(Seen::Topic(facts));
-                        return;
-                    }
-                    Err(Trouble::Refused(error)) => return shared.refuse(error),
-                    Err(Trouble::Transient(_)) => pause(RETRY),
-                }
-            }
-        });
-        if let Err(error) = asked {
-            self.shared.say(Seen::Warning(format!(
-                "the topic's settings can't be asked for, for lack of a thread: {}",
-                reason(&error)
-            )));
         }
     }
 }

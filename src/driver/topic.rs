@@ -1,18 +1,21 @@
 //! The election's topic: whether it is there, making it when it is not, and the facts that R0 judges.
 
-use std::thread;
 use std::time::Duration;
 
-use rdkafka::admin::{AdminClient, AdminOptions, ConfigEntry, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::client::{Client, ClientContext};
-use rdkafka::config::FromClientConfigAndContext;
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::MetadataBroker;
 
 use crate::config::Election;
-use crate::driver::broker::{Access, Ears, explain};
+use crate::driver::broker::Access;
+use crate::driver::clock;
+use crate::driver::librdkafka::{create_topic, topic_settings};
 use crate::driver::meaning::{Meaning, plain};
+use crate::driver::patience::Patience;
 use crate::logic::topic::{Layout, Settings, TopicFacts};
+
+/// How much longer than two round trips an answer about the settings may take.
+const SETTINGS_ALLOWANCE: Duration = Duration::from_secs(1);
 
 /// What a look at the topic found.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -43,7 +46,9 @@ pub enum Trouble {
 ///
 /// No answer, or one that says no.
 pub fn look(client: &Client<impl ClientContext>, election: &Election, timeout: Duration) -> Result<Presence, Trouble> {
-    let metadata = client.fetch_metadata(Some(&election.topic), timeout).map_err(|error| trouble(&error, election))?;
+    let metadata = client
+        .fetch_metadata(Some(&election.topic), timeout)
+        .map_err(|error| trouble(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail), election))?;
     let brokers = metadata.brokers().len();
     let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == election.topic) else {
         return Ok(Presence::Missing { brokers });
@@ -57,7 +62,7 @@ pub fn look(client: &Client<impl ClientContext>, election: &Election, timeout: D
         if meaning == Meaning::Moving {
             return Ok(Presence::Coming);
         }
-        return Err(trouble(&KafkaError::MetadataFetch(code), election));
+        return Err(trouble(code, election));
     }
     let partition = topic.partitions().iter().find(|partition| partition.id() == election.partition);
     Ok(match partition {
@@ -70,7 +75,7 @@ pub fn look(client: &Client<impl ClientContext>, election: &Election, timeout: D
         }
         Some(partition) if partition.leader() >= 0 => {
             let brokers = metadata.brokers().iter().map(MetadataBroker::id).collect();
-            Presence::There(Layout { replicas: partition.replicas().to_vec(), brokers })
+            Presence::There(Layout { leader: partition.leader(), replicas: partition.replicas().to_vec(), brokers })
         }
         None | Some(_) => Presence::Coming,
     })
@@ -84,6 +89,7 @@ pub fn look(client: &Client<impl ClientContext>, election: &Election, timeout: D
 ///
 /// No answer, or one that says no.
 pub fn create(
+    client: &Client<impl ClientContext>,
     access: &Access,
     election: &Election,
     brokers: usize,
@@ -96,60 +102,53 @@ pub fn create(
             .map_err(|_| Trouble::Transient(RDKafkaErrorCode::BrokerTransportFailure));
     }
     let replicas = brokers.clamp(1, 3);
-    let replication = TopicReplication::Fixed(i32::try_from(replicas).unwrap_or(1));
-    let mut topic = NewTopic::new(&election.topic, election.partition + 1, replication)
-        .set("cleanup.policy", "delete")
-        .set("message.timestamp.type", "LogAppendTime")
-        .set("retention.bytes", "-1")
+    let mut settings = vec![
+        ("cleanup.policy", "delete"),
+        ("message.timestamp.type", "LogAppendTime"),
+        ("retention.bytes", "-1"),
         // A night can be looked at in the morning; a beat a second is 20 MB a day.
-        .set("retention.ms", "86400000")
-        .set("segment.ms", "3600000")
-        .set("unclean.leader.election.enable", "false");
+        ("retention.ms", "86400000"),
+        ("segment.ms", "3600000"),
+        ("unclean.leader.election.enable", "false"),
+    ];
     if replicas == 3 {
-        topic = topic.set("min.insync.replicas", "2");
+        settings.push(("min.insync.replicas", "2"));
     }
-    let admin = admin(access).map_err(|error| trouble(&error, election))?;
-    let options = AdminOptions::new().request_timeout(Some(timeout)).operation_timeout(Some(timeout));
-    let answer = wait(admin.create_topics([&topic], &options));
-    let_go(admin);
-    for result in answer.map_err(|error| trouble(&error, election))? {
-        match result {
-            Ok(_) => {}
-            Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => return Ok(None),
-            Err((_, code)) => return Err(not_created(code, election)),
-        }
+    let size = (election.partition + 1, i32::try_from(replicas).unwrap_or(1));
+    match create_topic(client, &election.topic, size, &settings, timeout) {
+        Ok(()) => Ok(Some(replicas)),
+        Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(None),
+        Err(code) => Err(not_created(code, election)),
     }
-    Ok(Some(replicas))
 }
 
-/// Asks for what R0 judges, with a client of its own that is gone afterwards; waits `timeout` for each of two answers.
-/// That the settings can't be read is a fact too.
+/// Asks for what R0 judges; waits `patience` for where the partition lies, and then twice as long as that took and a second for
+/// the settings. That they can't be read is a fact too, and so is that nobody says.
 ///
 /// # Errors
 ///
 /// No answer, or one that says no.
-pub fn facts(access: &Access, election: &Election, timeout: Duration) -> Result<TopicFacts, Trouble> {
-    let admin = admin(access).map_err(|error| trouble(&error, election))?;
-    let presence = look(admin.inner(), election, timeout);
-    let options = AdminOptions::new().request_timeout(Some(timeout));
-    let answer = wait(admin.describe_configs([&ResourceSpecifier::Topic(&election.topic)], &options));
-    let_go(admin);
-    let Presence::There(layout) = presence? else {
+pub(super) fn facts(
+    client: &Client<impl ClientContext>,
+    election: &Election,
+    patience: &mut Patience,
+) -> Result<TopicFacts, Trouble> {
+    let limit = patience.ask();
+    let asked = clock::now();
+    let Presence::There(layout) = look(client, election, limit)? else {
         return Err(Trouble::Transient(RDKafkaErrorCode::UnknownTopicOrPartition));
     };
-    let settings = match answer.map(|results| results.into_iter().next()) {
-        // Forbidden, it comes without an error and without an entry.
-        Ok(Some(Ok(resource))) => read(&resource.entries).ok_or_else(|| "it is not shown to this user".to_owned()),
-        Ok(Some(Err(code))) => Err(plain(code)),
-        Ok(None) => Err("Kafka says nothing about the topic".to_owned()),
-        Err(error) => match trouble(&error, election) {
-            Trouble::Transient(code) if matches!(code.into(), Meaning::Connection | Meaning::NoBroker) => {
-                return Err(Trouble::Transient(code));
-            }
-            // A broker that knows no such question is as silent as one that may not answer it.
-            Trouble::Transient(code) => Err(plain(code)),
-            refused @ Trouble::Refused(_) => return Err(refused),
-        },
+    let limit = patience.answered(asked) * 2 + SETTINGS_ALLOWANCE;
+    // Any broker can tell; this one's connection is there already.
+    let settings = match topic_settings(client, &election.topic, layout.leader, limit) {
+        // Forbidden, they come without an error and without an entry.
+        Ok(settings) => read(&settings).ok_or_else(|| "it is not shown to this user".to_owned()),
+        Err(RDKafkaErrorCode::OperationTimedOut) => Err(format!("no answer within {} ms", limit.as_millis())),
+        Err(code) if matches!(code.into(), Meaning::Connection | Meaning::NoBroker) => {
+            return Err(Trouble::Transient(code));
+        }
+        // A broker that knows no such question is as silent as one that may not answer it.
+        Err(code) => Err(plain(code)),
     };
     Ok(TopicFacts { layout, settings })
 }
@@ -175,11 +174,11 @@ pub fn may_not_write(topic: &str) -> String {
 }
 
 /// What the broker shows of the settings, each by itself; nothing at all when it shows none of the topic's.
-fn read(entries: &[ConfigEntry]) -> Option<Settings> {
-    if entries.is_empty() {
+fn read(settings: &[(String, Option<String>)]) -> Option<Settings> {
+    if settings.is_empty() {
         return None;
     }
-    let value = |name: &str| entries.iter().find(|entry| entry.name == name).and_then(|entry| entry.value.as_deref());
+    let value = |name: &str| settings.iter().find(|(known, _)| known == name).and_then(|(_, value)| value.as_deref());
     Some(Settings {
         cleanup_policy: value("cleanup.policy").map(str::to_owned),
         retention_ms: value("retention.ms").and_then(|value| value.parse().ok()),
@@ -188,22 +187,6 @@ fn read(entries: &[ConfigEntry]) -> Option<Settings> {
         unclean_leader_election: value("unclean.leader.election.enable").map(|value| value == "true"),
         min_insync_replicas: value("min.insync.replicas").and_then(|value| value.parse().ok()),
     })
-}
-
-fn admin(access: &Access) -> Result<AdminClient<Ears>, KafkaError> {
-    AdminClient::from_config_and_context(&access.admin(), Ears::new(access))
-}
-
-/// Drops the client in a thread of its own: its farewell takes a tenth of a second, which nobody should wait for.
-fn let_go(admin: AdminClient<Ears>) {
-    // Without a thread the closure, and the client in it, is dropped here.
-    let _ = thread::Builder::new().name("neli-farewell".to_owned()).spawn(move || drop(admin));
-}
-
-/// Waits for an answer that librdkafka bounds in time. No timer is needed, so no runtime but this.
-fn wait<T>(answer: impl Future<Output = Result<T, KafkaError>>) -> Result<T, KafkaError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    runtime.map_err(|error| KafkaError::AdminOpCreation(error.to_string()))?.block_on(answer)
 }
 
 fn not_created(code: RDKafkaErrorCode, election: &Election) -> Trouble {
@@ -225,19 +208,13 @@ fn not_created(code: RDKafkaErrorCode, election: &Election) -> Trouble {
             "topic \"{name}\": it is missing, and this broker creates none; if it is neli-run's own, say --embedded"
         ))
     } else {
-        trouble(&KafkaError::AdminOp(code), election)
+        trouble(code, election)
     }
 }
 
 /// What an error about the topic means.
-fn trouble(error: &KafkaError, election: &Election) -> Trouble {
+fn trouble(code: RDKafkaErrorCode, election: &Election) -> Trouble {
     let name = &election.topic;
-    if matches!(error, KafkaError::ClientConfig(..) | KafkaError::ClientCreation(_)) {
-        return Trouble::Refused(explain(error));
-    }
-    // rust-rdkafka leaves this one out of `rdkafka_error_code`.
-    let code = if let KafkaError::AdminOp(code) = error { Some(*code) } else { error.rdkafka_error_code() };
-    let code = code.unwrap_or(RDKafkaErrorCode::Fail);
     if code == RDKafkaErrorCode::InvalidTopic {
         return Trouble::Refused(format!(
             "topic \"{name}\": no name for a topic; use up to 249 letters, digits, dots, hyphens and underscores"
@@ -247,4 +224,28 @@ fn trouble(error: &KafkaError, election: &Election) -> Trouble {
         return Trouble::Refused(may_not_describe(name));
     }
     Trouble::Transient(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_each_by_itself() {
+        let shown = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
+        assert_eq!(read(&[]), None);
+        let settings = [
+            shown("cleanup.policy", Some("compact")),
+            shown("retention.ms", Some("soon")),
+            shown("retention.bytes", None),
+            shown("unclean.leader.election.enable", Some("true")),
+        ];
+        let read = read(&settings).unwrap();
+        let expected = Settings {
+            cleanup_policy: Some("compact".to_owned()),
+            unclean_leader_election: Some(true),
+            ..Settings::default()
+        };
+        assert_eq!(read, expected);
+    }
 }

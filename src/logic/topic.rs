@@ -17,6 +17,8 @@ pub struct TopicFacts {
 /// Where the election's partition lies.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Layout {
+    /// Id of the broker that leads it.
+    pub leader: i32,
     /// Ids of the brokers that hold a replica of the partition.
     pub replicas: Vec<i32>,
     /// Ids of the cluster's brokers, as far as they are up.
@@ -210,7 +212,7 @@ mod tests {
     }
 
     fn layout(brokers: i32, replicas: i32) -> Layout {
-        Layout { replicas: (1..=replicas).collect(), brokers: (1..=brokers).collect() }
+        Layout { leader: 1, replicas: (1..=replicas).collect(), brokers: (1..=brokers).collect() }
     }
 
     fn judged(brokers: i32, replicas: i32, change: impl FnOnce(&mut Settings)) -> Result<Judgement, String> {
@@ -263,8 +265,10 @@ mod tests {
                        /dev/stdin && kafka-configs.sh --bootstrap-server kafka:9092 --alter --topic g.neli --add-config \
                        min.insync.replicas=2";
         assert!(risks[0].ends_with(command), "{risks:?}");
-        let elsewhere =
-            TopicFacts { layout: Layout { replicas: vec![2], brokers: vec![1, 2] }, settings: Ok(settings()) };
+        let elsewhere = TopicFacts {
+            layout: Layout { leader: 2, replicas: vec![2], brokers: vec![1, 2] },
+            settings: Ok(settings()),
+        };
         let risks = judge(&elsewhere, PLACE).unwrap().risks;
         assert!(risks[0].contains("[2,1]") && !risks[0].contains("kafka-configs"), "{risks:?}");
     }

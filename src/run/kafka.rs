@@ -34,6 +34,7 @@ impl Run {
                 self.refuse(format!("the journal can't be read: {}", reason(&error)));
             }
         }
+        self.have_topic_judged();
     }
 
     pub(super) fn send(&mut self, now: Time, record: &Record) {
@@ -68,6 +69,7 @@ impl Run {
                 return self.logger.event(&LogEvent::TopicCreated { topic, replicas, brokers });
             }
             Seen::Cut { reading } if reading == self.reading => Event::HistoryCut,
+            Seen::Debug(message) => return self.logger.event(&LogEvent::Debug { message }),
             Seen::Delivered { seq, .. } => {
                 self.refusals.end();
                 Event::Delivered { seq }
@@ -186,6 +188,17 @@ impl Run {
             self.join_group();
         }
         self.candidate.handle(now, Event::HistoryCut);
+    }
+
+    /// Asks for what R0 judges, beside the reading. The embedded broker's topic has no settings.
+    fn have_topic_judged(&mut self) {
+        if self.access.embedded.is_some() {
+            return;
+        }
+        if let Err(error) = self.producer.judge(&self.config.election) {
+            let message = format!("the topic's settings can't be asked for, for lack of a thread: {}", reason(&error));
+            self.logger.event(&LogEvent::Warning { message, dropped: None });
+        }
     }
 
     /// R0, once a reading: the warning once.

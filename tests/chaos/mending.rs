@@ -28,6 +28,7 @@ impl Run<'_> {
                             there: better(weather.there, present.there),
                             back: better(weather.back, present.back),
                             refuses: present.refuses && !weather.refuses,
+                            ..present
                         });
                     });
                 }

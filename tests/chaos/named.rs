@@ -131,6 +131,6 @@ impl Named {
     /// What all candidates share, instead of a way of its own for each: this weather.
     pub(crate) fn shared_weather(self) -> Option<Weather> {
         let late = Flow::Late(Duration::from_millis(50));
-        (self == Self::SlowCrowd).then_some(Weather { there: late, back: late, refuses: false })
+        (self == Self::SlowCrowd).then_some(Weather { there: late, back: late, ..Weather::default() })
     }
 }

@@ -152,6 +152,7 @@ impl Run<'_> {
                     there: worse(weather.there, before.there),
                     back: worse(weather.back, before.back),
                     refuses: weather.refuses || before.refuses,
+                    ..before
                 });
             });
         }
@@ -359,7 +360,7 @@ fn burn() -> Child {
 }
 
 fn both(flow: Flow) -> Weather {
-    Weather { there: flow, back: flow, refuses: false }
+    Weather { there: flow, back: flow, ..Weather::default() }
 }
 
 /// In one direction or both; what was on its way comes late, or never.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
 use harness::kafka::{Broker, SilentBroker};
+use harness::network::Weather;
 use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
@@ -144,4 +145,20 @@ fn too_few_replicas() {
     let lines = candidate.warnings_with(words);
     assert!(lines.len() == 1 && lines[0].contains("bring the brokers back"), "{lines:?}");
     assert!(candidate.events("leading").is_empty());
+}
+
+/// `DescribeConfigs` that is never answered holds nobody up: it counts as what may not be read.
+#[test]
+fn that_does_not_answer_how_the_topic_is_set() {
+    const DESCRIBE_CONFIGS: i16 = 32;
+    let cluster = Cluster::start(1, 1);
+    cluster.wire(0, 0).set(Weather { swallows: Some(DESCRIBE_CONFIGS), ..Weather::default() });
+    let stage = Stage::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    cluster.kafka().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let mut candidate = stage.candidate().option("--wait", "10s").start();
+    let term = candidate.await_lead();
+    stage.await_witness(term);
+    let warnings = candidate.warnings_with("its configuration can't be read (no answer within");
+    assert_eq!(warnings.len(), 1, "{candidate:?}");
+    stage.close([candidate]);
 }

@@ -4,14 +4,17 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use harness::accounts::{Account, PASSWORD, SCRAM, secure_login};
 use harness::candidate::{Candidate, Elector};
 use harness::kafka::Broker;
+use harness::network::{Flow, Network, Weather};
 use harness::rights::Operation::{Read as Reads, Write as Writes};
 use harness::rights::{Resource, Rights, Rule};
 use harness::stage::Stage;
 use harness::tls::{Authority, Identity};
+use harness::wait;
 use nix::sys::signal::Signal;
 
 use crate::bad_input::assert_refused;
@@ -136,6 +139,36 @@ with_both_electors! {
                 assert_refused(run, &["authentication", "sasl.username"]);
             }
         }
+    }
+}
+
+/// One second there and back: the login alone takes six round trips, and the first answers come later than any limit that does
+/// not grow.
+#[test]
+fn a_slow_link() {
+    let network = Network::start();
+    let (broker, wire, address) = Broker::with_tls_behind_a_wire(&network);
+    let half = Flow::Late(Duration::from_millis(500));
+    for is_new in [false, true] {
+        let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+        if !is_new {
+            broker.kafka().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+        }
+        wire.set(Weather { there: half, back: half, ..Weather::default() });
+        let login = secure_login(SCRAM[0], Account::Operator.name(), PASSWORD);
+        let mut run = candidate(&stage, &address, broker.authority(), &login)
+            .flag("-v")
+            .property("debug", "broker,security")
+            .start();
+        let begun = wait::now();
+        run.await_lead();
+        let took = Duration::from_nanos(wait::now() - begun);
+        let retries = run.events("debug").iter().filter(|event| event.text("message").contains("asking again")).count();
+        assert!(retries > 0, "each is logged: {run:?}");
+        assert!(is_new || took < Duration::from_secs(20), "{took:?}: {run:?}");
+        println!("led after {took:?}, retries: {retries}, the topic is new: {is_new}");
+        wire.set(Weather::default());
+        stage.close([run]);
     }
 }
 

@@ -18,6 +18,7 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::producer::{BaseProducer, Producer};
 use tempfile::TempDir;
 
+use crate::network::{Network, Wire};
 use crate::node::Node;
 use crate::process::Process;
 use crate::tls::{Authority, SecureAddresses};
@@ -197,6 +198,17 @@ impl Broker {
     #[must_use]
     pub fn with_tls() -> Self {
         Self::start(Node::alone().with_tls()).unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// The same, with a wire to the listener where one must log in; its address is the wire's.
+    #[must_use]
+    pub fn with_tls_behind_a_wire(network: &Network) -> (Self, Wire, String) {
+        let node = Node::alone().with_tls();
+        let direct = node.secure_addresses().expect("it has TLS").accounts;
+        let wire = network.wire(direct.parse().expect("an address"));
+        let address = format!("127.0.0.1:{}", wire.port);
+        let broker = Self::start(node.with_accounts_advertised_at(wire.port)).unwrap_or_else(|why| panic!("{why}"));
+        (broker, wire, address)
     }
 
     /// Who signed its certificates.

@@ -14,8 +14,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle};
+use tokio::sync::mpsc::channel;
 use tokio::sync::{oneshot, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::node::free_port;
 
@@ -44,6 +45,8 @@ pub struct Weather {
     pub back: Flow,
     /// Nobody listens, and what was connected is reset.
     pub refuses: bool,
+    /// Requests with this API key never reach the broker, on connections that are made from now on.
+    pub swallows: Option<i16>,
 }
 
 /// What a wire is told.
@@ -147,12 +150,13 @@ async fn carry(mut client: TcpStream, to: SocketAddr, mut state: watch::Receiver
         // Small requests are not to wait for each other in here.
         let _ = client.set_nodelay(true).and_then(|()| broker.set_nodelay(true));
         let (mut there, mut back) = (state.clone(), state.clone());
+        let mut requests = state.borrow().weather.swallows.map(|key| Requests { key, begun: Vec::new() });
         let (client_reads, client_writes) = client.split();
         let (broker_reads, broker_writes) = broker.split();
         let both = async {
             tokio::try_join!(
-                pump(client_reads, broker_writes, &mut there, |weather| weather.there),
-                pump(broker_reads, client_writes, &mut back, |weather| weather.back),
+                pump(client_reads, broker_writes, &mut there, requests.as_mut(), |weather| weather.there),
+                pump(broker_reads, client_writes, &mut back, None, |weather| weather.back),
             )
         };
         tokio::select! {
@@ -169,26 +173,81 @@ async fn carry(mut client: TcpStream, to: SocketAddr, mut state: watch::Receiver
     let _ = client.set_zero_linger();
 }
 
-/// Carries one direction of one connection to its end.
+/// Pieces that a direction of a connection holds at most: more is left with whoever sends.
+const PIECES: usize = 64;
+
+/// Carries one direction of one connection to its end. What comes is taken while what came before is still under way: else late
+/// pieces would add up.
 async fn pump(
     mut from: ReadHalf<'_>,
     mut to: WriteHalf<'_>,
     state: &mut watch::Receiver<State>,
+    mut requests: Option<&mut Requests>,
     flow: fn(&Weather) -> Flow,
 ) -> io::Result<()> {
-    let mut piece = vec![0; 64 * 1024];
-    loop {
-        let read = from.read(&mut piece).await?;
-        forward(&piece[..read], &mut to, state, flow).await?;
-        if read == 0 {
-            return Ok(());
+    let (taken, mut pieces) = channel(PIECES);
+    let take = async {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let read = from.read(&mut buffer).await?;
+            let piece = &buffer[..read];
+            let piece = match requests.as_mut().filter(|_| read > 0) {
+                Some(requests) => requests.let_through(piece),
+                None => piece.to_vec(),
+            };
+            if piece.is_empty() && read > 0 {
+                // Swallowed; an empty piece means the end.
+                continue;
+            }
+            if taken.send((Instant::now(), piece)).await.is_err() || read == 0 {
+                return Ok(());
+            }
         }
+    };
+    let carry = async {
+        while let Some((since, piece)) = pieces.recv().await {
+            forward(&piece, since, &mut to, state, flow).await?;
+            if piece.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    };
+    tokio::try_join!(take, carry).map(|_| ())
+}
+
+/// The requests of one connection, of which some are swallowed.
+struct Requests {
+    /// The API key of those.
+    key: i16,
+    /// What is there of the request that is not whole yet.
+    begun: Vec<u8>,
+}
+
+impl Requests {
+    /// Takes the next piece of the stream; what of it and before it is to go on.
+    fn let_through(&mut self, piece: &[u8]) -> Vec<u8> {
+        self.begun.extend_from_slice(piece);
+        let mut through = Vec::new();
+        // Four bytes of length, two of the API key.
+        while let Some((length, _)) = self.begun.split_first_chunk::<4>() {
+            let whole = 4 + usize::try_from(u32::from_be_bytes(*length)).expect("a request fits into memory");
+            if self.begun.len() < whole {
+                break;
+            }
+            let request: Vec<u8> = self.begun.drain(..whole).collect();
+            if request.get(4..6) != Some(&self.key.to_be_bytes()) {
+                through.extend(request);
+            }
+        }
+        through
     }
 }
 
 /// Carries a piece as the weather lets it; an empty one is the end.
 async fn forward(
     mut piece: &[u8],
+    since: Instant,
     to: &mut WriteHalf<'_>,
     state: &mut watch::Receiver<State>,
     flow: fn(&Weather) -> Flow,
@@ -206,7 +265,7 @@ async fn forward(
                 return Err(io::ErrorKind::ConnectionReset.into());
             }
             Flow::Late(by) => {
-                sleep(by).await;
+                sleep_until(since + by).await;
                 break;
             }
             Flow::Trickle(rate) => {

@@ -41,6 +41,8 @@ pub(crate) struct Secure {
     plain: u16,
     /// Where one must log in by SCRAM.
     accounts: u16,
+    /// Where it says that one must.
+    advertised_accounts: u16,
     /// Where one must have a certificate.
     mutual: u16,
     /// Where the broker's certificate has expired.
@@ -66,12 +68,9 @@ impl Secure {
     }
 
     /// `,NAME://127.0.0.1:PORT` of each.
-    fn listeners(self) -> String {
+    fn listeners(ports: [u16; 4]) -> String {
         let names = ["SSL", "SASL_SSL", "MUTUAL", "EXPIRED"];
-        iter::zip(names, self.ports())
-            .map(|(name, port)| format!(",{name}://127.0.0.1:{port}"))
-            .collect::<Vec<_>>()
-            .concat()
+        iter::zip(names, ports).map(|(name, port)| format!(",{name}://127.0.0.1:{port}")).collect::<Vec<_>>().concat()
     }
 
     /// What the broker is told of them; its keys and certificates are by `authority`.
@@ -128,7 +127,13 @@ impl Node {
     /// The same, with TLS too.
     pub(crate) fn with_tls(self) -> Self {
         let [plain, accounts, mutual, expired] = [free_port(), free_port(), free_port(), free_port()];
-        Self { secure: Some(Secure { plain, accounts, mutual, expired }), ..self }
+        Self { secure: Some(Secure { plain, accounts, advertised_accounts: accounts, mutual, expired }), ..self }
+    }
+
+    /// The listener with TLS where one must log in is said to be at another port.
+    pub(crate) fn with_accounts_advertised_at(mut self, port: u16) -> Self {
+        self.secure.as_mut().expect("it has TLS").advertised_accounts = port;
+        self
     }
 
     /// The same, with the session that Kafka has by default: 9 s without a heartbeat.
@@ -220,8 +225,9 @@ impl Node {
         }
         let mut last = String::new();
         if let (Some(secure), Some(authority)) = (secure, authority) {
-            listeners += &secure.listeners();
-            advertised += &secure.listeners();
+            listeners += &Secure::listeners(secure.ports());
+            let [plain, _, mutual, expired] = secure.ports();
+            advertised += &Secure::listeners([plain, secure.advertised_accounts, mutual, expired]);
             protocols += ",SSL:SSL,SASL_SSL:SASL_SSL,MUTUAL:SSL,EXPIRED:SSL";
             last = Secure::settings(authority);
         }

@@ -1,0 +1,90 @@
+//! How long an answer is waited for: longer each time that there was none, and by what was seen on the way.
+//!
+//! A slow link needs several round trips before the first answer (TCP, TLS, API versions, login, metadata). A limit that never
+//! grows would end each try before its first answer, for ever.
+
+use std::time::Duration;
+
+use crate::driver::clock;
+use crate::logic::time::Time;
+
+/// No answer is waited for longer than this.
+const LONGEST: Duration = Duration::from_secs(16);
+/// After no answer the next is waited for this many times as long.
+const GROWTH: u32 = 4;
+/// An answer is waited for this many times as long as the last one took.
+const ALLOWANCE: u32 = 4;
+
+/// The time limit of one asker's questions.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Patience {
+    /// The limit of the first question.
+    first: Duration,
+    /// The limit of each question after an answer, at least.
+    least: Duration,
+    limit: Option<Duration>,
+    /// When the first question was asked that has had no answer since.
+    asking_since: Option<Time>,
+}
+
+impl Patience {
+    /// `first` for the first question, and at least `least` for each after an answer.
+    pub(super) const fn new(first: Duration, least: Duration) -> Self {
+        Self { first, least, limit: None, asking_since: None }
+    }
+
+    /// The limit of the question that is asked now.
+    pub(super) fn ask(&mut self) -> Duration {
+        self.asking_since.get_or_insert_with(clock::now);
+        self.limit()
+    }
+
+    /// The limit of the next question.
+    pub(super) fn limit(&self) -> Duration {
+        self.limit.unwrap_or(self.first)
+    }
+
+    /// There was no answer in time: the next one has four times as long.
+    pub(super) fn was_too_short(&mut self) {
+        self.limit = Some((self.limit() * GROWTH).min(LONGEST));
+    }
+
+    /// There was an answer to a question that was asked at `asked`. Gives how long it took since the first question that had
+    /// none: what it takes to connect and to ask, on this link.
+    pub(super) fn answered(&mut self, asked: Time) -> Duration {
+        let now = clock::now();
+        let since = self.asking_since.take().unwrap_or(asked);
+        self.limit = Some((now.since(asked) * ALLOWANCE).clamp(self.least, LONGEST));
+        now.since(since).min(LONGEST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_question_without_an_answer_has_more_time_up_to_a_bound() {
+        let mut patience = Patience::new(Duration::from_secs(1), Duration::from_secs(2));
+        let mut limits = Vec::new();
+        for _ in 0..4 {
+            limits.push(patience.ask().as_secs());
+            patience.was_too_short();
+        }
+        assert_eq!(limits, [1, 4, 16, 16]);
+    }
+
+    #[test]
+    fn an_answer_says_how_long_the_next_one_may_take() {
+        let mut patience = Patience::new(Duration::from_secs(1), Duration::from_secs(2));
+        patience.ask();
+        patience.was_too_short();
+        patience.was_too_short();
+        let took = patience.answered(clock::now());
+        assert!(took < Duration::from_secs(1));
+        assert_eq!(patience.limit(), Duration::from_secs(2));
+        patience.answered(Time::from_nanos(clock::now().as_nanos() - 3_000_000_000));
+        let limit = patience.limit();
+        assert!((Duration::from_secs(12)..Duration::from_secs(13)).contains(&limit), "{limit:?}");
+    }
+}
