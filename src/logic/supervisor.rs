@@ -41,6 +41,7 @@ pub struct Supervisor {
     /// The right to run the job that is alive, or was last.
     right: Right,
     watch: Option<Watch>,
+    next_guard: NextGuard,
     run: Run,
     backoff: Backoff,
     /// Why the last term is over, once it is.
@@ -135,6 +136,35 @@ impl Watch {
     }
 }
 
+/// When a guard that has died is followed by another: at once, but not again and again at once.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+struct NextGuard {
+    /// How many have died in a row, each soon after its start.
+    deaths: u32,
+    /// When the last of them was started.
+    started: Option<Time>,
+    /// When to start the next; `None` while there is one.
+    due: Option<Time>,
+}
+
+impl NextGuard {
+    /// A guard that has lived so long has nothing to do with those before it.
+    const LONG_LIFE: Duration = Duration::from_secs(10);
+    /// Before the third guard; doubled for each that follows, up to the longest.
+    const FIRST_DELAY: Duration = Duration::from_millis(100);
+    const LONGEST_DELAY: Duration = Duration::from_secs(5);
+
+    fn died(&mut self, now: Time) {
+        if self.started.is_none_or(|at| now.since(at) >= Self::LONG_LIFE) {
+            self.deaths = 0;
+        }
+        let doublings = self.deaths.checked_sub(1);
+        let delay = doublings.map(|count| Self::FIRST_DELAY.saturating_mul(2_u32.saturating_pow(count)));
+        self.due = Some(now + delay.unwrap_or_default().min(Self::LONGEST_DELAY));
+        self.deaths = self.deaths.saturating_add(1);
+    }
+}
+
 /// A signal that stopped `neli-run`.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Stop {
@@ -154,6 +184,7 @@ impl Supervisor {
             job: Job::None,
             right: Right { term: -1, seen: -1, next_seq: 0, until: Time::ZERO },
             watch: None,
+            next_guard: NextGuard::default(),
             run: Run::new(0),
             backoff: Backoff::default(),
             over: None,
@@ -172,7 +203,10 @@ impl Supervisor {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        [self.guard_due(), self.health_due(), self.look_due(), self.restart_due()].into_iter().flatten().min()
+        [self.guard_due(), self.health_due(), self.look_due(), self.next_guard_due(), self.restart_due()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Does what is due by now. Early calls do nothing.
@@ -181,6 +215,7 @@ impl Supervisor {
             self.guard_hangs();
         }
         self.look_if_due(now);
+        self.start_guard_if_due(now);
         if self.restart_due().is_some_and(|due| now >= due) {
             self.run_again(now);
         }
@@ -202,7 +237,7 @@ impl Supervisor {
             Event::Gone => self.gone(now),
             Event::GuardDied => {
                 self.stop_looking();
-                self.guard_died();
+                self.guard_died(now);
             }
             Event::HealthEnded { id, end, last_line } => self.health_ended(now, id, end, last_line),
             Event::JobStopped { signal, foreground, continuable } => {

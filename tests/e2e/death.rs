@@ -190,6 +190,26 @@ fn with_a_job_of_another_uid() {
     }
 }
 
+/// Guards that die one after the other are not started one after the other as fast as can be: of a standby, and of a leader.
+#[test]
+fn of_guards_again_and_again() {
+    let stage = stage(Elector::Log);
+    let mut run = stage.candidate().lease(LONG_LEASE).start();
+    let term = run.await_lead();
+    stage.await_witness(term);
+    let mut lost = Vec::new();
+    for _ in 0..5 {
+        run.guard().signal(Signal::SIGKILL);
+        lost.push(run.await_event("guard_lost").at);
+    }
+    // The second follows at once; 100, 200 and 400 ms are waited before the third, the fourth and the fifth.
+    let took = Duration::from_nanos(lost[4] - lost[0]);
+    assert!(took >= Duration::from_millis(700), "{took:?}");
+    let next = stage.await_witness_after(term);
+    wait::until_true("word of that lead", || run.events("leading").iter().any(|event| event.number("term") == next));
+    stage.close([run]);
+}
+
 /// A guard that somebody stops is told to go on at once: nothing is lost.
 #[test]
 fn of_a_guard_that_is_stopped() {

@@ -6,7 +6,7 @@ use super::super::record::{JobState, Offset, Why};
 use super::super::restart::Verdict;
 use super::super::supervision::{Action, Ending, JobStatus, Note, Order};
 use super::super::time::Time;
-use super::{Job, Killed, Run, Supervisor};
+use super::{Job, Killed, Run, Supervisor, Watch};
 
 /// The status of what was there and could not be run, as a shell has it.
 const CAN_NOT_BE_STARTED: u8 = 126;
@@ -92,7 +92,7 @@ impl Supervisor {
                 // In a restart delay nothing was.
                 let was_alive = self.run.killed == Killed::ForLoss;
                 self.nothing_left_since(Why::GuardDied, was_alive.then_some(now));
-                self.actions.push_back(Action::StartGuard);
+                self.start_guard_if_due(now);
             }
         }
     }
@@ -162,11 +162,12 @@ impl Supervisor {
     }
 
     /// The net below the guard: what it left is killed, and only then is anything said to be over.
-    pub(super) fn guard_died(&mut self) {
+    pub(super) fn guard_died(&mut self, now: Time) {
         self.watch = None;
+        self.next_guard.died(now);
         self.note(Note::GuardLost);
         if self.job == Job::None {
-            return self.actions.push_back(Action::StartGuard);
+            return self.start_guard_if_due(now);
         }
         // It may have died before it could say that the job runs.
         self.run.started |= !matches!(self.job, Job::Restarting { .. });
@@ -174,6 +175,26 @@ impl Supervisor {
         self.job = Job::Orphaned;
         self.tell(candidacy::Event::Fenced { why: Why::GuardDied });
         self.actions.push_back(Action::KillOrphans);
+    }
+
+    /// When the next guard is to be started. Not while something is left of the last one's job.
+    pub(super) const fn next_guard_due(&self) -> Option<Time> {
+        match self.job {
+            Job::None | Job::Restarting { .. } => self.next_guard.due,
+            Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => None,
+        }
+    }
+
+    pub(super) fn start_guard_if_due(&mut self, now: Time) {
+        if self.next_guard_due().is_none_or(|due| now < due) {
+            return;
+        }
+        (self.next_guard.due, self.next_guard.started) = (None, Some(now));
+        self.actions.push_back(Action::StartGuard);
+        // A run that has waited for it may begin.
+        if self.job != Job::None {
+            self.watch = Some(Watch { unanswered: 0, since: now, answered_until: self.right.until });
+        }
     }
 
     pub(super) fn stuck(&mut self, pids: Vec<u32>) {

@@ -12,6 +12,11 @@ impl Supervisor {
     pub(super) fn led(&mut self, now: Time, right: Right) {
         (self.job, self.right) = (Job::Ordered, right);
         (self.run, self.backoff, self.over) = (Run::new(1), Backoff::default(), None);
+        if self.next_guard.due.is_some() {
+            // The first run waits for a guard, and is that of the term all the same.
+            (self.job, self.run) = (Job::Restarting { at: now }, Run::new(0));
+            return;
+        }
         self.watch = Some(Watch { unanswered: 1, since: now, answered_until: right.until });
         self.order(Order::Spawn { right, attempt: self.run.attempt });
     }
@@ -21,6 +26,8 @@ impl Supervisor {
             watch.ask(now);
             self.right = right;
             self.order(Order::Extend(right));
+        } else if self.next_guard.due.is_some() {
+            self.right = right;
         }
     }
 
