@@ -78,6 +78,12 @@ impl Orphans {
         stuck.map_or(Left::Something, |tree| Left::Stuck(self.guard.into_iter().chain(tree).collect()))
     }
 
+    /// Whether their guard has not died: they are its children, and not ours to wait for.
+    #[must_use]
+    pub const fn have_guard(&self) -> bool {
+        self.guard.is_some()
+    }
+
     /// When to kill again.
     #[must_use]
     pub const fn again_at(&self) -> Time {

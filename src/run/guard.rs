@@ -105,6 +105,8 @@ impl Run {
     pub(super) fn kill_hung_guard(&mut self) {
         // It may be dead already, which SIGCHLD tells.
         let _ = self.guard.kill();
+        // Who can't read /proc finds nothing to kill.
+        self.reserve.give_up();
         let main = self.main.as_ref().and_then(|main| main.try_clone().ok());
         let lease = self.config.timings.lease;
         if !self.guard.was_waited_for() {
@@ -157,7 +159,6 @@ impl Run {
             }
         }
         if guard_died {
-            self.guard.note_waited_for();
             // What it said before it died is still to be heard.
             self.hear_guard();
             self.supervisor.handle(clock::now(), Event::GuardDied);
@@ -176,7 +177,12 @@ impl Run {
         for change in &changes {
             self.observe_hook(change);
             match change.fate {
-                Fate::Exited(_) | Fate::Killed(_) => brokers.retain(|child| *child != change.pid),
+                Fate::Exited(_) | Fate::Killed(_) => {
+                    brokers.retain(|child| *child != change.pid);
+                    if change.pid == self.guard.pid() {
+                        self.guard.note_waited_for();
+                    }
+                }
                 Fate::Stopped(_) => {}
             }
         }
@@ -220,7 +226,10 @@ impl Run {
             orphans.spare(self.strangers_to_the_job(&brokers));
             orphans.kill(clock::now());
         }
-        self.reap_children();
+        // The guard's death must be told where it is waited for.
+        if !orphans.have_guard() {
+            self.reap_children();
+        }
         // The number of one that was waited for may be an orphan's by now.
         let brokers = self.brokers_started.lock();
         orphans.spare(self.strangers_to_the_job(&brokers));
