@@ -27,7 +27,7 @@ mod standing;
 mod tenure;
 mod watch;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -75,6 +75,7 @@ pub struct Guard {
     pid: Pid,
     process: Option<OwnedFd>,
     was_waited_for: bool,
+    owes_release: Cell<bool>,
     channel: Channel,
     backlog: RefCell<Backlog>,
 }
@@ -111,7 +112,14 @@ impl Guard {
             kind: Kind::Guard,
         })?;
         let process = process::open_pidfd(newborn.pid).ok();
-        let guard = Self { pid: newborn.pid, process, was_waited_for: false, channel, backlog: RefCell::default() };
+        let guard = Self {
+            pid: newborn.pid,
+            process,
+            was_waited_for: false,
+            owes_release: Cell::new(false),
+            channel,
+            backlog: RefCell::default(),
+        };
         loop {
             match newborn.progress() {
                 Progress::Pending => {
@@ -145,6 +153,18 @@ impl Guard {
     ///
     /// As for [`send`](Self::send).
     pub fn send_with(&self, order: &Order, descriptor: Option<OwnedFd>) -> io::Result<()> {
+        match order {
+            Order::Spawn { .. } => self.owes_release.set(true),
+            Order::Released { .. } => self.owes_release.set(false),
+            Order::Command { .. }
+            | Order::HandOn
+            | Order::Kill
+            | Order::Lease(_)
+            | Order::Over { .. }
+            | Order::Signal { .. }
+            | Order::Stop { .. }
+            | Order::TakeBack => {}
+        }
         self.backlog.borrow_mut().put(order, descriptor);
         self.flush()
     }
@@ -191,6 +211,17 @@ impl Guard {
     /// `ESRCH` when it is gone.
     pub fn cont(&self) -> io::Result<()> {
         self.signal(SIGCONT)
+    }
+
+    /// Whether it knows of a term that it is to release when this process is dead.
+    #[must_use]
+    pub fn owes_release(&self) -> bool {
+        self.owes_release.get()
+    }
+
+    /// Closes the socket: the guard kills what there is, and ends if nothing is to be released.
+    pub fn hang_up(&self) {
+        self.channel.close();
     }
 
     /// It has ended, and was waited for: its number may be another's from now on.
@@ -289,6 +320,7 @@ mod tests {
             pid: Pid::from_raw(stranger.id().cast_signed()),
             process: None,
             was_waited_for: false,
+            owes_release: Cell::new(false),
             channel,
             backlog: RefCell::default(),
         };

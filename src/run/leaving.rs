@@ -12,6 +12,9 @@ use crate::logic::hooks;
 /// How long the end waits for a member that leaves. Half of it is what that may take; a hung library holds up nobody.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
+/// The same for the guard's end, so that whoever adopts our children has nobody to wait for.
+const GUARD_TAKES: Duration = Duration::from_millis(200);
+
 impl Run {
     /// Leaves the group for real: a member that just goes would hold up the others for a session. And waits for hooks.
     pub(super) async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
@@ -21,19 +24,25 @@ impl Run {
         self.leave_group();
         self.hooks.handle(clock::now(), hooks::Event::Exiting);
         let left_by = clock::now() + LEAVING_TAKES;
+        // One that owes a release waits for our death.
+        let guard_ends_by = (!self.guard.owes_release()).then(|| clock::now() + GUARD_TAKES);
+        if guard_ends_by.is_some() {
+            self.guard.hang_up();
+        }
         loop {
+            let guard_ends_by = guard_ends_by.filter(|by| !self.guard.was_waited_for() && clock::now() < *by);
             if clock::now() >= left_by {
                 self.members.stop_waiting();
             }
             while let Some(action) = self.hooks.poll_action() {
                 self.perform_hook(action);
             }
-            if !self.members.are_leaving() && self.hooks.is_idle() {
+            if !self.members.are_leaving() && self.hooks.is_idle() && guard_ends_by.is_none() {
                 return;
             }
             self.report();
             let left_by = self.members.are_leaving().then_some(left_by);
-            let timeouts = [left_by, self.hooks.poll_timeout(), self.report.notifier.poll_timeout()];
+            let timeouts = [left_by, guard_ends_by, self.hooks.poll_timeout(), self.report.notifier.poll_timeout()];
             timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
                 Some(said) = self.said.recv(), if self.members.are_leaving() => self.hear_group(said),

@@ -276,6 +276,23 @@ fn what_it_leaves_behind_is_ended_too() {
     stage.close([run]);
 }
 
+/// Nobody who adopts our children has the guard to wait for: it has ended before us, and was waited for.
+#[test]
+fn its_guard_is_waited_for() {
+    for stop in [true, false] {
+        let stage = stage(Elector::Log);
+        let job = if stop { vec!["sleep", "600"] } else { vec!["true"] };
+        let mut run = stage.candidate().job(job).start();
+        let guard = run.guard();
+        if stop {
+            run.await_event("job_started");
+            run.signal(Signal::SIGTERM);
+        }
+        assert_eq!(run.status(), if stop { 143 } else { 0 });
+        assert!(!std::path::Path::new(&format!("/proc/{}", guard.pid)).exists());
+    }
+}
+
 /// A job that ends before the group has answered: its member can't leave, and nothing waits for that.
 #[test]
 fn a_short_job_is_not_held_up_by_the_group() {

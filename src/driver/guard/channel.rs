@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::{
-    self, AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr,
+    self, AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType, UnixAddr,
 };
 
 use crate::driver::guard::message::LONGEST;
@@ -48,6 +48,12 @@ impl Channel {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         socket::sendmsg::<UnixAddr>(self.0.as_raw_fd(), &[IoSlice::new(bytes)], control, flags, None)?;
         Ok(())
+    }
+
+    /// Ends it for both sides; the descriptor stays.
+    pub(super) fn close(&self) {
+        // It may have been closed by the other side.
+        let _ = socket::shutdown(self.0.as_raw_fd(), Shutdown::Both);
     }
 
     /// The next packet; `None` when the other side has closed and nothing is left to be read. `WouldBlock` when none
