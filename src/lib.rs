@@ -14,6 +14,7 @@ pub mod text;
 
 /// Decides and never looks: no clock, no I/O, no thread.
 pub mod logic {
+    pub mod broker_death;
     pub mod candidacy;
     pub mod candidate;
     pub mod command;

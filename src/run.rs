@@ -6,6 +6,7 @@ use std::panic;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nix::sys::prctl;
 use nix::unistd;
@@ -264,6 +265,8 @@ struct Run {
     undecodable: Reminder,
     /// Appends that Kafka refuses, by its words.
     refusals: Reminders,
+    /// After so long without a heartbeat a broker is taken for dead: whether the lease outlives that has been judged.
+    broker_session: Option<Duration>,
     /// Kafka has refused for good.
     refused: bool,
     /// How it is to end, once it is.
@@ -385,6 +388,7 @@ impl Run {
             outage: Reminder::default(),
             undecodable: Reminder::default(),
             refusals: Reminders::default(),
+            broker_session: None,
             refused: false,
             ending: None,
         })

@@ -168,6 +168,7 @@ impl Show<'_> {
             | Seen::Identified { .. }
             | Seen::Moved(_)
             | Seen::NotDelivered { .. }
+            | Seen::BrokerSession(_)
             | Seen::Topic(_) => {}
         }
         Ok(Step::On)

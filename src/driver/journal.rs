@@ -25,7 +25,7 @@ use crate::driver::meaning::{Meaning, of_refused_append, plain};
 use crate::driver::patience::Patience;
 use crate::driver::topic::{self, Presence, Trouble};
 use crate::logic::time::Time;
-use crate::logic::topic::{TopicFacts, TopicIdentity};
+use crate::logic::topic::{Layout, TopicFacts, TopicIdentity};
 use crate::text;
 
 /// How long the question that warms the producer's connection may take.
@@ -77,6 +77,8 @@ pub enum Seen {
         /// Where it is.
         offset: i64,
     },
+    /// After so long without a heartbeat a broker is taken for dead, where that could be read and there are others.
+    BrokerSession(Duration),
     /// No broker answers. Sent when that begins and when the trouble is another one; [`Seen::Up`] ends it.
     Down {
         /// The last trouble, with host and port where they are known.
@@ -232,7 +234,17 @@ impl Producer {
             let mut missing_since = None;
             while !stopped.load(Ordering::Relaxed) && !context.seen.is_closed() {
                 match topic::facts(producer.client(), &election, &mut patience) {
-                    Ok(facts) => return context.say(Seen::Topic(facts)),
+                    Ok(facts) => {
+                        let Layout { leader, replicas, .. } = facts.layout.clone();
+                        context.say(Seen::Topic(facts));
+                        // Of one replica's death no lease is a help. Nobody waits for the answer, nor asks a second time.
+                        if replicas.len() > 1
+                            && let Some(session) = topic::broker_session(producer.client(), leader, ANSWER)
+                        {
+                            context.say(Seen::BrokerSession(session));
+                        }
+                        return;
+                    }
                     Err(Trouble::Refused(error)) => return context.say(Seen::Refused { error }),
                     // The reader makes it, or is about to say why not.
                     Err(Trouble::Transient(code)) if Meaning::from(code) == Meaning::UnknownTopic => {

@@ -99,9 +99,31 @@ pub fn topic_settings(
     broker: i32,
     timeout: Duration,
 ) -> Result<Vec<(String, Option<String>)>, RDKafkaErrorCode> {
-    let name = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
+    settings(client, (RDKafkaResourceType::RD_KAFKA_RESOURCE_TOPIC, topic), broker, timeout)
+}
+
+/// The settings of the broker with this id by name, as it shows them itself (`DescribeConfigs`); else as [`topic_settings`].
+///
+/// # Errors
+///
+/// librdkafka's code: no answer in time, no right to it, or an answer that does not say.
+pub fn broker_settings(
+    client: &Client<impl ClientContext>,
+    broker: i32,
+    timeout: Duration,
+) -> Result<Vec<(String, Option<String>)>, RDKafkaErrorCode> {
+    settings(client, (RDKafkaResourceType::RD_KAFKA_RESOURCE_BROKER, &broker.to_string()), broker, timeout)
+}
+
+fn settings(
+    client: &Client<impl ClientContext>,
+    (kind, name): (RDKafkaResourceType, &str),
+    broker: i32,
+    timeout: Duration,
+) -> Result<Vec<(String, Option<String>)>, RDKafkaErrorCode> {
+    let name = CString::new(name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;
     // SAFETY: the name ends in a zero byte; librdkafka copies it.
-    let resource = unsafe { rd_kafka_ConfigResource_new(RDKafkaResourceType::RD_KAFKA_RESOURCE_TOPIC, name.as_ptr()) };
+    let resource = unsafe { rd_kafka_ConfigResource_new(kind, name.as_ptr()) };
     let resource = Owned::new(resource, rd_kafka_ConfigResource_destroy)?;
     let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS;
     let event = ask(client, call, Some(broker), timeout, |handle, options, queue| {

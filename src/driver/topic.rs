@@ -9,7 +9,7 @@ use rdkafka::metadata::MetadataBroker;
 use crate::config::Election;
 use crate::driver::broker::Access;
 use crate::driver::clock;
-use crate::driver::librdkafka::{create_topic, topic_settings};
+use crate::driver::librdkafka::{broker_settings, create_topic, topic_settings};
 use crate::driver::meaning::{Meaning, plain};
 use crate::driver::patience::Patience;
 use crate::logic::topic::{Layout, Settings, TopicFacts};
@@ -151,6 +151,14 @@ pub(super) fn facts(
         Err(code) => Err(plain(code)),
     };
     Ok(TopicFacts { layout, settings })
+}
+
+/// After so long without a heartbeat the controller takes a broker for dead, as this broker is set (`broker.session.timeout.ms`);
+/// none where it does not say so within `timeout`, or not to this user.
+pub(super) fn broker_session(client: &Client<impl ClientContext>, broker: i32, timeout: Duration) -> Option<Duration> {
+    let settings = broker_settings(client, broker, timeout).ok()?;
+    let (_, value) = settings.into_iter().find(|(name, _)| name == "broker.session.timeout.ms")?;
+    value?.parse().ok().map(Duration::from_millis)
 }
 
 /// The line about a topic that this user may not even see; that it is there is not said by it.

@@ -1,6 +1,7 @@
 //! What the loop does with Kafka: the journal's two ends and the group, for the candidate.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Run;
 use crate::config::Election;
@@ -11,6 +12,7 @@ use crate::driver::journal::{Key, Producer, Seen};
 use crate::driver::log::{Event as LogEvent, timestamp};
 use crate::driver::reader::{Reader, Source};
 use crate::exit::Refusal;
+use crate::logic::broker_death;
 use crate::logic::candidate::{Elector, Event};
 use crate::logic::record::{Body, Record, Why};
 use crate::logic::time::Time;
@@ -91,6 +93,7 @@ impl Run {
                 Key::Other => Event::ReadOther { offset, hello: None },
             },
             Seen::Refused { error } => return self.kafka_refuses(now, error),
+            Seen::BrokerSession(session) => return self.judge_lease(session),
             Seen::Topic(facts) => return self.judge_topic(now, &facts),
             Seen::Undecodable { reading, offset, error } if reading == self.reading => {
                 let topic = &self.config.election.topic;
@@ -197,6 +200,17 @@ impl Run {
         }
         if let Err(error) = self.producer.judge(&self.config.election) {
             let message = format!("the topic's settings can't be asked for, for lack of a thread: {}", reason(&error));
+            self.logger.event(&LogEvent::Warning { message, dropped: None });
+        }
+    }
+
+    /// Whether the lease outlives a broker's death: the warning once.
+    fn judge_lease(&mut self, session: Duration) {
+        if self.broker_session.replace(session).is_some() {
+            return;
+        }
+        if let Some(warning) = broker_death::warning(&self.config.timings, session) {
+            let message = format!("{}: {warning}", self.config.lease_shown);
             self.logger.event(&LogEvent::Warning { message, dropped: None });
         }
     }
