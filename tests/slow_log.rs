@@ -92,7 +92,7 @@ impl World {
         for index in 0..candidates {
             let identity = TopicIdentity::Unnamed;
             world.candidates[index].handle(now, Event::TopicIdentified { asked: now, identity });
-            world.candidates[index].handle(now, Event::TopicJudged { cut_is_harmless: true });
+            world.candidates[index].handle(now, Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
             world.act(index);
         }
         world
@@ -128,6 +128,7 @@ impl World {
                 | Action::JoinGroup
                 | Action::Kill(_)
                 | Action::LeaveGroup
+                | Action::LookForEnd
                 | Action::Note(_)
                 | Action::ReadFrom(_)
                 | Action::RenewProducer

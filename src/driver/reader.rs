@@ -35,6 +35,8 @@ const FIRST_ANSWER: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(2);
 /// Between two questions while nobody answers them well.
 const RETRY: Duration = Duration::from_millis(200);
+/// A log that is said to end before what was read is cut when that is said again so much later.
+const SHRUNK_FOR: Duration = Duration::from_secs(1);
 /// A topic that is still unknown after this is gone; until then a broker that has just started may not know it yet.
 const GONE_AFTER: Duration = Duration::from_secs(5);
 
@@ -81,6 +83,11 @@ impl Reader {
         };
         thread::Builder::new().name("neli-asker".to_owned()).spawn(move || Asker::run(Arc::new(shared), &received))?;
         Ok(Self { orders, stopped })
+    }
+
+    /// Asks soon where the log ends, and not only when that is due.
+    pub fn look_for_end(&self) {
+        let _ = self.orders.send(Order::Look);
     }
 
     /// Reads from this offset on. To be called once.
@@ -220,6 +227,8 @@ struct Asker {
     leader: Option<i32>,
     /// Whether this reading has seen the topic.
     found: bool,
+    /// Since when answers have said less than what was read.
+    shrunk_since: Option<Time>,
     /// Since when the topic is unknown again.
     unknown_since: Option<Time>,
 }
@@ -242,8 +251,17 @@ impl Asker {
             return;
         }
         let patience = Patience::new(FIRST_ANSWER, ANSWER);
-        Self { shared, consumer, patience, is_patient: false, leader: None, found: false, unknown_since: None }
-            .ask_on(orders);
+        Self {
+            shared,
+            consumer,
+            patience,
+            is_patient: false,
+            leader: None,
+            found: false,
+            shrunk_since: None,
+            unknown_since: None,
+        }
+        .ask_on(orders);
     }
 
     /// Asks where the log ends, now and again, and passes the order to read on.
@@ -285,13 +303,19 @@ impl Asker {
                 self.shared.up();
                 let reading = self.shared.reading;
                 self.shared.say(Seen::Ends { reading, asked, start, end });
-                if end < next {
-                    self.shared.say(Seen::Cut { reading });
-                }
                 self.found = true;
                 self.is_patient = false;
                 self.patience.answered(asked);
-                ASK_INTERVAL
+                // Some brokers say less for a moment after another took over the partition.
+                let is_cut = end < next;
+                if !is_cut {
+                    self.shrunk_since = None;
+                    return ASK_INTERVAL;
+                }
+                if asked.since(*self.shrunk_since.get_or_insert(asked)) >= SHRUNK_FOR {
+                    self.shared.say(Seen::Cut { reading });
+                }
+                SHRUNK_FOR
             }
             Err(error) => self.unanswered(asked, error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)),
         }

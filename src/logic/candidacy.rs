@@ -143,6 +143,8 @@ pub enum Event {
     TopicJudged {
         /// An empty log whose head was cut is vacant.
         cut_is_harmless: bool,
+        /// The topic deletes whole segments from its head and nothing else: what is missing in between is a marker (L4).
+        gaps_are_markers: bool,
     },
     /// A batch can't be decoded: nothing behind it can be read.
     Undecodable,
@@ -174,6 +176,8 @@ pub enum Action {
     Lead(Right),
     /// Leave the group.
     LeaveGroup,
+    /// Ask soon where the log ends ([`Event::Answered`]).
+    LookForEnd,
     /// Terms begin anew: the guard is to forget those that it held (R5).
     ForgetTerms,
     /// Say so.
@@ -285,6 +289,13 @@ pub enum Note {
         term: Offset,
         /// When the lease ends if no beat comes back.
         until: Time,
+    },
+    /// The reader has handed over nothing for a while, although the log goes on: another one reads.
+    ReaderStuck {
+        /// Where the log is known to end.
+        end: Offset,
+        /// For how long.
+        silent: Duration,
     },
     /// A term was released, or could not be.
     Released {

@@ -80,6 +80,8 @@ pub struct Candidate {
     draw: Option<(Time, Duration)>,
     /// A claim was not read back within its lease, and nothing has been since: Kafka gives no answer.
     claim_unanswered: bool,
+    /// Since when claims have gone unanswered, or the producer was renewed for that.
+    unanswered_since: Option<Time>,
     /// What was last noted of standing by.
     noted: Option<Note>,
     actions: VecDeque<Action>,
@@ -188,6 +190,7 @@ impl Candidate {
             next_hello: None,
             draw: None,
             claim_unanswered: false,
+            unanswered_since: None,
             noted: None,
             actions: VecDeque::from([Action::Ask]),
         }
@@ -214,7 +217,7 @@ impl Candidate {
                 Some(releasing.again_at.map_or(releasing.give_up, |again| again.min(releasing.give_up)))
             }
             Role::Standby { .. } => {
-                let due = [self.claim_due(), self.wait_due(), self.cooling_off, self.blind_due()];
+                let due = [self.claim_due(), self.wait_due(), self.cooling_off, self.blind_due(), self.stuck_due()];
                 due.into_iter().flatten().min()
             }
         };
@@ -242,7 +245,8 @@ impl Candidate {
         match &self.role {
             Role::Claiming { sent, .. } => {
                 if now >= *sent + self.timings.lease {
-                    self.claim_unanswered = true;
+                    let sent = *sent;
+                    self.claim_went_unanswered(now, sent);
                     self.claim_was_void(now);
                 }
             }
@@ -261,6 +265,7 @@ impl Candidate {
             }
             Role::Departed | Role::Fenced { .. } | Role::Standby { .. } | Role::Suspended => {}
         }
+        self.replace_reader_if_stuck(now);
         self.move_on(now);
         self.ask_identity_if_due(now);
     }
@@ -316,7 +321,7 @@ impl Candidate {
                     self.history_cut(now);
                 } else {
                     self.listener.read_other(now, offset);
-                    self.claim_unanswered = false;
+                    self.kafka_answers();
                     if let Some(hello) = hello.filter(|hello| hello.member != self.identity.member) {
                         self.precedence.heard(now, hello);
                     }
@@ -332,9 +337,12 @@ impl Candidate {
                 }
             }
             Event::TopicIdentified { asked, identity } => self.identified(now, asked, identity),
-            Event::TopicJudged { cut_is_harmless } => {
+            Event::TopicJudged { cut_is_harmless, gaps_are_markers } => {
                 self.topic_judged = true;
-                self.listener.topic_judged(now, cut_is_harmless);
+                let is_misread = self.listener.topic_judged(now, cut_is_harmless, gaps_are_markers);
+                if is_misread && matches!(self.role, Role::Standby { .. }) {
+                    self.ask_anew(now);
+                }
                 self.introduce(now);
             }
             Event::Undecodable => self.listener.undecodable(now),

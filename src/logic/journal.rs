@@ -100,6 +100,10 @@ pub struct Journal {
     last_of_election: Option<Offset>,
     view: View,
     answers: Vec<Answer>,
+    /// R0: the topic deletes whole segments from its head and nothing else, so what is missing in between is a marker.
+    gaps_are_markers: bool,
+    /// Something between two records was taken for missing.
+    has_gap: bool,
 }
 
 impl Journal {
@@ -112,13 +116,29 @@ impl Journal {
             Origin::Middle if broken(Flaw::StartDecided) => View::NeverLed,
             Origin::Middle => View::Undecided(Undecided::new()),
         };
-        Self { window: from, next: from, last: None, last_of_election: None, view, answers: Vec::new() }
+        Self {
+            window: from,
+            next: from,
+            last: None,
+            last_of_election: None,
+            view,
+            answers: Vec::new(),
+            gaps_are_markers: false,
+            has_gap: false,
+        }
     }
 
     /// The same reader begins again at `from`: what it asked about the log's end stays answered.
     #[must_use]
     pub fn read_again_from(&self, from: Offset, origin: Origin) -> Self {
-        Self { answers: self.answers.clone(), ..Self::read_from(from, origin) }
+        let (answers, gaps_are_markers) = (self.answers.clone(), self.gaps_are_markers);
+        Self { answers, gaps_are_markers, ..Self::read_from(from, origin) }
+    }
+
+    /// R0 has been judged (L4). Whether something that was taken for missing were markers: it has to be read again.
+    pub fn topic_judged(&mut self, gaps_are_markers: bool) -> bool {
+        self.gaps_are_markers = gaps_are_markers;
+        gaps_are_markers && self.has_gap
     }
 
     /// The answer to a question asked at `asked`: the log ends before `end`. `now` is when it arrived.
@@ -195,7 +215,11 @@ impl Journal {
         let markers_from = self.answers.iter().filter(holds);
         let markers_from = markers_from.map(|answer| answer.end).min().unwrap_or(Offset::MAX);
         let missing_to = markers_from.min(offset);
-        self.miss_below(missing_to);
+        let is_between = self.last.is_some();
+        if !(is_between && self.gaps_are_markers) {
+            self.has_gap |= is_between && missing_to > self.next;
+            self.miss_below(missing_to);
+        }
         self.next = offset + 1;
     }
 
@@ -456,6 +480,23 @@ mod tests {
         journal.read(NOW, 0, Some(&claim(-1)));
         journal.answered(NOW, NOW, 3);
         assert_eq!(journal.read(NOW, 6, Some(&beat(0, 1))), Verdict::Undecided, "1 and 2 are missing: w is 3");
+    }
+
+    #[test]
+    fn l4_where_whole_segments_are_deleted_a_gap_between_two_records_holds_markers() {
+        let mut reading = Reading::of(0, Origin::Beginning);
+        assert!(!reading.0.topic_judged(true), "nothing was misread");
+        reading.says(0, &claim(-1), Verdict::Effective).says(9, &beat(0, 0), Verdict::Effective);
+        let mut again = reading.0.read_again_from(3, Origin::Middle);
+        assert_eq!(
+            again.read(NOW, 5, Some(&beat(0, 3))),
+            Verdict::Undecided,
+            "what is missing at the start may be a record"
+        );
+
+        let mut early = Reading::of(0, Origin::Beginning);
+        early.says(0, &claim(-1), Verdict::Effective).says(2, &beat(0, 0), Verdict::Undecided);
+        assert!(early.0.topic_judged(true), "what was taken for missing is to be read again");
     }
 
     #[test]

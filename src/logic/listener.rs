@@ -20,6 +20,9 @@ const fn first_span() -> Offset {
 /// that is made again after that may be claimed by whoever takes it for the old one.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
 
+/// A log that is said to end before what was read is cut when that is said again so much later.
+const SHRUNK_FOR: Duration = Duration::from_secs(1);
+
 /// What has been heard.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "four facts that nothing ties to each other")]
@@ -45,6 +48,10 @@ pub struct Listener {
     /// What the log was known to hold, and when that was known: a question asked later and answered with less shows that
     /// the history was cut.
     known_end: (Time, Offset),
+    /// When an answer was asked that said less than what was known, and no other has come since.
+    shrunk: Option<Time>,
+    /// When the reading last handed something over, or began.
+    last_progress: Time,
     /// Since when the reading has been behind the end, as far as it is known.
     behind_since: Option<Time>,
     /// When the last record of this election was received, effective or not.
@@ -117,6 +124,8 @@ impl Listener {
             position: 0,
             asking_since: now,
             known_end: (now, 0),
+            shrunk: None,
+            last_progress: now,
             behind_since: Some(now),
             last_record: Time::ZERO,
             last_effective: Time::ZERO,
@@ -133,6 +142,7 @@ impl Listener {
     /// R1 anew: the end offset is asked for again, and nothing counts until the answer.
     pub fn ask_anew(&mut self, now: Time) {
         self.stage = Stage::Asking;
+        self.shrunk = None;
         self.asking_since = now;
         self.settle(now);
     }
@@ -146,10 +156,12 @@ impl Listener {
         self.ask_anew(now);
     }
 
-    /// R0 has been judged.
-    pub fn topic_judged(&mut self, now: Time, cut_is_harmless: bool) {
+    /// R0 has been judged. `gaps_are_markers`: the topic deletes whole segments alone. Whether the journal has to be read again for it.
+    pub fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) -> bool {
+        let is_misread = self.journal.topic_judged(gaps_are_markers);
         self.cut_is_harmless = cut_is_harmless || broken(Flaw::EmptinessUnderSizeRetention);
         self.settle(now);
+        is_misread
     }
 
     /// A batch can't be decoded.
@@ -204,7 +216,12 @@ impl Listener {
             }
             Stage::CaughtUp | Stage::Reading(_) => {
                 if shrunk {
-                    return Err(HistoryCut);
+                    // Some brokers say less for a moment after another took over the partition: they are asked again.
+                    let first = *self.shrunk.get_or_insert(asked);
+                    return if asked.since(first) >= SHRUNK_FOR { Err(HistoryCut) } else { Ok(None) };
+                }
+                if end >= self.known_end.1 {
+                    self.shrunk = None;
                 }
                 self.journal.answered(now, asked, end);
                 self.settle(now);
@@ -223,7 +240,7 @@ impl Listener {
         self.journal.answered(now, asked, end);
         self.log_start = start;
         self.reading_from = from;
-        self.position = from;
+        (self.position, self.last_progress) = (from, now);
         self.undecodable = false;
         self.vacant_since = None;
         self.stage = Stage::Reading(end.max(self.frontier));
@@ -235,12 +252,12 @@ impl Listener {
     /// to be there when the question was asked. Two questions that were under way at once tell no order.
     fn learn_end(&mut self, now: Time, asked: Time, end: Offset) -> bool {
         let (known_at, known) = self.known_end;
-        if asked < known_at {
-            self.known_end = if end > known { (now, end) } else { self.known_end };
-            return false;
+        let shrunk = asked >= known_at && end < known;
+        let is_news = if shrunk { self.stage == Stage::Asking } else { asked >= known_at || end > known };
+        if is_news {
+            self.known_end = (now, end);
         }
-        self.known_end = (now, end);
-        end < known
+        shrunk
     }
 
     /// A record of another key stands at `offset`.
@@ -263,6 +280,7 @@ impl Listener {
     fn passed(&mut self, now: Time, offset: Offset) {
         if offset >= self.known_end.1 {
             self.known_end = (now, offset + 1);
+            self.shrunk = None;
         }
         self.reached(now, offset + 1);
     }
@@ -294,7 +312,9 @@ impl Listener {
 
     /// Everything below `next` has been handed over: records, and markers that are never handed over.
     pub fn reached(&mut self, now: Time, next: Offset) {
-        self.position = self.position.max(next);
+        if next > self.position {
+            (self.position, self.last_progress) = (next, now);
+        }
         if let Stage::Reading(target) = self.stage
             && self.position >= target
         {
@@ -397,6 +417,22 @@ impl Listener {
     #[must_use]
     pub const fn behind_since(&self) -> Option<Time> {
         self.behind_since
+    }
+
+    /// Since when the reader has handed over nothing, although the log is known to go on; none where that has a reason.
+    #[must_use]
+    pub fn stuck_since(&self) -> Option<Time> {
+        let is_reading = match self.stage {
+            Stage::Asking | Stage::AskingFurtherBack => false,
+            Stage::CaughtUp | Stage::Reading(_) => !self.undecodable,
+        };
+        self.behind_since.filter(|_| is_reading).map(|since| since.max(self.last_progress))
+    }
+
+    /// The end of the log, as far as it is known.
+    #[must_use]
+    pub const fn known_end(&self) -> Offset {
+        self.known_end.1
     }
 
     /// Whether another leader's record was received as effective since listening began.

@@ -79,6 +79,8 @@ pub enum TopicIdentity {
 pub struct Judgement {
     /// Whatever may have been cut from the log's head was older than every lease in it: an empty log is vacant.
     pub cut_is_harmless: bool,
+    /// It deletes whole segments from the log's head and nothing else: what is missing in between is a marker (L4).
+    pub gaps_are_markers: bool,
     /// What applies, and what it risks; one warning names all.
     pub risks: Vec<String>,
 }
@@ -96,7 +98,7 @@ pub fn judge(facts: &TopicFacts, place: Place<'_>) -> Result<Judgement, String> 
                 "its configuration can't be read ({reason}): whether it keeps its records is unknown; allow DESCRIBE_CONFIGS on it"
             );
             let risks = std::iter::once(risk).chain(replication_risk(&facts.layout, None, place)).collect();
-            return Ok(Judgement { cut_is_harmless: false, risks });
+            return Ok(Judgement { cut_is_harmless: false, gaps_are_markers: false, risks });
         }
     };
     if let Some(policy) = settings.cleanup_policy.as_deref().filter(|policy| *policy != "delete") {
@@ -130,7 +132,8 @@ pub fn judge(facts: &TopicFacts, place: Place<'_>) -> Result<Judgement, String> 
             hidden.join(", ")
         ));
     }
-    Ok(Judgement { cut_is_harmless: settings.keep_what_is_young(), risks })
+    let gaps_are_markers = settings.cleanup_policy.is_some();
+    Ok(Judgement { cut_is_harmless: settings.keep_what_is_young(), gaps_are_markers, risks })
 }
 
 impl Settings {
@@ -223,7 +226,10 @@ mod tests {
 
     #[test]
     fn the_topic_that_we_make_is_right() {
-        assert_eq!(judged(3, 3, |_| {}), Ok(Judgement { cut_is_harmless: true, risks: vec![] }));
+        assert_eq!(
+            judged(3, 3, |_| {}),
+            Ok(Judgement { cut_is_harmless: true, gaps_are_markers: true, risks: vec![] })
+        );
         assert_eq!(judged(1, 1, |s| s.min_insync_replicas = Some(1)).unwrap().risks, Vec::<String>::new());
     }
 

@@ -225,8 +225,8 @@ impl Run {
                     let message = format!("topic {name:?}: {}", judgement.risks.join("; "));
                     self.logger.event(&LogEvent::Warning { message, dropped: None });
                 }
-                let cut_is_harmless = judgement.cut_is_harmless;
-                self.candidate.handle(now, Event::TopicJudged { cut_is_harmless });
+                let topic::Judgement { cut_is_harmless, gaps_are_markers, .. } = judgement;
+                self.candidate.handle(now, Event::TopicJudged { cut_is_harmless, gaps_are_markers });
             }
             Err(refusal) => {
                 self.refuse(format!("topic {name:?}: {refusal}"));

@@ -26,6 +26,13 @@ pub(super) fn of_candidate(note: candidate::Note) -> Event {
             Event::Fenced { term, why, left, late }
         }
         Note::Leading { term, .. } => Event::Leading { term },
+        Note::ReaderStuck { end, silent } => Event::Warning {
+            message: format!(
+                "the journal's reader has handed over nothing for {silent:?}, although the log goes on to offset {end}: another \
+                 one reads from now on"
+            ),
+            dropped: None,
+        },
         Note::Released { term, why, delivered } => Event::Released { term, why: why.to_string(), delivered },
         Note::Resigned { term, by, reason } => Event::Resigned { term, by: somebody(by), reason: text(reason) },
         Note::Standby { leader, term, why } => standby(leader, term, why),

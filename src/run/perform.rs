@@ -40,6 +40,11 @@ impl Run {
             Action::Kill(loss) => self.supervisor.handle(now, supervisor::Event::Killed(loss)),
             Action::Lead(right) => self.supervisor.handle(now, supervisor::Event::Led(right)),
             Action::LeaveGroup => self.leave_group(),
+            Action::LookForEnd => {
+                if let Some(reader) = &self.reader {
+                    reader.look_for_end();
+                }
+            }
             Action::Note(note) => self.note_candidate(note),
             Action::ReadFrom(offset) => {
                 if let Some(reader) = &self.reader {
@@ -67,6 +72,7 @@ impl Run {
             | Note::FenceWarning { .. }
             | Note::Fenced { .. }
             | Note::Leading { .. }
+            | Note::ReaderStuck { .. }
             | Note::Released { delivered: false, .. }
             | Note::Resigned { .. }
             | Note::Standby { .. }

@@ -59,6 +59,7 @@ pub(super) fn cause_for_hooks(note: &Note) -> Option<hooks::Event> {
         | Note::Ended { .. }
         | Note::FenceWarning { .. }
         | Note::Resigned { .. }
+        | Note::ReaderStuck { .. }
         | Note::TopicRemade
         | Note::TopicUnnamed
         | Note::UnusedPartitions => return None,

@@ -1,5 +1,7 @@
 //! Records that are not ours: whatever a stranger writes, the leader's job is never disturbed, and a newcomer reads past it.
 
+use std::time::Duration;
+
 use harness::candidate::{Elector, Running};
 use harness::journal::Pen;
 use harness::kafka::Kafka;
@@ -50,6 +52,22 @@ impl Undisturbed {
         assert!(newcomer.await_lead() > self.term, "{standby:?}");
         self.stage.close([newcomer]);
     }
+}
+
+/// A transaction's marker has an offset and is never handed over. Where the topic deletes whole segments alone nothing else leaves a
+/// gap, so a newcomer has not missed a record and waits for no silence.
+#[test]
+fn that_ended_a_transaction_cost_no_cold_start() {
+    let stage = stage(Elector::Log);
+    assert_eq!(stage.candidate().job(["true"]).option("--restart", "no").start().status(), 0);
+    let pen = Pen::new(Kafka::shared(), &stage.topic(), &[("transactional.id", &stage.key())]);
+    pen.begin();
+    pen.write("somebody", &[b"something"]);
+    pen.abort();
+    let mut newcomer = stage.candidate().start();
+    let led = newcomer.await_event_within("leading", Duration::from_secs(20));
+    assert!(led.is_some(), "{newcomer:?}");
+    stage.close([newcomer]);
 }
 
 /// Nonsense under the election's own key.

@@ -160,7 +160,7 @@ impl Scene {
     pub(crate) fn judge(&mut self) {
         let (asked, identity) = (self.now, TopicIdentity::Unnamed);
         self.tell(candidate::Event::TopicIdentified { asked, identity });
-        self.tell(candidate::Event::TopicJudged { cut_is_harmless: true });
+        self.tell(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
     }
 
     /// The log is empty.
@@ -453,6 +453,7 @@ impl Scene {
             | Action::Note(_)
             | Action::ReadFrom(_)
             | Action::Identify
+            | Action::LookForEnd
             | Action::RenewProducer
             | Action::Suspend => return,
         };

@@ -102,7 +102,8 @@ impl Machine {
             let (asked, identity) = (now, TopicIdentity::Unnamed);
             machine.candidate.handle(now, candidate::Event::TopicIdentified { asked, identity });
         }
-        machine.candidate.handle(now, candidate::Event::TopicJudged { cut_is_harmless: !setup.size_retention });
+        let (cut_is_harmless, gaps_are_markers) = (!setup.size_retention, setup.gaps_are_markers);
+        machine.candidate.handle(now, candidate::Event::TopicJudged { cut_is_harmless, gaps_are_markers });
         machine.perform(now, setup, deeds);
         machine
     }
@@ -284,7 +285,7 @@ impl Machine {
                 self.identity_asked = Some(now);
                 return;
             }
-            Action::JoinGroup | Action::LeaveGroup | Action::RenewProducer => return,
+            Action::JoinGroup | Action::LeaveGroup | Action::LookForEnd | Action::RenewProducer => return,
             Action::Kill(loss) => return self.lose(now, loss, deeds),
             Action::Lead(right) => Event::Led(right),
             Action::Note(note) => return self.note(&note, deeds),
@@ -337,6 +338,7 @@ impl Machine {
             | Note::FenceWarning { .. }
             | Note::Fenced { .. }
             | Note::Leading { .. }
+            | Note::ReaderStuck { .. }
             | Note::Released { delivered: false, .. }
             | Note::Resigned { .. }
             | Note::Standby { .. }

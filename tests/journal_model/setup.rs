@@ -29,6 +29,8 @@ pub(crate) struct Setup {
     pub(crate) span: Offset,
     /// The topic has a size limit: a leader's records may be cut.
     pub(crate) size_retention: bool,
+    /// The topic deletes whole segments alone, and candidates have read that it does.
+    pub(crate) gaps_are_markers: bool,
     /// The broker has ids for topics.
     pub(crate) topic_ids: bool,
     /// For how long after a remake that nobody noticed there may be a job of each topic.
@@ -235,6 +237,7 @@ impl Setup {
             others: 0,
             span: 10_000,
             size_retention: false,
+            gaps_are_markers: false,
             topic_ids: false,
             remade_for: Duration::ZERO,
             jobs_have_children: false,

@@ -141,11 +141,12 @@ pub(crate) fn a_late_beat_in_an_undecided_view() -> Setup {
 pub(crate) fn a_start_in_the_middle() -> Setup {
     Setup {
         span: 1,
+        gaps_are_markers: true,
         before: |world| {
             world.begin(A);
             world.pass(150);
         },
-        faults: Faults { begins: 1, others: 1, nonsense: 1, ..NONE },
+        faults: Faults { begins: 1, markers: 1, others: 1, nonsense: 1, ..NONE },
         limit: millis(200),
         ..Setup::named("a start in the middle")
     }

@@ -88,7 +88,10 @@ impl Story {
                 attempt: 1,
                 since: self.now,
             }),
-            "judged" => Event::TopicJudged { cut_is_harmless: !words.says("harmful") },
+            "judged" => Event::TopicJudged {
+                cut_is_harmless: !words.says("harmful"),
+                gaps_are_markers: words.says("gaps-are-markers"),
+            },
             "named" => Event::Named { id: words.word(1).into() },
             "nothing-left" => Event::NothingLeft {
                 why: words.why(),
@@ -234,6 +237,7 @@ fn deed(action: Action) -> String {
         Action::Kill(loss) => format!("has the job killed: {loss:?}"),
         Action::Lead(right) => format!("leads: {}", shown_right(right)),
         Action::LeaveGroup => "leaves the group".to_owned(),
+        Action::LookForEnd => "asks soon where the log ends".to_owned(),
         Action::Note(note) => shown_note(note),
         Action::ReadFrom(offset) => format!("reads from {offset}"),
         Action::RenewProducer => "makes a new producer".to_owned(),
@@ -283,6 +287,9 @@ fn shown_note(note: Note) -> String {
             format!("says: fenced, term {term}, {why}, {loss:?}, {} left{late}", shown(left))
         }
         Note::Leading { term, until } => format!("says: leading, term {term}, until {}", told(until)),
+        Note::ReaderStuck { end, silent } => {
+            format!("says: nothing was read for {}, although the log goes on to {end}", shown(silent))
+        }
         Note::Released { term, why, delivered } => {
             format!("says: released, term {term}, {why}, delivered: {delivered}")
         }

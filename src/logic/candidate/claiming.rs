@@ -90,6 +90,24 @@ impl Candidate {
         }
     }
 
+    /// A claim was not read back within its lease: it is not known whether the producer fails or the reader. The log's end shows
+    /// whether there is more to be read; a producer that fails for two leases is renewed.
+    pub(super) fn claim_went_unanswered(&mut self, now: Time, sent: Time) {
+        self.claim_unanswered = true;
+        self.actions.push_back(Action::LookForEnd);
+        let since = *self.unanswered_since.get_or_insert(sent);
+        if now >= since + self.timings.lease * 2 {
+            self.unanswered_since = Some(now);
+            self.actions.push_back(Action::RenewProducer);
+            self.ask_identity_again();
+        }
+    }
+
+    /// Something was read.
+    pub(super) fn kafka_answers(&mut self) {
+        (self.claim_unanswered, self.unanswered_since) = (false, None);
+    }
+
     /// R2: after a void claim a fresh random delay, so that those that retry in step do not void each other for ever. Another's
     /// claim voids ours when it comes in while ours is on its way: where that takes long, the delay must be longer still.
     pub(super) fn claim_was_void(&mut self, now: Time) {

@@ -173,6 +173,13 @@ impl Candidate {
         }
     }
 
+    /// The producer that was to ask is gone.
+    pub(super) fn ask_identity_again(&mut self) {
+        if self.topic.open {
+            self.actions.push_back(Action::Identify);
+        }
+    }
+
     pub(super) fn ask_identity_if_due(&mut self, now: Time) {
         if self.identity_due().is_some_and(|due| now >= due) {
             (self.topic.asked, self.topic.open) = (Some(now), true);

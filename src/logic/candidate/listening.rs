@@ -1,11 +1,16 @@
 //! R1 and R3: what a candidate makes of what it reads, its own records first.
 
+use std::time::Duration;
+
 use super::super::candidacy::{Action, Loss, Note};
 use super::super::flaw::{Flaw, broken};
 use super::super::journal::{Term, Verdict, View};
 use super::super::record::{Body, Offset, Record, Why};
 use super::super::time::Time;
 use super::{Candidate, End, NothingLeft, Role};
+
+/// librdkafka itself may need so long to find out that a connection is dead, and to read on.
+const READER_RECOVERS: Duration = Duration::from_secs(5);
 
 impl Candidate {
     pub(super) fn answered(&mut self, now: Time, asked: Time, (start, end): (Offset, Offset), trusted: bool) {
@@ -53,13 +58,31 @@ impl Candidate {
         self.actions.push_back(Action::Ask);
     }
 
+    /// A reader that has handed over nothing for so long, although the log goes on, is replaced.
+    fn patience_with_reader(&self) -> Duration {
+        self.timings.lease.max(READER_RECOVERS)
+    }
+
+    /// When the reader of a standby is to be replaced. That of a leader ends the lease, and is replaced then.
+    pub(super) fn stuck_due(&self) -> Option<Time> {
+        self.listener.stuck_since().map(|since| since + self.patience_with_reader())
+    }
+
+    pub(super) fn replace_reader_if_stuck(&mut self, now: Time) {
+        if matches!(self.role, Role::Standby { .. }) && self.stuck_due().is_some_and(|due| now >= due) {
+            let silent = self.patience_with_reader();
+            self.actions.push_back(Action::Note(Note::ReaderStuck { end: self.listener.known_end(), silent }));
+            self.ask_anew(now);
+        }
+    }
+
     pub(super) fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>) {
         if offset < self.listener.journal().next() {
             return self.history_cut(now);
         }
         let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.identity.member));
         let received = self.listener.read(now, offset, record, own);
-        self.claim_unanswered = false;
+        self.kafka_answers();
         if let Some(record) = record.filter(|_| received.verdict != Verdict::Nonsense) {
             match &record.body {
                 Body::Request { what, term, by, reason } => {
