@@ -12,6 +12,7 @@ use clap::{Arg, ArgAction, Command};
 use crate::cli::given::{Environment, Given};
 use crate::cli::options::{ELECTION, OPTIONS, Opt, wrapped};
 use crate::exit::Refusal;
+use crate::features;
 
 pub mod given;
 pub mod options;
@@ -72,7 +73,7 @@ pub fn definition() -> Command {
 /// The same without COMMAND.
 pub(crate) fn without_command() -> Command {
     Command::new("neli-run")
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(features::version())
         .about("Run a command on exactly one machine of many, with nothing but Kafka")
         .long_about(wrapped(
             "Runs COMMAND on at most one machine at a time of all those that run the same line: while this process \

@@ -254,6 +254,50 @@ fn a_property_is_one_that_librdkafka_takes() {
     );
 }
 
+/// What librdkafka was built without is asked for by the name of the feature.
+#[test]
+fn a_property_that_needs_another_build_says_which() {
+    let features = [neli_run::features::GSSAPI, neli_run::features::OIDC, neli_run::features::SSL];
+    let built = |name: &str| features.iter().any(|feature| feature.name == name && feature.is_built);
+    let advice = |feature: &str| {
+        format!("this neli-run was built without the feature {feature} (cargo build --features {feature})")
+    };
+    for (property, feature) in [
+        ("sasl.kerberos.service.name=kafka", "gssapi"),
+        ("sasl.oauthbearer.method=oidc", "oidc"),
+        ("security.protocol=ssl", "ssl"),
+        ("ssl.ca.location=/no/such/file", "ssl"),
+    ] {
+        let key = property.split('=').next().unwrap();
+        if !built(feature) {
+            refused_property(property, &format!("{key}: {}", advice(feature)));
+        }
+    }
+    for (mechanism, feature) in [("GSSAPI", "gssapi"), ("SCRAM-SHA-512", "ssl"), ("OAUTHBEARER", "ssl")] {
+        if !built(feature) {
+            let line = one_line(&run(&whole(&["-X", &format!("sasl.mechanism={mechanism}")])));
+            assert_eq!(line, format!("neli-run: property sasl.mechanisms {mechanism}: {}", advice(feature)));
+        }
+    }
+    if !built("gssapi") {
+        let line = one_line(&run(&whole(&["-X", "security.protocol=SASL_PLAINTEXT"])));
+        assert!(line.contains("needs a property sasl.mechanisms") && line.ends_with(&advice("gssapi")), "{line}");
+    }
+}
+
+#[test]
+fn the_version_tells_of_the_build() {
+    let text = String::from_utf8(run(&["--version"]).stdout).unwrap();
+    let (_, librdkafka) = rdkafka::util::get_rdkafka_version();
+    assert!(text.starts_with(concat!("neli-run ", env!("CARGO_PKG_VERSION"), " (features: ")), "{text}");
+    assert!(text.ends_with(&format!("; librdkafka {librdkafka})\n")), "{text}");
+    for (feature, built) in
+        [("ssl", cfg!(feature = "ssl")), ("gssapi", cfg!(feature = "gssapi")), ("oidc", cfg!(feature = "oidc"))]
+    {
+        assert_eq!(text.split([' ', ';']).any(|word| word == feature), built, "{text}");
+    }
+}
+
 #[test]
 fn a_secret_is_never_shown() {
     for arguments in [

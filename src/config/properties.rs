@@ -15,6 +15,7 @@ use rdkafka::types::RDKafkaConfRes;
 use crate::cli::given::{Given, Source, Value};
 use crate::config::Properties;
 use crate::exit::Refusal;
+use crate::features::{self, Feature};
 use crate::logic::candidate::Elector;
 use crate::text::{quoted, reason};
 
@@ -103,7 +104,9 @@ pub(super) fn read(given: &Given, warnings: &mut Vec<String>) -> Result<Properti
     properties.reverse();
     properties.retain(|(key, _)| seen.insert(key.clone()));
     properties.reverse();
-    Ok(Properties(properties))
+    let properties = Properties(properties);
+    prove_mechanism(&properties)?;
+    Ok(properties)
 }
 
 /// The two durations of the group's protocol hold together (docs/protocol.md, Timing).
@@ -214,6 +217,10 @@ fn prove(property: &Property) -> Result<(), Refusal> {
     if key.starts_with("test.mock.") || key.starts_with("ut_") {
         return refuse("is not yours to set: it is for librdkafka's own tests; for a trial say --embedded");
     }
+    // librdkafka takes these without a word, and has no use for them.
+    if key.starts_with("sasl.kerberos.") && !features::GSSAPI.is_built {
+        return refuse(&features::GSSAPI.advice());
+    }
     let mut config = ClientConfig::new();
     config.set(&property.key, &property.value);
     match config.create_native_config() {
@@ -232,11 +239,13 @@ fn without_value(why: &str) -> String {
         return format!("must be {}", range.trim().replace("..", " to "));
     }
     if let Some((_, reason)) = why.split_once("not supported in this build: ") {
-        return format!("is not supported by this build: {}", reason.trim());
+        return not_built(reason)
+            .map_or_else(|| format!("is not supported by this build: {}", reason.trim()), Feature::advice);
     }
     if why.starts_with("Unsupported value") {
         let reason = why.rsplit_once("\": ").map_or("", |(_, reason)| reason.trim());
-        return format!("its value is not supported by this build: {reason}");
+        return not_built(reason)
+            .map_or_else(|| format!("its value is not supported by this build: {reason}"), Feature::advice);
     }
     if why.starts_with("Expected bool") {
         return "must be true or false".to_owned();
@@ -245,6 +254,36 @@ fn without_value(why: &str) -> String {
         return "is for Java clients; librdkafka has sasl.username and sasl.password, or its like".to_owned();
     }
     "librdkafka refuses its value".to_owned()
+}
+
+/// The feature that librdkafka misses when it gives this reason; none where it has the library and wants a later one.
+fn not_built(reason: &str) -> Option<Feature> {
+    let misses = [("libsasl2", features::GSSAPI), ("libcurl", features::OIDC), ("OpenSSL", features::SSL)];
+    let feature = misses.into_iter().find(|(library, _)| reason.contains(library)).map(|(_, feature)| feature)?;
+    (!feature.is_built).then_some(feature)
+}
+
+/// librdkafka looks at a mechanism only when a client is made, and takes Kerberos where none is given.
+fn prove_mechanism(properties: &Properties) -> Result<(), Refusal> {
+    let protocol = properties.find("security.protocol").unwrap_or_default().to_lowercase();
+    let given = properties.find("sasl.mechanisms");
+    if given.is_none() && !protocol.starts_with("sasl_") {
+        return Ok(());
+    }
+    let feature = match given.unwrap_or("GSSAPI").to_uppercase().as_str() {
+        "GSSAPI" => features::GSSAPI,
+        "OAUTHBEARER" | "SCRAM-SHA-256" | "SCRAM-SHA-512" => features::SSL,
+        _ => return Ok(()),
+    };
+    match given {
+        _ if feature.is_built => Ok(()),
+        Some(mechanism) => Err(Refusal::new(format!("property sasl.mechanisms {mechanism}: {}", feature.advice()))),
+        None => Err(Refusal::new(format!(
+            "property security.protocol {protocol}: needs a property sasl.mechanisms (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, \
+             OAUTHBEARER); without one it is GSSAPI, and {}",
+            feature.advice()
+        ))),
+    }
 }
 
 /// The one name of a property: librdkafka's client is configured from a map, and of two names for one thing either could

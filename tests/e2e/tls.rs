@@ -1,5 +1,4 @@
-//! Kafka behind TLS: with no login, with one by a challenge, and with certificates on both sides. Of a build with it:
-//! `cargo test --features ssl --test e2e tls::`
+//! Kafka behind TLS: with no login, with one by a challenge, and with certificates on both sides.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

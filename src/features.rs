@@ -1,0 +1,42 @@
+//! What this program was built with: Cargo's features, and librdkafka.
+
+use std::sync::LazyLock;
+
+/// TLS, SCRAM and OAUTHBEARER.
+pub const SSL: Feature = Feature { name: "ssl", is_built: cfg!(feature = "ssl") };
+/// TLS with an OpenSSL of its own.
+pub const SSL_VENDORED: Feature = Feature { name: "ssl-vendored", is_built: cfg!(feature = "ssl-vendored") };
+/// Kerberos.
+pub const GSSAPI: Feature = Feature { name: "gssapi", is_built: cfg!(feature = "gssapi") };
+/// OAUTHBEARER with tokens that an identity provider gives out.
+pub const OIDC: Feature = Feature { name: "oidc", is_built: cfg!(feature = "oidc") };
+
+/// A feature that a user may choose at build time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Feature {
+    /// As `cargo build --features` takes it.
+    pub name: &'static str,
+    /// Whether this program has it.
+    pub is_built: bool,
+}
+
+impl Feature {
+    /// What to tell whoever needs it.
+    #[must_use]
+    pub fn advice(self) -> String {
+        format!("this neli-run was built without the feature {0} (cargo build --features {0})", self.name)
+    }
+}
+
+/// What `--version` says behind the program's name.
+#[must_use]
+pub fn version() -> &'static str {
+    static VERSION: LazyLock<String> = LazyLock::new(|| {
+        let built = [SSL, SSL_VENDORED, GSSAPI, OIDC].into_iter().filter(|feature| feature.is_built);
+        let built: Vec<&str> = built.map(|feature| feature.name).collect();
+        let features = if built.is_empty() { "none".to_owned() } else { built.join(" ") };
+        let (_, librdkafka) = rdkafka::util::get_rdkafka_version();
+        format!("{} (features: {features}; librdkafka {librdkafka})", env!("CARGO_PKG_VERSION"))
+    });
+    &VERSION
+}
