@@ -346,11 +346,6 @@ impl Run {
         let waiting = (at_start.time, config.wait);
         let mut candidate = Candidate::new(clock::now(), identity, config.timings.clone(), random_seed, waiting);
         if access.embedded.is_some() {
-            // The mock broker has no settings to judge, and its log's head is cut by size.
-            candidate.handle(
-                clock::now(),
-                candidate::Event::TopicJudged { cut_is_harmless: false, gaps_are_markers: false },
-            );
             let (asked, identity) = (clock::now(), TopicIdentity::Unnamed);
             candidate.handle(asked, candidate::Event::TopicIdentified { asked, identity });
         }

@@ -169,7 +169,7 @@ impl Show<'_> {
             | Seen::Moved(_)
             | Seen::NotDelivered { .. }
             | Seen::BrokerSession(_)
-            | Seen::Topic(_) => {}
+            | Seen::Topic { .. } => {}
         }
         Ok(Step::On)
     }

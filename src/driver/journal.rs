@@ -133,7 +133,12 @@ pub enum Seen {
         error: String,
     },
     /// What R0 judges.
-    Topic(TopicFacts),
+    Topic {
+        /// Which reading's question this answers.
+        reading: u32,
+        /// What was found.
+        facts: TopicFacts,
+    },
     /// A batch at or after `offset` can't be decoded (codec, checksum, size). It is not skipped: nothing after it is
     /// handed over, and it is tried again, with one of these each time, about twice a second.
     Undecodable {
@@ -226,7 +231,7 @@ impl Producer {
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub fn judge(&self, election: &Election) -> Result<(), std::io::Error> {
+    pub fn judge(&self, election: &Election, reading: u32) -> Result<(), std::io::Error> {
         let (producer, election, stopped) = (Arc::clone(&self.inner), election.clone(), Arc::clone(&self.stopped));
         thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
             let context = producer.context();
@@ -236,7 +241,7 @@ impl Producer {
                 match topic::facts(producer.client(), &election, &mut patience) {
                     Ok(facts) => {
                         let Layout { leader, replicas, .. } = facts.layout.clone();
-                        context.say(Seen::Topic(facts));
+                        context.say(Seen::Topic { reading, facts });
                         // Of one replica's death no lease is a help. Nobody waits for the answer, nor asks a second time.
                         if replicas.len() > 1
                             && let Some(session) = topic::broker_session(producer.client(), leader, ANSWER)

@@ -54,8 +54,8 @@ pub struct Candidate {
     topic: KnownTopic,
     /// The last sequence number used.
     seq: u64,
-    /// R0 has been judged.
-    topic_judged: bool,
+    /// R0.
+    judgement: Judgement,
     /// The highest term that was ever held; none at or below it is taken up (R5).
     highest_term: Offset,
     /// It goes for good once no term is held.
@@ -87,9 +87,31 @@ pub struct Candidate {
     actions: VecDeque<Action>,
 }
 
+/// R0: whether the topic may carry an election. One that may not is told by [`Event::StandDown`].
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Judgement {
+    /// It has not been judged yet.
+    Awaited {
+        /// One claim is made meanwhile, and no second.
+        claimed: bool,
+    },
+    /// It may.
+    Fit,
+}
+
+impl Judgement {
+    /// Nobody has said anything, and nothing has been claimed.
+    const fn awaited() -> Self {
+        Self::Awaited { claimed: false }
+    }
+}
+
 /// What a candidate is in the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Role {
+    /// R0: a claim that was sent then has taken effect in a topic that is not judged yet. The term is held, and nothing runs or is
+    /// written under it but its release.
+    AwaitingJudgement { term: Offset, sent: Time },
     /// A claim is under way. Whoever is told to stand down meanwhile releases it when it comes back effective (R7).
     Claiming { seq: u64, sent: Time, stood_down: Option<Why> },
     /// Gone.
@@ -177,7 +199,7 @@ impl Candidate {
             role: Role::Standby { not_before: now },
             topic: KnownTopic::unknown(),
             seq: 0,
-            topic_judged: false,
+            judgement: Judgement::awaited(),
             highest_term: -1,
             leaving: None,
             suspending: false,
@@ -206,6 +228,7 @@ impl Candidate {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let role = match &self.role {
+            Role::AwaitingJudgement { sent, .. } => Some(self.stillborn_from(*sent)),
             Role::Claiming { sent, .. } => Some(*sent + self.timings.lease),
             Role::Departed | Role::Suspended => return None,
             Role::Fenced { .. } => None,
@@ -229,7 +252,8 @@ impl Candidate {
         match self.role {
             Role::Departed => return,
             Role::Suspended => return self.move_on(now),
-            Role::Claiming { .. }
+            Role::AwaitingJudgement { .. }
+            | Role::Claiming { .. }
             | Role::Fenced { .. }
             | Role::Leading(_)
             | Role::Releasing(_)
@@ -243,6 +267,11 @@ impl Candidate {
             self.cool_off_is_over();
         }
         match &self.role {
+            Role::AwaitingJudgement { sent, .. } => {
+                if now >= self.stillborn_from(*sent) {
+                    self.release_unjudged(now, Why::Stillborn);
+                }
+            }
             Role::Claiming { sent, .. } => {
                 if now >= *sent + self.timings.lease {
                     let sent = *sent;
@@ -325,10 +354,10 @@ impl Candidate {
                     if let Some(hello) = hello.filter(|hello| hello.member != self.identity.member) {
                         self.precedence.heard(now, hello);
                     }
-                    self.superseded_by_the_view();
+                    self.superseded_by_the_view(now);
                 }
             }
-            Event::Revoked => self.revoked(),
+            Event::Revoked => self.revoked(now),
             Event::StandDown { why, leaving } => self.stand_down(now, why, leaving),
             Event::StandingChanged(standing) => {
                 // What the group said before it was left is said to nobody.
@@ -338,11 +367,12 @@ impl Candidate {
             }
             Event::TopicIdentified { asked, identity } => self.identified(now, asked, identity),
             Event::TopicJudged { cut_is_harmless, gaps_are_markers } => {
-                self.topic_judged = true;
+                self.judgement = Judgement::Fit;
                 let is_misread = self.listener.topic_judged(now, cut_is_harmless, gaps_are_markers);
                 if is_misread && matches!(self.role, Role::Standby { .. }) {
                     self.ask_anew(now);
                 }
+                self.lead_if_judged(now);
                 self.introduce(now);
             }
             Event::Undecodable => self.listener.undecodable(now),
@@ -363,7 +393,8 @@ impl Candidate {
     pub fn leads(&self) -> Option<Offset> {
         match &self.role {
             Role::Leading(lead) => Some(lead.term),
-            Role::Claiming { .. }
+            Role::AwaitingJudgement { .. }
+            | Role::Claiming { .. }
             | Role::Departed
             | Role::Fenced { .. }
             | Role::Releasing(_)

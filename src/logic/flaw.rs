@@ -35,6 +35,8 @@ pub enum Flaw {
     GuardIgnoresDeadline,
     /// R6: the guard, left alone, releases before it has killed.
     GuardReleasesFirst,
+    /// R0: a claim that took effect is taken up although nobody has said that the topic may carry an election.
+    JudgementNotAwaited,
     /// R3: a claim that comes back a lease after its sending is taken up from then on.
     LateClaimTaken,
     /// R3: the lease runs from the receipt of the echo.

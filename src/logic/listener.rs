@@ -151,6 +151,7 @@ impl Listener {
     /// no longer vacancy.
     pub fn history_cut(&mut self, now: Time) {
         self.history_cut = true;
+        self.cut_is_harmless = false;
         self.journal = Journal::read_from(0, Origin::Middle);
         self.known_end = (now, 0);
         self.ask_anew(now);

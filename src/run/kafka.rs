@@ -13,7 +13,7 @@ use crate::driver::log::{Event as LogEvent, timestamp};
 use crate::driver::reader::{Reader, Source};
 use crate::exit::Refusal;
 use crate::logic::broker_death;
-use crate::logic::candidate::{Elector, Event};
+use crate::logic::candidate::{Elector, Event, Position};
 use crate::logic::record::{Body, Record, Why};
 use crate::logic::time::Time;
 use crate::logic::topic::{self, Place, TopicFacts};
@@ -94,7 +94,7 @@ impl Run {
             },
             Seen::Refused { error } => return self.kafka_refuses(now, error),
             Seen::BrokerSession(session) => return self.judge_lease(session),
-            Seen::Topic(facts) => return self.judge_topic(now, &facts),
+            Seen::Topic { reading, facts } if reading == self.reading => return self.judge_topic(now, &facts),
             Seen::Undecodable { reading, offset, error } if reading == self.reading => {
                 let topic = &self.config.election.topic;
                 self.undecodable.begin(
@@ -118,6 +118,7 @@ impl Run {
             | Seen::Cut { .. }
             | Seen::Ends { .. }
             | Seen::Record { .. }
+            | Seen::Topic { .. }
             | Seen::Undecodable { .. } => return,
         };
         self.candidate.handle(now, event);
@@ -143,13 +144,19 @@ impl Run {
         false
     }
 
-    /// Kafka refuses for good. A job that runs is stopped in order, as far as the lease reaches.
+    /// Kafka refuses for good. A job that runs is stopped in order, as far as the lease reaches; a term that is held is released.
     pub(super) fn kafka_refuses(&mut self, now: Time, error: String) {
+        let holds = self.supervisor.job_may_be_alive() || self.candidate.holds_unjudged();
+        self.go_refused(now, error, holds);
+    }
+
+    /// Ends for good, because of what this line says: in order where something is held, or at once.
+    fn go_refused(&mut self, now: Time, error: String, holds: bool) {
         if self.refused {
             return;
         }
         self.refused = true;
-        if self.supervisor.job_may_be_alive() {
+        if holds {
             self.logger.event(&LogEvent::Error { message: error });
             self.candidate.handle(now, Event::StandDown { why: Why::Refused, leaving: true });
         } else {
@@ -193,12 +200,15 @@ impl Run {
         self.candidate.handle(now, Event::HistoryCut);
     }
 
-    /// Asks for what R0 judges, beside the reading. The embedded broker's topic has no settings.
+    /// Asks for what R0 judges, beside the reading. The embedded broker's topic has no settings to judge, and its log's head is
+    /// cut by size.
     fn have_topic_judged(&mut self) {
         if self.access.embedded.is_some() {
-            return;
+            return self
+                .candidate
+                .handle(clock::now(), Event::TopicJudged { cut_is_harmless: false, gaps_are_markers: false });
         }
-        if let Err(error) = self.producer.judge(&self.config.election) {
+        if let Err(error) = self.producer.judge(&self.config.election, self.reading) {
             let message = format!("the topic's settings can't be asked for, for lack of a thread: {}", reason(&error));
             self.logger.event(&LogEvent::Warning { message, dropped: None });
         }
@@ -229,7 +239,10 @@ impl Run {
                 self.candidate.handle(now, Event::TopicJudged { cut_is_harmless, gaps_are_markers });
             }
             Err(refusal) => {
-                self.refuse(format!("topic {name:?}: {refusal}"));
+                let error = format!("topic {name:?}: {refusal}");
+                // A claim that was sent meanwhile may take effect yet: it is awaited, a lease at most, and released.
+                let has_claimed = matches!(self.candidate.position(), Position::Claiming | Position::Releasing { .. });
+                self.go_refused(now, error, self.supervisor.job_may_be_alive() || has_claimed);
             }
         }
     }

@@ -42,28 +42,49 @@ const LIFE: &[Step] = &[
     ("the third run goes on", |scene| scene.pass(LEASE / 50)),
 ];
 
+/// The same, where the topic is judged last.
+const JUDGED_LATE: &[Step] = &[
+    ("the log is empty", Scene::answer),
+    ("the group knows it", Scene::name),
+    ("the group has chosen", Scene::assign),
+    ("the claim is read", Scene::read),
+    ("a moment passes", |scene| scene.pass(LEASE / 50)),
+    ("the topic is judged", Scene::judge),
+    ("the job runs", Scene::say_started),
+    ("the hello is read", Scene::read),
+];
+
 #[test]
 fn at_every_instant() {
+    stop_at_every_instant_of(LIFE, 3);
+}
+
+#[test]
+fn at_every_instant_before_a_late_judgement() {
+    stop_at_every_instant_of(JUDGED_LATE, 1);
+}
+
+fn stop_at_every_instant_of(life: &[Step], runs: usize) {
     for kafka in [Kafka::Answers, Kafka::IsGone] {
         for manner in [Manner::Obeys, Manner::Stubborn] {
             for cause in [Cause::Term, Cause::SecondTerm] {
-                for steps in 0..=LIFE.len() {
-                    let at = steps.checked_sub(1).map_or("the start", |last| LIFE[last].0);
+                for steps in 0..=life.len() {
+                    let at = steps.checked_sub(1).map_or("the start", |last| life[last].0);
                     let told = format!("{cause:?} after {at}, {kafka:?}, {manner:?}");
-                    stop_after(steps, kafka, manner, cause, &told);
+                    stop_after((&life[..steps], life.len(), runs), kafka, manner, cause, &told);
                 }
             }
         }
     }
 }
 
-fn stop_after(steps: usize, kafka: Kafka, manner: Manner, cause: Cause, told: &str) {
+fn stop_after((steps, whole, runs): (&[Step], usize, usize), kafka: Kafka, manner: Manner, cause: Cause, told: &str) {
     let mut scene = Scene::new(OnLoss::Standby, Restart::Always, None);
     scene.kafka = Kafka::Lags;
-    for (_, step) in &LIFE[..steps] {
+    for (_, step) in steps {
         step(&mut scene);
     }
-    assert!(steps < LIFE.len() || scene.spawns == 3, "a whole life has three runs");
+    assert!(steps.len() < whole || scene.spawns == runs, "a whole life has {runs} runs");
     let (spawns, begun) = (scene.spawns, scene.now());
     scene.kafka = kafka;
     if kafka == Kafka::IsGone {

@@ -27,6 +27,8 @@ pub(crate) struct Machine {
     pub(crate) late_answer: Option<(Time, (Offset, Offset))>,
     /// It wants to know since then which topic stands under the name.
     pub(crate) identity_asked: Option<Time>,
+    /// R0 has been judged since the history was cut last.
+    pub(crate) is_judged: bool,
     /// No broker tells it.
     pub(crate) is_muted: bool,
     /// In which of the topics that were made one after the other it leads, or has a job.
@@ -91,6 +93,7 @@ impl Machine {
             reader: Reader::default(),
             late_answer: None,
             identity_asked: None,
+            is_judged: false,
             is_muted: false,
             leads_in: None,
             cut_off: false,
@@ -102,8 +105,6 @@ impl Machine {
             let (asked, identity) = (now, TopicIdentity::Unnamed);
             machine.candidate.handle(now, candidate::Event::TopicIdentified { asked, identity });
         }
-        let (cut_is_harmless, gaps_are_markers) = (!setup.size_retention, setup.gaps_are_markers);
-        machine.candidate.handle(now, candidate::Event::TopicJudged { cut_is_harmless, gaps_are_markers });
         machine.perform(now, setup, deeds);
         machine
     }
@@ -134,6 +135,19 @@ impl Machine {
 
     pub(crate) fn tell(&mut self, now: Time, event: candidate::Event, setup: &Setup, deeds: &mut Deeds) {
         self.candidate.handle(now, event);
+        self.perform(now, setup, deeds);
+    }
+
+    /// R0 is judged.
+    pub(crate) fn judge(&mut self, now: Time, setup: &Setup) {
+        self.is_judged = true;
+        let (cut_is_harmless, gaps_are_markers) = (!setup.size_retention, setup.gaps_are_markers);
+        self.candidate.handle(now, candidate::Event::TopicJudged { cut_is_harmless, gaps_are_markers });
+    }
+
+    /// The judgement that was awaited has come.
+    pub(crate) fn be_told_of_the_judgement(&mut self, now: Time, (setup, deeds): (&Setup, &mut Deeds)) {
+        self.judge(now, setup);
         self.perform(now, setup, deeds);
     }
 
@@ -256,7 +270,7 @@ impl Machine {
             if let Some(action) = self.supervisor.poll_action() {
                 self.perform_for_supervisor(now, action, setup, deeds);
             } else if let Some(action) = self.candidate.poll_action() {
-                self.perform_for_candidate(now, action, deeds);
+                self.perform_for_candidate(now, action, setup, deeds);
             } else if !setup.slow_pipe
                 && let Some(word) = self.words.pop_front()
             {
@@ -267,11 +281,14 @@ impl Machine {
         }
     }
 
-    fn perform_for_candidate(&mut self, now: Time, action: Action, deeds: &mut Deeds) {
+    fn perform_for_candidate(&mut self, now: Time, action: Action, setup: &Setup, deeds: &mut Deeds) {
         let event = match action {
             Action::Ask => {
                 self.reader = Reader { asked: Some(now), ..Reader::default() };
                 self.late_answer = None;
+                if !self.is_judged && !setup.judged_late {
+                    self.judge(now, setup);
+                }
                 return;
             }
             Action::Depart(departure) => Event::Departed(departure),
@@ -279,6 +296,7 @@ impl Machine {
             Action::ForgetTerms => {
                 self.guard.tenure = None;
                 self.released = -1;
+                self.is_judged = false;
                 return;
             }
             Action::Identify => {
@@ -287,7 +305,12 @@ impl Machine {
             }
             Action::JoinGroup | Action::LeaveGroup | Action::LookForEnd | Action::RenewProducer => return,
             Action::Kill(loss) => return self.lose(now, loss, deeds),
-            Action::Lead(right) => Event::Led(right),
+            Action::Lead(right) => {
+                if !self.is_judged {
+                    deeds.breach = Some(Breach::Unjudged);
+                }
+                Event::Led(right)
+            }
             Action::Note(note) => return self.note(&note, deeds),
             Action::ReadFrom(offset) => {
                 self.reader.next = Some(offset);

@@ -138,6 +138,11 @@ fn a_beat_that_is_lost() {
 }
 
 #[test]
+fn a_topic_that_is_judged_late() {
+    look_into(worlds::a_topic_that_is_judged_late, &[logic(Flaw::JudgementNotAwaited)]);
+}
+
+#[test]
 fn a_claim_that_comes_back_late() {
     look_into(worlds::a_claim_that_comes_back_late, &[logic(Flaw::LateClaimTaken)]);
 }

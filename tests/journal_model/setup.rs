@@ -31,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) size_retention: bool,
     /// The topic deletes whole segments alone, and candidates have read that it does.
     pub(crate) gaps_are_markers: bool,
+    /// R0 is judged some time after a reading has begun.
+    pub(crate) judged_late: bool,
     /// The broker has ids for topics.
     pub(crate) topic_ids: bool,
     /// For how long after a remake that nobody noticed there may be a job of each topic.
@@ -238,6 +240,7 @@ impl Setup {
             span: 10_000,
             size_retention: false,
             gaps_are_markers: false,
+            judged_late: false,
             topic_ids: false,
             remade_for: Duration::ZERO,
             jobs_have_children: false,

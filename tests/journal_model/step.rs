@@ -48,6 +48,8 @@ pub(crate) enum Step {
     Hear(Who),
     /// A broker says which topic stands under the name.
     Identify(Who),
+    /// R0 is judged, and the topic may carry an election.
+    Judge(Who),
     /// A guard is sent SIGKILL.
     KillGuard(Who),
     /// A reader takes its time.
@@ -116,6 +118,7 @@ impl Step {
             | Self::Die(_)
             | Self::Double(_)
             | Self::End
+            | Self::Judge(_)
             | Self::KillGuard(_)
             | Self::Lag(_)
             | Self::Lose(_)
@@ -194,6 +197,7 @@ impl Faults {
             | Step::GuardWaited(_)
             | Step::Hear(_)
             | Step::Identify(_)
+            | Step::Judge(_)
             | Step::Read(_)
             | Step::ReadLate(_)
             | Step::Resume(_)

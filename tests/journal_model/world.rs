@@ -89,6 +89,8 @@ pub(crate) enum Breach {
     TokenFell,
     /// Two jobs are alive.
     TwoJobs,
+    /// R0: a term was led before the topic was judged.
+    Unjudged,
 }
 
 impl World {
@@ -209,13 +211,7 @@ impl World {
                 let (now, bounds) = (self.now, self.bounds());
                 self.at(who, |machine, _, _| machine.late_answer = Some((now, bounds)));
             }
-            Step::Begin(who) => {
-                let mut deeds = Deeds::default();
-                self.births += 1;
-                let machine = Machine::begin(self.now, (who, self.births), &self.setup, &mut deeds);
-                self.machines[who] = Some(Known::new(machine));
-                self.done(who, deeds);
-            }
+            Step::Begin(who) => self.begin_machine(who),
             Step::Capture(who) => {
                 let bounds = self.bounds();
                 self.at(who, |machine, _, _| machine.reader.answer = Some(bounds));
@@ -251,6 +247,7 @@ impl World {
             }
             Step::Hear(who) => self.at(who, |machine, now, (setup, deeds)| machine.hear(now, setup, deeds)),
             Step::Identify(who) => self.identify(who),
+            Step::Judge(who) => self.at(who, Machine::be_told_of_the_judgement),
             Step::KillGuard(who) => self.at(who, |machine, now, (setup, deeds)| {
                 machine.kill_guard(now);
                 machine.perform_if_awake(now, setup, deeds);
@@ -293,6 +290,14 @@ impl World {
             Step::Suspend(who) => self.at(who, |machine, now, (setup, deeds)| machine.suspend(now, setup, deeds)),
             Step::Tick => self.now = self.next_time().unwrap_or(self.now),
         }
+    }
+
+    fn begin_machine(&mut self, who: Who) {
+        let mut deeds = Deeds::default();
+        self.births += 1;
+        let machine = Machine::begin(self.now, (who, self.births), &self.setup, &mut deeds);
+        self.machines[who] = Some(Known::new(machine));
+        self.done(who, deeds);
     }
 
     fn answer(&mut self, who: Who) {

@@ -67,6 +67,17 @@ pub(crate) fn a_beat_that_is_lost() -> Setup {
     }
 }
 
+/// R0: the claim takes effect before the topic is judged, or never is; nothing runs before both, or for longer than the lease.
+pub(crate) fn a_topic_that_is_judged_late() -> Setup {
+    Setup {
+        judged_late: true,
+        faults: Faults { begins: 2, stops: 1, ..NONE },
+        may: |_, step| step != Step::Stop(B),
+        limit: millis(200),
+        ..Setup::named("a topic that is judged late")
+    }
+}
+
 /// R3, R5: a claim that comes back a lease after its sending is not taken up.
 pub(crate) fn a_claim_that_comes_back_late() -> Setup {
     Setup {
@@ -580,6 +591,7 @@ pub(crate) fn everything(leases: [u64; 3]) -> Setup {
     let lease = |who: Who| CandidateSetup::lease(leases[who]);
     Setup {
         candidates: vec![lease(0), lease(1).restarting(40), lease(2).restarting(700).exiting()],
+        judged_late: true,
         topic_ids: true,
         span: 4,
         jobs_have_children: true,

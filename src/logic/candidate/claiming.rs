@@ -8,7 +8,7 @@ use super::super::precedence::SPREAD;
 use super::super::record::{Body, Offset, Why};
 use super::super::time::Time;
 use super::standing_down::lets_another_lead;
-use super::{Candidate, End, NothingLeft, Role, WAIT_FOR_KAFKA};
+use super::{Candidate, End, Judgement, NothingLeft, Role, WAIT_FOR_KAFKA};
 
 /// After a void claim the next is spread over at least so many round trips.
 const ROUND_TRIPS: u32 = 4;
@@ -19,9 +19,12 @@ impl Candidate {
         let not_before = match self.role {
             Role::Standby { not_before } => not_before,
             Role::Suspended => now,
-            Role::Claiming { .. } | Role::Departed | Role::Fenced { .. } | Role::Leading(_) | Role::Releasing(_) => {
-                return;
-            }
+            Role::AwaitingJudgement { .. }
+            | Role::Claiming { .. }
+            | Role::Departed
+            | Role::Fenced { .. }
+            | Role::Leading(_)
+            | Role::Releasing(_) => return,
         };
         if let Some(why) = self.leaving {
             let departure = if why == Why::Ended { Departure::Ended } else { Departure::Left };
@@ -65,7 +68,8 @@ impl Candidate {
     /// When the claim is due (R2); none while that isn't known, or never.
     pub(super) fn claim_due(&self) -> Option<Time> {
         let Role::Standby { not_before } = self.role else { return None };
-        if !self.topic_judged || self.cooling_off.is_some() || self.leaving.is_some() {
+        let has_claimed_unjudged = self.judgement == Judgement::Awaited { claimed: true };
+        if has_claimed_unjudged || self.cooling_off.is_some() || self.leaving.is_some() {
             return None;
         }
         let opening = self.listener.opening(self.timings.lease)?;
@@ -83,6 +87,9 @@ impl Candidate {
         let lease_ms = self.lease_ms();
         self.send(seq, Body::Claim { after, lease_ms });
         self.role = Role::Claiming { seq, sent: now, stood_down: None };
+        if let Judgement::Awaited { claimed } = &mut self.judgement {
+            *claimed = true;
+        }
         // Kafka gives no answer: that has been said, and each lease brings another try.
         if !self.claim_unanswered {
             self.noted = None;
@@ -150,12 +157,48 @@ impl Candidate {
         if is_late || term <= self.highest_term {
             return self.release(now, term, (Why::Stillborn, End::default()), (lease_end, false), NothingLeft);
         }
+        if self.judgement != Judgement::Fit && !broken(Flaw::JudgementNotAwaited) {
+            self.role = Role::AwaitingJudgement { term, sent };
+            return;
+        }
         self.lead(now, term, if broken(Flaw::LeaseFromReceipt) { now } else { sent });
+    }
+
+    /// R0: the topic may carry an election, and a claim in it had taken effect before that was known.
+    pub(super) fn lead_if_judged(&mut self, now: Time) {
+        let Role::AwaitingJudgement { term, sent } = self.role else { return };
+        if now >= self.stillborn_from(sent) {
+            self.release_unjudged(now, Why::Stillborn);
+        } else if self.listener.journal().term() == Some(term) {
+            self.lead(now, term, sent);
+        } else {
+            self.drop_unjudged(now);
+        }
+    }
+
+    /// A term that is held while the topic is not judged is not wanted, or no longer: nothing of it ever ran.
+    pub(super) fn release_unjudged(&mut self, now: Time, why: Why) {
+        let Role::AwaitingJudgement { term, sent } = self.role else { return };
+        if lets_another_lead(why) {
+            self.cool_off(now);
+        }
+        if self.listener.journal().term() == Some(term) {
+            let lease_end = sent + self.timings.lease;
+            self.release(now, term, (why, End::default()), (lease_end, false), NothingLeft);
+        } else {
+            self.drop_unjudged(now);
+        }
+    }
+
+    /// R6: a term that is no longer current in our own view is not written under. Its lease passes.
+    fn drop_unjudged(&mut self, now: Time) {
+        self.role = Role::Standby { not_before: now };
+        self.ask_anew(now);
     }
 
     /// From then on a claim that was sent at `sent` is too late: the job would be warned of the fence before a beat had
     /// an interval's time to come back. Where beats are always as slow, no job could ever stay.
-    fn stillborn_from(&self, sent: Time) -> Time {
+    pub(super) fn stillborn_from(&self, sent: Time) -> Time {
         let Timings { lease, heartbeat_interval, kill_margin, fence_warning, .. } = &self.timings;
         sent + lease.saturating_sub(*heartbeat_interval + *kill_margin + *fence_warning)
     }

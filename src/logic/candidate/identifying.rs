@@ -169,7 +169,12 @@ impl Candidate {
                 let from = opening.confirmed_from.filter(|from| !topic.is_confirmed_since(*from))?;
                 Some(if topic.confirmed < topic.asked { from.max(again) } else { from })
             }
-            Role::Claiming { .. } | Role::Departed | Role::Fenced { .. } | Role::Releasing(_) | Role::Suspended => None,
+            Role::AwaitingJudgement { .. }
+            | Role::Claiming { .. }
+            | Role::Departed
+            | Role::Fenced { .. }
+            | Role::Releasing(_)
+            | Role::Suspended => None,
         }
     }
 

@@ -7,7 +7,7 @@ use super::super::flaw::{Flaw, broken};
 use super::super::journal::{Term, Verdict, View};
 use super::super::record::{Body, Offset, Record, Why};
 use super::super::time::Time;
-use super::{Candidate, End, NothingLeft, Role};
+use super::{Candidate, End, Judgement, NothingLeft, Role};
 
 /// librdkafka itself may need so long to find out that a connection is dead, and to read on.
 const READER_RECOVERS: Duration = Duration::from_secs(5);
@@ -36,7 +36,7 @@ impl Candidate {
     /// nothing of the old topic either.
     pub(super) fn history_cut(&mut self, now: Time) {
         match &self.role {
-            Role::Claiming { .. } => self.role = Role::Standby { not_before: now },
+            Role::AwaitingJudgement { .. } | Role::Claiming { .. } => self.role = Role::Standby { not_before: now },
             Role::Leading(_) => {
                 self.lose_lease(Why::Fenced, Loss::HistoryCut);
             }
@@ -53,6 +53,9 @@ impl Candidate {
         self.listener.history_cut(now);
         // What was held there says nothing of the terms to come, which may begin from 0 again.
         self.highest_term = -1;
+        // Nor does the judgement of the old topic: nothing is written into the new one but one claim until it is judged, too.
+        self.judgement = Judgement::awaited();
+        self.next_hello = None;
         self.actions.push_back(Action::ForgetTerms);
         self.actions.push_back(Action::RenewProducer);
         self.actions.push_back(Action::Ask);
@@ -114,7 +117,7 @@ impl Candidate {
                 Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } => {}
             }
         }
-        self.superseded_by_the_view();
+        self.superseded_by_the_view(now);
     }
 
     /// One of our own records has been read for the first time.
@@ -151,7 +154,8 @@ impl Candidate {
                 | Body::Hello { .. }
                 | Body::Release { .. }
                 | Body::Request { .. },
-                Role::Claiming { .. }
+                Role::AwaitingJudgement { .. }
+                | Role::Claiming { .. }
                 | Role::Departed
                 | Role::Fenced { .. }
                 | Role::Leading(_)
@@ -163,14 +167,26 @@ impl Candidate {
     }
 
     /// R7: a decided view in which another term is current, or ours is released, ends ours at once.
-    pub(super) fn superseded_by_the_view(&mut self) {
-        let Role::Leading(lead) = &self.role else { return };
+    pub(super) fn superseded_by_the_view(&mut self, now: Time) {
+        let (term, lease_end) = match &self.role {
+            Role::AwaitingJudgement { term, sent } => (*term, *sent + self.timings.lease),
+            Role::Leading(lead) => (lead.term, lead.lease_end),
+            Role::Claiming { .. }
+            | Role::Departed
+            | Role::Fenced { .. }
+            | Role::Releasing(_)
+            | Role::Standby { .. }
+            | Role::Suspended => return,
+        };
         let (by_term, by) = match self.listener.journal().view() {
-            View::Led(Term { offset, name, .. }) if *offset != lead.term => (Some(*offset), name.clone()),
+            View::Led(Term { offset, name, .. }) if *offset != term => (Some(*offset), name.clone()),
             View::NeverLed | View::Released { .. } => (None, None),
             View::Led(_) | View::Undecided(_) => return,
         };
-        let (term, lease_end) = (lead.term, lead.lease_end);
+        if matches!(self.role, Role::AwaitingJudgement { .. }) {
+            self.role = Role::Standby { not_before: now };
+            return;
+        }
         // Another leads: whatever this term stood down for has come about.
         self.role = Role::Fenced { term, why: Why::Fenced, stood_down: None, lease_end, loss: Loss::Superseded };
         self.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));

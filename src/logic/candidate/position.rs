@@ -10,7 +10,7 @@ impl Candidate {
     #[must_use]
     pub fn position(&self) -> Position {
         match &self.role {
-            Role::Claiming { .. } => Position::Claiming,
+            Role::AwaitingJudgement { .. } | Role::Claiming { .. } => Position::Claiming,
             Role::Departed => Position::Departed,
             Role::Suspended => Position::Suspended,
             Role::Fenced { term, .. } => Position::Fenced { term: *term },
@@ -37,6 +37,12 @@ impl Candidate {
             View::Undecided(_) => true,
         };
         self.listener.is_caught_up() && !another_leads && self.precedence.standbys(now) == 0
+    }
+
+    /// Whether it holds a term in a topic that is not judged yet: nothing runs, and whoever goes owes the release.
+    #[must_use]
+    pub const fn holds_unjudged(&self) -> bool {
+        matches!(self.role, Role::AwaitingJudgement { .. })
     }
 
     /// Whether it goes for good, once nothing is held.

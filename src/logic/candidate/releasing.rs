@@ -32,9 +32,12 @@ impl Candidate {
                 }
                 (*term, *lease_end, *why, (*stood_down, late))
             }
-            Role::Claiming { .. } | Role::Departed | Role::Releasing(_) | Role::Standby { .. } | Role::Suspended => {
-                return;
-            }
+            Role::AwaitingJudgement { .. }
+            | Role::Claiming { .. }
+            | Role::Departed
+            | Role::Releasing(_)
+            | Role::Standby { .. }
+            | Role::Suspended => return,
         };
         if leaving {
             self.leaving.get_or_insert(why);

@@ -5,7 +5,7 @@ use super::super::journal::View;
 use super::super::precedence::{HELLO_AWAITS_NAME, HELLO_INTERVAL, SPREAD};
 use super::super::record::{Body, Record};
 use super::super::time::Time;
-use super::Candidate;
+use super::{Candidate, Judgement};
 
 /// The longest id of the group's that is handed on: librdkafka's client id, a hyphen and 36 characters. A record must fit 1 KiB.
 const LONGEST_GROUP_MEMBER: usize = 128;
@@ -26,13 +26,13 @@ impl Candidate {
     }
 
     /// Joins the group once the topic is known to be there, and says hello once it is known to be fit for an election:
-    /// nothing is written into one that R0 refuses. What the group says takes a while, and is asked for meanwhile.
+    /// nothing but one claim, and its release, is written into one that R0 refuses. What the group says takes a while, and is asked for meanwhile.
     pub(super) fn introduce(&mut self, now: Time) {
         if !self.listener.is_answered() || self.leaving.is_some() || self.suspending || self.next_hello.is_some() {
             return;
         }
         self.join_group();
-        if !self.topic_judged {
+        if self.judgement != Judgement::Fit {
             return;
         }
         if self.in_group && self.precedence.group_member().is_none() {
@@ -65,7 +65,7 @@ impl Candidate {
     }
 
     pub(super) fn note_standby(&mut self, now: Time) {
-        if !self.listener.is_caught_up() || !self.topic_judged {
+        if !self.listener.is_caught_up() || self.judgement != Judgement::Fit {
             return;
         }
         let (leader, term, why) = match self.listener.journal().view() {

@@ -34,6 +34,7 @@ impl Candidate {
     /// Whether `term` is held here, or still to be released, and not yet standing down for good or for somebody else.
     pub(super) fn may_resign(&self, term: Offset) -> bool {
         let (held, stood_down) = match &self.role {
+            Role::AwaitingJudgement { term, .. } => (*term, None),
             Role::Fenced { term, stood_down, .. } => (*term, *stood_down),
             Role::Leading(lead) => (lead.term, lead.stopping),
             Role::Releasing(releasing) => (releasing.term, self.cooling_off.map(|_| Why::Resigned)),
@@ -51,6 +52,10 @@ impl Candidate {
             self.leave_group();
         }
         match &mut self.role {
+            Role::AwaitingJudgement { .. } => {
+                self.leave_group();
+                self.release_unjudged(now, why);
+            }
             Role::Leading(_) => {
                 // Before the barrier: the heir is to be known by the time of the release.
                 self.leave_group();
@@ -90,7 +95,7 @@ impl Candidate {
 
     /// The partition is another's now. A leader to which it was never assigned leads on: it was not taken from it. Where the
     /// group balances partitions that nobody uses, it takes this one as well as any other: that says nothing of the leader.
-    pub(super) fn revoked(&mut self) {
+    pub(super) fn revoked(&mut self, now: Time) {
         let was_assigned = self.precedence.standing() == Standing::Assigned;
         if self.in_group {
             self.precedence.stand(Standing::Elsewhere);
@@ -99,6 +104,7 @@ impl Candidate {
             return;
         }
         self.stop_job(Why::Revoked);
+        self.release_unjudged(now, Why::Revoked);
         if let Role::Claiming { stood_down, .. } = &mut self.role {
             stood_down.get_or_insert(Why::Revoked);
         }
@@ -115,7 +121,13 @@ impl Candidate {
                 self.release_is_over(now, false);
                 self.move_on(now);
             }
-            Role::Departed | Role::Fenced { .. } | Role::Leading(_) | Role::Standby { .. } | Role::Suspended => {}
+            // Whoever was told to stop has released a term that is not judged.
+            Role::AwaitingJudgement { .. }
+            | Role::Departed
+            | Role::Fenced { .. }
+            | Role::Leading(_)
+            | Role::Standby { .. }
+            | Role::Suspended => {}
         }
     }
 

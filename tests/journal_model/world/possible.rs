@@ -65,6 +65,9 @@ impl World {
                     steps.push(Step::Capture(who));
                 }
             }
+            if !machine.is_judged && self.setup.judged_late {
+                steps.push(Step::Judge(who));
+            }
             if machine.identity_asked.is_some() && !machine.is_muted {
                 steps.push(Step::Identify(who));
             }

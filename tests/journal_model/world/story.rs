@@ -42,6 +42,7 @@ impl World {
             Step::GuardReads(who) => format!("{}'s guard reads an order", NAMES[who]),
             Step::GuardWaited(who) => format!("{} has waited for its dead guard", NAMES[who]),
             Step::Hear(who) => format!("{} hears of its guard or its producer", NAMES[who]),
+            Step::Judge(who) => format!("{} is told that the topic may carry an election", NAMES[who]),
             Step::Identify(who) => format!("{} is told which topic this is: number {}", NAMES[who], self.remakes),
             Step::KillGuard(who) => format!("{}'s guard is SIGKILLed", NAMES[who]),
             Step::Lag(who) => format!("{}'s reader lags from now on", NAMES[who]),
