@@ -1,6 +1,7 @@
 //! Which topic this is: offsets alone don't show that a topic was deleted and made again, its id does (R1, R2, R3).
 //!
-//! The id is learnt once listening has begun. A leader asks for it again at least twice a lease, since a beat extends the lease
+//! The id is learnt as soon as listening has begun, beside the reading: who has claimed before the answer came would not notice a topic
+//! that was made again in between. A leader asks for it again at least twice a lease, since a beat extends the lease
 //! only while the id is confirmed; a standby asks before a silence is over, so that its claim need not wait for the answer.
 
 use std::time::Duration;
@@ -11,8 +12,6 @@ use super::super::time::Time;
 use super::super::topic::{TopicId, TopicIdentity};
 use super::{Candidate, Role};
 
-/// The first question comes this long after listening began: what a cold start asks and writes is not to wait for it.
-const LEARN_AFTER: Duration = Duration::from_millis(100);
 /// Between two questions while there is no such topic.
 const ASK_FOR_MISSING: Duration = Duration::from_secs(1);
 /// A topic that is missing for so long is gone; until then a broker that has just started may not know it yet.
@@ -31,7 +30,7 @@ pub(super) struct KnownTopic {
     open: bool,
     /// Since when answers say that there is no such topic.
     missing_since: Option<Time>,
-    /// Answers to questions asked until then are about what was before a cut.
+    /// Answers to questions asked before are about what was before a cut.
     valid_from: Time,
     /// The topic before the cut.
     before: Option<TopicId>,
@@ -86,7 +85,7 @@ impl Candidate {
     /// A broker has said which topic stands under the name; it was asked at `asked`.
     pub(super) fn identified(&mut self, now: Time, asked: Time, identity: TopicIdentity) {
         let topic = &mut self.topic;
-        if asked <= topic.valid_from {
+        if asked < topic.valid_from {
             return;
         }
         topic.open = false;
@@ -155,8 +154,7 @@ impl Candidate {
         let lease = self.timings.lease;
         let not_before = |span: Duration| topic.asked.map(|asked| asked + span);
         if topic.name == TopicName::Unknown {
-            let first = self.listener.began() + LEARN_AFTER.min(lease / 10);
-            return Some(not_before(ASK_FOR_MISSING).unwrap_or(first));
+            return Some(not_before(ASK_FOR_MISSING).unwrap_or(self.listener.began()));
         }
         if topic.missing_since.is_some() {
             return not_before(ASK_FOR_MISSING);
