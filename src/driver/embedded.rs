@@ -36,7 +36,7 @@ pub const LINGER: Duration = Duration::from_secs(10);
 /// what lies between its last word and its death.
 pub const DOUBT: Duration = Duration::from_millis(*LEASE_MS.end() + 1_000);
 
-/// The hidden form is told from the subcommand by its argument, `neli-run broker 0`: stdin is a [`Start`], sealed.
+/// The hidden form is told from the subcommand by its argument, `neli-run broker 0`: stdin is a `Start`, sealed.
 pub const MODE: &str = "broker";
 
 /// Finding or starting may take this long.

@@ -3,7 +3,7 @@
 //! They work on the handle of a client that exists already, whatever it is (consumer, producer, admin client), so that its
 //! connections are used. Each call blocks: it is for a thread of its own, never for the main loop.
 //!
-//! An administrative call has three parts, which [`ask`] joins: options with a time limit, a queue for its one answer, and the
+//! An administrative call has three parts, which `ask` joins: options with a time limit, a queue for its one answer, and the
 //! call itself.
 #![expect(unsafe_code, reason = "the one file that calls librdkafka's C interface")]
 
