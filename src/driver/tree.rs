@@ -9,6 +9,7 @@
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
@@ -17,6 +18,7 @@ use std::rc::Rc;
 
 use nix::libc::{self, SIGKILL};
 use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
 
 use crate::driver::cgroup::Cgroup;
 use crate::driver::clock;
@@ -198,13 +200,21 @@ impl Tree {
         !self.cgroup.as_ref().is_some_and(|cgroup| cgroup.is_populated())
     }
 
-    /// Sends `signals`, in this order, to each process that lives, but for those of this process group.
-    pub fn signal_but(&self, group: Option<Pid>, signals: &[i32]) {
+    /// Sends `signals`, in this order, to each process that lives, but for those of this process group. Gives those that were
+    /// sent them.
+    pub fn signal_but(&self, group: Option<Pid>, signals: &[i32]) -> Vec<Named> {
         let members = self.descendants();
         let known = self.known_to(&members);
-        for member in members.into_iter().filter(|member| group.is_none() || member.group != group) {
-            self.send(&member, signals, &known);
-        }
+        let others = members.into_iter().filter(|member| group.is_none() || member.group != group);
+        // Named first: it may end at once.
+        let named = others.map(|member| (self.proc.named(member.pid), member));
+        named.filter_map(|(named, member)| self.send(&member, signals, &known).then_some(named)).collect()
+    }
+
+    /// The processes that live, as far as they are found before `end`.
+    #[must_use]
+    pub fn named_members(&self, end: Time) -> Vec<Named> {
+        self.descendants_by(Some(end)).into_iter().map(|member| self.proc.named(member.pid)).collect()
     }
 
     /// Takes note of the processes below the root's children, as far as they are found before `end`: so that
@@ -326,6 +336,21 @@ impl Tree {
             None if member.is_hidden && is_held => self.proc.lists(member),
             None => false,
         }
+    }
+}
+
+/// A process, as a person is told of it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Named {
+    /// Its number.
+    pub pid: i32,
+    /// The name of its program, as far as it could be read: up to 15 bytes, which the process may have changed.
+    pub name: String,
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.pid, self.name)
     }
 }
 
@@ -464,6 +489,11 @@ impl Proc {
         } else {
             self.numbers_in(&self.mount.join(format!("{}/task", process.pid)))
         }
+    }
+
+    fn named(&self, pid: Pid) -> Named {
+        let name = self.noted(fs::read(self.mount.join(format!("{pid}/comm")))).unwrap_or_default();
+        Named { pid: pid.as_raw(), name: String::from_utf8_lossy(name.trim_ascii_end()).into_owned() }
     }
 
     fn process(&self, pid: Pid) -> Option<Process> {

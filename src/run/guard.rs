@@ -8,7 +8,7 @@ use nix::libc::{SIGCHLD, SIGKILL, SIGPIPE};
 use nix::unistd::{self, Pid};
 
 use super::commands::RunningHook;
-use super::{PROGRAM, Run, translate};
+use super::{PROGRAM, Run, notes, translate};
 use crate::driver::clock;
 use crate::driver::guard::{Answer, Guard, Heard, Order};
 use crate::driver::orphans::{Left, Orphans};
@@ -58,6 +58,9 @@ impl Run {
                             self.started_unseen(pid);
                             continue;
                         }
+                    }
+                    if let Answer::LeftBehind { processes, count, killed } = &answer {
+                        self.logger.event(&notes::of_left_behind(processes, *count, *killed));
                     }
                     if let Answer::CommandEnded { kind, id, end } = answer {
                         self.command_ended(kind, id, end);

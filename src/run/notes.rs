@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::config::signal_name;
 use crate::driver::log::{Event, because, timestamp};
+use crate::driver::tree::Named;
 use crate::logic::candidate::{self, JobReport, Loss, Position, Waiting};
 use crate::logic::command::CommandEnd;
 use crate::logic::health::Failure;
@@ -146,6 +147,18 @@ pub(super) enum Trouble {
     NoBroker(String),
     /// Brokers answer, but append nothing of ours.
     Refused(String),
+}
+
+/// The log's event for what a job has left behind when its main process ended.
+pub(super) fn of_left_behind(processes: &[Named], count: usize, killed: bool) -> Event {
+    let named: Vec<String> = processes.iter().map(Named::to_string).collect();
+    let others = if count > named.len() { format!(" and {} more", count - named.len()) } else { String::new() };
+    let noun = if count == 1 { "process" } else { "processes" };
+    let what = if killed { "still there at the stop timeout, and killed" } else { "asked to stop" };
+    warning(&format!(
+        "the job's main process has ended and left {count} {noun} behind, {what}: {}{others}",
+        named.join(", ")
+    ))
 }
 
 fn warning(message: &str) -> Event {

@@ -92,6 +92,7 @@ impl Run {
             | Answer::Fenced { .. }
             | Answer::Gone
             | Answer::Killed
+            | Answer::LeftBehind { .. }
             | Answer::NotStarted { .. }
             | Answer::Stuck { .. } => {}
         }

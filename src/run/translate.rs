@@ -90,7 +90,7 @@ pub(super) fn answer(answer: Answer, term: i64, config: &Config) -> Option<super
         }
         Answer::Started { pid } => Event::Started { pid: u32::try_from(pid).unwrap_or_default() },
         // A command's end is heard where its output is, and a stop is the terminal's business.
-        Answer::CommandEnded { .. } | Answer::Stopped { .. } => return None,
+        Answer::CommandEnded { .. } | Answer::LeftBehind { .. } | Answer::Stopped { .. } => return None,
         Answer::Stuck { pids } => {
             Event::Stuck { pids: pids.into_iter().filter_map(|pid| u32::try_from(pid).ok()).collect() }
         }

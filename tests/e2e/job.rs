@@ -273,6 +273,9 @@ fn what_it_leaves_behind_is_ended_too() {
     let testimony = stage.testimony();
     let last = |role: &str| testimony.of(term).rfind(|line| line.role == role).expect("it beat").at;
     assert!(last("daemon") > last("main") + 300_000_000, "it had its stop timeout");
+    let told: Vec<String> = run.events("warning").iter().map(|event| event.text("message").to_owned()).collect();
+    let daemon = |words: &str| told.iter().any(|told| told.contains(words) && told.contains(" (witness)"));
+    assert!(daemon("asked to stop: ") && daemon("still there at the stop timeout, and killed: "), "{told:?}");
     stage.close([run]);
 }
 

@@ -12,7 +12,7 @@ use nix::fcntl::OFlag;
 use nix::libc::{SIGKILL, SIGTERM};
 use nix::unistd::pipe2;
 
-use crate::post::{Post, await_readable, far, has_ended, script, soon};
+use crate::post::{Post, await_readable, far, has_ended, left_behind, script, soon};
 
 /// A job that runs until it is ended.
 const JOB: &str = "exec sleep 600";
@@ -152,6 +152,7 @@ fn what_the_job_left_is_told_from_a_command() {
     await_end(&command);
     assert!(!has_ended(&left), "it was not asked yet");
     post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
+    assert!(!left_behind(post.hear()).1);
     assert_eq!(post.hear(), Answer::Gone);
     assert!(has_ended(&left));
 }

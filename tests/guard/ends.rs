@@ -7,7 +7,7 @@ use neli_run::driver::guard::{Answer, Order};
 use neli_run::logic::time::Time;
 use nix::libc::{SIGKILL, SIGTERM};
 
-use crate::post::{Post, await_readable, far, grant, has_ended, soon, spawn};
+use crate::post::{Post, await_readable, far, grant, has_ended, left_behind, soon, spawn};
 use std::os::fd::AsFd;
 
 /// Starts what tries everything to get away, and tells the pid of each.
@@ -163,6 +163,7 @@ fn a_daemon_left_behind_counts_as_running_and_is_asked_to_stop() {
     assert!(post.is_silent());
     post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
     assert_eq!(post.words.next(), "asked");
+    assert_eq!(left_behind(post.hear()), (vec!["perl".to_owned()], false));
     assert_eq!(post.hear(), Answer::Gone);
 }
 

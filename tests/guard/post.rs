@@ -259,3 +259,12 @@ pub(crate) fn inheritable(descriptor: &OwnedFd) -> RawFd {
     nix::fcntl::fcntl(descriptor, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).unwrap();
     descriptor.as_raw_fd()
 }
+
+/// The names in the answer that tells what the main process has left behind, and whether it is killed.
+pub(crate) fn left_behind(answer: Answer) -> (Vec<String>, bool) {
+    let Answer::LeftBehind { processes, count, killed } = answer else { panic!("{answer:?}") };
+    assert_eq!(count, processes.len());
+    let mut names: Vec<String> = processes.into_iter().map(|process| process.name).collect();
+    names.sort();
+    (names, killed)
+}

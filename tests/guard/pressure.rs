@@ -99,6 +99,7 @@ fn lateness(memory: &Memory, cgroup: Option<i32>) -> Duration {
             | Answer::CommandEnded { .. }
             | Answer::Gone
             | Answer::Killed
+            | Answer::LeftBehind { .. }
             | Answer::NotStarted { .. }
             | Answer::Started { .. }
             | Answer::Stopped { .. }

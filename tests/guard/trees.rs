@@ -5,11 +5,11 @@ use std::fs::{self, File};
 use harness::process::Process;
 use neli_run::driver::cgroup::Cgroup;
 use neli_run::driver::guard::{Answer, Order};
-use nix::libc::{SIGCONT, SIGKILL, SIGTERM};
+use nix::libc::{SIGKILL, SIGTERM};
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::groups::made;
-use crate::post::{PROGRAM, Post, alone, await_readable, far, has_ended, process_of, script};
+use crate::post::{PROGRAM, Post, alone, await_readable, far, has_ended, left_behind, process_of, script};
 
 /// A post without a group, and one with, where it can be made.
 fn posts(text: &str) -> Vec<(Post, Option<Cgroup>)> {
@@ -194,6 +194,7 @@ fn what_is_left_behind_is_asked_once() {
         assert!(matches!(post.hear(), Answer::Exited { signal: Some(SIGTERM), left: true, .. }));
         post.send(&stop(SIGTERM));
         assert_eq!(post.words.next(), "session");
+        assert_eq!(left_behind(post.hear()), (vec!["perl".to_owned()], false));
         let left = alive(&post);
         assert_eq!(left.len(), 2);
         // Whatever came before has been said by now.
@@ -228,11 +229,18 @@ fn what_is_left_behind_is_asked_one_by_one_and_killed_in_the_end() {
         for _ in 0..3 {
             assert_eq!(post.words.next(), "asked");
         }
+        assert_eq!(
+            left_behind(post.hear()),
+            (["perl", "perl", "perl", "sh", "sleep"].map(str::to_owned).to_vec(), false)
+        );
         assert!(Process::find(stubborn).is_some());
         assert!(post.is_silent());
         let process = process_of(stubborn);
-        post.send(&Order::Stop { signal: Some(SIGCONT), kill_at: neli_run::driver::clock::now() });
+        // With nothing to be asked: it is killed.
+        post.send(&Order::Stop { signal: None, kill_at: neli_run::driver::clock::now() });
         assert_eq!(post.hear(), Answer::Killed);
+        let (names, killed) = left_behind(post.hear());
+        assert!(killed && names.contains(&"sh".to_owned()), "{names:?}");
         assert_eq!(post.hear(), Answer::Gone);
         await_readable(process.as_fd(), "its end");
         assert_eq!(alive(&post), []);

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::driver::process::Scheduling;
 use crate::driver::signals::Set;
+use crate::driver::tree::Named;
 use crate::logic::command::CommandEnd;
 use crate::logic::time::Time;
 
@@ -205,6 +206,16 @@ pub enum Answer {
     Gone,
     /// The job's tree is sent SIGKILL, as the stop timeout or an order has it.
     Killed,
+    /// The job's main process has ended, and these are left of the job: they are asked to stop, or killed. Those that were asked
+    /// with the main process, as a part of its process group, are told only when they are killed.
+    LeftBehind {
+        /// Some of them, when there are many.
+        processes: Vec<Named>,
+        /// How many there are.
+        count: usize,
+        /// Sent SIGKILL, not asked.
+        killed: bool,
+    },
     /// The job could not be started; nothing is left of it.
     NotStarted {
         /// The error's number.

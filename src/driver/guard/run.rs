@@ -13,12 +13,14 @@ use crate::driver::guard::outbox::Outbox;
 use crate::driver::killing::Killing;
 use crate::driver::process::{self, Change, Fate, Newborn, Progress, Reaped};
 use crate::driver::terminal::Terminal;
-use crate::driver::tree::Tree;
+use crate::driver::tree::{Named, Tree};
 use crate::logic::flaw::{Flaw, broken};
 use crate::logic::time::Time;
 
 /// How many numbers fit into an answer.
 const MOST_STUCK: usize = 200;
+/// How many processes are told by name; an answer holds more, and a line of the log is to be read.
+const MOST_NAMED: usize = 20;
 
 /// A job, and all that descends from it.
 #[derive(Debug)]
@@ -106,7 +108,7 @@ impl Run {
     }
 
     /// Begins the barrier: asks it to stop, and notes when SIGKILL comes.
-    pub(super) fn stop(&mut self, signal: Option<i32>, kill_at: Time, tree: &Tree) {
+    pub(super) fn stop(&mut self, signal: Option<i32>, kill_at: Time, tree: &Tree, outbox: &mut Outbox) {
         self.kill_at = Some(kill_at);
         let Some(signal) = signal else { return };
         if self.main.is_some() {
@@ -115,7 +117,7 @@ impl Run {
             self.signal(SIGCONT, Target::Group);
         } else {
             // Many a program ends at once when it is asked twice.
-            tree.signal_but(self.asked, &[signal, SIGCONT]);
+            tell_left_behind(tree.signal_but(self.asked, &[signal, SIGCONT]), false, outbox);
         }
     }
 
@@ -131,8 +133,8 @@ impl Run {
         }
     }
 
-    /// Does what is due at `now`.
-    pub(super) fn handle_timeout(&mut self, now: Time, tree: &Tree, outbox: &mut Outbox) {
+    /// Does what is due at `now`. `look_until`: how long it may take to name what is killed, where there is time for that.
+    pub(super) fn handle_timeout(&mut self, now: Time, tree: &Tree, look_until: Option<Time>, outbox: &mut Outbox) {
         if self.due().is_none_or(|due| due > now) {
             if let Some(killing) = self.killing.as_mut().filter(|_| !broken(Flaw::GuardForgetsTree)) {
                 // Who has died may have left children, which are ours now.
@@ -142,6 +144,9 @@ impl Run {
         }
         if self.killing.is_none() {
             outbox.put(Answer::Killed, None);
+            if let Some(end) = look_until.filter(|_| self.main.is_none()) {
+                tell_left_behind(tree.named_members(end), true, outbox);
+            }
         }
         self.kill(now, tree);
         if let Some(pids) = self.killing.as_mut().and_then(|killing| killing.stuck(now, tree)) {
@@ -205,6 +210,14 @@ impl Run {
     /// Why the job could not be started.
     pub(super) fn into_failure(self) -> Option<Answer> {
         self.failure
+    }
+}
+
+fn tell_left_behind(mut processes: Vec<Named>, killed: bool, outbox: &mut Outbox) {
+    let count = processes.len();
+    if count > 0 {
+        processes.truncate(MOST_NAMED);
+        outbox.put(Answer::LeftBehind { processes, count, killed }, None);
     }
 }
 

@@ -206,9 +206,8 @@ impl Watch {
             return;
         }
         let is_calm = self.run.as_ref().is_some_and(|run| run.due().is_none());
-        let has_time = self.tenure.and_then(|tenure| tenure.deadline()).is_some_and(|until| now + LOOK * 2 <= until);
-        if is_calm && has_time {
-            self.tree.learn(now + LOOK);
+        if let Some(end) = end_of_look(self.tenure, now).filter(|_| is_calm) {
+            self.tree.learn(end);
             let end = clock::now();
             self.look_at = end + end.since(now) * LOOK_SHARE;
         }
@@ -311,7 +310,7 @@ impl Watch {
             Order::Spawn { grant, attempt } => self.spawn(grant, attempt, now),
             Order::Stop { signal, kill_at } => {
                 if let Some(run) = &mut self.run {
-                    run.stop(signal, kill_at, &self.tree);
+                    run.stop(signal, kill_at, &self.tree, &mut self.outbox);
                 }
             }
             Order::TakeBack => {
@@ -457,7 +456,7 @@ impl Watch {
         if !(may_run && reaped.children_left || run.is_being_killed()) {
             run.kill(now, &self.tree);
         }
-        run.handle_timeout(now, &self.tree, &mut self.outbox);
+        run.handle_timeout(now, &self.tree, end_of_look(self.tenure, now), &mut self.outbox);
         if run.is_stuck() {
             // Whenever it ends: what was said stands, and the lease runs out by itself.
             self.tenure.iter_mut().for_each(Tenure::settle);
@@ -501,6 +500,12 @@ impl Watch {
         }
         release::execute(&charge, grant)
     }
+}
+
+/// When a look at the job's tree that begins now must be over; `None` where the deadline is too near for one.
+fn end_of_look(tenure: Option<Tenure>, now: Time) -> Option<Time> {
+    let deadline = tenure.and_then(|tenure| tenure.deadline())?;
+    (now + LOOK * 2 <= deadline).then(|| now + LOOK)
 }
 
 /// The process that gives the orders.
