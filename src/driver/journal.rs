@@ -25,7 +25,7 @@ use crate::driver::meaning::{Meaning, of_refused_append, plain};
 use crate::driver::patience::Patience;
 use crate::driver::topic::{self, Presence, Trouble};
 use crate::logic::time::Time;
-use crate::logic::topic::{Layout, TopicFacts, TopicIdentity};
+use crate::logic::topic::{TopicFacts, TopicIdentity};
 use crate::text;
 
 /// How long the question that warms the producer's connection may take.
@@ -240,11 +240,12 @@ impl Producer {
             while !stopped.load(Ordering::Relaxed) && !context.seen.is_closed() {
                 match topic::facts(producer.client(), &election, &mut patience) {
                     Ok(facts) => {
-                        let Layout { leader, replicas, .. } = facts.layout.clone();
+                        // Of one replica's death no lease is a help. The leader has the claim to answer.
+                        let broker = facts.layout.besides_leader().filter(|_| facts.layout.replicas.len() > 1);
                         context.say(Seen::Topic { reading, facts });
-                        // Of one replica's death no lease is a help. Nobody waits for the answer, nor asks a second time.
-                        if replicas.len() > 1
-                            && let Some(session) = topic::broker_session(producer.client(), leader, ANSWER)
+                        // Nobody waits for the answer, nor asks a second time.
+                        if let Some(broker) = broker
+                            && let Some(session) = topic::broker_session(producer.client(), broker, ANSWER)
                         {
                             context.say(Seen::BrokerSession(session));
                         }

@@ -139,8 +139,11 @@ pub(super) fn facts(
         return Err(Trouble::Transient(RDKafkaErrorCode::UnknownTopicOrPartition));
     };
     let limit = patience.answered(asked) * 2 + SETTINGS_ALLOWANCE;
-    // Any broker can tell; this one's connection is there already.
-    let settings = match topic_settings(client, &election.topic, layout.leader, limit) {
+    // Any broker can tell. The leader is asked last: it answers one request of a connection after the other, and the claim may
+    // wait for its replicas there.
+    let ask = |broker| topic_settings(client, &election.topic, broker, limit);
+    let besides = layout.besides_leader().and_then(|broker| ask(broker).ok());
+    let settings = match besides.map_or_else(|| ask(layout.leader), Ok) {
         // Forbidden, they come without an error and without an entry.
         Ok(settings) => read(&settings).ok_or_else(|| "it is not shown to this user".to_owned()),
         Err(RDKafkaErrorCode::OperationTimedOut) => Err(format!("no answer within {} ms", limit.as_millis())),

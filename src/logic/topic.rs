@@ -25,6 +25,14 @@ pub struct Layout {
     pub brokers: Vec<i32>,
 }
 
+impl Layout {
+    /// A broker that does not lead the partition, if there is one.
+    #[must_use]
+    pub fn besides_leader(&self) -> Option<i32> {
+        self.brokers.iter().copied().find(|broker| *broker != self.leader)
+    }
+}
+
 /// The settings of a topic that R0 judges, as Kafka says them: its own, or its broker's defaults. One that is not shown is
 /// `None`: Redpanda, for one, shows neither `min.insync.replicas` nor `unclean.leader.election.enable`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
