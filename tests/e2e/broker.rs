@@ -135,7 +135,7 @@ fn too_few_replicas() {
 
     let strict = single.another();
     cluster.kafka().create_replicated_topic(&strict.topic(), 3, &[("min.insync.replicas", "3"), settings[0]]);
-    let leader = cluster.leader_of(&strict.topic(), 0).expect("it is up");
+    let leader = wait::until("a leader of the partition", || cluster.leader_of(&strict.topic(), 0));
     cluster.broker((leader + 1) % 3).end();
     let mut candidate = strict.candidate().start();
     let words = "Not enough in-sync replicas";
@@ -145,6 +145,7 @@ fn too_few_replicas() {
     let lines = candidate.warnings_with(words);
     assert!(lines.len() == 1 && lines[0].contains("bring the brokers back"), "{lines:?}");
     assert!(candidate.events("leading").is_empty());
+    assert_eq!(candidate.warnings_with("can't be read"), Vec::<String>::new(), "the claim is in nobody's way");
 }
 
 /// `DescribeConfigs` that is never answered holds nobody up: it counts as what may not be read.
