@@ -279,6 +279,12 @@ fn a_property_that_needs_another_build_says_which() {
             assert_eq!(line, format!("neli-run: property sasl.mechanisms {mechanism}: {}", advice(feature)));
         }
     }
+    if built("ssl") {
+        let bearer = ["-X", "security.protocol=SASL_PLAINTEXT", "-X", "sasl.mechanism=OAUTHBEARER"];
+        let line = one_line(&run(&whole(&bearer)));
+        assert!(line.contains("needs a property sasl.oauthbearer.method=oidc"), "{line}");
+        assert_eq!(line.ends_with(&advice("oidc")), !built("oidc"), "{line}");
+    }
     if !built("gssapi") {
         let line = one_line(&run(&whole(&["-X", "security.protocol=SASL_PLAINTEXT"])));
         assert!(line.contains("needs a property sasl.mechanisms") && line.ends_with(&advice("gssapi")), "{line}");

@@ -276,6 +276,7 @@ fn prove_mechanism(properties: &Properties) -> Result<(), Refusal> {
         _ => return Ok(()),
     };
     match given {
+        Some(mechanism) if feature.is_built && protocol.starts_with("sasl_") => prove_token(properties, mechanism),
         _ if feature.is_built => Ok(()),
         Some(mechanism) => Err(Refusal::new(format!("property sasl.mechanisms {mechanism}: {}", feature.advice()))),
         None => Err(Refusal::new(format!(
@@ -284,6 +285,21 @@ fn prove_mechanism(properties: &Properties) -> Result<(), Refusal> {
             feature.advice()
         ))),
     }
+}
+
+/// Without a source of tokens librdkafka waits for one for ever, and without a word.
+fn prove_token(properties: &Properties, mechanism: &str) -> Result<(), Refusal> {
+    let is_oidc = properties.find("sasl.oauthbearer.method").is_some_and(|method| method.eq_ignore_ascii_case("oidc"));
+    let is_unsigned = properties.find("enable.sasl.oauthbearer.unsecure.jwt").is_some_and(|value| {
+        // As librdkafka reads it.
+        ["true", "t", "1"].iter().any(|yes| value.eq_ignore_ascii_case(yes))
+    });
+    if is_oidc || is_unsigned || !mechanism.eq_ignore_ascii_case("OAUTHBEARER") {
+        return Ok(());
+    }
+    let needs = "needs a property sasl.oauthbearer.method=oidc, and sasl.oauthbearer.token.endpoint.url";
+    let advice = if features::OIDC.is_built { String::new() } else { format!("; {}", features::OIDC.advice()) };
+    Err(Refusal::new(format!("property sasl.mechanisms {mechanism}: {needs}{advice}")))
 }
 
 /// The one name of a property: librdkafka's client is configured from a map, and of two names for one thing either could
