@@ -18,7 +18,7 @@ use rdkafka::types::RDKafkaConfRes;
 use crate::config::properties::is_secret;
 use crate::config::{Brokers, Client, Election, Properties};
 use crate::driver::embedded;
-use crate::driver::meaning::{Meaning, plain};
+use crate::driver::meaning::{self, Meaning, NoToken, plain};
 
 /// A Kafka that can be reached: an address, and what the user says about reaching it.
 #[derive(Clone)]
@@ -96,6 +96,11 @@ impl Access {
         self.users_debug().is_some()
     }
 
+    /// Whether a token endpoint gives the tokens to log in by.
+    pub(super) fn asks_for_tokens(&self) -> bool {
+        self.properties.find("sasl.oauthbearer.method").is_some_and(|method| method.eq_ignore_ascii_case("oidc"))
+    }
+
     fn users_debug(&self) -> Option<&str> {
         self.properties.0.iter().rev().find(|(key, _)| key == "debug").map(|(_, value)| value.as_str())
     }
@@ -153,7 +158,14 @@ impl Access {
             config.set(key, value);
         }
         config.set("metadata.broker.list", &self.bootstrap);
-        config.set_log_level(if self.chatter.is_some() { RDKafkaLogLevel::Debug } else { RDKafkaLogLevel::Emerg });
+        config.set_log_level(if self.chatter.is_some() {
+            RDKafkaLogLevel::Debug
+        } else if self.asks_for_tokens() {
+            // The status of a token endpoint's answer is in a line of its log alone.
+            RDKafkaLogLevel::Error
+        } else {
+            RDKafkaLogLevel::Emerg
+        });
         config
     }
 }
@@ -215,6 +227,8 @@ pub fn explain(error: &KafkaError) -> String {
 #[derive(Clone)]
 pub struct Ears {
     chatter: Option<Chatter>,
+    /// Whether a token endpoint gives the tokens to log in by.
+    asks_for_tokens: bool,
     heard: Arc<Mutex<Heard>>,
 }
 
@@ -222,13 +236,15 @@ pub struct Ears {
 struct Heard {
     last: Option<(RDKafkaErrorCode, String)>,
     trouble: Option<String>,
+    /// What was logged last about a token endpoint that gave no token.
+    token: Option<String>,
 }
 
 impl Ears {
     /// The ears of a client of `access`.
     #[must_use]
     pub fn new(access: &Access) -> Self {
-        Self { chatter: access.chatter.clone(), heard: Arc::default() }
+        Self { chatter: access.chatter.clone(), asks_for_tokens: access.asks_for_tokens(), heard: Arc::default() }
     }
 
     /// The words that came with the last error, if its code is `code`; else the code's own.
@@ -237,6 +253,13 @@ impl Ears {
         let heard = self.heard();
         let last = heard.last.as_ref().filter(|(known, _)| *known == code);
         last.map_or_else(|| plain(code), |(_, words)| words.clone())
+    }
+
+    /// Why there is no token to log in by, if these words of librdkafka's say so and a token endpoint was asked.
+    #[must_use]
+    pub fn no_token(&self, words: &str) -> Option<NoToken> {
+        let heard = self.heard();
+        self.asks_for_tokens.then(|| meaning::of_token(words, heard.token.as_deref())).flatten()
     }
 
     /// The last trouble with a connection, host and port first.
@@ -257,6 +280,10 @@ impl Ears {
 
 impl ClientContext for Ears {
     fn log(&self, level: RDKafkaLogLevel, _facility: &str, line: &str) {
+        // Before the error that it explains.
+        if self.asks_for_tokens && meaning::is_about_token(line) {
+            self.heard().token = Some(line.to_owned());
+        }
         if let Some(chatter) = &self.chatter {
             chatter(level, line);
         }
@@ -264,8 +291,11 @@ impl ClientContext for Ears {
 
     fn error(&self, error: KafkaError, reason: &str) {
         let Some(code) = error.rdkafka_error_code() else { return };
+        let no_token = self.no_token(reason);
         let mut heard = self.heard();
-        if matches!(code.into(), Meaning::Connection | Meaning::Login) {
+        if let Some(no_token) = no_token {
+            heard.trouble = Some(no_token.why);
+        } else if matches!(code.into(), Meaning::Connection | Meaning::Login) {
             // What follows is how long that took, and differs each time.
             heard.trouble = Some(reason.split(" (after ").next().unwrap_or(reason).to_owned());
         }

@@ -12,7 +12,7 @@ use crate::driver::broker::Ears;
 use crate::driver::clock;
 use crate::driver::group::refusal;
 use crate::driver::journal::{Key, Seen};
-use crate::driver::meaning::{Meaning, is_worth_another_login};
+use crate::driver::meaning::{Meaning, NoToken, is_worth_another_login};
 use crate::driver::reader::{Shared, Source};
 use crate::driver::topic::{may_not_describe, may_not_read};
 use crate::logic::time::Time;
@@ -92,10 +92,7 @@ impl Listener {
             Meaning::Cut => {
                 self.shared.say(Seen::Cut { reading });
             }
-            Meaning::Login if is_worth_another_login(&words) => self.shared.look(),
-            Meaning::Login => {
-                self.shared.refuse(format!("{words}; check sasl.mechanisms, sasl.username and sasl.password"));
-            }
+            Meaning::Login => self.login_failed(&words),
             Meaning::NoBroker => {
                 if let Some(error) = self.shared.hopeless() {
                     self.shared.refuse(error);
@@ -121,6 +118,33 @@ impl Listener {
             }
         }
         false
+    }
+
+    fn login_failed(&self, words: &str) {
+        let access = &self.shared.source.access;
+        let (answered, asks_for_tokens) = (access.answered.load(Ordering::Relaxed), access.asks_for_tokens());
+        if let Some(NoToken { why, is_refusal }) = self.shared.ears.no_token(words) {
+            if answered {
+                // It is asked for long before the last one expires, and that one counts until then.
+                let message =
+                    format!("{why}; the last token counts until it expires, and a new one is asked for every 10 s");
+                self.shared.say(Seen::Warning(message));
+            } else if is_refusal {
+                self.shared.refuse(why);
+            } else {
+                self.shared.down(why);
+            }
+        } else if is_worth_another_login(words) || (asks_for_tokens && answered) {
+            // A token that has expired since is replaced when the token endpoint gives one again.
+            self.shared.look();
+        } else {
+            let advice = if asks_for_tokens {
+                "that the broker accepts this provider's tokens, and sasl.oauthbearer.scope"
+            } else {
+                "sasl.mechanisms, sasl.username and sasl.password"
+            };
+            self.shared.refuse(format!("{words}; check {advice}"));
+        }
     }
 
     fn caught_up(&self) {

@@ -124,6 +124,58 @@ pub fn of_certificate(trouble: &str) -> Option<String> {
     if is_alert { told(ours, words) } else { None }
 }
 
+/// Why there is no token to log in by, where a token endpoint is to give one (`sasl.oauthbearer.method=oidc`).
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NoToken {
+    /// One line: the endpoint, its answer or why there is none, and what to check.
+    pub why: String,
+    /// Whether the endpoint has refused the request; else it may give one when it is asked again.
+    pub is_refusal: bool,
+}
+
+/// The longest answer of a token endpoint that is shown, in characters: it may be a page of HTML.
+const LONGEST_ANSWER: usize = 200;
+
+/// What librdkafka's `words` say about a token endpoint; `None` where they are about something else. `logged` is the line that it
+/// logged last about that: it has the endpoint's address and the status of its answer, and the error has neither.
+#[must_use]
+pub fn of_token(words: &str, logged: Option<&str>) -> Option<NoToken> {
+    let reason = words.strip_prefix("Failed to acquire SASL OAUTHBEARER token: ")?;
+    let shown: String = reason.chars().take(LONGEST_ANSWER).collect();
+    // `... token from "https://login.example.com/token": {"error":"invalid_client"} (401)`
+    let logged = logged.filter(|line| line.contains(&shown)).and_then(|line| line.split_once(FROM_ENDPOINT));
+    let (url, answer) = logged.and_then(|(_, rest)| rest.split_once("\": ")).unwrap_or_default();
+    let status: Option<u16> = answer.rsplit_once(" (").and_then(|(_, tail)| tail.strip_suffix(')')?.parse().ok());
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let answer = status.map_or_else(|| shown.clone(), |status| format!("status {status}, {shown}"));
+    // Those that librdkafka asks again for are no refusals, nor is what the endpoint itself has trouble with.
+    let is_refusal = status.is_some_and(|status| (400..500).contains(&status) && ![408, 425, 429].contains(&status));
+    let advice = if is_refusal {
+        "sasl.oauthbearer.client.id, sasl.oauthbearer.client.secret, sasl.oauthbearer.scope and \
+         sasl.oauthbearer.token.endpoint.url"
+    } else {
+        "that it runs, and sasl.oauthbearer.token.endpoint.url"
+    };
+    let why = format!("no token from the token endpoint{}: {answer}; check {advice}", host(url));
+    Some(NoToken { why, is_refusal })
+}
+
+/// Whether librdkafka logs by this line that a token endpoint gave no token.
+#[must_use]
+pub fn is_about_token(line: &str) -> bool {
+    line.contains(FROM_ENDPOINT)
+}
+
+const FROM_ENDPOINT: &str = " token from \"";
+
+/// A blank, and host and port of a URL; without the user's name and password, and without what a query may hold.
+fn host(url: &str) -> String {
+    let authority =
+        url.split_once("://").map_or("", |(_, rest)| rest).split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    if host.is_empty() { String::new() } else { format!(" {host}") }
+}
+
 /// Whether a login that failed may succeed when it is tried again: librdkafka gives the same code when the connection was
 /// lost in the middle of it.
 #[must_use]
@@ -170,6 +222,33 @@ mod tests {
         for other in ["kafka:9093/1: Connect to ipv4#10.0.0.1:9093 failed: Connection refused", "no answer"] {
             assert_eq!(of_certificate(other), None);
         }
+    }
+
+    #[test]
+    fn a_token_endpoints_answer_is_told() {
+        let words = "Failed to acquire SASL OAUTHBEARER token: {\"error\":\n \"invalid_client\"}";
+        let logged = |status: &str| {
+            format!(
+                "[thrd:background]: Failed to retrieve OIDC token from \"https://me:hunter2@login:8443/token?key=hunter2\": \
+                 {{\"error\":\n \"invalid_client\"}} ({status})"
+            )
+        };
+        let refused = of_token(words, Some(&logged("401"))).unwrap();
+        let beginning =
+            "no token from the token endpoint login:8443: status 401, {\"error\": \"invalid_client\"}; check ";
+        assert!(refused.why.starts_with(beginning) && refused.is_refusal, "{refused:?}");
+        assert!(refused.why.contains("client.secret"), "{refused:?}");
+        for status in ["503", "429", "-1"] {
+            assert!(!of_token(words, Some(&logged(status))).unwrap().is_refusal, "{status}");
+        }
+        // Of another failure than this one.
+        let unknown =
+            of_token("Failed to acquire SASL OAUTHBEARER token: Response is not JSON", Some(&logged("401"))).unwrap();
+        assert!(unknown.why.starts_with("no token from the token endpoint: Response is not JSON; "), "{unknown:?}");
+        assert!(!unknown.is_refusal);
+        let page = format!("Failed to acquire SASL OAUTHBEARER token: {}", "\u{e9}".repeat(1000));
+        assert!(of_token(&page, None).unwrap().why.len() < 700);
+        assert_eq!(of_token("SASL authentication error: Authentication failed", Some(&logged("401"))), None);
     }
 
     #[test]

@@ -171,7 +171,10 @@ impl Shared {
     pub(super) fn no_answer(&self, code: RDKafkaErrorCode) -> String {
         let bootstrap = &self.source.access.bootstrap;
         self.ears.trouble().unwrap_or_else(|| {
-            if matches!(code.into(), Meaning::Connection | Meaning::NoBroker) {
+            if self.source.access.asks_for_tokens() && !self.source.access.answered.load(Ordering::Relaxed) {
+                // librdkafka connects to no broker before that, and asks an endpoint that has trouble again for 50 s.
+                format!("{bootstrap}: no answer; no broker is asked before the token endpoint has given a token")
+            } else if matches!(code.into(), Meaning::Connection | Meaning::NoBroker) {
                 format!("{bootstrap}: no answer")
             } else {
                 format!("{bootstrap}: {}", plain(code))

@@ -19,6 +19,8 @@ mod hooks;
 mod job;
 mod log;
 mod loss;
+#[cfg(feature = "oidc")]
+mod oidc;
 mod process_one;
 mod remade;
 mod restart;

@@ -242,8 +242,9 @@ impl Node {
              advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{accounts}{advertised}\n\
              listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT{protocols}\n\
              inter.broker.listener.name=PLAINTEXT\n\
-             sasl.enabled.mechanisms=PLAIN\n\
+             sasl.enabled.mechanisms=PLAIN,OAUTHBEARER\n\
              listener.name.sasl_plaintext.plain.sasl.jaas.config={jaas}\n\
+             listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config={bearer}\n\
              authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n\
              super.users=User:ANONYMOUS\n\
              {session}\
@@ -261,6 +262,8 @@ impl Node {
              log.cleaner.dedupe.buffer.size=4194304\n\
              {last}",
             jaas = accounts::jaas(),
+            // Kafka's own check, by default, of tokens that nobody signed: who they say, and until when.
+            bearer = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
             data = data.display(),
         )
     }

@@ -1,0 +1,215 @@
+//! OAUTHBEARER with tokens from a token endpoint (`sasl.oauthbearer.method=oidc`): one that gives them, one that refuses, one
+//! that is gone, and one that fails later.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use harness::accounts::{Account, PASSWORD};
+use harness::candidate::{Candidate, Elector};
+use neli_run::driver::clock;
+use nix::sys::signal::Signal;
+
+use crate::bad_input::{Guarded, assert_refused};
+
+const CLIENT: &str = "neli";
+
+/// An identity provider's token endpoint, in this process. It gives unsigned tokens, which Kafka takes unless told otherwise,
+/// to who shows the client's secret.
+struct Endpoint {
+    address: SocketAddr,
+    /// How many tokens were asked for.
+    asked: Arc<AtomicUsize>,
+    mood: Arc<Mutex<Mood>>,
+}
+
+/// What it does with who shows the client's secret.
+#[derive(Clone, Copy)]
+enum Mood {
+    Gives,
+    Refuses,
+    /// Closes the connection without an answer.
+    HangsUp,
+}
+
+impl Endpoint {
+    /// Gives tokens that are good for so long.
+    fn start(life: Duration) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let endpoint = Self { address, asked: Arc::default(), mood: Arc::new(Mutex::new(Mood::Gives)) };
+        let (asked, mood) = (Arc::clone(&endpoint.asked), Arc::clone(&endpoint.mood));
+        // It ends with this process, as does whoever asks.
+        thread::spawn(move || {
+            for connection in listener.incoming().map_while(Result::ok) {
+                // Who asks may be killed in the middle of it.
+                let Some(secret_is_right) = read_request(&connection) else { continue };
+                asked.fetch_add(1, Ordering::Relaxed);
+                let mood = *mood.lock().expect("no panic while it was locked");
+                let _ = match mood {
+                    Mood::Gives if secret_is_right => answer(&connection, Some(&token(life))),
+                    Mood::Gives | Mood::Refuses => answer(&connection, None),
+                    Mood::HangsUp => Ok(()),
+                };
+            }
+        });
+        endpoint
+    }
+
+    fn turn(&self, mood: Mood) {
+        *self.mood.lock().expect("no panic while it was locked") = mood;
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// A candidate that asks here for its tokens; its properties come from a file.
+    fn candidate(&self, guarded: &Guarded, elector: Elector) -> Candidate {
+        let text = format!(
+            "security.protocol=SASL_PLAINTEXT\n\
+             sasl.mechanisms=OAUTHBEARER\n\
+             sasl.oauthbearer.method=oidc\n\
+             sasl.oauthbearer.client.id={CLIENT}\n\
+             sasl.oauthbearer.client.secret={PASSWORD}\n\
+             sasl.oauthbearer.token.endpoint.url=http://{}/token\n",
+            self.address
+        );
+        let file = guarded.stage.directory().join("properties");
+        fs::write(&file, text).expect("the directory is ours");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
+        guarded.candidate(elector, &[]).option("--properties", file)
+    }
+}
+
+/// Whether the request shows the client's secret; `None` when it is not whole.
+fn read_request(connection: &TcpStream) -> Option<bool> {
+    let mut input = BufReader::new(connection);
+    let (mut length, mut login) = (0, None);
+    loop {
+        let mut line = String::new();
+        input.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        match line.trim_end().split_once(": ") {
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.parse().ok()?,
+            Some((name, value)) if name.eq_ignore_ascii_case("authorization") => login = Some(value.to_owned()),
+            None if line.trim_end().is_empty() => break,
+            // `POST /token HTTP/1.1`, and what else there is.
+            Some(_) | None => {}
+        }
+    }
+    let mut body = vec![0; length];
+    input.read_exact(&mut body).ok()?;
+    let expected = format!("Basic {}", base64(format!("{CLIENT}:{PASSWORD}").as_bytes(), *b"+/", "="));
+    Some(body.starts_with(b"grant_type=client_credentials") && login == Some(expected))
+}
+
+fn answer(mut connection: &TcpStream, token: Option<&str>) -> std::io::Result<()> {
+    let (status, body) = token.map_or_else(
+        || ("401 Unauthorized", r#"{"error":"invalid_client"}"#.to_owned()),
+        |token| ("200 OK", format!(r#"{{"access_token":"{token}","token_type":"Bearer"}}"#)),
+    );
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n");
+    write!(connection, "{head}Content-Length: {}\r\n\r\n{body}", body.len())
+}
+
+/// Says that its bearer is the operator.
+fn token(life: Duration) -> String {
+    let now = clock::wall_ms() / 1_000;
+    let claims = format!(r#"{{"sub":"{}","iat":{now},"exp":{}}}"#, Account::Operator.name(), now + life.as_secs());
+    let part = |text: &str| base64(text.as_bytes(), *b"-_", "");
+    format!("{}.{}.", part(r#"{"alg":"none"}"#), part(&claims))
+}
+
+/// Base64 with these two last digits and this padding.
+fn base64(bytes: &[u8], last: [u8; 2], padding: &str) -> String {
+    let digits: Vec<u8> = (b'A'..=b'Z').chain(b'a'..=b'z').chain(b'0'..=b'9').chain(last).collect();
+    let chunk = |chunk: &[u8]| {
+        let number = (0..3).fold(0, |number, at| number << 8 | usize::from(chunk.get(at).copied().unwrap_or(0)));
+        let digit = |at: usize| char::from(digits[number >> (18 - 6 * at) & 63]);
+        let text: String = (0..=chunk.len()).map(digit).collect();
+        text + &padding.repeat(3 - chunk.len())
+    };
+    bytes.chunks(3).map(chunk).collect()
+}
+
+/// The endpoint by its address, and these words.
+fn assert_told(message: &str, endpoint: &Endpoint, words: &[&str]) {
+    let address = endpoint.address.to_string();
+    assert!(message.contains(&address), "{address} is not in {message}");
+    assert!(words.iter().all(|word| message.contains(word)), "{words:?} are not in {message}");
+}
+
+/// With the group too: each of its clients has a token of its own. librdkafka is at its most talkative, and shows no secret.
+#[test]
+fn a_lead_by_a_token() {
+    let guarded = Guarded::new(Elector::Group);
+    let endpoint = Endpoint::start(Duration::from_hours(1));
+    let mut run = endpoint.candidate(&guarded, Elector::Group).flag("-v").property("debug", "all").start();
+    let term = run.await_lead();
+    guarded.stage.await_witness(term);
+    assert!(endpoint.asked() >= 3, "reader, producer, member: {}", endpoint.asked());
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 0);
+    run.await_silence();
+    let told = format!("{run:?}");
+    assert!(
+        told.contains("sasl.oauthbearer.client.secret"),
+        "librdkafka says what it was configured with, and redacts it"
+    );
+    assert!(!told.contains(PASSWORD), "{told}");
+    guarded.stage.close([run]);
+}
+
+/// At the start its refusal is final, as that of a wrong password is.
+#[test]
+fn a_token_endpoint_that_refuses() {
+    let guarded = Guarded::new(Elector::Log);
+    let endpoint = Endpoint::start(Duration::from_hours(1));
+    endpoint.turn(Mood::Refuses);
+    let run = endpoint.candidate(&guarded, Elector::Log).start();
+    let address = endpoint.address.to_string();
+    assert_refused(run, &[&address, "401", "invalid_client", "sasl.oauthbearer.client.secret"]);
+}
+
+/// One that can't be reached is waited for, as Kafka is.
+#[test]
+fn a_token_endpoint_that_does_not_answer() {
+    let guarded = Guarded::new(Elector::Log);
+    let endpoint = Endpoint::start(Duration::from_hours(1));
+    endpoint.turn(Mood::HangsUp);
+    let mut run = endpoint.candidate(&guarded, Elector::Log).start();
+    let down = run.await_event("broker_down");
+    assert_told(down.text("error"), &endpoint, &["Empty reply", "sasl.oauthbearer.token.endpoint.url"]);
+    endpoint.turn(Mood::Gives);
+    run.await_lead();
+    run.await_event("broker_up");
+    assert_eq!(run.count("broker_down"), 1, "one line: {run:?}");
+    guarded.stage.close([run]);
+}
+
+/// A new token is asked for before the old one expires. That there is none ends no lead, and neither does it that the broker
+/// then takes the old one no more, while the lease lasts.
+#[test]
+fn a_token_endpoint_that_fails_later() {
+    let guarded = Guarded::new(Elector::Log);
+    // A new one after four; and ten after one that was refused.
+    let endpoint = Endpoint::start(Duration::from_secs(5));
+    let mut run = endpoint.candidate(&guarded, Elector::Log).lease("1m").start();
+    let term = run.await_lead();
+    guarded.stage.await_witness(term);
+    endpoint.turn(Mood::Refuses);
+    let warning = run.await_event("warning");
+    assert_told(warning.text("message"), &endpoint, &["401", "sasl.oauthbearer.client.secret", "every 10 s"]);
+    let down = run.await_event("broker_down");
+    endpoint.turn(Mood::Gives);
+    run.await_event("broker_up");
+    assert_eq!((run.count("leading"), run.count("fenced"), run.count("error")), (1, 0, 0), "{down:?}");
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 0);
+    guarded.stage.close([run]);
+}
