@@ -119,7 +119,7 @@ pub const OPTIONS: &[Opt] = &[
         section: Section::Election,
         help: "Who claims a vacancy first: the group's choice, or anybody",
         more: "With group: the member of the consumer group to which Kafka assigns the partition. It decides \
-               precedence alone: with either, the journal says who leads, and no two jobs run at once. With log the first claim wins: handovers are faster, and no group is joined.",
+               precedence alone: with either, the journal says who leads, and no two jobs run at once. With log the first claim wins, and no group is joined: a start, and a takeover from a leader that was killed, are faster.",
     },
     Opt {
         long: "patience",
