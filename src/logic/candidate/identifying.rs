@@ -131,13 +131,7 @@ impl Candidate {
 
     /// Whether a beat that came back may extend the lease: the topic is the one in which the term was claimed.
     pub(super) fn is_topic_confirmed_for_lease(&self, now: Time) -> bool {
-        let lease = self.timings.lease;
-        let is_unbroken = match self.topic.name {
-            TopicName::Id(_) => self.topic.confirmed.is_some_and(|asked| now <= asked + lease),
-            TopicName::Unknown => false,
-            TopicName::Unnamed => true,
-        };
-        is_unbroken || broken(Flaw::LeaseWithoutIdentity)
+        self.topic.is_confirmed_since(now - self.timings.lease) || broken(Flaw::LeaseWithoutIdentity)
     }
 
     /// Whether a silence may be claimed that wants the topic confirmed at `since` or later.
