@@ -241,7 +241,7 @@ impl Producer {
                 match topic::facts(producer.client(), &election, &mut patience) {
                     Ok(facts) => {
                         // Of one replica's death no lease is a help. The leader has the claim to answer.
-                        let broker = facts.layout.besides_leader().filter(|_| facts.layout.replicas.len() > 1);
+                        let broker = facts.layout.besides_leader().next().filter(|_| facts.layout.replicas.len() > 1);
                         context.say(Seen::Topic { reading, facts });
                         // Nobody waits for the answer, nor asks a second time.
                         if let Some(broker) = broker

@@ -17,6 +17,9 @@ use crate::logic::topic::{Layout, Settings, TopicFacts};
 /// How much longer than two round trips an answer about the settings may take.
 const SETTINGS_ALLOWANCE: Duration = Duration::from_secs(1);
 
+/// So many brokers are asked about the settings before the one that leads the partition.
+const BESIDES_LEADER: usize = 2;
+
 /// What a look at the topic found.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Presence {
@@ -140,9 +143,9 @@ pub(super) fn facts(
     };
     let limit = patience.answered(asked) * 2 + SETTINGS_ALLOWANCE;
     // Any broker can tell. The leader is asked last: it answers one request of a connection after the other, and the claim may
-    // wait for its replicas there.
+    // wait for its replicas there. One that has just died is still listed for seconds, so that another is asked after it.
     let ask = |broker| topic_settings(client, &election.topic, broker, limit);
-    let besides = layout.besides_leader().and_then(|broker| ask(broker).ok());
+    let besides = layout.besides_leader().take(BESIDES_LEADER).find_map(|broker| ask(broker).ok());
     let settings = match besides.map_or_else(|| ask(layout.leader), Ok) {
         // Forbidden, they come without an error and without an entry.
         Ok(settings) => read(&settings).ok_or_else(|| "it is not shown to this user".to_owned()),

@@ -26,10 +26,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// A broker that does not lead the partition, if there is one.
-    #[must_use]
-    pub fn besides_leader(&self) -> Option<i32> {
-        self.brokers.iter().copied().find(|broker| *broker != self.leader)
+    /// The brokers that do not lead the partition.
+    pub fn besides_leader(&self) -> impl Iterator<Item = i32> {
+        self.brokers.iter().copied().filter(|broker| *broker != self.leader)
     }
 }
 
