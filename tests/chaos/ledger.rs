@@ -115,6 +115,22 @@ pub(crate) struct Law {
     pub(crate) lines_may_break: bool,
 }
 
+/// The beat of a job that came latest.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Latest {
+    /// By how much it was late, in nanoseconds.
+    pub(crate) by: u64,
+    /// Whose it was.
+    of: String,
+}
+
+impl fmt::Display for Latest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { by, of } = self;
+        if *by == 0 { f.write_str("none") } else { write!(f, "{:?} ({of})", Duration::from_nanos(*by)) }
+    }
+}
+
 /// All runs.
 pub(crate) struct Ledger {
     law: Law,
@@ -130,8 +146,10 @@ pub(crate) struct Ledger {
     pub(crate) shrunk: Vec<String>,
     /// What had no reason to be.
     disturbances: Vec<String>,
-    /// By how much a beat came after its deadline, at most.
-    pub(crate) latest: u64,
+    /// The latest beat after its deadline.
+    pub(crate) after_deadline: Latest,
+    /// The latest beat after its right: after its deadline, or after its guard has ended the term before that, which is no danger.
+    pub(crate) after_right: Latest,
     /// When the topic was made anew.
     remakes: Vec<u64>,
     /// Candidates whose two halves were killed at once.
@@ -152,7 +170,8 @@ impl Ledger {
             orphans: Vec::new(),
             shrunk: Vec::new(),
             disturbances: Vec::new(),
-            latest: 0,
+            after_deadline: Latest::default(),
+            after_right: Latest::default(),
             remakes: Vec::new(),
             abandoned: BTreeSet::new(),
             highest: None,
@@ -283,8 +302,15 @@ impl Ledger {
         }
         // A deadline may be put off between the reading of the clock and that of the lease, never brought forward.
         let late = line.at.saturating_sub(stint.term_over.unwrap_or(u64::MAX).min(stint.deadline));
-        self.latest = self.latest.max(late);
         let beyond = line.at.saturating_sub(stint.deadline);
+        for (latest, by) in [(&mut self.after_right, late), (&mut self.after_deadline, beyond)] {
+            if by > latest.by {
+                *latest = Latest {
+                    by,
+                    of: format!("{} {} of term {} of seat {}", line.role, line.pid, stint.term, stint.seat),
+                };
+            }
+        }
         if let Some(margin) = self.law.kill_margin
             && beyond > nanos(margin)
             && !stint.judged

@@ -123,7 +123,7 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
         changes: run.ledger.changes(),
         leaderless,
         strikes: run.strikes.clone(),
-        latest: run.ledger.latest,
+        latest: run.ledger.after_deadline.by,
     }
 }
 
@@ -175,7 +175,8 @@ fn summary(
         ledger.shrunk.len()
     );
     let _ = writeln!(text, "  outside the guarantee: {counts:?}");
-    let _ = writeln!(text, "  latest beat after its deadline {:?}", Duration::from_nanos(ledger.latest));
+    let _ = writeln!(text, "  latest beat after its deadline {}", ledger.after_deadline);
+    let _ = writeln!(text, "  latest beat after its deadline or its term's end {}", ledger.after_right);
     let _ = writeln!(
         text,
         "  longest without a leader outside of faults {leaderless:?} (bound {bound:?}, times {tolerance:.1} for the load)"
