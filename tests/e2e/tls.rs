@@ -113,6 +113,19 @@ with_both_electors! {
         }
     }
 
+    /// The same where nobody listened at first: librdkafka says once that no broker can be reached, and that was for another reason.
+    fn a_broker_that_is_not_trusted_when_it_comes_up(elector) {
+        let network = Network::start();
+        let wire = network.wire(broker().secure_addresses().expired.parse().expect("an address"));
+        wire.set(Weather { refuses: true, ..Weather::default() });
+        let stage = stage(elector);
+        let address = format!("127.0.0.1:{}", wire.port);
+        let mut run = candidate(&stage, &address, broker().authority(), &over_tls(Vec::new())).start();
+        assert!(run.await_event("broker_down").text("error").contains("Connection refused"), "{run:?}");
+        wire.set(Weather::default());
+        assert_refused(run, &[&address, "the broker's certificate is not accepted", "expired", "ssl.ca.location"]);
+    }
+
     /// The broker wants to know who we are: no certificate, one that has expired, and one by a stranger won't do.
     fn a_certificate_that_the_broker_does_not_accept(elector) {
         let mutual = broker().secure_addresses().mutual;

@@ -2,10 +2,8 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
-/// How long a broker may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::wait;
 
 /// A request of Kafka's protocol, as far as it was written.
 pub(crate) struct Request(Vec<u8>);
@@ -56,8 +54,8 @@ impl Request {
     /// Sends it to `HOST:PORT`, and returns what is answered, the correlation first.
     pub(crate) fn send(&self, address: &str) -> io::Result<Vec<u8>> {
         let address: SocketAddr = address.parse().map_err(io::Error::other)?;
-        let mut connection = TcpStream::connect_timeout(&address, PATIENCE)?;
-        connection.set_read_timeout(Some(PATIENCE))?;
+        let mut connection = TcpStream::connect_timeout(&address, wait::PATIENCE)?;
+        connection.set_read_timeout(Some(wait::PATIENCE))?;
         let size = i32::try_from(self.0.len()).map_err(io::Error::other)?.to_be_bytes();
         connection.write_all(&[&size[..], &self.0].concat())?;
         let mut size = [0; 4];
