@@ -482,6 +482,7 @@ impl Watch {
 
     fn prepare_birthplace(&mut self) {
         self.runs += 1;
+        self.tree.begin_anew();
         self.birthplace = self.tree.cgroup().and_then(|cgroup| cgroup.birthplace(self.runs).ok());
     }
 
