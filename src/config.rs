@@ -8,13 +8,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use neli_proto::candidate::{Elector, Patience, Timings};
+use neli_proto::restart::RestartPolicy;
+use neli_proto::supervision::OnLoss;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::given::{Given, Value};
 use crate::exit::Refusal;
-use crate::logic::candidate::{Elector, Patience, Timings};
-use crate::logic::restart::RestartPolicy;
-use crate::logic::supervision::OnLoss;
 
 mod beside;
 mod brokers;

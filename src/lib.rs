@@ -1,10 +1,13 @@
 //! Runs a command on exactly one machine of many, with nothing but Kafka.
 //!
-//! `logic/` decides and never looks; `driver/` looks and does and never decides; `run.rs` is the only file that
-//! knows both. Every file of `logic/` has its hands in a twin of `driver/`.
+//! The crate `neli-proto` decides and has no effects; `driver/` has the effects and does not decide; `run.rs` and the
+//! subcommands know both.
 //!
 //! What is promised, and under which assumptions, is said in the README; the rules are cited as they are numbered in
 //! docs/protocol.md: the law is L1 to L4, the rules of a candidate are R0 to R8.
+
+#[cfg(all(feature = "flaws", not(debug_assertions)))]
+compile_error!("the feature `flaws` breaks rules on purpose: it is for tests, and never for a release");
 
 pub mod cli;
 pub mod config;
@@ -12,28 +15,6 @@ pub mod exit;
 pub mod features;
 pub mod run;
 pub mod text;
-
-/// Decides and never looks: no clock, no I/O, no thread.
-pub mod logic {
-    pub mod broker_death;
-    pub mod candidacy;
-    pub mod candidate;
-    pub mod command;
-    pub mod flaw;
-    pub mod health;
-    pub mod hooks;
-    pub mod journal;
-    pub mod listener;
-    pub mod precedence;
-    pub mod random;
-    pub mod record;
-    pub mod reminder;
-    pub mod restart;
-    pub mod supervision;
-    pub mod supervisor;
-    pub mod time;
-    pub mod topic;
-}
 
 /// Looks and does, and never decides.
 pub mod driver {

@@ -54,7 +54,7 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Refu
 /// Breaks the rule that the environment names, on the thread on which all is decided.
 #[cfg(feature = "flaws")]
 fn break_a_rule() {
-    use neli_run::logic::flaw::{Flaw, break_rule};
+    use neli_proto::flaw::{Flaw, break_rule};
     use serde::Deserialize;
     use serde::de::IntoDeserializer;
     use serde::de::value::{Error, StrDeserializer};

@@ -1,4 +1,4 @@
-//! The loop: take an input, ask the logic, perform its actions. The only file that knows both `logic/` and `driver/`.
+//! The loop: take an input, ask the protocol, perform its actions. It knows both `neli-proto` and `driver/`.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -8,6 +8,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use neli_proto::candidate::{self, Candidate, Elector, Identity};
+use neli_proto::hooks::Hooks;
+use neli_proto::random::Random;
+use neli_proto::record::{Body, MemberId};
+use neli_proto::reminder::{Reminder, Reminders};
+use neli_proto::supervisor::{Policy, StopPolicy, Supervisor};
+use neli_proto::time::Time;
+use neli_proto::topic::TopicIdentity;
 use nix::sys::prctl;
 use nix::unistd;
 use rdkafka::config::RDKafkaLogLevel;
@@ -38,13 +46,6 @@ use crate::driver::terminal::{is_there, may_be_handed_on};
 use crate::driver::timer::Timer;
 use crate::driver::tree;
 use crate::exit::{ExitStatus, Refusal};
-use crate::logic::candidate::{self, Candidate, Elector, Identity};
-use crate::logic::hooks::Hooks;
-use crate::logic::record::{Body, MemberId};
-use crate::logic::reminder::{Reminder, Reminders};
-use crate::logic::supervisor::{Policy, StopPolicy, Supervisor};
-use crate::logic::time::Time;
-use crate::logic::topic::TopicIdentity;
 use crate::run::report::Report;
 use crate::run::terminal::Session;
 use crate::text::reason;
@@ -344,7 +345,8 @@ impl Run {
         let identity = Identity { member, name: config.name.as_str().into(), hello };
         let random_seed = random::bytes().map(u64::from_le_bytes).map_err(|error| Refusal::new(error.to_string()))?;
         let waiting = (at_start.time, config.wait);
-        let mut candidate = Candidate::new(clock::now(), identity, config.timings.clone(), random_seed, waiting);
+        let random = Random::from_seed(random_seed);
+        let mut candidate = Candidate::new(clock::now(), identity, config.timings.clone(), random, waiting);
         if access.embedded.is_some() {
             let (asked, identity) = (clock::now(), TopicIdentity::Unnamed);
             candidate.handle(asked, candidate::Event::TopicIdentified { asked, identity });

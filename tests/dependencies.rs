@@ -47,9 +47,23 @@ fn sources() {
     for package in packages() {
         let source = package["source"].as_str();
         let name = &package["name"];
-        let ours = source.is_none() && (name == "neli-run" || name == "harness");
+        let ours = source.is_none() && ["harness", "neli-proto", "neli-run"].iter().any(|ours| name == ours);
         assert!(ours || source.is_some_and(|source| source.starts_with("registry+")), "{name} comes from {source:?}");
     }
+}
+
+/// A dependency could have a clock, do I/O or start a thread, which `no_std` does not show.
+#[test]
+fn the_protocol_needs_serde_alone() {
+    let packages = packages();
+    let protocol = packages.iter().find(|package| package["name"] == "neli-proto").expect("a dependency");
+    let dependencies = protocol["dependencies"].as_array().expect("dependencies").iter();
+    let shipped = dependencies.filter(|dependency| dependency["kind"].is_null());
+    let shipped: BTreeSet<(&str, bool)> = shipped
+        .map(|dependency| (dependency["name"].as_str(), dependency["uses_default_features"].as_bool()))
+        .map(|(name, with_std)| (name.expect("a name"), with_std.expect("a yes or no")))
+        .collect();
+    assert_eq!(shipped, BTreeSet::from([("serde", false), ("serde_json", false)]));
 }
 
 #[test]

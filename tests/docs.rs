@@ -51,9 +51,9 @@ fn what_shows_a_claim_is_there() {
                 file.clear();
             }
             for word in line.split('`').skip(1).step_by(2) {
-                if ["benches/", "src/", "tests/"].iter().any(|folder| word.starts_with(folder)) {
+                if ["benches/", "crates/", "src/", "tests/"].iter().any(|folder| word.starts_with(folder)) {
                     assert!(root(word).exists(), "{page} names {word}, which is not there");
-                    if word.starts_with("tests/") {
+                    if word.contains("tests/") {
                         file = std::fs::read_to_string(root(word)).unwrap();
                     }
                 } else if is_name(word) && !file.is_empty() {
@@ -71,7 +71,7 @@ fn what_shows_a_claim_is_there() {
 fn every_cited_rule_is_defined() {
     let protocol = std::fs::read_to_string(root("docs/protocol.md")).unwrap();
     let mut cited = BTreeMap::new();
-    for folder in ["src", "tests", "benches", "docs", "README.md", "man/neli-run.1.in"] {
+    for folder in ["src", "crates", "tests", "benches", "docs", "README.md", "man/neli-run.1.in"] {
         for file in files_below(&root(folder)) {
             let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
             for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {

@@ -2,13 +2,11 @@
 
 #![no_main]
 
-use neli_run::logic::{journal, record, time};
-
-#[path = "../../tests/law/both.rs"]
+#[path = "../../crates/neli-proto/tests/law/both.rs"]
 mod both;
-#[path = "../../tests/law/journals.rs"]
+#[path = "../../crates/neli-proto/tests/law/journals.rs"]
 mod journals;
-#[path = "../../tests/law/written.rs"]
+#[path = "../../crates/neli-proto/tests/law/written.rs"]
 mod written;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

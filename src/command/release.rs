@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use neli_proto::record::{Body, MemberId, Offset, Record, Why};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -16,7 +17,6 @@ use crate::config::{Client, Election};
 use crate::driver::broker::Access;
 use crate::driver::journal::{Producer, Seen};
 use crate::exit::{ExitStatus, Refusal};
-use crate::logic::record::{Body, MemberId, Offset, Record, Why};
 
 /// What the guard hands over, as JSON in a file in memory.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -6,6 +6,9 @@
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::sync::Arc;
 
+use neli_proto::journal::{Journal, Origin};
+use neli_proto::record::Offset;
+use neli_proto::time::Time;
 use tokio::sync::mpsc::{Receiver, channel, error::TryRecvError};
 
 use crate::command::watch::account::Account;
@@ -15,9 +18,6 @@ use crate::driver::journal::{Key, Seen};
 use crate::driver::reader::{Reader, Source};
 use crate::driver::{clock, embedded};
 use crate::exit::{ExitStatus, Refusal};
-use crate::logic::journal::{Journal, Origin};
-use crate::logic::record::Offset;
-use crate::logic::time::Time;
 use crate::text::{one_line, reason};
 
 mod account;

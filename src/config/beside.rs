@@ -3,10 +3,11 @@
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
+use neli_proto::health::HealthPolicy;
+
 use super::{duration, executable};
 use crate::cli::given::{Given, Value};
 use crate::exit::Refusal;
-use crate::logic::health::HealthPolicy;
 
 /// The command line of each command that runs beside the job.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

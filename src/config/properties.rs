@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
+use neli_proto::candidate::Elector;
 use rdkafka::ClientConfig;
 use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaConfRes;
@@ -16,7 +17,6 @@ use crate::cli::given::{Given, Source, Value};
 use crate::config::Properties;
 use crate::exit::Refusal;
 use crate::features::{self, Feature};
-use crate::logic::candidate::Elector;
 use crate::text::{quoted, reason};
 
 /// What the protocol rests on, by every name that librdkafka has for it, and what to do instead.

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use neli_proto::restart::{Limit, Restart, RestartPolicy};
+
 use super::duration;
 use crate::cli::given::{Given, Value};
 use crate::exit::Refusal;
-use crate::logic::restart::{Limit, Restart, RestartPolicy};
 
 /// The most restarts that a limit counts: each is remembered.
 const MOST_RESTARTS: u32 = 10_000;

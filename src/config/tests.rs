@@ -1,10 +1,11 @@
 use std::os::unix::fs::PermissionsExt;
 
+use neli_proto::health::HealthPolicy;
+use neli_proto::restart::{Limit, Restart};
+
 use super::*;
 use crate::cli::given::Environment;
 use crate::cli::{self, Request};
-use crate::logic::health::HealthPolicy;
-use crate::logic::restart::{Limit, Restart};
 
 const PATH: (&str, &str) = ("PATH", "/bin:/usr/bin");
 

@@ -2,7 +2,7 @@
 
 use nix::time::{ClockId, clock_gettime};
 
-use crate::logic::time::Time;
+use neli_proto::time::Time;
 
 /// The present, on `CLOCK_BOOTTIME`.
 #[must_use]

@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use neli_proto::record::LEASE_MS;
+use neli_proto::time::Time;
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::Sender;
@@ -22,8 +24,6 @@ use crate::driver::clock;
 use crate::driver::embedded::place::Place;
 use crate::driver::journal::Seen;
 use crate::driver::paper;
-use crate::logic::record::LEASE_MS;
-use crate::logic::time::Time;
 
 pub mod host;
 mod marker;

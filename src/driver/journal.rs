@@ -1,13 +1,15 @@
 //! The journal's two ends: what is [`Seen`] in it, and the [`Producer`] that writes to it. The other half of the
 //! hands, the [`Reader`](crate::driver::reader::Reader), has a file of its own.
 //!
-//! Nothing here decides: records are bytes, and what they mean is `logic`'s.
+//! Nothing here decides: records are bytes, and `neli-proto` says what they mean.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use neli_proto::time::Time;
+use neli_proto::topic::{TopicFacts, TopicIdentity};
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{DeliveryResult, Message};
@@ -24,8 +26,6 @@ use crate::driver::librdkafka::topic_identity;
 use crate::driver::meaning::{Meaning, of_refused_append, plain};
 use crate::driver::patience::Patience;
 use crate::driver::topic::{self, Presence, Trouble};
-use crate::logic::time::Time;
-use crate::logic::topic::{TopicFacts, TopicIdentity};
 use crate::text;
 
 /// How long the question that warms the producer's connection may take.

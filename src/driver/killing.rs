@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use nix::unistd::Pid;
 
 use crate::driver::clock;
 use crate::driver::tree::Tree;
-use crate::logic::time::Time;
 
 /// From one SIGKILL to the next, while something is still there: at first, and at last.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);

@@ -9,13 +9,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::fcntl::{self, FcntlArg, OFlag, SealFlag};
 use nix::sys::memfd::{self, MFdFlags};
 use nix::unistd;
 
 use crate::driver::process::SharedWords;
-use crate::logic::time::Time;
 
 const TERM: usize = 0;
 const DEADLINE: usize = 1;

@@ -11,6 +11,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{self, NonNull};
 use std::time::Duration;
 
+use neli_proto::topic::{TopicId, TopicIdentity};
 use rdkafka::bindings::{
     rd_kafka_AdminOptions_destroy, rd_kafka_AdminOptions_new, rd_kafka_AdminOptions_set_broker,
     rd_kafka_AdminOptions_set_request_timeout, rd_kafka_ConfigEntry_name, rd_kafka_ConfigEntry_value,
@@ -29,7 +30,6 @@ use rdkafka::error::{IsError, RDKafkaErrorCode};
 use rdkafka::types::{RDKafka, RDKafkaAdminOp, RDKafkaAdminOptions, RDKafkaEvent, RDKafkaQueue, RDKafkaResourceType};
 
 use crate::driver::meaning::Meaning;
-use crate::logic::topic::{TopicId, TopicIdentity};
 
 /// librdkafka answers each administrative call within its time limit; an answer that is this much later is not waited for.
 const LATE: Duration = Duration::from_secs(1);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
@@ -15,7 +16,6 @@ use crate::driver::journal::{Key, Seen};
 use crate::driver::meaning::{Meaning, NoToken, is_worth_another_login};
 use crate::driver::reader::{Shared, Source};
 use crate::driver::topic::{may_not_describe, may_not_read};
-use crate::logic::time::Time;
 
 /// Between two tries to read what can't be decoded.
 const DECODE_RETRY: Duration = Duration::from_millis(500);

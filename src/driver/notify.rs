@@ -12,7 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-use crate::logic::time::Time;
+use neli_proto::time::Time;
+
 use crate::text::{cut, one_line, quoted, reason};
 
 /// Before what was not taken is said again.

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
@@ -14,7 +15,6 @@ use crate::driver::cgroup::Cgroup;
 use crate::driver::killing::Killing;
 use crate::driver::process;
 use crate::driver::tree::Tree;
-use crate::logic::time::Time;
 
 /// A tree that is being killed by whoever inherited it.
 #[derive(Debug)]

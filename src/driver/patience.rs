@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
+use neli_proto::time::Time;
+
 use crate::driver::clock;
-use crate::logic::time::Time;
 
 /// No answer is waited for longer than this.
 const LONGEST: Duration = Duration::from_secs(16);

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
@@ -24,7 +25,6 @@ use crate::driver::listener::Listener;
 use crate::driver::meaning::{self, Meaning, plain};
 use crate::driver::patience::Patience;
 use crate::driver::topic::{self, Presence, Trouble};
-use crate::logic::time::Time;
 use crate::text::reason;
 
 /// Between two questions where the log ends (L4).

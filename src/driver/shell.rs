@@ -7,13 +7,13 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU64;
 
+use neli_proto::command::CommandEnd;
 use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
 use crate::driver::image::Image;
 use crate::driver::process::{self, Birth, Fate, Kind, Newborn, Progress, Scheduling};
 use crate::driver::signals::Set;
-use crate::logic::command::CommandEnd;
 use crate::text::reason;
 
 /// A command line that was started.

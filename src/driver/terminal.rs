@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use neli_proto::supervision::Foreground;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::resource::{self, Resource};
@@ -17,7 +18,6 @@ use nix::sys::termios::{self, SetArg, Termios};
 use nix::unistd::{self, Pid};
 
 use crate::driver::process;
-use crate::logic::supervision::Foreground;
 
 /// The controlling terminal of this session, as one of its processes sees it.
 #[derive(Debug)]

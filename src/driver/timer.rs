@@ -3,11 +3,11 @@
 use std::io;
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use crate::driver::ready::Ready;
-use crate::logic::time::Time;
 
 /// The main loop's alarm.
 pub struct Timer {

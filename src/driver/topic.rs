@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use neli_proto::topic::{Layout, Settings, TopicFacts};
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::MetadataBroker;
@@ -12,7 +13,6 @@ use crate::driver::clock;
 use crate::driver::librdkafka::{broker_settings, create_topic, topic_settings};
 use crate::driver::meaning::{Meaning, plain};
 use crate::driver::patience::Patience;
-use crate::logic::topic::{Layout, Settings, TopicFacts};
 
 /// How much longer than two round trips an answer about the settings may take.
 const SETTINGS_ALLOWANCE: Duration = Duration::from_secs(1);

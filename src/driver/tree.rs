@@ -16,6 +16,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use neli_proto::time::Time;
 use nix::libc::{self, SIGKILL};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,6 @@ use crate::driver::cgroup::Cgroup;
 use crate::driver::clock;
 use crate::driver::known::{Known, OwnChildren};
 use crate::driver::process::{self, Scheduling};
-use crate::logic::time::Time;
 
 /// How often at most a kill looks again for what was not there the last time, before the caller has its turn again.
 const LOOKS: usize = 16;

@@ -2,6 +2,10 @@
 
 use std::ffi::OsString;
 
+use neli_proto::command::CommandEnd;
+use neli_proto::hooks::{Action, Event, Hook};
+use neli_proto::supervisor;
+use neli_proto::time::Time;
 use nix::unistd::Pid;
 
 use super::{Run, notes};
@@ -11,10 +15,6 @@ use crate::driver::guard::{CommandKind, Order};
 use crate::driver::process::Change;
 use crate::driver::shell::{self, ShellCommand};
 use crate::driver::tail::Tail;
-use crate::logic::command::CommandEnd;
-use crate::logic::hooks::{Action, Event, Hook};
-use crate::logic::supervisor;
-use crate::logic::time::Time;
 
 /// A hook of the supervisor's that was not waited for.
 pub(super) struct RunningHook {

@@ -3,9 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+use neli_proto::record::MemberId;
+
 use crate::config::{Config, VARIABLE_PREFIX};
 use crate::driver::notify;
-use crate::logic::record::MemberId;
 
 /// Of the variables of our own options, those that `neli-run assert` needs inside the job.
 const KEPT: [&str; 5] =

@@ -1,11 +1,12 @@
 //! What the loop does with the group: its member joins and leaves, and what it says goes to the candidate.
 
+use neli_proto::candidate::Event;
+use neli_proto::precedence::Standing;
+
 use super::Run;
 use crate::driver::clock;
 use crate::driver::group::{Grouped, Member, Said};
 use crate::driver::log::Event as LogEvent;
-use crate::logic::candidate::Event;
-use crate::logic::precedence::Standing;
 
 /// This process's members of the group: the one that speaks for it, and those that leave. `M` is a member, [`Member`] but in a
 /// test.

@@ -4,6 +4,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use neli_proto::flaw::{Flaw, broken};
+use neli_proto::supervisor::{Action, Event};
 use nix::libc::{SIGCHLD, SIGKILL, SIGPIPE};
 use nix::unistd::{self, Pid};
 
@@ -16,8 +18,6 @@ use crate::driver::process::{self, Change, Fate};
 use crate::driver::ready::Ready;
 use crate::driver::signals::Signals;
 use crate::driver::tree;
-use crate::logic::flaw::{Flaw, broken};
-use crate::logic::supervisor::{Action, Event};
 use crate::text::reason;
 
 impl Run {

@@ -3,6 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use neli_proto::broker_death;
+use neli_proto::candidate::{Elector, Event, Position};
+use neli_proto::record::{Body, Record, Why};
+use neli_proto::time::Time;
+use neli_proto::topic::{self, Place, TopicFacts};
+
 use super::Run;
 use crate::config::Election;
 use crate::driver::broker::Access;
@@ -12,11 +18,6 @@ use crate::driver::journal::{Key, Producer, Seen};
 use crate::driver::log::{Event as LogEvent, timestamp};
 use crate::driver::reader::{Reader, Source};
 use crate::exit::Refusal;
-use crate::logic::broker_death;
-use crate::logic::candidate::{Elector, Event, Position};
-use crate::logic::record::{Body, Record, Why};
-use crate::logic::time::Time;
-use crate::logic::topic::{self, Place, TopicFacts};
 use crate::text::reason;
 
 impl Run {

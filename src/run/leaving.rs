@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use neli_proto::hooks;
+
 use super::Run;
 use crate::driver::clock;
 use crate::driver::ready::Ready;
 use crate::driver::signals::Signals;
 use crate::driver::timer::Timer;
-use crate::logic::hooks;
 
 /// How long the end waits for a member that leaves. Half of it is what that may take; a hung library holds up nobody.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use neli_proto::candidate::{self, JobReport, Loss, Position, Waiting};
+use neli_proto::command::CommandEnd;
+use neli_proto::health::Failure;
+use neli_proto::hooks::Hook;
+use neli_proto::record::{JobState, Offset, Why};
+use neli_proto::supervisor::{self, JobStatus, StopPolicy};
+
 use crate::config::signal_name;
 use crate::driver::log::{Event, because, timestamp};
 use crate::driver::tree::Named;
-use crate::logic::candidate::{self, JobReport, Loss, Position, Waiting};
-use crate::logic::command::CommandEnd;
-use crate::logic::health::Failure;
-use crate::logic::hooks::Hook;
-use crate::logic::record::{JobState, Offset, Why};
-use crate::logic::supervisor::{self, JobStatus, StopPolicy};
 
 /// The log's event for what the candidate notes.
 pub(super) fn of_candidate(note: candidate::Note) -> Event {
@@ -218,8 +219,9 @@ fn text(words: Option<Box<str>>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::time::Time;
+
     use super::*;
-    use crate::logic::time::Time;
 
     #[test]
     fn whoever_asks_the_service_manager_reads_what_we_do() {

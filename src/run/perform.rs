@@ -1,12 +1,13 @@
 //! What the logic wants, done.
 
+use neli_proto::candidate;
+use neli_proto::flaw::{Flaw, broken};
+use neli_proto::supervisor::{self, Ending};
+
 use super::{Run, notes, translate};
 use crate::driver::clock;
 use crate::driver::guard::Order;
 use crate::exit::ExitStatus;
-use crate::logic::candidate;
-use crate::logic::flaw::{Flaw, broken};
-use crate::logic::supervisor::{self, Ending};
 
 impl Run {
     /// Performs what the logic wants, until it wants nothing more.

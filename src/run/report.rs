@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use neli_proto::candidate::Position;
+use neli_proto::hooks;
+use neli_proto::time::Time;
+
 use super::notes::Trouble;
 use super::{Run, notes};
 use crate::config::Config;
 use crate::driver::clock;
 use crate::driver::notify::Notifier;
-use crate::logic::candidate::Position;
-use crate::logic::hooks;
-use crate::logic::time::Time;
 
 /// What is told, and what was.
 pub(super) struct Report {

@@ -4,6 +4,8 @@ use std::future;
 use std::io;
 use std::mem;
 
+use neli_proto::candidate;
+use neli_proto::supervisor::Event;
 use nix::libc::{SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use nix::unistd::{self, Pid};
 
@@ -13,8 +15,6 @@ use crate::driver::guard::Answer;
 use crate::driver::ready::Ready;
 use crate::driver::signals::{self, Received};
 use crate::driver::terminal::{self, Terminal};
-use crate::logic::candidate;
-use crate::logic::supervisor::Event;
 
 /// What the loop keeps of its session: the terminal, and the shell behind it.
 pub(super) struct Session {

@@ -2,14 +2,14 @@
 
 use std::io;
 
+use neli_proto::candidate::{Note, Right};
+use neli_proto::hooks;
+use neli_proto::supervisor::{self, Ending, JobStatus, Lost, Order};
 use nix::unistd::Pid;
 
 use crate::config::Config;
 use crate::driver::guard::{self, Answer, Grant, Step, Target};
 use crate::exit::ExitStatus;
-use crate::logic::candidate::{Note, Right};
-use crate::logic::hooks;
-use crate::logic::supervisor::{self, Ending, JobStatus, Lost, Order};
 use crate::text::reason;
 
 pub(super) fn number_of(pid: Pid) -> Option<u32> {

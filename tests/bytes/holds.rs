@@ -6,11 +6,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use neli_proto::record::{MAX_BYTES, Record};
 use neli_run::cli::given::Environment;
 use neli_run::cli::{self, Request};
 use neli_run::config::Config;
 use neli_run::driver::guard::{Answer, Order};
-use neli_run::logic::record::{MAX_BYTES, Record};
 
 /// What stands for a secret.
 #[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Bounds, TestRng, TestRunner};
 
-use neli_run::logic::record::Record;
+use neli_proto::record::Record;
 
 /// Lines as they stand in a topic.
 const RECORDS: &[&str] = &[

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use neli_run::logic::random::Random;
+use neli_proto::random::Random;
 
 /// What is broken on purpose.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, ValueEnum)]

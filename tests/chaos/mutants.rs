@@ -23,7 +23,7 @@ struct Mutant {
 /// How many are looked for at one time, each in an election of its own.
 pub(crate) const AT_ONCE: usize = 4;
 
-/// Those that a minute of faults can show. For the rest of `logic::flaw` the model is the proof: most take histories that are
+/// Those that a minute of faults can show. For the rest of `neli_proto::flaw` the model is the proof: most take histories that are
 /// cut, or longer than a reading, at the right moment; and what a supervisor takes for done too early the guard kills as soon
 /// as it hears of the release, or of the supervisor's end. Those that take longest come first.
 const MUTANTS: &[Mutant] = &[

@@ -7,8 +7,8 @@ use harness::kafka::Kafka;
 use harness::process::Process;
 use harness::stage::Stage;
 use harness::wait;
+use neli_proto::topic::TopicIdentity;
 use neli_run::driver::librdkafka;
-use neli_run::logic::topic::TopicIdentity;
 use nix::sys::signal::Signal;
 use rdkafka::producer::{BaseProducer, Producer as _};
 

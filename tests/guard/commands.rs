@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 
+use neli_proto::command::CommandEnd;
+use neli_proto::time::Time;
 use neli_run::driver::clock;
 use neli_run::driver::guard::{Answer, CommandKind, Order};
-use neli_run::logic::command::CommandEnd;
-use neli_run::logic::time::Time;
 use nix::fcntl::OFlag;
 use nix::libc::{SIGKILL, SIGTERM};
 use nix::unistd::pipe2;

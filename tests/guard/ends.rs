@@ -2,9 +2,9 @@
 
 use std::os::fd::OwnedFd;
 
+use neli_proto::time::Time;
 use neli_run::driver::clock;
 use neli_run::driver::guard::{Answer, Order};
-use neli_run::logic::time::Time;
 use nix::libc::{SIGKILL, SIGTERM};
 
 use crate::post::{Post, await_readable, far, grant, has_ended, left_behind, soon, spawn};

@@ -8,9 +8,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use neli_run::driver::clock;
 use neli_run::driver::guard::Answer;
-use neli_run::logic::time::Time;
 
 use crate::post::{PROGRAM, Post, Words, await_readable, charge, script, spawn};
 

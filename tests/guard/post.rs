@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use neli_run::driver::clock;
 use neli_run::driver::guard::{Answer, Charge, Grant, Guard, Order};
 use neli_run::driver::process;
 use neli_run::driver::signals::Set;
-use neli_run::logic::time::Time;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::stat::Mode;
 use nix::sys::wait::waitpid;

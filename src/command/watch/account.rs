@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use neli_proto::journal::{Journal, Verdict, View};
+use neli_proto::record::{Body, JobState, MAX_BYTES, Offset, Record, What};
+use neli_proto::time::Time;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::driver::log::{because, spoken, timestamp};
-use crate::logic::journal::{Journal, Verdict, View};
-use crate::logic::record::{Body, JobState, MAX_BYTES, Offset, Record, What};
-use crate::logic::time::Time;
 use crate::text::one_line;
 
 /// The election as it was read, and the lines that are still to be shown of it.
@@ -205,10 +205,10 @@ fn as_read(value: &[u8]) -> Option<Box<RawValue>> {
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::journal::Origin;
     use serde_json::Value;
 
     use super::*;
-    use crate::logic::journal::Origin;
 
     const NOW: Time = Time::from_nanos(1_000_000_000_000);
 

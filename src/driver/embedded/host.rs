@@ -13,6 +13,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -29,7 +30,6 @@ use crate::driver::descriptors;
 use crate::driver::embedded::marker::{self, Marker};
 use crate::driver::embedded::place::Place;
 use crate::driver::paper;
-use crate::logic::time::Time;
 
 /// For a broker that is just ending we wait this long.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);

@@ -7,10 +7,10 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::embedded::place::Place;
-use crate::logic::time::Time;
 
 /// Changes with each boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";

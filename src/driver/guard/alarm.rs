@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
-use crate::logic::time::Time;
+use neli_proto::time::Time;
 
 /// A timer that becomes readable at a point in time.
 #[derive(Debug)]

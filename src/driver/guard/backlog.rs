@@ -81,11 +81,11 @@ fn may_be_sent_later(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::time::Time;
     use nix::libc::{SIGTERM, SIGUSR1};
 
     use super::*;
     use crate::driver::guard::message::{CommandKind, Grant, Target};
-    use crate::logic::time::Time;
 
     const SIGNAL: Order = Order::Signal { signal: SIGUSR1, to: Target::Main };
 

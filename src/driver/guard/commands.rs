@@ -6,6 +6,8 @@
 use std::ffi::OsString;
 use std::io;
 
+use neli_proto::command::CommandEnd;
+use neli_proto::time::Time;
 use nix::unistd::Pid;
 
 use crate::driver::guard::message::{Answer, Charge, CommandKind};
@@ -14,8 +16,6 @@ use crate::driver::image::Image;
 use crate::driver::process::{Change, Reaped};
 use crate::driver::shell::{self, Circumstances, ShellCommand};
 use crate::driver::tree::Tree;
-use crate::logic::command::CommandEnd;
-use crate::logic::time::Time;
 
 /// The commands, and those of them that run.
 #[derive(Debug)]

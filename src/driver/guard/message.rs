@@ -8,13 +8,13 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use neli_proto::command::CommandEnd;
+use neli_proto::time::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::process::Scheduling;
 use crate::driver::signals::Set;
 use crate::driver::tree::Named;
-use crate::logic::command::CommandEnd;
-use crate::logic::time::Time;
 
 /// The longest packet, in bytes.
 pub(super) const LONGEST: usize = 4096;

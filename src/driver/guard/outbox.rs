@@ -50,8 +50,9 @@ fn may_come_often(answer: &Answer) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::time::Time;
+
     use super::*;
-    use crate::logic::time::Time;
 
     #[test]
     fn a_supervisor_that_reads_late_misses_no_end() {

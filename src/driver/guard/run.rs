@@ -3,6 +3,8 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use neli_proto::flaw::{Flaw, broken};
+use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::libc::{SIGCONT, SIGKILL, SIGTSTP};
 use nix::unistd::Pid;
@@ -14,8 +16,6 @@ use crate::driver::killing::Killing;
 use crate::driver::process::{self, Change, Fate, Newborn, Progress, Reaped};
 use crate::driver::terminal::Terminal;
 use crate::driver::tree::{Named, Tree};
-use crate::logic::flaw::{Flaw, broken};
-use crate::logic::time::Time;
 
 /// How many numbers fit into an answer.
 const MOST_STUCK: usize = 200;

@@ -1,7 +1,8 @@
 //! The term that the guard knows of, and until when its job may run. Pure: the time is told.
 
+use neli_proto::time::Time;
+
 use crate::driver::guard::message::Grant;
-use crate::logic::time::Time;
 
 /// The last term that was granted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -9,6 +9,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
+use neli_proto::command::CommandEnd;
+use neli_proto::flaw::{Flaw, broken};
+use neli_proto::time::Time;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
@@ -35,9 +38,6 @@ use crate::driver::process::{self, Birth, Kind, Scheduling};
 use crate::driver::shell::Circumstances;
 use crate::driver::terminal::{Handover, Terminal};
 use crate::driver::tree::Tree;
-use crate::logic::command::CommandEnd;
-use crate::logic::flaw::{Flaw, broken};
-use crate::logic::time::Time;
 
 /// The variables that change from run to run.
 const EPOCH: &str = "NELI_EPOCH";

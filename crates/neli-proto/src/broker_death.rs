@@ -1,0 +1,88 @@
+//! Does a lease outlive the unclean death of a broker?
+//!
+//! What is written to a partition can't be read until every replica in sync has it, and a dead broker counts among them until the
+//! controller takes it out: `broker.session.timeout.ms` after its last heartbeat. So no beat comes back for that long.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use core::time::Duration;
+
+use super::candidacy::Timings;
+
+/// What it may take besides where the active controller has died with the broker: 4.9 s were measured.
+const ANOTHER_CONTROLLER: Duration = Duration::from_secs(5);
+/// The fence warning of a lease that is long enough, unless one is given.
+const FENCE_WARNING: Duration = Duration::from_millis(2500);
+/// The longest lease.
+const LONGEST_LEASE: Duration = Duration::from_secs(60);
+
+/// The warning about a lease that certainly does not outlive it, where brokers have such a `session` with the controller.
+#[must_use]
+pub fn warning(timings: &Timings, session: Duration) -> Option<String> {
+    let asked_to_stop_after = timings.lease.saturating_sub(timings.kill_margin + timings.fence_warning);
+    if asked_to_stop_after > session {
+        return None;
+    }
+    let advice = match long_enough(timings, session) {
+        lease if lease <= LONGEST_LEASE => format!("{}s is long enough", lease.as_secs()),
+        _ => "no lease is long enough for that; shorten it in the configuration of brokers and controllers".to_owned(),
+    };
+    Some(format!(
+        "too short for the unclean death of a broker: what is written after it can't be read for {} ms \
+         (broker.session.timeout.ms), and a leader's job is asked to stop after {} ms; {advice}",
+        session.as_millis(),
+        asked_to_stop_after.as_millis()
+    ))
+}
+
+/// In whole seconds. The kill margin is a fiftieth of it.
+fn long_enough(timings: &Timings, session: Duration) -> Duration {
+    let quiet = session + ANOTHER_CONTROLLER + timings.fence_warning.max(FENCE_WARNING);
+    let lease = quiet * 50 / 49;
+    Duration::from_secs(lease.as_secs() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::candidacy::Elector;
+    use super::*;
+
+    fn timings(lease_ms: u64) -> Timings {
+        let lease = Duration::from_millis(lease_ms);
+        Timings {
+            lease,
+            heartbeat_interval: (lease / 5).min(Duration::from_secs(1)),
+            kill_margin: (lease / 50).max(Duration::from_millis(20)),
+            fence_warning: (lease / 4).min(FENCE_WARNING),
+            claim_delay: Duration::ZERO,
+            elector: Elector::Log,
+        }
+    }
+
+    fn warned(lease_ms: u64, session_ms: u64) -> Option<String> {
+        warning(&timings(lease_ms), Duration::from_millis(session_ms))
+    }
+
+    #[test]
+    fn the_default_outlives_it_and_what_asks_the_job_to_stop_before_does_not() {
+        assert_eq!(warned(20_000, 9_000), None);
+        // 9.8 s less 2.5 s are not 9 s.
+        let line = warned(10_000, 9_000).unwrap();
+        let said = "for 9000 ms (broker.session.timeout.ms), and a leader's job is asked to stop after 7300 ms; 17s is long enough";
+        assert!(line.ends_with(said), "{line}");
+        assert_eq!(warned(5_000, 3_000), None);
+        assert!(warned(5_000, 3_650).is_some());
+    }
+
+    #[test]
+    fn a_lease_that_is_said_to_be_long_enough_is() {
+        for session in (500..50_000).step_by(100).map(Duration::from_millis) {
+            let lease = long_enough(&timings(300), session);
+            let Timings { kill_margin, fence_warning, .. } = timings(u64::try_from(lease.as_millis()).unwrap());
+            assert!(lease > session + ANOTHER_CONTROLLER + kill_margin + fence_warning, "{session:?}: {lease:?}");
+        }
+        let line = warned(60_000, 120_000).unwrap();
+        assert!(line.contains("no lease is long enough"), "{line}");
+    }
+}

@@ -1,0 +1,186 @@
+//! Which topic this is: offsets alone don't show that a topic was deleted and made again, its id does (R1, R2, R3).
+//!
+//! The id is learnt as soon as listening has begun, beside the reading: who has claimed before the answer came would not notice a topic
+//! that was made again in between. A leader asks for it again at least twice a lease, since a beat extends the lease
+//! only while the id is confirmed; a standby asks before a silence is over, so that its claim need not wait for the answer.
+
+use core::time::Duration;
+
+use super::super::candidacy::{Action, Note};
+use super::super::flaw::{Flaw, broken};
+use super::super::time::Time;
+use super::super::topic::{TopicId, TopicIdentity};
+use super::{Candidate, Role};
+
+/// Between two questions while there is no such topic.
+const ASK_FOR_MISSING: Duration = Duration::from_secs(1);
+/// A topic that is missing for so long is gone; until then a broker that has just started may not know it yet.
+const GONE_AFTER: Duration = Duration::from_secs(5);
+
+/// What is known of the topic's identity.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct KnownTopic {
+    /// What the journal is read from.
+    name: TopicName,
+    /// When the last question was asked whose answer named this id.
+    confirmed: Option<Time>,
+    /// When the last question was wanted.
+    asked: Option<Time>,
+    /// A question is to be answered yet.
+    open: bool,
+    /// Since when answers say that there is no such topic.
+    missing_since: Option<Time>,
+    /// Answers to questions asked before are about what was before a cut.
+    valid_from: Time,
+    /// The topic before the cut.
+    before: Option<TopicId>,
+}
+
+/// How a topic is told from another of the same name.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum TopicName {
+    /// By this id.
+    Id(TopicId),
+    /// Not yet known.
+    Unknown,
+    /// Not at all: the broker has no ids.
+    Unnamed,
+}
+
+impl KnownTopic {
+    /// Nothing is known yet.
+    pub(super) const fn unknown() -> Self {
+        Self {
+            name: TopicName::Unknown,
+            confirmed: None,
+            asked: None,
+            open: false,
+            missing_since: None,
+            valid_from: Time::ZERO,
+            before: None,
+        }
+    }
+
+    /// The history was cut: what was known is about another topic, or may be.
+    fn after_cut(&self, now: Time) -> Self {
+        let (name, before) = match self.name {
+            TopicName::Id(id) => (TopicName::Unknown, Some(id)),
+            // A broker without ids has none for the new topic either.
+            TopicName::Unknown | TopicName::Unnamed => (self.name, self.before),
+        };
+        Self { name, before, valid_from: now, ..Self::unknown() }
+    }
+
+    /// Whether the topic was the same at `time` or later, as far as the broker can tell.
+    fn is_confirmed_since(&self, time: Time) -> bool {
+        match self.name {
+            TopicName::Id(_) => self.confirmed.is_some_and(|at| at >= time),
+            TopicName::Unknown => false,
+            TopicName::Unnamed => true,
+        }
+    }
+}
+
+impl Candidate {
+    /// A broker has said which topic stands under the name; it was asked at `asked`.
+    pub(super) fn identified(&mut self, now: Time, asked: Time, identity: TopicIdentity) {
+        let topic = &mut self.topic;
+        if asked < topic.valid_from {
+            return;
+        }
+        topic.open = false;
+        if identity != TopicIdentity::Missing {
+            topic.missing_since = None;
+        }
+        match (identity, topic.name) {
+            (TopicIdentity::Id(id), TopicName::Id(known)) if id == known => {
+                topic.confirmed = topic.confirmed.max(Some(asked));
+            }
+            (TopicIdentity::Id(_), TopicName::Id(_)) => self.topic_was_remade(now),
+            (TopicIdentity::Id(id), TopicName::Unknown | TopicName::Unnamed) => {
+                (topic.name, topic.confirmed) = (TopicName::Id(id), Some(asked));
+                if topic.before.take().is_some_and(|before| before != id) {
+                    self.actions.push_back(Action::Note(Note::TopicRemade));
+                }
+            }
+            (TopicIdentity::Missing, TopicName::Id(_)) => {
+                let since = *topic.missing_since.get_or_insert(asked);
+                if asked.since(since) >= GONE_AFTER {
+                    self.history_cut(now);
+                }
+            }
+            (TopicIdentity::Unnamed, TopicName::Unknown) => {
+                topic.name = TopicName::Unnamed;
+                self.actions.push_back(Action::Note(Note::TopicUnnamed));
+            }
+            // A broker that has no ids among others that have confirms nothing.
+            (TopicIdentity::Missing | TopicIdentity::Unnamed, _) => {}
+        }
+    }
+
+    /// Another topic stands under the name: whatever was read of the old one is no word about what is there now.
+    fn topic_was_remade(&mut self, now: Time) {
+        self.actions.push_back(Action::Note(Note::TopicRemade));
+        self.history_cut(now);
+        self.topic.before = None;
+    }
+
+    pub(super) fn forget_topic(&mut self, now: Time) {
+        self.topic = self.topic.after_cut(now);
+    }
+
+    /// Whether a beat that came back may extend the lease: the topic is the one in which the term was claimed.
+    pub(super) fn is_topic_confirmed_for_lease(&self, now: Time) -> bool {
+        self.topic.is_confirmed_since(now - self.timings.lease) || broken(Flaw::LeaseWithoutIdentity)
+    }
+
+    /// Whether a silence may be claimed that wants the topic confirmed at `since` or later.
+    pub(super) fn is_topic_confirmed_since(&self, since: Time) -> bool {
+        self.topic.is_confirmed_since(since) || broken(Flaw::SilenceWithoutIdentity)
+    }
+
+    /// When to ask which topic this is; none while a question is open, and where the broker has no ids.
+    pub(super) fn identity_due(&self) -> Option<Time> {
+        let topic = &self.topic;
+        if topic.open || topic.name == TopicName::Unnamed || !self.listener.is_answered() {
+            return None;
+        }
+        let lease = self.timings.lease;
+        let not_before = |span: Duration| topic.asked.map(|asked| asked + span);
+        if topic.name == TopicName::Unknown {
+            return Some(not_before(ASK_FOR_MISSING).unwrap_or(self.listener.began()));
+        }
+        if topic.missing_since.is_some() {
+            return not_before(ASK_FOR_MISSING);
+        }
+        let again = not_before(lease / 3)?;
+        match self.role {
+            Role::Leading(_) => Some(again),
+            Role::Standby { .. } => {
+                let opening = self.listener.opening(lease)?;
+                let from = opening.confirmed_from.filter(|from| !topic.is_confirmed_since(*from))?;
+                Some(if topic.confirmed < topic.asked { from.max(again) } else { from })
+            }
+            Role::AwaitingJudgement { .. }
+            | Role::Claiming { .. }
+            | Role::Departed
+            | Role::Fenced { .. }
+            | Role::Releasing(_)
+            | Role::Suspended => None,
+        }
+    }
+
+    /// The producer that was to ask is gone.
+    pub(super) fn ask_identity_again(&mut self) {
+        if self.topic.open {
+            self.actions.push_back(Action::Identify);
+        }
+    }
+
+    pub(super) fn ask_identity_if_due(&mut self, now: Time) {
+        if self.identity_due().is_some_and(|due| now >= due) {
+            (self.topic.asked, self.topic.open) = (Some(now), true);
+            self.actions.push_back(Action::Identify);
+        }
+    }
+}

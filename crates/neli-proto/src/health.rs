@@ -1,0 +1,341 @@
+//! Is the job well? When its health command runs, and what the results mean.
+//!
+//! It knows one run of the job at a time, and counts anew for each. It does not know why a run is over, nor who leads:
+//! that a job is ill is said with [`Action::StandDown`], once a run.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use super::command::{ANSWER_TAKES, CommandEnd};
+use super::time::Time;
+
+/// How often the job is looked at, and how much is forgiven.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct HealthPolicy {
+    /// `--health-interval`: from the job's start, or the last command's end, to the next command.
+    pub interval: Duration,
+    /// `--health-timeout`: what takes longer is killed, and has failed.
+    pub timeout: Duration,
+    /// `--health-failures`: so many in a row make a job ill; never 0.
+    pub failures: u32,
+    /// `--health-start`: what fails this early in a run counts only after a success.
+    pub start: Duration,
+}
+
+/// Things that happened.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Event {
+    /// A health command has ended.
+    Ended {
+        /// Which.
+        id: u32,
+        /// How.
+        end: CommandEnd,
+        /// The last line of its output; may be empty.
+        last_line: Box<str>,
+    },
+    /// A run of the job began.
+    RunBegan,
+    /// It is being stopped, or has ended.
+    RunOver,
+}
+
+/// Things to do.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Action {
+    /// A failure that counts, and is not one too many yet: say so.
+    NoteFailure(Failure),
+    /// Run the health command.
+    Run {
+        /// To be said with its end.
+        id: u32,
+        /// When it is killed.
+        kill_at: Time,
+    },
+    /// The job is ill: another machine is to try.
+    StandDown(Failure),
+}
+
+/// A failure that counts.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Failure {
+    /// The how-manyth in a row.
+    pub count: u32,
+    /// How the command ended.
+    pub end: CommandEnd,
+    /// The last line of its output; may be empty.
+    pub last_line: Box<str>,
+}
+
+/// The health of one job.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Health {
+    policy: HealthPolicy,
+    /// The last command's number.
+    last_id: u32,
+    run: Option<Run>,
+    actions: VecDeque<Action>,
+}
+
+/// One run of the job.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct Run {
+    began: Time,
+    look: Look,
+    /// In a row.
+    failures: u32,
+    has_succeeded: bool,
+}
+
+/// What is next.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Look {
+    /// A command then.
+    At(Time),
+    /// The end of the one that began then; it is awaited no longer than this.
+    Awaited { since: Time, until: Time },
+    /// Nothing: the job is ill.
+    Done,
+}
+
+impl Health {
+    /// That of a job which does not run yet.
+    #[must_use]
+    pub const fn new(policy: HealthPolicy) -> Self {
+        Self { policy, last_id: 0, run: None, actions: VecDeque::new() }
+    }
+
+    /// What to do next.
+    #[must_use]
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        match self.run.as_ref()?.look {
+            Look::At(due) | Look::Awaited { until: due, .. } => Some(due),
+            Look::Done => None,
+        }
+    }
+
+    /// Does what is due by now. Early calls do nothing.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.poll_timeout().is_none_or(|due| now < due) {
+            return;
+        }
+        let Some(run) = &mut self.run else { return };
+        match run.look {
+            Look::At(_) => {
+                let kill_at = now + self.policy.timeout;
+                run.look = Look::Awaited { since: now, until: kill_at + ANSWER_TAKES };
+                self.last_id += 1;
+                self.actions.push_back(Action::Run { id: self.last_id, kill_at });
+            }
+            Look::Awaited { .. } => self.ended(now, CommandEnd::Unanswered, "".into()),
+            Look::Done => {}
+        }
+    }
+
+    /// Takes in what happened.
+    pub fn handle(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Ended { id, end, last_line } => {
+                if id == self.last_id {
+                    self.ended(now, end, last_line);
+                }
+            }
+            Event::RunBegan => {
+                let look = Look::At(now + self.policy.interval);
+                self.run = Some(Run { began: now, look, failures: 0, has_succeeded: false });
+            }
+            Event::RunOver => self.run = None,
+        }
+    }
+
+    /// Whether a run is being looked after.
+    #[must_use]
+    pub const fn has_run(&self) -> bool {
+        self.run.is_some()
+    }
+
+    /// So many failures in a row make it ill.
+    #[must_use]
+    pub const fn most_failures(&self) -> u32 {
+        self.policy.failures
+    }
+
+    fn ended(&mut self, now: Time, end: CommandEnd, last_line: Box<str>) {
+        let Some(run) = &mut self.run else { return };
+        // The end of a run before this one.
+        let Look::Awaited { since, .. } = run.look else { return };
+        run.look = Look::At(now + self.policy.interval);
+        match end {
+            CommandEnd::Abandoned => return,
+            CommandEnd::Exited(0) => {
+                (run.failures, run.has_succeeded) = (0, true);
+                return;
+            }
+            CommandEnd::Exited(_)
+            | CommandEnd::NotStarted(_)
+            | CommandEnd::Signaled(_)
+            | CommandEnd::TimedOut
+            | CommandEnd::Unanswered => {}
+        }
+        if !run.has_succeeded && since < run.began + self.policy.start {
+            return;
+        }
+        run.failures += 1;
+        let failure = Failure { count: run.failures, end, last_line };
+        if run.failures < self.policy.failures {
+            self.actions.push_back(Action::NoteFailure(failure));
+        } else {
+            run.look = Look::Done;
+            self.actions.push_back(Action::StandDown(failure));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAILED: CommandEnd = CommandEnd::Exited(1);
+    const WELL: CommandEnd = CommandEnd::Exited(0);
+
+    /// A job's health, and the time.
+    struct Story {
+        health: Health,
+        now: Time,
+    }
+
+    impl Story {
+        /// A run that began at 0; looked at every 10 s for 5 s, and ill after three failures.
+        fn begin(start_seconds: u64) -> Self {
+            let policy = HealthPolicy {
+                interval: Duration::from_secs(10),
+                timeout: Duration::from_secs(5),
+                failures: 3,
+                start: Duration::from_secs(start_seconds),
+            };
+            let mut story = Self { health: Health::new(policy), now: Time::from_nanos(0) };
+            story.health.handle(story.now, Event::RunBegan);
+            story
+        }
+
+        /// The next command; its number, and when it runs, in seconds.
+        fn next_command(&mut self) -> (u32, u64) {
+            self.now = self.health.poll_timeout().expect("a command is to come");
+            self.health.handle_timeout(self.now);
+            let Some(Action::Run { id, kill_at }) = self.health.poll_action() else { panic!("no command") };
+            assert_eq!(kill_at, self.now + Duration::from_secs(5));
+            assert_eq!(self.health.poll_timeout(), Some(kill_at + ANSWER_TAKES), "one at a time");
+            (id, self.now.as_nanos() / 1_000_000_000)
+        }
+
+        /// Ends it after a second; what that means.
+        fn end(&mut self, id: u32, end: CommandEnd) -> Option<Action> {
+            self.now = self.now + Duration::from_secs(1);
+            self.health.handle(self.now, Event::Ended { id, end, last_line: "".into() });
+            self.health.poll_action()
+        }
+
+        /// The next command, which ends so; what that means.
+        fn go_on(&mut self, end: CommandEnd) -> Option<Action> {
+            let (id, _) = self.next_command();
+            self.end(id, end)
+        }
+    }
+
+    fn noted(count: u32, end: CommandEnd) -> Action {
+        Action::NoteFailure(Failure { count, end, last_line: "".into() })
+    }
+
+    fn ill(end: CommandEnd) -> Action {
+        Action::StandDown(Failure { count: 3, end, last_line: "".into() })
+    }
+
+    #[test]
+    fn an_interval_from_the_start_and_from_each_end() {
+        let mut story = Story::begin(0);
+        let (first, at) = story.next_command();
+        assert_eq!(at, 10);
+        assert_eq!(story.end(first, WELL), None);
+        let (second, at) = story.next_command();
+        assert_eq!(at, 21);
+        assert_ne!(first, second);
+    }
+
+    #[test]
+    fn so_many_failures_in_a_row_and_no_other_make_it_ill() {
+        let mut story = Story::begin(0);
+        assert_eq!(story.go_on(FAILED), Some(noted(1, FAILED)));
+        assert_eq!(story.go_on(CommandEnd::TimedOut), Some(noted(2, CommandEnd::TimedOut)));
+        assert_eq!(story.go_on(WELL), None);
+        assert_eq!(story.go_on(CommandEnd::Signaled(9)), Some(noted(1, CommandEnd::Signaled(9))));
+        assert_eq!(story.go_on(FAILED), Some(noted(2, FAILED)));
+        let missing = CommandEnd::NotStarted("no such file or directory".into());
+        assert_eq!(story.go_on(missing.clone()), Some(ill(missing)));
+        assert_eq!(story.health.poll_timeout(), None, "said once, and no more is looked at");
+    }
+
+    #[test]
+    fn what_fails_early_counts_only_after_a_success() {
+        let mut story = Story::begin(45);
+        for _ in 0..4 {
+            assert_eq!(story.go_on(FAILED), None);
+        }
+        let (id, at) = story.next_command();
+        assert_eq!(at, 54, "the grace is over");
+        assert_eq!(story.end(id, FAILED), Some(noted(1, FAILED)));
+
+        let mut story = Story::begin(45);
+        assert_eq!(story.go_on(FAILED), None);
+        assert_eq!(story.go_on(WELL), None);
+        assert_eq!(story.go_on(FAILED), Some(noted(1, FAILED)));
+    }
+
+    #[test]
+    fn a_command_that_began_in_the_grace_belongs_to_it() {
+        let mut story = Story::begin(11);
+        let (id, at) = story.next_command();
+        assert_eq!(at, 10);
+        story.now = story.now + Duration::from_secs(4);
+        assert_eq!(story.end(id, CommandEnd::TimedOut), None);
+    }
+
+    #[test]
+    fn a_command_of_which_nothing_is_heard_has_failed_and_the_next_one_runs() {
+        let mut story = Story::begin(0);
+        let (silent, _) = story.next_command();
+        story.now = story.health.poll_timeout().unwrap();
+        assert_eq!(story.now, Time::from_nanos(16_000_000_000), "its time, and a second for the answer");
+        story.health.handle_timeout(story.now);
+        assert_eq!(story.health.poll_action(), Some(noted(1, CommandEnd::Unanswered)));
+        assert_eq!(story.end(silent, WELL), None, "said too late");
+        let (_, at) = story.next_command();
+        assert_eq!(at, 26);
+    }
+
+    #[test]
+    fn each_run_counts_anew() {
+        let mut story = Story::begin(0);
+        story.go_on(FAILED);
+        let (id, _) = story.next_command();
+        story.health.handle(story.now, Event::RunOver);
+        assert_eq!(story.health.poll_timeout(), None);
+        assert_eq!(story.end(id, FAILED), None, "of a run that is over");
+        story.health.handle(story.now, Event::RunBegan);
+        assert_eq!(story.end(id, FAILED), None, "of the run before");
+        assert_eq!(story.go_on(FAILED), Some(noted(1, FAILED)));
+    }
+
+    #[test]
+    fn what_was_killed_with_its_run_says_nothing() {
+        let mut story = Story::begin(60);
+        assert_eq!(story.go_on(CommandEnd::Abandoned), None);
+        assert_eq!(story.go_on(FAILED), None, "it was no success either");
+    }
+}

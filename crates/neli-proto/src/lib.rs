@@ -1,0 +1,30 @@
+//! The protocol of `neli-run` as plain objects: leader election over the records of one Kafka partition.
+//!
+//! Nothing here reads a clock, does I/O or starts a thread: each object is told what happened and at what time, and says what
+//! to do and when to wake it. `no_std` holds it to that. The rules are cited as they are numbered in docs/protocol.md: the law
+//! is L1 to L4, the rules of a candidate are R0 to R8.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+extern crate alloc;
+
+pub mod broker_death;
+pub mod candidacy;
+pub mod candidate;
+pub mod command;
+pub mod flaw;
+pub mod health;
+pub mod hooks;
+pub mod journal;
+pub mod listener;
+pub mod precedence;
+pub mod random;
+pub mod record;
+pub mod reminder;
+pub mod restart;
+pub mod supervision;
+pub mod supervisor;
+pub mod time;
+pub mod topic;

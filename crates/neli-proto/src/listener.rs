@@ -1,0 +1,509 @@
+//! What a candidate has heard, and since when: R1 (listen first), the silence of R2, and reading further back.
+//!
+//! The law (`journal.rs`) says what the records mean; this says when they were received, and from when on the lead may
+//! be claimed. It never claims.
+
+use core::time::Duration;
+
+use super::flaw::{Flaw, broken};
+use super::journal::{Journal, Origin, Verdict, View};
+use super::record::{Body, LEASE_MS, Offset, Record};
+use super::time::Time;
+
+/// R1: how far before the end a reading begins.
+#[cfg(not(all(feature = "flaws", debug_assertions)))]
+const fn first_span() -> Offset {
+    10_000
+}
+
+/// The topic's identity is confirmed at most this long before a silence is over, so that no claim waits for the answer. A topic
+/// that is made again after that may be claimed by whoever takes it for the old one.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
+
+/// A log that is said to end before what was read is cut when that is said again so much later.
+const SHRUNK_FOR: Duration = Duration::from_secs(1);
+
+/// What has been heard.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts that nothing ties to each other")]
+pub struct Listener {
+    journal: Journal,
+    stage: Stage,
+    /// When listening began: the arrival of the answer with the end offset.
+    began: Time,
+    /// The end offset of the process's very first listening: an `end` at or behind it binds this candidate (R7).
+    first_end: Option<Offset>,
+    /// Everything below was received before, or counts as received when listening began.
+    frontier: Offset,
+    /// Where the log started when it was last asked.
+    log_start: Offset,
+    /// Where this reading began.
+    reading_from: Offset,
+    /// How far before the end this reading began, at most.
+    span: Offset,
+    /// Everything below has been handed over by this reading.
+    position: Offset,
+    /// When the question that is awaited was asked, at the earliest: an answer to an older one is none to it.
+    asking_since: Time,
+    /// What the log was known to hold, and when that was known: a question asked later and answered with less shows that
+    /// the history was cut.
+    known_end: (Time, Offset),
+    /// When an answer was asked that said less than what was known, and no other has come since.
+    shrunk: Option<Time>,
+    /// When the reading last handed something over, or began.
+    last_progress: Time,
+    /// Since when the reading has been behind the end, as far as it is known.
+    behind_since: Option<Time>,
+    /// When the last record of this election was received, effective or not.
+    last_record: Time,
+    /// When the last effective one was.
+    last_effective: Time,
+    /// The longest lease received since listening began.
+    longest_lease: Duration,
+    /// Since when the view has been vacant, with everything read.
+    vacant_since: Option<Time>,
+    /// Another leader's record was received as effective since listening began.
+    heard_leader: bool,
+    /// R0: what may have been cut from the log's head is older than every lease in it.
+    cut_is_harmless: bool,
+    /// The history was cut or made anew: an empty log proves nothing.
+    history_cut: bool,
+    /// The log was read from offset 0, and is not known to have had nothing before.
+    distrusted: bool,
+    /// A batch can't be decoded: nothing behind it can be read.
+    undecodable: bool,
+}
+
+/// How far the reading is.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Stage {
+    /// R1: the end offset has been asked for.
+    Asking,
+    /// Asked again, to read further back.
+    AskingFurtherBack,
+    /// Records below this offset are still to come.
+    Reading(Offset),
+    /// Everything up to the end that was asked for has been read.
+    CaughtUp,
+}
+
+/// From when on a vacancy or a silence may be claimed, before any delay.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Opening {
+    /// The view is vacant or silent from then on.
+    pub since: Time,
+    /// The last term's release was written for a dead supervisor.
+    pub after_death: bool,
+    /// When it is a silence and no vacancy: the topic's identity must have been confirmed at this time or later. Whoever missed
+    /// that the topic was made again takes the new leader's beats for void.
+    pub confirmed_from: Option<Time>,
+}
+
+/// A record, received.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Received {
+    /// What the law says of it.
+    pub verdict: Verdict,
+    /// Read for the first time; else it is history.
+    pub fresh: bool,
+}
+
+impl Listener {
+    /// One that asks for the end offset at `now`.
+    #[must_use]
+    pub fn asking(now: Time) -> Self {
+        Self {
+            journal: Journal::read_from(0, Origin::Middle),
+            stage: Stage::Asking,
+            began: Time::ZERO,
+            first_end: None,
+            frontier: 0,
+            log_start: 0,
+            reading_from: 0,
+            span: first_span(),
+            position: 0,
+            asking_since: now,
+            known_end: (now, 0),
+            shrunk: None,
+            last_progress: now,
+            behind_since: Some(now),
+            last_record: Time::ZERO,
+            last_effective: Time::ZERO,
+            longest_lease: Duration::ZERO,
+            vacant_since: None,
+            heard_leader: false,
+            cut_is_harmless: false,
+            history_cut: false,
+            distrusted: false,
+            undecodable: false,
+        }
+    }
+
+    /// R1 anew: the end offset is asked for again, and nothing counts until the answer.
+    pub fn ask_anew(&mut self, now: Time) {
+        self.stage = Stage::Asking;
+        self.shrunk = None;
+        self.asking_since = now;
+        self.settle(now);
+    }
+
+    /// The history was cut or made anew: from R1. What was read is no word about what is there now, and an empty log is
+    /// no longer vacancy.
+    pub fn history_cut(&mut self, now: Time) {
+        self.history_cut = true;
+        self.cut_is_harmless = false;
+        self.journal = Journal::read_from(0, Origin::Middle);
+        self.known_end = (now, 0);
+        self.ask_anew(now);
+    }
+
+    /// R0 has been judged. `gaps_are_markers`: the topic deletes whole segments alone. Whether the journal has to be read again for it.
+    pub fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) -> bool {
+        let is_misread = self.journal.topic_judged(gaps_are_markers);
+        self.cut_is_harmless = cut_is_harmless || broken(Flaw::EmptinessUnderSizeRetention);
+        self.settle(now);
+        is_misread
+    }
+
+    /// A batch can't be decoded.
+    pub fn undecodable(&mut self, now: Time) {
+        self.undecodable = true;
+        self.settle(now);
+    }
+
+    /// The answer to a question asked at `asked`: the log holds `start..end`. Gives the offset to read from, when one
+    /// is wanted. `trusted`: an empty log from offset 0 is a new one.
+    ///
+    /// # Errors
+    ///
+    /// The log ends before what was answered earlier: its history was cut.
+    pub fn answered(
+        &mut self,
+        now: Time,
+        asked: Time,
+        (start, end): (Offset, Offset),
+        trusted: bool,
+    ) -> Result<Option<Offset>, HistoryCut> {
+        if matches!(self.stage, Stage::Asking | Stage::AskingFurtherBack) && asked < self.asking_since {
+            return Ok(None);
+        }
+        let shrunk = self.learn_end(now, asked, end);
+        match self.stage {
+            Stage::Asking => {
+                if shrunk {
+                    self.history_cut = true;
+                    self.first_end = self.first_end.map(|first| first.min(end));
+                }
+                self.began = now;
+                self.first_end.get_or_insert(end);
+                self.frontier = end;
+                self.last_record = now;
+                self.last_effective = now;
+                if broken(Flaw::SilenceFromBeforeListening) {
+                    (self.began, self.last_record, self.last_effective) = (Time::ZERO, Time::ZERO, Time::ZERO);
+                }
+                self.longest_lease = Duration::ZERO;
+                self.heard_leader = false;
+                self.span = first_span();
+            }
+            Stage::AskingFurtherBack => {
+                if shrunk {
+                    return Err(HistoryCut);
+                }
+                // What this reading will show to have been effective was received at the last record's receipt at the
+                // latest.
+                self.last_effective = self.last_record;
+                self.span = self.span.saturating_mul(2);
+            }
+            Stage::CaughtUp | Stage::Reading(_) => {
+                if shrunk {
+                    // Some brokers say less for a moment after another took over the partition: they are asked again.
+                    let first = *self.shrunk.get_or_insert(asked);
+                    return if asked.since(first) >= SHRUNK_FOR { Err(HistoryCut) } else { Ok(None) };
+                }
+                if end >= self.known_end.1 {
+                    self.shrunk = None;
+                }
+                self.journal.answered(now, asked, end);
+                self.settle(now);
+                return Ok(None);
+            }
+        }
+        let from = start.max(end - self.span);
+        let origin = match () {
+            () if self.history_cut || from > start => Origin::Middle,
+            () if start > 0 => Origin::CutHead,
+            () if trusted => Origin::Beginning,
+            () => Origin::Middle,
+        };
+        self.distrusted = from == 0 && origin == Origin::Middle && !self.history_cut;
+        self.journal = self.journal.read_again_from(from, origin);
+        self.journal.answered(now, asked, end);
+        self.log_start = start;
+        self.reading_from = from;
+        (self.position, self.last_progress) = (from, now);
+        self.undecodable = false;
+        self.vacant_since = None;
+        self.stage = Stage::Reading(end.max(self.frontier));
+        self.reached(now, from);
+        Ok(Some(from))
+    }
+
+    /// Takes in that the log ends at `end`, as of a moment not before `asked`; whether it ends before what was known
+    /// to be there when the question was asked. Two questions that were under way at once tell no order.
+    fn learn_end(&mut self, now: Time, asked: Time, end: Offset) -> bool {
+        let (known_at, known) = self.known_end;
+        let shrunk = asked >= known_at && end < known;
+        let is_news = if shrunk { self.stage == Stage::Asking } else { asked >= known_at || end > known };
+        if is_news {
+            self.known_end = (now, end);
+        }
+        shrunk
+    }
+
+    /// A record of another key stands at `offset`.
+    pub fn read_other(&mut self, now: Time, offset: Offset) {
+        self.miss_what_is_undecodable(offset);
+        self.journal.read_other(now, offset);
+        self.frontier = self.frontier.max(offset + 1);
+        self.passed(now, offset);
+    }
+
+    /// What could not be decoded before this record is behind us, and counts as missing (L4): no answer makes markers of
+    /// it.
+    fn miss_what_is_undecodable(&mut self, offset: Offset) {
+        if core::mem::take(&mut self.undecodable) {
+            self.journal.miss_below(offset);
+        }
+    }
+
+    /// A record was handed over.
+    fn passed(&mut self, now: Time, offset: Offset) {
+        if offset >= self.known_end.1 {
+            self.known_end = (now, offset + 1);
+            self.shrunk = None;
+        }
+        self.reached(now, offset + 1);
+    }
+
+    /// A record of the election stands at `offset`; `own` when this candidate wrote it.
+    pub fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, own: bool) -> Received {
+        let fresh = offset >= self.frontier;
+        self.miss_what_is_undecodable(offset);
+        let verdict = self.journal.read(now, offset, record);
+        let body = record.filter(|_| verdict != Verdict::Nonsense).map(|record| &record.body);
+        if let Some(lease) = body.and_then(Body::lease) {
+            self.longest_lease = self.longest_lease.max(lease);
+        }
+        if fresh {
+            self.frontier = offset + 1;
+            self.last_record = now;
+            let of_leader = body.is_some_and(|body| match body {
+                Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } => true,
+                Body::Hello { .. } | Body::Request { .. } => false,
+            });
+            if verdict == Verdict::Effective && of_leader {
+                self.last_effective = now;
+                self.heard_leader |= !own;
+            }
+        }
+        self.passed(now, offset);
+        Received { verdict, fresh }
+    }
+
+    /// Everything below `next` has been handed over: records, and markers that are never handed over.
+    pub fn reached(&mut self, now: Time, next: Offset) {
+        if next > self.position {
+            (self.position, self.last_progress) = (next, now);
+        }
+        if let Stage::Reading(target) = self.stage
+            && self.position >= target
+        {
+            self.stage = Stage::CaughtUp;
+        }
+        self.settle(now);
+    }
+
+    /// Whether to ask again now and read further back: everything was read, nothing is decided, there is more, and there is
+    /// time (R2). The reading stops until the answer comes.
+    #[must_use]
+    pub fn reads_further_back(&mut self, now: Time) -> bool {
+        let wanted = self.stage == Stage::CaughtUp
+            && matches!(self.journal.view(), View::Undecided(_))
+            && !self.is_vacant()
+            && self.reading_from > self.log_start
+            && !self.undecodable
+            && self.has_time_to_read(now);
+        if wanted {
+            self.stage = Stage::AskingFurtherBack;
+            self.asking_since = now;
+            self.settle(now);
+        }
+        wanted
+    }
+
+    /// Whether a reading from twice as far back, which takes as long as all before it, is likely done before silence is. One
+    /// that is begun later only keeps the lead from being claimed, for as long as there is more to be read.
+    fn has_time_to_read(&self, now: Time) -> bool {
+        let claim_from = self.opening(Duration::ZERO).map(|opening| opening.since);
+        claim_from.is_none_or(|since| now + now.since(self.began) < since)
+    }
+
+    /// From when on the lead may be claimed (R2), before any delay; none while that isn't known.
+    #[must_use]
+    pub fn opening(&self, own_lease: Duration) -> Option<Opening> {
+        if self.stage != Stage::CaughtUp || self.undecodable {
+            return None;
+        }
+        if let Some(since) = self.vacant_since {
+            let after_death =
+                matches!(self.journal.view(), View::Released { why: Some(why), .. } if **why == *"supervisor-died");
+            return Some(Opening { since, after_death, confirmed_from: None });
+        }
+        let (silent_since, since) = match self.journal.view() {
+            View::Led(term) => {
+                let lease = if broken(Flaw::OwnLeaseOfSilence) { own_lease } else { term.lease };
+                let awaited = if broken(Flaw::SilenceNotAwaited) { Duration::ZERO } else { silence(lease) };
+                (self.last_effective, self.last_effective + awaited)
+            }
+            View::NeverLed | View::Released { .. } | View::Undecided(_) => {
+                let longest_allowed = self.began + silence(Duration::from_millis(*LEASE_MS.end()));
+                let longest_heard = self.last_record + silence(self.longest_lease);
+                let since = match () {
+                    () if broken(Flaw::UndecidedForgetsLeases) => longest_allowed,
+                    () if broken(Flaw::UndecidedHurries) => longest_heard,
+                    () => longest_allowed.max(longest_heard),
+                };
+                (self.last_record, since)
+            }
+        };
+        let confirmed_from = since - (since.since(silent_since) / 2).min(CONFIRMED_WITHIN);
+        Some(Opening { since, after_death: false, confirmed_from: Some(confirmed_from) })
+    }
+
+    /// What is known of the election.
+    #[must_use]
+    pub const fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// A claim's `after`, a beat's `seen`.
+    #[must_use]
+    pub fn last(&self) -> Offset {
+        if broken(Flaw::ClaimAheadOfReading) { self.known_end.1 - 1 } else { self.journal.last() }
+    }
+
+    /// When listening began: the arrival of the last answer to R1's question.
+    #[must_use]
+    pub const fn began(&self) -> Time {
+        self.began
+    }
+
+    /// Whether everything up to the end that was asked for has been read.
+    #[must_use]
+    pub fn is_caught_up(&self) -> bool {
+        self.stage == Stage::CaughtUp
+    }
+
+    /// Whether the end offset has been answered since it was last asked for.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        match self.stage {
+            Stage::Asking => false,
+            Stage::AskingFurtherBack | Stage::CaughtUp | Stage::Reading(_) => true,
+        }
+    }
+
+    /// Since when the reading has been behind the log's end, as far as that is known.
+    #[must_use]
+    pub const fn behind_since(&self) -> Option<Time> {
+        self.behind_since
+    }
+
+    /// Since when the reader has handed over nothing, although the log is known to go on; none where that has a reason.
+    #[must_use]
+    pub fn stuck_since(&self) -> Option<Time> {
+        let is_reading = match self.stage {
+            Stage::Asking | Stage::AskingFurtherBack => false,
+            Stage::CaughtUp | Stage::Reading(_) => !self.undecodable,
+        };
+        self.behind_since.filter(|_| is_reading).map(|since| since.max(self.last_progress))
+    }
+
+    /// The end of the log, as far as it is known.
+    #[must_use]
+    pub const fn known_end(&self) -> Offset {
+        self.known_end.1
+    }
+
+    /// Whether another leader's record was received as effective since listening began.
+    #[must_use]
+    pub const fn heard_leader(&self) -> bool {
+        self.heard_leader
+    }
+
+    /// Whether nothing is known of who leads only because an empty log was not to be trusted.
+    #[must_use]
+    pub fn is_undecided_by_distrust(&self) -> bool {
+        self.distrusted && matches!(self.journal.view(), View::Undecided(_))
+    }
+
+    /// Whether an `end` at `offset` binds this candidate (R7).
+    #[must_use]
+    pub fn is_bound_by_end_at(&self, offset: Offset) -> bool {
+        self.first_end.is_some_and(|first| offset >= first)
+    }
+
+    fn is_vacant(&self) -> bool {
+        match self.journal.view() {
+            View::Led(_) => false,
+            View::NeverLed | View::Released { .. } => true,
+            View::Undecided(undecided) => undecided.empty_since_cut_head && self.cut_is_harmless,
+        }
+    }
+
+    /// Notes since when the view has been vacant, and since when the reading is behind.
+    fn settle(&mut self, now: Time) {
+        let can_tell = self.is_caught_up() && !self.undecodable;
+        if can_tell && self.position >= self.known_end.1 {
+            self.behind_since = None;
+        } else {
+            self.behind_since.get_or_insert(now);
+        }
+        if can_tell && self.is_vacant() {
+            self.vacant_since.get_or_insert(now);
+        } else {
+            self.vacant_since = None;
+        }
+    }
+}
+
+#[cfg(all(feature = "flaws", debug_assertions))]
+extern crate std;
+
+#[cfg(all(feature = "flaws", debug_assertions))]
+std::thread_local! {
+    /// The span, which a test with a short log makes short.
+    static FIRST_SPAN: core::cell::Cell<Offset> = const { core::cell::Cell::new(10_000) };
+}
+
+/// R1: how far before the end a reading begins.
+#[cfg(all(feature = "flaws", debug_assertions))]
+fn first_span() -> Offset {
+    FIRST_SPAN.get()
+}
+
+/// Readings begin at most this far before the end from here on, on this thread of a test.
+#[cfg(all(feature = "flaws", debug_assertions))]
+pub fn begin_readings_before_end(span: Offset) {
+    FIRST_SPAN.set(span);
+}
+
+/// The log's history was cut or made anew.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct HistoryCut;
+
+/// For how long a leader with this lease must not have been heard: its own clock may run 1 % slower (R2, R8).
+fn silence(lease: Duration) -> Duration {
+    lease + lease / 100 + Duration::from_millis(10)
+}

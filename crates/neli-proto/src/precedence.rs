@@ -1,0 +1,259 @@
+//! Precedence: the delay before a candidate claims a vacancy. It decides who leads *first*, never who leads.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use super::candidate::{Elector, Patience};
+use super::record::{Hello, MemberId};
+use super::time::Time;
+
+/// Where nothing better is known, claims are spread over this span.
+pub const SPREAD: Duration = Duration::from_millis(50);
+
+/// Each candidate says hello this often.
+pub const HELLO_INTERVAL: Duration = Duration::from_secs(30);
+
+/// A member of the group waits this long for the id by which the group knows it, so that its first hello can say it.
+pub const HELLO_AWAITS_NAME: Duration = Duration::from_millis(500);
+
+/// A candidate that has not been heard for this long has gone: two hellos missed.
+const HELLO_HOLDS: Duration = Duration::from_secs(75);
+
+/// The jitter for each standby known. A claim takes a millisecond or two until the others have read it, so some fifteen claim a
+/// vacancy, however many stand by; the first of them does so within about this long, however wide the span.
+const JITTER_PER_STANDBY: Duration = Duration::from_micros(100);
+
+/// With this many standbys the jitter is at its most, 100 ms; more need not be remembered.
+const STANDBYS_COUNTED: usize = 1_000;
+
+/// What the group says of this member.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Standing {
+    /// The role's partition is assigned to it.
+    Assigned,
+    /// The partition is another's.
+    Elsewhere,
+    /// No assignment is known: joining, lost, or the coordinator is out of reach.
+    Unknown,
+}
+
+/// Who claims a vacancy first, as far as this member knows.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Precedence {
+    elector: Elector,
+    /// Added to every claim delay.
+    claim_delay: Duration,
+    standing: Standing,
+    /// By which id the group's coordinator knows this member, if it does.
+    group_member: Option<Box<str>>,
+    /// The partition is free, and the group will give it to this member.
+    foreseen: bool,
+    /// The others, by their last hello.
+    heard: BTreeMap<MemberId, Heard>,
+}
+
+/// What the last hello of another candidate told.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct Heard {
+    at: Time,
+    group_member: Option<Box<str>>,
+}
+
+impl Heard {
+    fn holds(&self, now: Time) -> bool {
+        now.since(self.at) < HELLO_HOLDS
+    }
+}
+
+impl Precedence {
+    /// That of a member of which nothing is known yet.
+    #[must_use]
+    pub const fn new(elector: Elector, claim_delay: Duration) -> Self {
+        Self {
+            elector,
+            claim_delay,
+            standing: Standing::Unknown,
+            group_member: None,
+            foreseen: false,
+            heard: BTreeMap::new(),
+        }
+    }
+
+    /// The group has spoken: nothing needs to be foreseen any more.
+    pub fn stand(&mut self, standing: Standing) {
+        self.standing = standing;
+        self.foreseen = false;
+    }
+
+    /// The group's coordinator knows this member by this id; or no longer.
+    pub fn name(&mut self, group_member: Option<Box<str>>) {
+        self.group_member = group_member;
+    }
+
+    /// By which id the group's coordinator knows this member.
+    #[must_use]
+    pub fn group_member(&self) -> Option<&str> {
+        self.group_member.as_deref()
+    }
+
+    /// The member that held the partition has left the group, and the lead is vacant. The group gives the partition to the
+    /// member that has the fewest, which all have that have none, and among them to the one with the least id
+    /// (`maybeAssignPartition` in librdkafka's sticky assignor). Whoever has not said its id is not foreseen by anybody.
+    pub fn foresee(&mut self, now: Time, left: &str) {
+        let Some(own) = &self.group_member else { return };
+        let mut others =
+            self.heard.values().filter(|heard| heard.holds(now)).filter_map(|heard| heard.group_member.as_ref());
+        self.foreseen = others.all(|other| own < other || **other == *left);
+    }
+
+    /// The lead is no longer vacant, or so in another way.
+    pub fn forget_foresight(&mut self) {
+        self.foreseen = false;
+    }
+
+    /// What the group said last.
+    #[must_use]
+    pub const fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// Another candidate said hello.
+    pub fn heard(&mut self, now: Time, hello: Hello) {
+        let Hello { member, group_member } = hello;
+        self.heard.retain(|_, heard| heard.holds(now));
+        if self.heard.len() < STANDBYS_COUNTED || self.heard.contains_key(&member) {
+            self.heard.insert(member, Heard { at: now, group_member });
+        }
+    }
+
+    /// Another candidate released a term: most do so because they go, and whoever stays says hello again.
+    pub fn released(&mut self, member: &MemberId) {
+        self.heard.remove(member);
+    }
+
+    /// How many others are known by their hellos, up to a thousand.
+    #[must_use]
+    pub fn standbys(&self, now: Time) -> u32 {
+        let standbys = self.heard.values().filter(|heard| heard.holds(now)).count();
+        u32::try_from(standbys).unwrap_or(u32::MAX)
+    }
+
+    /// The most that a random draw may add, and the delay below it; none when this member never claims.
+    ///
+    /// `after_death`: the last release was written for a dead supervisor, so whoever has the partition is likely dead.
+    #[must_use]
+    pub fn delay(&self, now: Time, after_death: bool) -> Option<Delay> {
+        if self.foreseen && self.elector != Elector::Group(Patience::Never) {
+            // It is alone in this: there is nobody to keep out of the way of.
+            return Some(Delay { fixed: self.claim_delay, random: Duration::ZERO });
+        }
+        let (fixed, spread) = match (self.elector, self.standing) {
+            (Elector::Log, _) | (Elector::Group(_), Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
+            (Elector::Group(Patience::Never), Standing::Elsewhere | Standing::Unknown) => return None,
+            (Elector::Group(Patience::For(_)), Standing::Unknown) => (Duration::ZERO, SPREAD),
+            (Elector::Group(Patience::For(_)), Standing::Elsewhere) if after_death => (Duration::ZERO, SPREAD),
+            (Elector::Group(Patience::For(patience)), Standing::Elsewhere) => (patience, Duration::ZERO),
+        };
+        let jitter = JITTER_PER_STANDBY * self.standbys(now);
+        Some(Delay { fixed: fixed + self.claim_delay, random: spread + jitter })
+    }
+}
+
+/// A claim delay before the dice are thrown.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Delay {
+    /// This much in any case.
+    pub fixed: Duration,
+    /// Up to this much more.
+    pub random: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_nanos(0);
+
+    fn delay(elector: Elector, standing: Standing, after_death: bool) -> Option<(u64, u64)> {
+        let mut precedence = Precedence::new(elector, Duration::from_millis(7));
+        precedence.stand(standing);
+        let delay = precedence.delay(NOW, after_death)?;
+        Some((delay.fixed.as_millis().try_into().unwrap(), delay.random.as_millis().try_into().unwrap()))
+    }
+
+    fn hello(index: u128) -> Hello {
+        Hello { member: MemberId::from_random(index), group_member: None }
+    }
+
+    #[test]
+    fn the_groups_choice_claims_first() {
+        let group = Elector::Group(Patience::For(Duration::from_millis(500)));
+        assert_eq!(delay(group, Standing::Assigned, false), Some((7, 0)));
+        assert_eq!(delay(group, Standing::Unknown, false), Some((7, 50)));
+        assert_eq!(delay(group, Standing::Elsewhere, false), Some((507, 0)));
+        assert_eq!(delay(group, Standing::Elsewhere, true), Some((7, 50)));
+    }
+
+    #[test]
+    fn without_patience_only_the_groups_choice_claims() {
+        let never = Elector::Group(Patience::Never);
+        assert_eq!(delay(never, Standing::Assigned, false), Some((7, 0)));
+        assert_eq!(delay(never, Standing::Unknown, true), None);
+        assert_eq!(delay(never, Standing::Elsewhere, true), None);
+    }
+
+    #[test]
+    fn in_the_log_nobody_has_precedence() {
+        for standing in [Standing::Assigned, Standing::Elsewhere, Standing::Unknown] {
+            assert_eq!(delay(Elector::Log, standing, false), Some((7, 0)));
+        }
+    }
+
+    #[test]
+    fn the_jitter_grows_with_the_standbys_and_is_bounded() {
+        let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
+        for index in 0..1_200_u128 {
+            precedence.heard(NOW, hello(index));
+            precedence.heard(NOW, hello(0));
+            let random = precedence.delay(NOW, false).unwrap().random;
+            assert_eq!(random, Duration::from_micros(100 * u64::try_from(index + 1).unwrap().min(1_000)));
+        }
+        precedence.released(&MemberId::from_random(0));
+        assert_eq!(precedence.delay(NOW, false).unwrap().random, Duration::from_micros(100 * 999));
+        let later = NOW + HELLO_HOLDS;
+        assert_eq!(precedence.delay(later, false).unwrap().random, Duration::ZERO);
+    }
+
+    #[test]
+    fn the_member_with_the_least_id_is_foreseen() {
+        let claims_at_once = |own: Option<&str>, others: &[&str], patience| {
+            let mut precedence = Precedence::new(Elector::Group(patience), Duration::ZERO);
+            precedence.stand(Standing::Elsewhere);
+            precedence.name(own.map(Into::into));
+            precedence.heard(NOW, hello(100));
+            for (index, other) in (0..).zip(others) {
+                precedence.heard(NOW, Hello { group_member: Some((*other).into()), ..hello(index) });
+            }
+            precedence.foresee(NOW, "left");
+            precedence.delay(NOW, false) == Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO })
+        };
+        let patience = Patience::For(Duration::from_millis(500));
+        assert!(claims_at_once(Some("b"), &[], patience));
+        assert!(claims_at_once(Some("b"), &["c", "left", "z"], patience));
+        assert!(claims_at_once(Some("m"), &["left", "z"], patience), "who has left is no member");
+        assert!(!claims_at_once(Some("b"), &["c", "a"], patience));
+        assert!(!claims_at_once(None, &["c"], patience), "no member");
+        assert!(!claims_at_once(Some("b"), &["c"], Patience::Never), "the group's word is waited for");
+    }
+
+    #[test]
+    fn what_was_foreseen_ends_with_the_groups_word() {
+        let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
+        precedence.name(Some("b".into()));
+        precedence.foresee(NOW, "left");
+        assert_eq!(precedence.delay(NOW, false).unwrap().random, Duration::ZERO);
+        precedence.stand(Standing::Elsewhere);
+        assert_eq!(precedence.delay(NOW, false).unwrap().fixed, Duration::from_millis(500));
+    }
+}

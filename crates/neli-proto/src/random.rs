@@ -1,0 +1,64 @@
+//! Random delays without a source of randomness: the seed comes from outside, so that a story can be told twice.
+
+use core::time::Duration;
+
+/// Where random delays come from.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Random(Source);
+
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+enum Source {
+    /// The state of a splitmix64 generator (Steele, Lea, Flood 2014): enough to keep two candidates out of step.
+    SplitMix64(u64),
+    /// The same share of every span, in hundredths.
+    Fixed(u32),
+}
+
+impl Random {
+    /// The sequence that belongs to `seed`.
+    #[must_use]
+    pub const fn from_seed(seed: u64) -> Self {
+        Self(Source::SplitMix64(seed))
+    }
+
+    /// No randomness: always so many hundredths of the span. A search over all orders of events uses it, so that no two states
+    /// differ in the generator's state alone.
+    #[must_use]
+    pub const fn fixed(hundredths: u32) -> Self {
+        Self(Source::Fixed(hundredths))
+    }
+
+    /// A duration from zero to `most`.
+    pub fn up_to(&mut self, most: Duration) -> Duration {
+        let state = match &mut self.0 {
+            Source::SplitMix64(state) => state,
+            Source::Fixed(hundredths) => return most * *hundredths / 100,
+        };
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = *state;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        // 53 bits fill a double's mantissa: the quotient is in 0..1.
+        #[expect(clippy::cast_precision_loss, reason = "53 bits are exact in a double")]
+        let fraction = (bits >> 11) as f64 / (1_u64 << 53) as f64;
+        most.mul_f64(fraction)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn delays_spread_over_the_whole_span() {
+        let mut random = Random::from_seed(1);
+        let span = Duration::from_millis(50);
+        let delays: Vec<_> = (0..1000).map(|_| random.up_to(span)).collect();
+        assert!(delays.iter().all(|delay| *delay < span));
+        assert!(delays.iter().any(|delay| *delay < span / 20));
+        assert!(delays.iter().any(|delay| *delay > span * 19 / 20));
+    }
+}

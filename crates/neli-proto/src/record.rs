@@ -1,0 +1,494 @@
+//! The journal's records, bytes both ways: one line of JSON each, at most 1 KiB.
+//!
+//! What the law and the rules read (`v`, `kind`, offsets, `lease_ms`, `what`) must be right, or the record is
+//! nonsense. Anything else that is missing or odd is unknown, and unknown fields are ignored.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// An offset in the partition; -1 is "before the first".
+pub type Offset = i64;
+
+/// The largest record that is read as one.
+pub const MAX_BYTES: usize = 1024;
+
+/// The bounds of a lease (docs/protocol.md, Timing).
+pub const LEASE_MS: core::ops::RangeInclusive<u64> = 300..=60_000;
+
+/// A candidate's random id, made at its start.
+#[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(transparent)]
+pub struct MemberId(Box<str>);
+
+impl MemberId {
+    /// The id made of 128 random bits.
+    #[must_use]
+    pub fn from_random(bits: u128) -> Self {
+        Self(format!("{bits:032x}").into())
+    }
+}
+
+impl From<&str> for MemberId {
+    fn from(id: &str) -> Self {
+        Self(id.into())
+    }
+}
+
+impl fmt::Display for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One record, as read. Who wrote it is unknown where the record does not say.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Record {
+    /// Who wrote it.
+    pub member: Option<MemberId>,
+    /// How the writer is called.
+    pub name: Option<Box<str>>,
+    /// The writer's own count of its records.
+    pub seq: Option<u64>,
+    /// What it says.
+    pub body: Body,
+}
+
+/// That a candidate exists.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Hello {
+    /// Which.
+    pub member: MemberId,
+    /// The id by which the group's coordinator knows it, if it is a member.
+    pub group_member: Option<Box<str>>,
+}
+
+/// What a record says.
+#[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Body {
+    /// The leader is alive.
+    Beat {
+        /// The leader's term.
+        term: Offset,
+        /// As of here, `term` was current.
+        seen: Offset,
+        /// The leader's lease, in milliseconds.
+        lease_ms: u64,
+        /// What the job does.
+        state: Option<JobState>,
+        /// The job's main process.
+        pid: Option<u32>,
+        /// 1 for the first run in this term.
+        attempt: Option<u32>,
+        /// For how long it has been in this state, in milliseconds of the leader's clock.
+        since_ms: Option<u64>,
+    },
+    /// A candidate asks to lead.
+    Claim {
+        /// Everything up to here has been judged.
+        after: Offset,
+        /// The lease that the candidate would have, in milliseconds.
+        lease_ms: u64,
+    },
+    /// A candidate exists. Its key is not the election's, so that it never counts in the law.
+    Hello {
+        /// The machine.
+        host: Option<Box<str>>,
+        /// The supervisor.
+        pid: Option<u32>,
+        /// The program's version.
+        version: Option<Box<str>>,
+        /// `group` or `log`.
+        elector: Option<Box<str>>,
+        /// The id by which the group's coordinator knows it; none while it is no member.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        group_member: Option<Box<str>>,
+    },
+    /// The term is over: no process of its job is left.
+    Release {
+        /// The term that ends.
+        term: Offset,
+        /// As of here, `term` was current.
+        seen: Offset,
+        /// Why; free text to a reader, a [`Why`] when we wrote it.
+        why: Option<Box<str>>,
+        /// The job's exit status, 0 to 255.
+        exit: Option<u8>,
+        /// For how many milliseconds after the lease's end something of the job was still alive; written only when it was.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        late_ms: Option<u64>,
+        /// The writer held the partition in its group under this id, and has left: the group gives the partition to another.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        group_member: Option<Box<str>>,
+    },
+    /// An operator asks for something.
+    Request {
+        /// What.
+        what: What,
+        /// The term that it is about; none with `end`.
+        term: Option<Offset>,
+        /// Who asks.
+        by: Option<Box<str>>,
+        /// And why.
+        reason: Option<Box<str>>,
+    },
+}
+
+/// What a leader's job does, as its beats tell.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    /// Between two runs.
+    Restarting,
+    /// Its main process is alive.
+    Running,
+    /// Not started yet.
+    Starting,
+    /// It has been asked to stop, or only what it left behind is alive.
+    Stopping,
+}
+
+/// What an operator may ask for.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// Every candidate stops its job and exits 0.
+    End,
+    /// The leader stands down.
+    Resign,
+}
+
+/// Why a term ended.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Why {
+    /// The election was ended.
+    Ended,
+    /// The job ended by itself.
+    Exited,
+    /// The lease ran out.
+    Fenced,
+    /// The guard died.
+    GuardDied,
+    /// Kafka refuses this candidate for good.
+    Refused,
+    /// An operator asked.
+    Resigned,
+    /// The job failed too often.
+    RestartLimit,
+    /// The group took the partition away.
+    Revoked,
+    /// The claim came back with its lease over.
+    Stillborn,
+    /// A signal to `neli-run`.
+    Stopped,
+    /// The supervisor died, and its guard wrote this.
+    SupervisorDied,
+    /// Ctrl-Z.
+    Suspended,
+    /// The health command failed too often.
+    Unhealthy,
+}
+
+impl Why {
+    /// The word in records and in the log.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ended => "ended",
+            Self::Exited => "exited",
+            Self::Fenced => "fenced",
+            Self::GuardDied => "guard-died",
+            Self::Refused => "refused",
+            Self::Resigned => "resigned",
+            Self::RestartLimit => "restart-limit",
+            Self::Revoked => "revoked",
+            Self::Stillborn => "stillborn",
+            Self::Stopped => "stopped",
+            Self::SupervisorDied => "supervisor-died",
+            Self::Suspended => "suspended",
+            Self::Unhealthy => "unhealthy",
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Record {
+    /// The record that a line of JSON says; none when it says none that this version knows.
+    #[must_use]
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        if line.len() > MAX_BYTES {
+            return None;
+        }
+        let fields: Map<String, Value> = serde_json::from_slice(line).ok()?;
+        if fields.get("v")?.as_u64()? != 1 {
+            return None;
+        }
+        let fields = Fields(&fields);
+        Some(Self {
+            member: fields.text("member").map(MemberId),
+            name: fields.text("name"),
+            seq: fields.number("seq"),
+            body: Body::parse(&fields)?,
+        })
+    }
+
+    /// What a record under the hello's key tells of its writer; nothing where it does not say who that is.
+    #[must_use]
+    pub fn into_hello(self) -> Option<Hello> {
+        let group_member = match self.body {
+            Body::Hello { group_member, .. } => group_member,
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => None,
+        };
+        self.member.map(|member| Hello { member, group_member })
+    }
+
+    /// The record as a line of JSON, without a line end.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            v: u8,
+            member: &'a Option<MemberId>,
+            name: &'a Option<Box<str>>,
+            seq: Option<u64>,
+            #[serde(flatten)]
+            body: &'a Body,
+        }
+        let Self { member, name, seq, body } = self;
+        // A struct of strings and numbers always has a JSON form.
+        serde_json::to_vec(&Line { v: 1, member, name, seq: *seq, body }).unwrap_or_default()
+    }
+
+    /// Whether the record makes sense at `offset`: it speaks only of what came before it.
+    #[must_use]
+    pub fn makes_sense_at(&self, offset: Offset) -> bool {
+        match self.body {
+            Body::Claim { after, lease_ms } => (-1..offset).contains(&after) && LEASE_MS.contains(&lease_ms),
+            Body::Beat { term, seen, lease_ms, .. } => {
+                0 <= term && term <= seen && seen < offset && LEASE_MS.contains(&lease_ms)
+            }
+            Body::Release { term, seen, .. } => 0 <= term && term <= seen && seen < offset,
+            Body::Request { what: What::Resign, term, .. } => term.is_some_and(|term| (0..offset).contains(&term)),
+            Body::Request { what: What::End, .. } => true,
+            // A hello under the election's key is no word of the election's.
+            Body::Hello { .. } => false,
+        }
+    }
+}
+
+impl Body {
+    fn parse(fields: &Fields<'_>) -> Option<Self> {
+        Some(match fields.0.get("kind")?.as_str()? {
+            "beat" => Self::Beat {
+                term: fields.offset("term")?,
+                seen: fields.offset("seen")?,
+                lease_ms: fields.number("lease_ms")?,
+                state: fields.word("state"),
+                pid: fields.number("pid"),
+                attempt: fields.number("attempt"),
+                since_ms: fields.number("since_ms"),
+            },
+            "claim" => Self::Claim { after: fields.offset("after")?, lease_ms: fields.number("lease_ms")? },
+            "hello" => Self::Hello {
+                host: fields.text("host"),
+                pid: fields.number("pid"),
+                version: fields.text("version"),
+                elector: fields.text("elector"),
+                group_member: fields.text("group_member"),
+            },
+            "release" => Self::Release {
+                term: fields.offset("term")?,
+                seen: fields.offset("seen")?,
+                why: fields.text("why"),
+                exit: fields.number("exit"),
+                late_ms: fields.number("late_ms"),
+                group_member: fields.text("group_member"),
+            },
+            "request" => Self::Request {
+                what: fields.word("what")?,
+                term: fields.offset("term"),
+                by: fields.text("by"),
+                reason: fields.text("reason"),
+            },
+            _ => return None,
+        })
+    }
+
+    /// The lease that the record tells of.
+    #[must_use]
+    pub fn lease(&self) -> Option<Duration> {
+        match self {
+            Self::Beat { lease_ms, .. } | Self::Claim { lease_ms, .. } => Some(Duration::from_millis(*lease_ms)),
+            Self::Hello { .. } | Self::Release { .. } | Self::Request { .. } => None,
+        }
+    }
+}
+
+/// A JSON object's fields, each by the type that it should have.
+struct Fields<'a>(&'a Map<String, Value>);
+
+impl Fields<'_> {
+    fn offset(&self, field: &str) -> Option<Offset> {
+        self.0.get(field)?.as_i64()
+    }
+
+    fn number<T: TryFrom<u64>>(&self, field: &str) -> Option<T> {
+        T::try_from(self.0.get(field)?.as_u64()?).ok()
+    }
+
+    fn text(&self, field: &str) -> Option<Box<str>> {
+        self.0.get(field)?.as_str().map(Box::from)
+    }
+
+    fn word<T: for<'de> Deserialize<'de>>(&self, field: &str) -> Option<T> {
+        T::deserialize(self.0.get(field)?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    fn record(body: Body) -> Record {
+        Record { member: Some(MemberId::from("m1")), name: Some("a:1".into()), seq: Some(7), body }
+    }
+
+    fn bodies() -> Vec<Body> {
+        vec![
+            Body::Beat {
+                term: 3,
+                seen: 9,
+                lease_ms: 5000,
+                state: Some(JobState::Running),
+                pid: Some(12),
+                attempt: Some(1),
+                since_ms: Some(40),
+            },
+            Body::Claim { after: -1, lease_ms: 300 },
+            Body::Hello {
+                host: Some("h".into()),
+                pid: Some(1),
+                version: Some("0.1.0".into()),
+                elector: Some("log".into()),
+                group_member: Some("neli-run-2".into()),
+            },
+            Body::Release {
+                term: 0,
+                seen: 0,
+                why: Some("stopped".into()),
+                exit: Some(143),
+                late_ms: None,
+                group_member: Some("neli-run-1".into()),
+            },
+            Body::Release {
+                term: 0,
+                seen: 0,
+                why: Some("fenced".into()),
+                exit: None,
+                late_ms: Some(2_501),
+                group_member: None,
+            },
+            Body::Request { what: What::End, term: None, by: Some("ann".into()), reason: None },
+        ]
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for body in bodies() {
+            let written = record(body);
+            assert_eq!(Record::parse(&written.to_bytes()), Some(written));
+        }
+    }
+
+    #[test]
+    fn the_line_is_as_the_protocol_says() {
+        let line = record(Body::Claim { after: 41, lease_ms: 5000 }).to_bytes();
+        let said = r#"{"v":1,"member":"m1","name":"a:1","seq":7,"kind":"claim","after":41,"lease_ms":5000}"#;
+        assert_eq!(String::from_utf8(line).unwrap(), said);
+    }
+
+    #[test]
+    fn what_is_odd_beside_the_law_is_unknown() {
+        let line =
+            br#"{"v":1,"kind":"beat","term":3,"seen":4,"lease_ms":300,"state":"flying","pid":-4,"name":9,"x":{}}"#;
+        let read = Record::parse(line).unwrap();
+        assert_eq!((read.member, read.name, read.seq), (None, None, None));
+        assert_eq!(
+            read.body,
+            Body::Beat { term: 3, seen: 4, lease_ms: 300, state: None, pid: None, attempt: None, since_ms: None }
+        );
+    }
+
+    #[test]
+    fn what_the_law_reads_must_be_right() {
+        for line in [
+            &b"not json"[..],
+            b"",
+            b"[1]",
+            b"\xff\xfe",
+            br#"{"kind":"claim","after":1,"lease_ms":300}"#,
+            br#"{"v":9,"kind":"claim","after":1,"lease_ms":300}"#,
+            br#"{"v":"1","kind":"claim","after":1,"lease_ms":300}"#,
+            br#"{"v":1,"kind":"coup","after":1,"lease_ms":300}"#,
+            br#"{"v":1,"kind":"claim","after":"1","lease_ms":300}"#,
+            br#"{"v":1,"kind":"claim","after":1.5,"lease_ms":300}"#,
+            br#"{"v":1,"kind":"claim","after":1}"#,
+            br#"{"v":1,"kind":"claim","after":99999999999999999999,"lease_ms":300}"#,
+            br#"{"v":1,"kind":"beat","term":1,"lease_ms":300}"#,
+            br#"{"v":1,"kind":"request","what":"dance"}"#,
+        ] {
+            assert_eq!(Record::parse(line), None, "{}", String::from_utf8_lossy(line));
+        }
+        let mut huge = br#"{"v":1,"kind":"claim","after":1,"lease_ms":300,"x":""#.to_vec();
+        huge.resize(MAX_BYTES, b'x');
+        huge.extend(br#""}"#);
+        assert_eq!(Record::parse(&huge), None);
+    }
+
+    #[test]
+    fn a_record_speaks_of_what_came_before_it() {
+        let beat = |term, seen, lease_ms| {
+            record(Body::Beat { term, seen, lease_ms, state: None, pid: None, attempt: None, since_ms: None })
+        };
+        let claim = |after, lease_ms| record(Body::Claim { after, lease_ms });
+        let release =
+            |term, seen| record(Body::Release { term, seen, why: None, exit: None, late_ms: None, group_member: None });
+        let resign = |term| record(Body::Request { what: What::Resign, term, by: None, reason: None });
+
+        assert!(claim(-1, 300).makes_sense_at(0));
+        assert!(claim(9, 60_000).makes_sense_at(10));
+        assert!(beat(9, 9, 300).makes_sense_at(10));
+        assert!(release(0, 9).makes_sense_at(10));
+        assert!(resign(Some(9)).makes_sense_at(10));
+
+        assert!(!claim(10, 300).makes_sense_at(10));
+        assert!(!claim(-2, 300).makes_sense_at(10));
+        assert!(!claim(9, 299).makes_sense_at(10));
+        assert!(!claim(9, 60_001).makes_sense_at(10));
+        assert!(!beat(9, 8, 300).makes_sense_at(10));
+        assert!(!beat(9, 10, 300).makes_sense_at(10));
+        assert!(!beat(-1, 9, 300).makes_sense_at(10));
+        assert!(!beat(9, 9, 299).makes_sense_at(10));
+        assert!(!release(9, 10).makes_sense_at(10));
+        assert!(!resign(None).makes_sense_at(10));
+        assert!(!resign(Some(10)).makes_sense_at(10));
+        assert!(
+            !record(Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None })
+                .makes_sense_at(10)
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! A trouble that lasts is said at once, and then every 30 s; of several kinds, each for itself.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::time::Time;
+
+/// Between two reminders.
+const INTERVAL: Duration = Duration::from_secs(30);
+
+/// What is to be said of one kind of trouble.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Reminder {
+    trouble: Option<Trouble>,
+}
+
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct Trouble {
+    what: String,
+    since: Time,
+    next: Time,
+}
+
+impl Reminder {
+    /// The trouble begins, or goes on in other words. Said now when it is new.
+    pub fn begin(&mut self, now: Time, what: String) {
+        match &mut self.trouble {
+            Some(trouble) => trouble.what = what,
+            None => self.trouble = Some(Trouble { what, since: now, next: now }),
+        }
+    }
+
+    /// The trouble is over: how long it lasted, when it was there.
+    pub fn end(&mut self, now: Time) -> Option<Duration> {
+        self.trouble.take().map(|trouble| now.since(trouble.since))
+    }
+
+    /// The trouble that is there, and since when.
+    #[must_use]
+    pub fn trouble(&self) -> Option<(Time, &str)> {
+        self.trouble.as_ref().map(|trouble| (trouble.since, trouble.what.as_str()))
+    }
+
+    /// What to say now, and for how long it has been so.
+    pub fn poll(&mut self, now: Time) -> Option<(String, Duration)> {
+        let trouble = self.trouble.as_mut().filter(|trouble| now >= trouble.next)?;
+        trouble.next = now + INTERVAL;
+        Some((trouble.what.clone(), now.since(trouble.since)))
+    }
+
+    /// When to call [`poll`](Self::poll) next.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.trouble.as_ref().map(|trouble| trouble.next)
+    }
+}
+
+/// What is to be said of several kinds of trouble: each at once, and then every 30 s for as long as it lasts. One that ends and
+/// comes back within 30 s is not said more often than that.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Reminders {
+    /// In the order in which they began; the last one is the latest.
+    kinds: Vec<Kind>,
+}
+
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct Kind {
+    trouble: Trouble,
+    /// It has ended, and is kept for its next time alone.
+    is_over: bool,
+}
+
+impl Reminders {
+    /// This kind of trouble begins, or goes on. Said now when it is new.
+    pub fn begin(&mut self, now: Time, what: String) {
+        self.kinds.retain(|kind| !kind.is_over || now < kind.trouble.next);
+        match self.kinds.iter_mut().find(|kind| kind.trouble.what == what) {
+            Some(kind) if kind.is_over => (kind.is_over, kind.trouble.since) = (false, now),
+            Some(_) => {}
+            None => self.kinds.push(Kind { trouble: Trouble { what, since: now, next: now }, is_over: false }),
+        }
+    }
+
+    /// All trouble is over.
+    pub fn end(&mut self) {
+        self.kinds.iter_mut().for_each(|kind| kind.is_over = true);
+    }
+
+    /// The latest kind of trouble that is there, and since when.
+    #[must_use]
+    pub fn trouble(&self) -> Option<(Time, &str)> {
+        self.lasting().last().map(|trouble| (trouble.since, trouble.what.as_str()))
+    }
+
+    /// What to say now, and for how long it has been so; to be called until there is nothing more.
+    pub fn poll(&mut self, now: Time) -> Option<(String, Duration)> {
+        let due = |kind: &&mut Kind| !kind.is_over && now >= kind.trouble.next;
+        let Kind { trouble, .. } = self.kinds.iter_mut().find(due)?;
+        trouble.next = now + INTERVAL;
+        Some((trouble.what.clone(), now.since(trouble.since)))
+    }
+
+    /// When to call [`poll`](Self::poll) next.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.lasting().map(|trouble| trouble.next).min()
+    }
+
+    fn lasting(&self) -> impl Iterator<Item = &Trouble> {
+        self.kinds.iter().filter(|kind| !kind.is_over).map(|kind| &kind.trouble)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::borrow::ToOwned;
+
+    use super::*;
+
+    #[test]
+    fn each_kind_is_said_at_once_then_every_thirty_seconds_and_never_more_often() {
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let mut reminders = Reminders::default();
+        reminders.begin(at(1), "too large".to_owned());
+        assert_eq!(reminders.poll(at(1)), Some(("too large".to_owned(), Duration::ZERO)));
+        reminders.begin(at(2), "too large".to_owned());
+        assert_eq!(reminders.poll(at(2)), None);
+        reminders.begin(at(3), "not allowed".to_owned());
+        assert_eq!(reminders.poll(at(3)), Some(("not allowed".to_owned(), Duration::ZERO)));
+        assert_eq!(reminders.trouble(), Some((at(3), "not allowed")));
+        assert_eq!(reminders.poll_timeout(), Some(at(31)));
+        assert_eq!(reminders.poll(at(31)), Some(("too large".to_owned(), Duration::from_secs(30))));
+        reminders.end();
+        assert_eq!((reminders.trouble(), reminders.poll_timeout()), (None, None));
+
+        reminders.begin(at(32), "not allowed".to_owned());
+        assert_eq!(reminders.poll(at(32)), None, "it was said 29 s ago");
+        assert_eq!(reminders.poll(at(33)), Some(("not allowed".to_owned(), Duration::from_secs(1))));
+        reminders.end();
+        reminders.begin(at(90), "not allowed".to_owned());
+        assert_eq!(reminders.poll(at(90)), Some(("not allowed".to_owned(), Duration::ZERO)));
+    }
+
+    #[test]
+    fn it_is_said_at_once_then_every_thirty_seconds_until_it_ends() {
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let mut reminder = Reminder::default();
+        assert_eq!(reminder.poll(at(0)), None);
+        reminder.begin(at(1), "refused".to_owned());
+        assert_eq!(reminder.poll(at(1)), Some(("refused".to_owned(), Duration::ZERO)));
+        reminder.begin(at(2), "unreachable".to_owned());
+        assert_eq!(reminder.poll(at(30)), None);
+        assert_eq!(reminder.poll_timeout(), Some(at(31)));
+        assert_eq!(reminder.poll(at(31)), Some(("unreachable".to_owned(), Duration::from_secs(30))));
+        assert_eq!(reminder.end(at(40)), Some(Duration::from_secs(39)));
+        assert_eq!(reminder.poll_timeout(), None);
+    }
+}

@@ -1,0 +1,206 @@
+//! When the job is run again, and how long after its end (interface.md, `--restart`).
+//!
+//! It judges runs that ended by themselves. Whether the candidate still leads is not asked here.
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use super::supervision::JobStatus;
+use super::time::Time;
+
+/// Doubling goes no further.
+const LONGEST_DELAY: Duration = Duration::from_secs(30);
+
+/// A run of this length has shown that the job can run: its failure is the first again.
+const LONG_RUN: Duration = Duration::from_secs(30);
+
+/// Whether, when and how often the job is run again.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct RestartPolicy {
+    /// After which ends.
+    pub restart: Restart,
+    /// `--restart-delay`: from the end of a run's tree to the next run, while nothing fails.
+    pub delay: Duration,
+    /// `--restart-limit`; none is no limit.
+    pub limit: Option<Limit>,
+}
+
+impl RestartPolicy {
+    /// The job is run once.
+    pub const NEVER: Self = Self { restart: Restart::No, delay: Duration::ZERO, limit: None };
+}
+
+/// `--restart`.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Restart {
+    /// After every end.
+    Always,
+    /// After none.
+    No,
+    /// After a signal, or a status other than 0.
+    OnFailure,
+}
+
+/// So many restarts after failures in so much time.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Limit {
+    /// How many.
+    pub restarts: u32,
+    /// In how much time.
+    pub within: Duration,
+}
+
+/// The failures so far.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Backoff {
+    /// Failures in a row, none of them after a long run.
+    in_a_row: u32,
+    /// When runs failed that were followed by another, as long as the limit asks for them.
+    restarts: VecDeque<Time>,
+}
+
+/// What follows a run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Verdict {
+    /// Another, this long after the end of the old tree.
+    Again(Duration),
+    /// Nothing: the job is done.
+    Done,
+    /// Nothing here: it failed too often.
+    TooOften,
+}
+
+impl Backoff {
+    /// What follows a run that ended at `now`, by itself, after `ran`.
+    #[must_use]
+    pub fn judge(&mut self, now: Time, policy: RestartPolicy, status: JobStatus, ran: Duration) -> Verdict {
+        let failed = status != JobStatus::Exited(0);
+        let again = match policy.restart {
+            Restart::Always => true,
+            Restart::No => false,
+            Restart::OnFailure => failed,
+        };
+        if !again {
+            return Verdict::Done;
+        }
+        if !failed {
+            self.in_a_row = 0;
+            return Verdict::Again(policy.delay);
+        }
+        if let Some(limit) = policy.limit {
+            self.restarts.retain(|at| now.since(*at) < limit.within);
+            if self.restarts.len() >= limit.restarts as usize {
+                return Verdict::TooOften;
+            }
+            self.restarts.push_back(now);
+        }
+        if ran >= LONG_RUN {
+            self.in_a_row = 0;
+        }
+        let factor = 2_u32.saturating_pow(self.in_a_row);
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        // A delay that was long from the beginning stays as it is.
+        Verdict::Again(policy.delay.saturating_mul(factor).min(LONGEST_DELAY.max(policy.delay)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    const FAILED: JobStatus = JobStatus::Exited(1);
+    const DONE: JobStatus = JobStatus::Exited(0);
+
+    const fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    const fn policy(restart: Restart, delay: Duration, limit: Option<Limit>) -> RestartPolicy {
+        RestartPolicy { restart, delay, limit }
+    }
+
+    /// Runs of these ends and lengths (seconds), one after the other; each failure's delay is waited for.
+    fn follow(policy: RestartPolicy, runs: &[(JobStatus, u64)]) -> Vec<Verdict> {
+        let (mut backoff, mut now) = (Backoff::default(), Time::ZERO);
+        let judge = |(status, ran): &(JobStatus, u64)| {
+            now = now + seconds(*ran);
+            let verdict = backoff.judge(now, policy, *status, seconds(*ran));
+            if let Verdict::Again(delay) = verdict {
+                now = now + delay;
+            }
+            verdict
+        };
+        runs.iter().map(judge).collect()
+    }
+
+    fn delays(policy: RestartPolicy, runs: &[(JobStatus, u64)]) -> Vec<u64> {
+        let again = |verdict| if let Verdict::Again(delay) = verdict { delay.as_secs() } else { panic!("{verdict:?}") };
+        follow(policy, runs).into_iter().map(again).collect()
+    }
+
+    #[test]
+    fn each_policy_has_its_ends() {
+        let ends = [DONE, FAILED, JobStatus::Exited(127), JobStatus::Signaled(9), JobStatus::Signaled(15)];
+        for (restart, again) in [
+            (Restart::Always, [true, true, true, true, true]),
+            (Restart::No, [false, false, false, false, false]),
+            (Restart::OnFailure, [false, true, true, true, true]),
+        ] {
+            let expected = again.map(|again| if again { Verdict::Again(seconds(1)) } else { Verdict::Done });
+            let judged = ends.map(|end| follow(policy(restart, seconds(1), None), &[(end, 0)])[0]);
+            assert_eq!(judged, expected, "{restart:?}");
+        }
+    }
+
+    #[test]
+    fn failures_double_the_delay_up_to_half_a_minute() {
+        let always = policy(Restart::Always, seconds(1), None);
+        assert_eq!(delays(always, &[(FAILED, 0); 8]), [1, 2, 4, 8, 16, 30, 30, 30]);
+        let slow = policy(Restart::Always, seconds(20), None);
+        assert_eq!(delays(slow, &[(FAILED, 0); 3]), [20, 30, 30]);
+        let slower = policy(Restart::Always, seconds(60), None);
+        assert_eq!(delays(slower, &[(FAILED, 0); 3]), [60, 60, 60]);
+        let at_once = policy(Restart::Always, Duration::ZERO, None);
+        assert_eq!(delays(at_once, &[(FAILED, 0); 100]), [0; 100]);
+    }
+
+    #[test]
+    fn an_end_with_0_and_a_long_run_set_the_delay_back() {
+        let always = policy(Restart::Always, seconds(1), None);
+        let short = (FAILED, 29);
+        assert_eq!(delays(always, &[short, short, (DONE, 0), (DONE, 0), short, short]), [1, 2, 1, 1, 1, 2]);
+        assert_eq!(delays(always, &[short, short, (FAILED, 30), short]), [1, 2, 1, 2]);
+    }
+
+    #[test]
+    fn so_many_restarts_and_no_more() {
+        let limit = Some(Limit { restarts: 2, within: seconds(300) });
+        let on_failure = policy(Restart::OnFailure, seconds(1), limit);
+        let verdicts = follow(on_failure, &[(FAILED, 0); 3]);
+        assert_eq!(verdicts, [Verdict::Again(seconds(1)), Verdict::Again(seconds(2)), Verdict::TooOften]);
+        let none_at_all = policy(Restart::Always, seconds(1), Some(Limit { restarts: 0, within: seconds(1) }));
+        assert_eq!(follow(none_at_all, &[(DONE, 0), (FAILED, 0)]), [Verdict::Again(seconds(1)), Verdict::TooOften]);
+    }
+
+    #[test]
+    fn what_failed_long_ago_counts_no_more() {
+        let limit = Some(Limit { restarts: 2, within: seconds(100) });
+        let always = policy(Restart::Always, seconds(1), limit);
+        let verdicts = follow(always, &[(FAILED, 60); 20]);
+        assert!(verdicts.iter().all(|verdict| *verdict == Verdict::Again(seconds(1))), "{verdicts:?}");
+        // Exactly as long ago as the limit reaches is long ago.
+        let verdicts = follow(always, &[(FAILED, 0), (FAILED, 99), (FAILED, 98)]);
+        assert_eq!(verdicts.last(), Some(&Verdict::Again(seconds(1))));
+        let verdicts = follow(always, &[(FAILED, 0), (FAILED, 60), (FAILED, 0)]);
+        assert_eq!(verdicts.last(), Some(&Verdict::TooOften));
+    }
+
+    #[test]
+    fn success_is_never_too_often() {
+        let limit = Some(Limit { restarts: 1, within: seconds(300) });
+        let always = policy(Restart::Always, Duration::ZERO, limit);
+        assert_eq!(delays(always, &[(DONE, 0); 50]), [0; 50]);
+    }
+}

@@ -1,0 +1,306 @@
+//! What to do to the job, and when: start it, ask it to stop, kill it; and with which status to end.
+//!
+//! It knows the guard's answers and the candidate's word. It does not know the journal: whether the job may run is the
+//! candidate's to say, and until when the guard's to enforce.
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use super::candidacy::{self, JobReport, Right};
+use super::health::Health;
+use super::record::{JobState, Offset, Why};
+use super::restart::Backoff;
+use super::time::Time;
+use terminal::Terminal;
+
+pub use super::supervision::{
+    Action, Ending, Event, Foreground, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy,
+};
+
+// Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
+#[path = "supervisor/ailing.rs"]
+mod ailing;
+#[path = "supervisor/exiting.rs"]
+mod exiting;
+#[path = "supervisor/running.rs"]
+mod running;
+#[path = "supervisor/signalled.rs"]
+mod signalled;
+#[path = "supervisor/signals.rs"]
+mod signals;
+#[path = "supervisor/stopping.rs"]
+mod stopping;
+#[path = "supervisor/terminal.rs"]
+mod terminal;
+
+/// The supervisor of one job.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Supervisor {
+    policy: Policy,
+    job: Job,
+    /// The right to run the job that is alive, or was last.
+    right: Right,
+    watch: Option<Watch>,
+    next_guard: NextGuard,
+    run: Run,
+    backoff: Backoff,
+    /// Why the last term is over, once it is.
+    over: Option<Why>,
+    /// What stopped `neli-run`.
+    stop: Option<Stop>,
+    health: Option<Health>,
+    terminal: Terminal,
+    actions: VecDeque<Action>,
+}
+
+/// What may be alive.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Job {
+    /// Nothing, and nothing may be started.
+    None,
+    /// It has been ordered; whether it is alive is not known yet.
+    Ordered,
+    /// Nothing, and the next run is due then; the lead is kept.
+    Restarting { at: Time },
+    /// Its main process is alive.
+    Running { pid: u32, since: Time },
+    /// It has been asked to stop, or only what it left behind is alive; SIGKILL comes at `kill_at`, unless it came.
+    Stopping { why: Why, main: Option<(u32, Time)>, kill_at: Option<Time> },
+    /// The guard is dead, and what it left is being killed.
+    Orphaned,
+}
+
+/// The run that is alive, or was last.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct Run {
+    /// 1 for the first in this term.
+    attempt: u32,
+    /// Whether it was ever alive, as far as known.
+    started: bool,
+    /// What its main process ended with.
+    status: Option<JobStatus>,
+    /// For how long that was alive.
+    ran: Duration,
+    killed: Killed,
+}
+
+/// Whether SIGKILL was needed, and what for; the last reason counts.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+enum Killed {
+    No,
+    /// The stop timeout, or a second stop signal.
+    InBarrier,
+    /// The right to run was over.
+    ForLoss,
+}
+
+impl Run {
+    const fn new(attempt: u32) -> Self {
+        Self { attempt, started: false, status: None, ran: Duration::ZERO, killed: Killed::No }
+    }
+
+    fn be_killed(&mut self, killed: Killed) {
+        self.killed = self.killed.max(killed);
+    }
+}
+
+/// The guard is to answer before this.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct Watch {
+    /// Orders that await an answer.
+    unanswered: u32,
+    /// Since when one of them does.
+    since: Time,
+    /// The last deadline that it answered, or the spawn's.
+    answered_until: Time,
+}
+
+impl Watch {
+    fn ask(&mut self, now: Time) {
+        if self.unanswered == 0 {
+            self.since = now;
+        }
+        self.unanswered += 1;
+    }
+
+    fn answered(&mut self, until: Time) {
+        self.unanswered = self.unanswered.saturating_sub(1);
+        self.answered_until = self.answered_until.max(until);
+    }
+
+    /// When the guard is taken for dead.
+    fn due(&self, margin: Duration) -> Option<Time> {
+        // A question that comes so late has half the kill margin for its answer: the tree is dead before the lease's end
+        // all the same, which is a whole one after the deadline.
+        (self.unanswered > 0).then(|| (self.answered_until - margin).max(self.since + margin / 2))
+    }
+}
+
+/// When a guard that has died is followed by another: at once, but not again and again at once.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+struct NextGuard {
+    /// How many have died in a row, each soon after its start.
+    deaths: u32,
+    /// When the last of them was started.
+    started: Option<Time>,
+    /// When to start the next; `None` while there is one.
+    due: Option<Time>,
+}
+
+impl NextGuard {
+    /// A guard that has lived so long has nothing to do with those before it.
+    const LONG_LIFE: Duration = Duration::from_secs(10);
+    /// Before the third guard; doubled for each that follows, up to the longest.
+    const FIRST_DELAY: Duration = Duration::from_millis(100);
+    const LONGEST_DELAY: Duration = Duration::from_secs(5);
+
+    fn died(&mut self, now: Time) {
+        if self.started.is_none_or(|at| now.since(at) >= Self::LONG_LIFE) {
+            self.deaths = 0;
+        }
+        let doublings = self.deaths.checked_sub(1);
+        let delay = doublings.map(|count| Self::FIRST_DELAY.saturating_mul(2_u32.saturating_pow(count)));
+        self.due = Some(now + delay.unwrap_or_default().min(Self::LONGEST_DELAY));
+        self.deaths = self.deaths.saturating_add(1);
+    }
+}
+
+/// A signal that stopped `neli-run`.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct Stop {
+    signal: i32,
+    at: Time,
+    /// It came while a run was alive, or between two.
+    amid_runs: bool,
+}
+
+impl Supervisor {
+    /// One with no job yet.
+    #[must_use]
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            health: policy.health.clone().map(Health::new),
+            policy,
+            job: Job::None,
+            right: Right { term: -1, seen: -1, next_seq: 0, until: Time::ZERO },
+            watch: None,
+            next_guard: NextGuard::default(),
+            run: Run::new(0),
+            backoff: Backoff::default(),
+            over: None,
+            stop: None,
+            terminal: Terminal::new(),
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// What to do next.
+    #[must_use]
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        [self.guard_due(), self.health_due(), self.look_due(), self.next_guard_due(), self.restart_due()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Does what is due by now. Early calls do nothing.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.guard_due().is_some_and(|due| now >= due) {
+            self.guard_hangs();
+        }
+        self.look_if_due(now);
+        self.start_guard_if_due(now);
+        if self.restart_due().is_some_and(|due| now >= due) {
+            self.run_again(now);
+        }
+        self.look_after_health(now);
+    }
+
+    /// Takes in what happened.
+    pub fn handle(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Answered { until } => {
+                if let Some(watch) = &mut self.watch {
+                    watch.answered(until);
+                }
+            }
+            Event::Departed(departure) => self.exit(departure),
+            Event::Extended(right) => self.extended(now, right),
+            Event::Fenced { term, gone_at } => self.fenced(term, gone_at),
+            Event::ForegroundSeen(foreground) => self.foreground_seen(now, foreground),
+            Event::Gone => self.gone(now),
+            Event::GuardDied => {
+                self.stop_looking();
+                self.guard_died(now);
+            }
+            Event::HealthEnded { id, end, last_line } => self.health_ended(now, id, end, last_line),
+            Event::JobStopped { signal, foreground, continuable } => {
+                self.job_stopped(now, signal, (foreground, continuable));
+            }
+            Event::Killed(_) => self.lose(now),
+            Event::KilledAtTimeout => self.killed_at_timeout(),
+            Event::Led(right) => self.led(now, right),
+            Event::MainExited { status, left, foreground } => {
+                self.interrupted_by(now, status, foreground);
+                self.main_exited(now, status, left);
+            }
+            Event::NotStarted { code, error } => self.not_started(now, code, error),
+            Event::PassSignal { signal, to_group } => self.pass_signal(signal, to_group),
+            Event::Started { pid } => self.started(now, pid),
+            Event::StartedUnseen { pid, error } => self.started_unseen(now, pid, error),
+            Event::StopSignal { signal } => self.stop_signal(now, signal),
+            Event::StoppedFor(why) => self.stop(now, why),
+            Event::Stuck { pids } => self.stuck(pids),
+            Event::SuspendSignal { continuable } => self.suspend(continuable),
+            Event::TerminalGone => self.terminal_gone(now),
+            Event::Typed { signal } => self.typed(now, signal),
+        }
+        self.look_after_health(now);
+    }
+
+    /// The term of the job that is alive, or was last.
+    #[must_use]
+    pub const fn term(&self) -> Offset {
+        self.right.term
+    }
+
+    /// The number of the run that is alive, or was last, in that term.
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.run.attempt
+    }
+
+    /// Whether a process of the job is alive, or may be soon.
+    #[must_use]
+    pub fn job_may_be_alive(&self) -> bool {
+        self.job != Job::None
+    }
+
+    fn guard_due(&self) -> Option<Time> {
+        self.watch?.due(self.policy.stop.kill_margin)
+    }
+
+    // ---- speaking -------------------------------------------------------------------------------------------------
+
+    fn report(&mut self, state: JobState, pid: Option<u32>, since: Time) {
+        self.tell(candidacy::Event::JobChanged(JobReport { state, pid, attempt: self.run.attempt, since }));
+    }
+
+    fn tell(&mut self, event: candidacy::Event) {
+        self.actions.push_back(Action::Tell(event));
+    }
+
+    fn order(&mut self, order: Order) {
+        self.actions.push_back(Action::Order(order));
+    }
+
+    fn note(&mut self, note: Note) {
+        self.actions.push_back(Action::Note(note));
+    }
+}

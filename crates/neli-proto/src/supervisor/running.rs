@@ -1,0 +1,235 @@
+//! The runs of a term's job, as the guard tells of them: each from its start until nothing is left, and what follows it.
+
+use super::super::candidacy;
+use super::super::flaw::{Flaw, broken};
+use super::super::record::{JobState, Offset, Why};
+use super::super::restart::Verdict;
+use super::super::supervision::{Action, Ending, JobStatus, Note, Order};
+use super::super::time::Time;
+use super::{Job, Killed, Run, Supervisor, Watch};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// The status of what was there and could not be run, as a shell has it.
+const CAN_NOT_BE_STARTED: u8 = 126;
+
+impl Supervisor {
+    pub(super) fn started(&mut self, now: Time, pid: u32) {
+        self.run.started = true;
+        self.note(Note::JobStarted { pid, attempt: self.run.attempt });
+        match &mut self.job {
+            Job::Ordered => {
+                self.job = Job::Running { pid, since: now };
+                self.report(JobState::Running, Some(pid), now);
+            }
+            // A stop went behind the spawn: the barrier already runs.
+            Job::Stopping { main, .. } => *main = Some((pid, now)),
+            Job::None | Job::Orphaned | Job::Restarting { .. } | Job::Running { .. } => {}
+        }
+    }
+
+    /// A failed run: it is killed, since nobody could end it after the guard.
+    pub(super) fn started_unseen(&mut self, now: Time, pid: u32, error: String) {
+        self.started(now, pid);
+        self.note(Note::NotStarted { error });
+        match self.job {
+            Job::Running { pid, since } => {
+                self.run.status = Some(JobStatus::Exited(CAN_NOT_BE_STARTED));
+                self.job = Job::Stopping { why: Why::Exited, main: Some((pid, since)), kill_at: None };
+                self.order(Order::Kill);
+            }
+            // It is being stopped already, or killed.
+            Job::None | Job::Ordered | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { .. } => {}
+        }
+    }
+
+    /// A failed run: COMMAND was there when this process started, and may be there again.
+    pub(super) fn not_started(&mut self, now: Time, code: u8, error: String) {
+        self.note(Note::NotStarted { error });
+        self.run.status = Some(JobStatus::Exited(code));
+        match self.job {
+            Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now),
+            Job::None | Job::Orphaned | Job::Restarting { .. } => {}
+        }
+    }
+
+    pub(super) fn main_exited(&mut self, now: Time, status: JobStatus, left: bool) {
+        let since = match self.job {
+            Job::Running { since, .. } | Job::Stopping { main: Some((_, since)), .. } => since,
+            Job::None | Job::Ordered | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { main: None, .. } => now,
+        };
+        // What failed at its start keeps the status of that, whatever it was ended by.
+        self.run.status.get_or_insert(status);
+        self.run.ran = now.since(since);
+        self.note(Note::JobExited { status, ran: self.run.ran });
+        match &mut self.job {
+            Job::Stopping { main, kill_at, .. } => {
+                *main = None;
+                // What it left, in a session of its own say, was not asked yet. The stop timeout is the first one's.
+                if let Some(kill_at) = kill_at.filter(|_| left) {
+                    self.order_stop_by(kill_at);
+                }
+            }
+            Job::None | Job::Orphaned | Job::Restarting { .. } => {}
+            Job::Ordered | Job::Running { .. } => {
+                self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: None };
+                if left && broken(Flaw::MainEndTakenForAll) {
+                    return self.nothing_left(Why::Exited);
+                }
+                if left {
+                    // A daemon that the job left behind counts as running work: it is asked, then killed.
+                    self.order_stop(now);
+                    self.report(JobState::Stopping, None, now);
+                }
+            }
+        }
+    }
+
+    pub(super) fn gone(&mut self, now: Time) {
+        match self.job {
+            Job::None | Job::Restarting { .. } => {}
+            Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now),
+            Job::Stopping { why, .. } => self.nothing_left(why),
+            Job::Orphaned => {
+                // In a restart delay nothing was.
+                let was_alive = self.run.killed == Killed::ForLoss;
+                self.nothing_left_since(Why::GuardDied, was_alive.then_some(now));
+                self.start_guard_if_due(now);
+            }
+        }
+    }
+
+    /// The job ended by itself: another run under the same term, or the end of the term.
+    fn run_is_over(&mut self, now: Time) {
+        let Some(status) = self.run.status.filter(|_| self.stop.is_none()) else {
+            return self.nothing_left(Why::Exited);
+        };
+        match self.backoff.judge(now, self.policy.restart, status, self.run.ran) {
+            Verdict::Again(delay) => {
+                self.note(Note::Restarting { attempt: self.run.attempt.saturating_add(1), delay });
+                self.job = Job::Restarting { at: now + delay };
+                // Whatever comes now, it does not come to this run.
+                self.run.killed = Killed::No;
+                self.report(JobState::Restarting, None, now);
+            }
+            Verdict::Done => self.nothing_left(Why::Exited),
+            Verdict::TooOften => self.nothing_left(Why::RestartLimit),
+        }
+    }
+
+    /// When the next run is due; never under a guard that is being killed.
+    pub(super) fn restart_due(&self) -> Option<Time> {
+        match self.job {
+            Job::Restarting { at } => self.watch.map(|_| at),
+            Job::None | Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => None,
+        }
+    }
+
+    /// The next run of the term; whether there is time for it the guard says (R4).
+    pub(super) fn run_again(&mut self, now: Time) {
+        self.job = Job::Ordered;
+        self.run = Run::new(self.run.attempt.saturating_add(1));
+        if let Some(watch) = &mut self.watch {
+            watch.ask(now);
+        }
+        self.order(Order::Spawn { right: self.right, attempt: self.run.attempt });
+    }
+
+    pub(super) fn killed_at_timeout(&mut self) {
+        self.run.be_killed(Killed::InBarrier);
+        if let Job::Stopping { why, kill_at, .. } = &mut self.job {
+            *kill_at = None;
+            let why = *why;
+            self.note(Note::JobKilled { why });
+        }
+    }
+
+    pub(super) fn fenced(&mut self, term: Offset, gone_at: Option<Time>) {
+        if term == self.term() && self.job != Job::None {
+            self.be_killed(Killed::ForLoss);
+            self.tell(candidacy::Event::Fenced { why: Why::Fenced });
+            self.nothing_left_since(Why::Fenced, gone_at);
+        }
+    }
+
+    /// The guard does not answer. Its SIGKILL may be pending for long (in state D, frozen): so the job is killed beside it, and
+    /// the lead is over. That nothing is left is said only when the guard's death was reported.
+    pub(super) fn guard_hangs(&mut self) {
+        self.watch = None;
+        self.actions.push_back(Action::KillGuard);
+        self.note(Note::GuardHangs);
+        if self.job != Job::None {
+            self.tell(candidacy::Event::Fenced { why: Why::GuardDied });
+        }
+    }
+
+    /// The net below the guard: what it left is killed, and only then is anything said to be over.
+    pub(super) fn guard_died(&mut self, now: Time) {
+        self.watch = None;
+        self.next_guard.died(now);
+        self.note(Note::GuardLost);
+        if self.job == Job::None {
+            return self.start_guard_if_due(now);
+        }
+        // It may have died before it could say that the job runs.
+        self.run.started |= !matches!(self.job, Job::Restarting { .. });
+        self.be_killed(Killed::ForLoss);
+        self.job = Job::Orphaned;
+        self.tell(candidacy::Event::Fenced { why: Why::GuardDied });
+        self.actions.push_back(Action::KillOrphans);
+    }
+
+    /// When the next guard is to be started. Not while something is left of the last one's job.
+    pub(super) const fn next_guard_due(&self) -> Option<Time> {
+        match self.job {
+            Job::None | Job::Restarting { .. } => self.next_guard.due,
+            Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => None,
+        }
+    }
+
+    pub(super) fn start_guard_if_due(&mut self, now: Time) {
+        if self.next_guard_due().is_none_or(|due| now < due) {
+            return;
+        }
+        (self.next_guard.due, self.next_guard.started) = (None, Some(now));
+        self.actions.push_back(Action::StartGuard);
+        // A run that has waited for it may begin.
+        if self.job != Job::None {
+            self.watch = Some(Watch { unanswered: 0, since: now, answered_until: self.right.until });
+        }
+    }
+
+    pub(super) fn stuck(&mut self, pids: Vec<u32>) {
+        self.note(Note::Stuck { pids });
+        self.actions.push_back(Action::Exit(Ending::Stuck));
+    }
+
+    /// What is killed is the run that may be alive, not the one before.
+    fn be_killed(&mut self, killed: Killed) {
+        match self.job {
+            Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => self.run.be_killed(killed),
+            Job::None | Job::Restarting { .. } => {}
+        }
+    }
+
+    /// Nothing is left of a job whose guard kept its deadline, or of none.
+    pub(super) fn nothing_left(&mut self, why: Why) {
+        self.nothing_left_since(why, None);
+    }
+
+    fn nothing_left_since(&mut self, why: Why, gone_at: Option<Time>) {
+        if self.job == Job::None {
+            return;
+        }
+        self.job = Job::None;
+        self.watch = None;
+        self.over = Some(why);
+        // Whoever takes a job for done has nobody else kill it.
+        let taken_for_done = [Flaw::MainEndTakenForAll, Flaw::StopBehindSpawnTakenForDone, Flaw::StopTakenForDone];
+        if !taken_for_done.into_iter().any(broken) {
+            self.order(Order::Over { term: self.term() });
+        }
+        let (exit, leaving) = (self.run.status.map(JobStatus::code), self.leaves_after(why));
+        self.tell(candidacy::Event::NothingLeft { why, exit, leaving, gone_at });
+    }
+}

@@ -1,0 +1,57 @@
+//! A person's word: signals to `neli-run` (interface.md, Signals).
+
+use core::time::Duration;
+
+use super::super::candidacy;
+use super::super::record::Why;
+use super::super::supervision::{Action, Event, Order};
+use super::super::time::Time;
+use super::signals::{SIGCHLD, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
+use super::{Job, Stop, Supervisor};
+
+/// Two stop signals nearer than this are one: GNU `timeout` sends two.
+const SAME_STOP: Duration = Duration::from_millis(500);
+
+impl Supervisor {
+    /// Takes in a signal to `neli-run`.
+    pub fn handle_signal(&mut self, now: Time, signal: i32) {
+        let stops = signal == self.policy.stop.signal || matches!(signal, SIGINT | SIGTERM);
+        match signal {
+            SIGCHLD | SIGTSTP => {}
+            _ if stops => self.handle(now, Event::StopSignal { signal }),
+            SIGQUIT if !self.takes_signals() => self.handle(now, Event::StopSignal { signal }),
+            SIGCONT => self.continued(now),
+            SIGQUIT | SIGWINCH => self.handle(now, Event::PassSignal { signal, to_group: true }),
+            _ => self.handle(now, Event::PassSignal { signal, to_group: false }),
+        }
+    }
+
+    pub(super) fn pass_signal(&mut self, signal: i32, to_group: bool) {
+        if self.takes_signals() {
+            self.order(Order::Signal { signal, to_group });
+        }
+    }
+
+    /// Whether the main process is alive, or about to be: the guard keeps a signal until it has executed.
+    pub(super) const fn takes_signals(&self) -> bool {
+        match self.job {
+            Job::Ordered | Job::Running { .. } | Job::Stopping { main: Some(_), .. } => true,
+            Job::None | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { main: None, .. } => false,
+        }
+    }
+
+    pub(super) fn stop_signal(&mut self, now: Time, signal: i32) {
+        let Some(stop) = self.stop else {
+            self.stop = Some(Stop { signal, at: now, amid_runs: self.job != Job::None });
+            return self.tell(candidacy::Event::StandDown { why: Why::Stopped, leaving: true });
+        };
+        if now.since(stop.at) < SAME_STOP {
+            return;
+        }
+        if self.job == Job::None {
+            self.actions.push_back(Action::GiveUpWaiting);
+        } else {
+            self.kill(Why::Stopped);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What the terminal does to the job and to `neli-run` (interface.md, Terminal): who has its foreground, and what
+//! becomes of a job that is stopped for it, of Ctrl-C, Ctrl-\ and Ctrl-Z, and of a terminal that is gone.
+
+use core::time::Duration;
+
+use super::super::candidacy;
+use super::super::record::Why;
+use super::super::supervision::{Action, Ending, Event, Foreground, JobStatus, Note, Order};
+use super::super::time::Time;
+use super::signals::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
+use super::{Job, Supervisor};
+
+/// Between two looks at the foreground, while a stopped job waits for it: no signal tells of it, and not every shell's
+/// `fg` sends SIGCONT to what it does not know to be stopped.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What a supervisor remembers of the terminal.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Terminal {
+    /// The job waits for the foreground, stopped; when to look at it next.
+    look_at: Option<Time>,
+    /// The signal that ended the job while it had the foreground.
+    interrupted_by: Option<i32>,
+    /// The signal that was typed at `neli-run`.
+    typed: Option<i32>,
+    /// It has been said that a job wants the terminal.
+    said_in_background: bool,
+    /// It has been said that nobody continues a job.
+    said_continued: bool,
+    /// It is gone.
+    gone: bool,
+}
+
+impl Terminal {
+    pub(super) const fn new() -> Self {
+        Self {
+            look_at: None,
+            interrupted_by: None,
+            typed: None,
+            said_in_background: false,
+            said_continued: false,
+            gone: false,
+        }
+    }
+}
+
+/// The signal of the terminal's that a status tells of, as a shell shows it or as it is.
+const fn signal_of(status: JobStatus) -> Option<i32> {
+    match status {
+        JobStatus::Exited(130) | JobStatus::Signaled(SIGINT) => Some(SIGINT),
+        JobStatus::Exited(131) | JobStatus::Signaled(SIGQUIT) => Some(SIGQUIT),
+        JobStatus::Exited(_) | JobStatus::Signaled(_) => None,
+    }
+}
+
+impl Supervisor {
+    /// Ctrl-C ends the command line, not one run of it.
+    pub(super) fn interrupted_by(&mut self, now: Time, status: JobStatus, foreground: bool) {
+        self.stop_looking();
+        let Some(signal) = signal_of(status).filter(|_| foreground) else { return };
+        self.terminal.interrupted_by = Some(signal);
+        if self.stop.is_none() {
+            self.stop_signal(now, signal);
+        }
+    }
+
+    pub(super) fn typed(&mut self, now: Time, signal: i32) {
+        self.terminal.typed = Some(signal);
+        self.handle_signal(now, signal);
+    }
+
+    /// Whoever was ended by a key that somebody pressed dies of its signal, so that a script around it ends too. Gives the
+    /// ending that says so: where the terminal told `neli-run`, and the job was stopped for it, the job's own status does not
+    /// count.
+    pub(super) fn die_of_the_terminals_signal(&mut self, ending: Ending) -> Ending {
+        let interrupted_by = self.terminal.interrupted_by;
+        let typed = self.terminal.typed.filter(|typed| self.stop.is_some_and(|stop| stop.signal == *typed));
+        let (signal, to_group) = match ending {
+            Ending::Job(status) if interrupted_by.is_some() && interrupted_by == signal_of(status) => {
+                (interrupted_by, true)
+            }
+            Ending::Job(_) | Ending::StoppedBy(_) => (typed, false),
+            Ending::Ended | Ending::Lost(_) | Ending::RestartLimit | Ending::Stuck | Ending::WaitedEnough => {
+                return ending;
+            }
+        };
+        let Some(signal) = signal else { return ending };
+        self.actions.push_back(Action::DieOf { signal, to_group });
+        if to_group { ending } else { Ending::StoppedBy(signal) }
+    }
+
+    pub(super) fn job_stopped(&mut self, now: Time, signal: i32, (foreground, continuable): (Foreground, bool)) {
+        match (signal, &self.job) {
+            (SIGTSTP, Job::Ordered | Job::Running { .. }) if continuable => self.suspend(true),
+            (SIGTSTP, Job::Ordered | Job::Running { .. }) => {
+                self.pass_signal(SIGCONT, true);
+                if !self.terminal.said_continued {
+                    self.terminal.said_continued = true;
+                    self.note(Note::JobContinued);
+                }
+            }
+            // It was asked to end, which it can't like this.
+            (SIGTSTP, Job::Stopping { .. }) => {
+                self.suspend(continuable);
+                self.pass_signal(SIGCONT, true);
+            }
+            (SIGTTIN | SIGTTOU, Job::Ordered | Job::Running { .. } | Job::Stopping { .. }) => {
+                self.terminal.look_at = Some(now);
+                self.foreground_seen(now, foreground);
+            }
+            // Whoever stopped it continues it; the barrier does before it asks.
+            (
+                _,
+                Job::None
+                | Job::Ordered
+                | Job::Orphaned
+                | Job::Restarting { .. }
+                | Job::Running { .. }
+                | Job::Stopping { .. },
+            ) => {}
+        }
+    }
+
+    /// What becomes of a job that waits for the foreground.
+    pub(super) fn foreground_seen(&mut self, now: Time, foreground: Foreground) {
+        if self.terminal.look_at.is_none() {
+            return;
+        }
+        match foreground {
+            Foreground::Job | Foreground::NeliRun => {
+                self.stop_looking();
+                self.order(Order::HandOn);
+            }
+            Foreground::Elsewhere => {
+                self.terminal.look_at = Some(now + LOOK_INTERVAL);
+                if !self.terminal.said_in_background {
+                    self.terminal.said_in_background = true;
+                    self.note(Note::JobInBackground);
+                }
+            }
+        }
+    }
+
+    /// The job that waits is no more.
+    pub(super) const fn stop_looking(&mut self) {
+        self.terminal.look_at = None;
+    }
+
+    pub(super) fn look_due(&self) -> Option<Time> {
+        self.terminal.look_at.filter(|_| self.takes_signals())
+    }
+
+    pub(super) fn look_if_due(&mut self, now: Time) {
+        if self.look_due().is_some_and(|due| now >= due) {
+            self.terminal.look_at = Some(now + LOOK_INTERVAL);
+            self.actions.push_back(Action::LookAtForeground);
+        }
+    }
+
+    /// A stopped leader can't keep its lease: it releases first.
+    pub(super) fn suspend(&mut self, continuable: bool) {
+        if !continuable || self.stop.is_some() {
+            return;
+        }
+        if self.job_may_be_alive() {
+            self.order(Order::TakeBack);
+        }
+        self.tell(candidacy::Event::StandDown { why: Why::Suspended, leaving: false });
+    }
+
+    pub(super) fn continued(&mut self, now: Time) {
+        self.handle(now, Event::PassSignal { signal: SIGCONT, to_group: true });
+        self.tell(candidacy::Event::Continued);
+    }
+
+    /// Several of them are one: the kernel and the shell each send their own.
+    pub(super) fn terminal_gone(&mut self, now: Time) {
+        self.pass_signal(SIGHUP, true);
+        if !self.terminal.gone {
+            self.terminal.gone = true;
+            self.stop_signal(now, SIGHUP);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_tells_of_the_terminal_s_signals_and_of_no_other() {
+        let told = |status| signal_of(status);
+        assert_eq!([told(JobStatus::Signaled(2)), told(JobStatus::Exited(130))], [Some(SIGINT); 2]);
+        assert_eq!([told(JobStatus::Signaled(3)), told(JobStatus::Exited(131))], [Some(SIGQUIT); 2]);
+        for other in [JobStatus::Exited(2), JobStatus::Exited(0), JobStatus::Signaled(15), JobStatus::Exited(143)] {
+            assert_eq!(told(other), None);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A point in time that can't be read from a clock: it is told.
+
+use core::fmt;
+use core::ops::{Add, Sub};
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A point on `CLOCK_BOOTTIME`, in nanoseconds since the machine's boot (R8).
+///
+/// Points of two machines can't be compared; nothing in the protocol does.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(transparent)]
+pub struct Time(u64);
+
+impl Time {
+    /// The machine's boot.
+    pub const ZERO: Self = Self(0);
+
+    /// The point `nanos` nanoseconds after the boot.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the boot.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// How long after `earlier` this is; zero when it is not after it.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Self;
+
+    fn add(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(span)))
+    }
+}
+
+impl Sub<Duration> for Time {
+    type Output = Self;
+
+    fn sub(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(nanos(span)))
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}s", self.0 / 1_000_000_000, self.0 / 1_000_000 % 1_000)
+    }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_and_differences_saturate_at_both_ends() {
+        let late = Time::from_nanos(u64::MAX - 1);
+        assert_eq!(late + Duration::from_secs(1), Time::from_nanos(u64::MAX));
+        assert_eq!(Time::from_nanos(5) - Duration::from_secs(1), Time::ZERO);
+        assert_eq!(Time::ZERO.since(late), Duration::ZERO);
+    }
+}

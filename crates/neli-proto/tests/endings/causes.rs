@@ -1,0 +1,173 @@
+//! Several causes, the first that applies: every two of them, at every moment of a run, against the page's own order.
+
+use neli_proto::restart::Restart;
+use neli_proto::supervision::{JobStatus, OnLoss};
+
+use crate::scene::{Cause, Kafka, Manner, OBEYING, Outcome, Scene};
+
+const CAUSES: [Cause; 11] = [
+    Cause::End,
+    Cause::FenceWarning,
+    Cause::GuardDied,
+    Cause::LeaseOver,
+    Cause::Resigned,
+    Cause::Revoked,
+    Cause::SecondTerm,
+    Cause::Stuck,
+    Cause::Superseded,
+    Cause::Term,
+    Cause::Unhealthy,
+];
+
+/// What the first cause finds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Moment {
+    /// The guard was told to start the job, and has not said that it runs.
+    Ordered,
+    /// The main process has ended with 5, and a daemon of its is being stopped.
+    Leftover,
+    /// The run before ended with 5, and the next one is not due yet.
+    Pause,
+    Running,
+}
+
+const MOMENTS: [Moment; 4] = [Moment::Ordered, Moment::Leftover, Moment::Pause, Moment::Running];
+
+const BY_ITSELF: u8 = 5;
+
+fn go_to(scene: &mut Scene, moment: Moment) {
+    if moment == Moment::Ordered {
+        return;
+    }
+    scene.say_started();
+    match moment {
+        Moment::Ordered | Moment::Running => {}
+        Moment::Leftover => scene.main_ends(JobStatus::Exited(BY_ITSELF), true),
+        Moment::Pause => scene.main_ends(JobStatus::Exited(BY_ITSELF), false),
+    }
+}
+
+/// The page's words, in its order.
+fn expected(causes: &[Cause], moment: Moment, manner: Manner, on_loss: OnLoss) -> Outcome {
+    let any = |those: &[Cause]| causes.iter().any(|cause| those.contains(cause));
+    if let (Moment::Pause, [first, second]) = (moment, causes)
+        && *first != Cause::GuardDied
+    {
+        // Nothing was alive: the term was over before the second came, and at most the release still waits for Kafka.
+        let alone = expected(&[*first], moment, manner, on_loss);
+        let waits = *first == Cause::FenceWarning;
+        return match second {
+            _ if alone != Outcome::StandsBy && !waits => alone,
+            Cause::Term | Cause::SecondTerm => Outcome::Exit(143),
+            Cause::End | Cause::Stuck => expected(&[*second], moment, manner, on_loss),
+            Cause::FenceWarning
+            | Cause::GuardDied
+            | Cause::LeaseOver
+            | Cause::Resigned
+            | Cause::Revoked
+            | Cause::Superseded
+            | Cause::Unhealthy => alone,
+        };
+    }
+    let alive = moment != Moment::Pause;
+    let fenced = any(&[Cause::GuardDied, Cause::LeaseOver, Cause::Superseded]);
+    let killed_in_barrier = manner == Manner::Stubborn || any(&[Cause::SecondTerm]);
+    if any(&[Cause::Stuck]) {
+        return Outcome::Exit(85);
+    }
+    if any(&[Cause::End]) {
+        return Outcome::Exit(0);
+    }
+    if any(&[Cause::Term, Cause::SecondTerm]) {
+        return Outcome::Exit(match moment {
+            Moment::Leftover | Moment::Pause => BY_ITSELF,
+            Moment::Ordered | Moment::Running if fenced || killed_in_barrier => 137,
+            Moment::Ordered | Moment::Running => OBEYING,
+        });
+    }
+    match on_loss {
+        OnLoss::Standby => Outcome::StandsBy,
+        OnLoss::Exit if !alive => Outcome::Exit(80),
+        OnLoss::Exit if fenced => Outcome::Exit(82),
+        OnLoss::Exit if killed_in_barrier => Outcome::Exit(81),
+        OnLoss::Exit => Outcome::Exit(80),
+    }
+}
+
+#[test]
+fn the_first_that_applies() {
+    let mut looked_at = 0;
+    for on_loss in [OnLoss::Standby, OnLoss::Exit] {
+        for restart in [Restart::No, Restart::OnFailure, Restart::Always] {
+            for moment in MOMENTS {
+                if moment == Moment::Pause && restart == Restart::No {
+                    continue;
+                }
+                for manner in [Manner::Obeys, Manner::Stubborn] {
+                    for causes in tuples() {
+                        let mut scene = Scene::leading(on_loss, restart, None);
+                        go_to(&mut scene, moment);
+                        for cause in &causes {
+                            scene.happens(*cause);
+                        }
+                        let outcome = scene.finish(manner);
+                        let wanted = expected(&causes, moment, manner, on_loss);
+                        assert_eq!(outcome, wanted, "{causes:?} {moment:?} {manner:?} {restart:?} {on_loss:?}");
+                        looked_at += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(looked_at, 2 * (3 * 4 - 1) * 2 * tuples().len());
+}
+
+/// Each cause alone, and each two in both orders.
+fn tuples() -> Vec<Vec<Cause>> {
+    let alone = CAUSES.map(|cause| vec![cause]);
+    let pairs = CAUSES.iter().flat_map(|one| CAUSES.iter().map(|other| vec![*one, *other]));
+    alone.into_iter().chain(pairs.filter(|pair| pair[0] != pair[1])).collect()
+}
+
+/// The job's own end, and the limit, where nothing else comes; and what comes when it is all over but the release.
+#[test]
+fn the_end_of_its_own_comes_last() {
+    for on_loss in [OnLoss::Standby, OnLoss::Exit] {
+        for (restart, limit, wanted) in
+            [(Restart::No, None, BY_ITSELF), (Restart::OnFailure, Some(0), 84), (Restart::Always, Some(0), 84)]
+        {
+            for moment in [Moment::Running, Moment::Leftover] {
+                for manner in [Manner::Obeys, Manner::Stubborn] {
+                    let mut scene = Scene::leading(on_loss, restart, limit);
+                    go_to(&mut scene, moment);
+                    if moment == Moment::Running {
+                        scene.main_ends(JobStatus::Exited(BY_ITSELF), false);
+                    }
+                    assert_eq!(scene.finish(manner), Outcome::Exit(wanted), "{restart:?} {moment:?} {manner:?}");
+                }
+            }
+            // While the release waits for Kafka, the job is no more.
+            for (cause, wanted) in [(Cause::Term, 143), (Cause::SecondTerm, 143), (Cause::LeaseOver, wanted)] {
+                let mut scene = Scene::leading(on_loss, restart, limit);
+                go_to(&mut scene, Moment::Running);
+                scene.kafka = Kafka::IsGone;
+                scene.main_ends(JobStatus::Exited(BY_ITSELF), false);
+                scene.happens(cause);
+                assert_eq!(scene.finish(Manner::Obeys), Outcome::Exit(wanted), "{cause:?} {restart:?}");
+            }
+        }
+    }
+}
+
+/// After a loss it stands by: a stop is none of a job's.
+#[test]
+fn after_a_loss_a_stop_has_its_own_status() {
+    for cause in [Cause::Revoked, Cause::Resigned, Cause::Unhealthy, Cause::FenceWarning, Cause::LeaseOver] {
+        let mut scene = Scene::leading(OnLoss::Standby, Restart::No, None);
+        go_to(&mut scene, Moment::Running);
+        scene.happens(cause);
+        assert_eq!(scene.finish(Manner::Obeys), Outcome::StandsBy, "{cause:?}");
+        scene.happens(Cause::Term);
+        assert_eq!(scene.finish(Manner::Obeys), Outcome::Exit(143), "{cause:?}");
+    }
+}

@@ -1,0 +1,477 @@
+//! One machine: the real candidate and supervisor, a Kafka that answers or does not, and a guard that does as it is told.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use neli_proto::candidate::{self, Candidate, Elector, Identity, Patience, Right, Timings};
+use neli_proto::precedence::Standing;
+use neli_proto::random::Random;
+use neli_proto::record::{Body, MemberId, Offset, Record, What, Why};
+use neli_proto::restart::{Limit, Restart, RestartPolicy};
+use neli_proto::supervision::{Action, Ending, Event, JobStatus, Lost, OnLoss, Order, Policy, StopPolicy};
+use neli_proto::supervisor::Supervisor;
+use neli_proto::time::Time;
+use neli_proto::topic::TopicIdentity;
+
+/// Something that ends a run, a term or all of it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Cause {
+    End,
+    FenceWarning,
+    GuardDied,
+    LeaseOver,
+    Resigned,
+    Revoked,
+    SecondTerm,
+    Stuck,
+    Superseded,
+    Term,
+    Unhealthy,
+}
+
+/// What the job makes of the stop signal.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Manner {
+    /// It ends with [`OBEYING`].
+    Obeys,
+    /// It must be killed.
+    Stubborn,
+}
+
+/// What comes of it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Outcome {
+    Exit(u8),
+    StandsBy,
+}
+
+/// The status of a job that is told to stop, and does.
+pub(crate) const OBEYING: u8 = 3;
+const KILLED: JobStatus = JobStatus::Signaled(9);
+
+pub(crate) const LEASE: Duration = Duration::from_secs(5);
+pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const RESTART_DELAY: Duration = Duration::from_secs(20);
+
+/// What Kafka does with what is sent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kafka {
+    /// It is read back at once.
+    Answers,
+    /// It reaches nobody.
+    IsGone,
+    /// It is appended, and read later.
+    Lags,
+}
+
+/// One machine.
+pub(crate) struct Scene {
+    now: Time,
+    candidate: Candidate,
+    supervisor: Supervisor,
+    guard: Guard,
+    pub(crate) kafka: Kafka,
+    /// Where the next record is read.
+    end: Offset,
+    /// The terms that were won and released, as the log has them.
+    pub(crate) terms: (usize, usize),
+    /// How often the guard was told to start the job.
+    pub(crate) spawns: usize,
+    /// Appended and not read yet.
+    unread: VecDeque<Record>,
+    exit: Option<(Ending, Time)>,
+}
+
+/// A guard that does as it is told.
+#[derive(Default)]
+struct Guard {
+    deadline: Option<Time>,
+    run: Option<Run>,
+    /// It does not say yet that the job runs.
+    holds_start: bool,
+    /// It is dead, and what it left is being killed.
+    is_dead: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Run {
+    main_is_gone: bool,
+    kill_at: Option<Time>,
+    /// It was sent SIGKILL, and is not gone yet: what will be said then.
+    dying: Option<Dying>,
+}
+
+#[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+enum Dying {
+    Killed,
+    Fenced,
+}
+
+impl Scene {
+    /// A leader whose job the guard was told to start.
+    pub(crate) fn leading(on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
+        let mut scene = Self::new(on_loss, restart, limit);
+        scene.judge();
+        scene.answer();
+        scene.assign();
+        assert!(scene.guard.run.is_some(), "it leads");
+        scene
+    }
+
+    /// A candidate that has just begun.
+    pub(crate) fn new(on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
+        let now = Time::from_nanos(1_000_000_000_000);
+        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+        let timings = Timings {
+            lease: LEASE,
+            heartbeat_interval: LEASE / 5,
+            kill_margin: LEASE / 50,
+            fence_warning: LEASE / 4,
+            claim_delay: Duration::ZERO,
+            elector: Elector::Group(Patience::For(Duration::from_millis(500))),
+        };
+        let policy = Policy {
+            stop: StopPolicy { signal: 15, timeout: STOP_TIMEOUT, kill_margin: timings.kill_margin },
+            restart: RestartPolicy {
+                restart,
+                delay: RESTART_DELAY,
+                limit: limit.map(|restarts| Limit { restarts, within: Duration::from_secs(60) }),
+            },
+            on_loss,
+            health: None,
+        };
+        let identity = Identity { member: MemberId::from("me"), name: "me".into(), hello };
+        let mut scene = Self {
+            now,
+            candidate: Candidate::new(now, identity, timings, Random::from_seed(1), (now, None)),
+            supervisor: Supervisor::new(policy),
+            guard: Guard { holds_start: true, ..Guard::default() },
+            kafka: Kafka::Answers,
+            end: 0,
+            terms: (0, 0),
+            spawns: 0,
+            unread: VecDeque::new(),
+            exit: None,
+        };
+        scene.perform();
+        scene
+    }
+
+    /// The topic will do.
+    pub(crate) fn judge(&mut self) {
+        let (asked, identity) = (self.now, TopicIdentity::Unnamed);
+        self.tell(candidate::Event::TopicIdentified { asked, identity });
+        self.tell(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
+    }
+
+    /// The log is empty.
+    pub(crate) fn answer(&mut self) {
+        let asked = self.now;
+        self.tell(candidate::Event::Answered { asked, start: 0, end: 0, trusted: true });
+    }
+
+    /// The group's coordinator knows it by an id: it says hello.
+    pub(crate) fn name(&mut self) {
+        self.tell(candidate::Event::Named { id: "neli-run-1".into() });
+    }
+
+    /// The group has chosen.
+    pub(crate) fn assign(&mut self) {
+        self.tell(candidate::Event::StandingChanged(Standing::Assigned));
+    }
+
+    pub(crate) fn happens(&mut self, cause: Cause) {
+        match cause {
+            Cause::End => self.append(None, Body::Request { what: What::End, term: None, by: None, reason: None }),
+            // Whatever comes after it, the beats come back again.
+            Cause::FenceWarning => self.without_kafka(LEASE * 3 / 4),
+            Cause::GuardDied => self.guard_dies(),
+            Cause::LeaseOver => self.without_kafka(LEASE),
+            Cause::Resigned => {
+                let (term, by, reason) = (self.candidate.leads(), None, None);
+                self.append(None, Body::Request { what: What::Resign, term, by, reason });
+            }
+            Cause::Revoked => self.tell(candidate::Event::Revoked),
+            Cause::SecondTerm => {
+                self.signal_term();
+                self.pass(Duration::from_millis(600));
+                self.signal_term();
+            }
+            Cause::Stuck => self.hear(Event::Stuck { pids: vec![77] }),
+            Cause::Superseded => {
+                let after = self.end - 1;
+                self.append(Some("other"), Body::Claim { after, lease_ms: 5_000 });
+            }
+            Cause::Term => self.signal_term(),
+            Cause::Unhealthy => self.tell(candidate::Event::StandDown { why: Why::Unhealthy, leaving: false }),
+        }
+    }
+
+    /// What is left of the job ends, and what is left of the lead: beyond the last cool-off nothing changes any more.
+    pub(crate) fn finish(&mut self, manner: Manner) -> Outcome {
+        if self.guard.run.is_some() && self.guard.holds_start {
+            self.say_started();
+        }
+        match (self.guard.run, manner) {
+            (Some(Run { dying: None, main_is_gone: true, .. }), Manner::Obeys) => self.gone(),
+            (Some(Run { dying: None, .. }), Manner::Obeys) => self.main_ends(JobStatus::Exited(OBEYING), false),
+            (Some(Run { dying: None, .. }), Manner::Stubborn) => self.pass(STOP_TIMEOUT),
+            (None | Some(Run { dying: Some(_), .. }), _) => {}
+        }
+        self.die();
+        if self.guard.is_dead {
+            self.hear(Event::Gone);
+        }
+        if self.exit.is_none() {
+            // Another leads from now on, so that this one stands by.
+            self.happens(Cause::Superseded);
+        }
+        self.pass(LEASE);
+        self.exit.map_or(Outcome::StandsBy, |(ending, _)| Outcome::Exit(code(ending)))
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    pub(crate) fn has_job(&self) -> bool {
+        self.guard.run.is_some()
+    }
+
+    /// When it was over; now, while it is not.
+    pub(crate) fn exited_at(&self) -> Time {
+        self.exit.map_or(self.now, |(_, at)| at)
+    }
+
+    // ---- time, Kafka ------------------------------------------------------------------------------------------------
+
+    pub(crate) fn pass(&mut self, span: Duration) {
+        let until = self.now + span;
+        while self.exit.is_none() {
+            let guard = [self.guard.deadline, self.guard.run.and_then(|run| run.kill_at)];
+            let logic = [self.candidate.poll_timeout(), self.supervisor.poll_timeout()];
+            let Some(next) = guard.into_iter().chain(logic).flatten().min().filter(|next| *next <= until) else {
+                break;
+            };
+            self.now = self.now.max(next);
+            self.guard_acts();
+            self.supervisor.handle_timeout(self.now);
+            self.candidate.handle_timeout(self.now);
+            self.perform();
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn without_kafka(&mut self, span: Duration) {
+        let before = std::mem::replace(&mut self.kafka, Kafka::IsGone);
+        self.pass(span);
+        self.kafka = before;
+    }
+
+    /// What was appended last was not, after all.
+    pub(crate) fn lose_unread(&mut self) {
+        self.unread.clear();
+    }
+
+    fn append(&mut self, by: Option<&str>, body: Body) {
+        self.unread.push_back(Record { member: by.map(MemberId::from), name: None, seq: None, body });
+        self.perform();
+    }
+
+    // ---- the guard --------------------------------------------------------------------------------------------------
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Extend(right) => self.hold_until(right),
+            Order::Kill => self.kill(),
+            Order::Over { .. } => self.guard.deadline = None,
+            Order::HandOn | Order::Signal { .. } | Order::TakeBack => {}
+            Order::Spawn { right, .. } => {
+                assert!(self.guard.run.is_none(), "one at a time");
+                self.spawns += 1;
+                self.guard.run = Some(Run::default());
+                self.hold_until(right);
+                if !self.guard.holds_start {
+                    self.supervisor.handle(self.now, Event::Started { pid: 7 });
+                }
+            }
+            Order::Stop { kill_at, .. } => self.guard.run.iter_mut().for_each(|run| run.kill_at = Some(kill_at)),
+        }
+    }
+
+    fn hold_until(&mut self, right: Right) {
+        self.guard.deadline = self.guard.deadline.max(Some(right.until));
+        self.supervisor.handle(self.now, Event::Answered { until: right.until });
+    }
+
+    pub(crate) fn say_started(&mut self) {
+        self.guard.holds_start = false;
+        self.hear(Event::Started { pid: 7 });
+    }
+
+    fn guard_acts(&mut self) {
+        if self.guard.deadline.is_some_and(|deadline| self.now >= deadline) {
+            self.guard.deadline = None;
+            match &mut self.guard.run {
+                Some(run) => run.dying = Some(Dying::Fenced),
+                None => self.hear(Event::Fenced { term: self.supervisor.term(), gone_at: None }),
+            }
+        } else if self.guard.run.and_then(|run| run.kill_at).is_some_and(|at| self.now >= at) {
+            self.kill();
+        }
+    }
+
+    fn kill(&mut self) {
+        if let Some(run) = self.guard.run.as_mut().filter(|run| run.dying.is_none()) {
+            (run.dying, run.kill_at) = (Some(Dying::Killed), None);
+            self.hear(Event::KilledAtTimeout);
+        }
+    }
+
+    /// What was sent SIGKILL is gone.
+    fn die(&mut self) {
+        let Some(run) = self.guard.run.filter(|run| run.dying.is_some()) else { return };
+        self.guard.run = None;
+        if !run.main_is_gone {
+            self.hear(Event::MainExited { status: KILLED, left: false, foreground: false });
+        }
+        self.hear(match run.dying {
+            Some(Dying::Fenced) => Event::Fenced { term: self.supervisor.term(), gone_at: None },
+            Some(Dying::Killed) | None => Event::Gone,
+        });
+    }
+
+    fn guard_dies(&mut self) {
+        self.guard = Guard { is_dead: true, ..Guard::default() };
+        self.supervisor.handle(self.now, Event::GuardDied);
+        self.perform();
+    }
+
+    pub(crate) fn main_ends(&mut self, status: JobStatus, left: bool) {
+        self.guard.run.iter_mut().for_each(|run| run.main_is_gone = true);
+        self.hear(Event::MainExited { status, left, foreground: false });
+        if !left {
+            self.gone();
+        }
+    }
+
+    pub(crate) fn gone(&mut self) {
+        self.guard.run = None;
+        self.hear(Event::Gone);
+    }
+
+    // ---- as run.rs does ---------------------------------------------------------------------------------------------
+
+    fn signal_term(&mut self) {
+        self.supervisor.handle_signal(self.now, 15);
+        self.perform();
+    }
+
+    fn hear(&mut self, event: Event) {
+        self.supervisor.handle(self.now, event);
+        self.perform();
+    }
+
+    fn tell(&mut self, event: candidate::Event) {
+        self.candidate.handle(self.now, event);
+        self.perform();
+    }
+
+    fn perform(&mut self) {
+        while self.exit.is_none() {
+            if let Some(action) = self.supervisor.poll_action() {
+                self.perform_for_supervisor(action);
+            } else if let Some(action) = self.candidate.poll_action() {
+                self.perform_for_candidate(action);
+            } else if self.kafka != Kafka::Answers || !self.read_one() {
+                return;
+            }
+        }
+    }
+
+    /// Reads what was appended next; false when there is nothing.
+    fn read_one(&mut self) -> bool {
+        let Some(record) = self.unread.pop_front() else { return false };
+        let offset = self.end;
+        self.end += 1;
+        let event = match &record.body {
+            Body::Hello { .. } => candidate::Event::ReadOther { offset, hello: None },
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
+                candidate::Event::Read { offset, record: Some(record) }
+            }
+        };
+        self.candidate.handle(self.now, event);
+        true
+    }
+
+    /// Reads what was appended next, and acts on it.
+    pub(crate) fn read(&mut self) {
+        assert!(self.read_one(), "something was appended");
+        self.perform();
+    }
+
+    fn perform_for_supervisor(&mut self, action: Action) {
+        match action {
+            Action::Exit(ending) => self.exit = Some((ending, self.now)),
+            Action::GiveUpWaiting => self.candidate.give_up(self.now),
+            // It is given little time to kill at the lease's end.
+            Action::KillGuard => self.guard_dies(),
+            Action::CheckHealth { .. }
+            | Action::DieOf { .. }
+            | Action::KillOrphans
+            | Action::LookAtForeground
+            | Action::Note(_) => {}
+            Action::StartGuard => self.guard = Guard::default(),
+            Action::Order(order) => self.obey(order),
+            Action::Tell(event) => self.candidate.handle(self.now, event),
+        }
+    }
+
+    fn perform_for_candidate(&mut self, action: candidate::Action) {
+        use candidate::Action;
+        let event = match action {
+            Action::Depart(departure) => Event::Departed(departure),
+            Action::Extend(right) => Event::Extended(right),
+            Action::Kill(loss) => Event::Killed(loss),
+            Action::Lead(right) => Event::Led(right),
+            Action::Send { record } => {
+                if self.kafka != Kafka::IsGone {
+                    match record.body {
+                        Body::Claim { .. } => self.terms.0 += 1,
+                        Body::Release { .. } => self.terms.1 += 1,
+                        Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. } => {}
+                    }
+                    self.unread.push_back(record);
+                }
+                return;
+            }
+            Action::StopJob(why) => Event::StoppedFor(why),
+            // Whoever asks anew is told nothing: it is to stand by, and not to lead again.
+            Action::Ask
+            | Action::ForgetTerms
+            | Action::JoinGroup
+            | Action::LeaveGroup
+            | Action::Note(_)
+            | Action::ReadFrom(_)
+            | Action::Identify
+            | Action::LookForEnd
+            | Action::RenewProducer
+            | Action::Suspend => return,
+        };
+        self.supervisor.handle(self.now, event);
+    }
+}
+
+fn code(ending: Ending) -> u8 {
+    match ending {
+        Ending::Ended => 0,
+        Ending::Job(status) => status.code(),
+        Ending::Lost(Lost::Fenced) => 82,
+        Ending::Lost(Lost::Killed) => 81,
+        Ending::Lost(Lost::Stopped) => 80,
+        Ending::RestartLimit => 84,
+        Ending::StoppedBy(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+        Ending::Stuck => 85,
+        Ending::WaitedEnough => 75,
+    }
+}

@@ -1,0 +1,108 @@
+//! A stop at every instant of a life: nothing is started after it, nothing is left, no term stays without its release where
+//! there is a Kafka, and it takes no longer than the page allows.
+
+use std::time::Duration;
+
+use neli_proto::restart::Restart;
+use neli_proto::supervision::{JobStatus, OnLoss};
+
+use crate::scene::{Cause, Kafka, LEASE, Manner, OBEYING, Outcome, RESTART_DELAY, STOP_TIMEOUT, Scene};
+
+type Step = (&'static str, fn(&mut Scene));
+
+/// A life, from the start through two terms; Kafka lags, so that each record that comes back is a step.
+const LIFE: &[Step] = &[
+    ("the topic is judged", Scene::judge),
+    ("the log is empty", Scene::answer),
+    ("the group knows it", Scene::name),
+    ("the group has chosen", Scene::assign),
+    ("the hello is read", Scene::read),
+    ("the claim is read", Scene::read),
+    ("the job runs", Scene::say_started),
+    ("the first beat is read", Scene::read),
+    ("a second passes", |scene| scene.pass(LEASE / 5)),
+    ("the second beat is read", Scene::read),
+    ("the main process ends, and leaves a daemon", |scene| scene.main_ends(JobStatus::Exited(5), true)),
+    ("it takes its time", |scene| scene.pass(LEASE / 50)),
+    ("a beat says so", Scene::read),
+    ("nothing is left", Scene::gone),
+    ("state beats are a tenth of a second apart", |scene| scene.pass(LEASE / 50)),
+    ("a beat says so, too", Scene::read),
+    ("the next run", |scene| {
+        scene.kafka = Kafka::Answers;
+        scene.pass(RESTART_DELAY);
+        scene.kafka = Kafka::Lags;
+    }),
+    ("it ends", |scene| scene.main_ends(JobStatus::Exited(0), false)),
+    ("a beat says so, as ever", Scene::read),
+    ("the partition goes to another between two runs", |scene| scene.happens(Cause::Revoked)),
+    ("the release is read", Scene::read),
+    ("it claims again, since nobody else does", |scene| scene.pass(LEASE / 5)),
+    ("that claim is read", Scene::read),
+    ("the third run goes on", |scene| scene.pass(LEASE / 50)),
+];
+
+/// The same, where the topic is judged last.
+const JUDGED_LATE: &[Step] = &[
+    ("the log is empty", Scene::answer),
+    ("the group knows it", Scene::name),
+    ("the group has chosen", Scene::assign),
+    ("the claim is read", Scene::read),
+    ("a moment passes", |scene| scene.pass(LEASE / 50)),
+    ("the topic is judged", Scene::judge),
+    ("the job runs", Scene::say_started),
+    ("the hello is read", Scene::read),
+];
+
+#[test]
+fn at_every_instant() {
+    stop_at_every_instant_of(LIFE, 3);
+}
+
+#[test]
+fn at_every_instant_before_a_late_judgement() {
+    stop_at_every_instant_of(JUDGED_LATE, 1);
+}
+
+fn stop_at_every_instant_of(life: &[Step], runs: usize) {
+    for kafka in [Kafka::Answers, Kafka::IsGone] {
+        for manner in [Manner::Obeys, Manner::Stubborn] {
+            for cause in [Cause::Term, Cause::SecondTerm] {
+                for steps in 0..=life.len() {
+                    let at = steps.checked_sub(1).map_or("the start", |last| life[last].0);
+                    let told = format!("{cause:?} after {at}, {kafka:?}, {manner:?}");
+                    stop_after((&life[..steps], life.len(), runs), kafka, manner, cause, &told);
+                }
+            }
+        }
+    }
+}
+
+fn stop_after((steps, whole, runs): (&[Step], usize, usize), kafka: Kafka, manner: Manner, cause: Cause, told: &str) {
+    let mut scene = Scene::new(OnLoss::Standby, Restart::Always, None);
+    scene.kafka = Kafka::Lags;
+    for (_, step) in steps {
+        step(&mut scene);
+    }
+    assert!(steps.len() < whole || scene.spawns == runs, "a whole life has {runs} runs");
+    let (spawns, begun) = (scene.spawns, scene.now());
+    scene.kafka = kafka;
+    if kafka == Kafka::IsGone {
+        scene.lose_unread();
+    }
+    scene.happens(cause);
+    let outcome = scene.finish(manner);
+    let Outcome::Exit(status) = outcome else { panic!("{told}: it stands by") };
+    assert!([0, 5, OBEYING, 137, 143].contains(&status), "{told}: {status}");
+    assert_eq!(scene.spawns, spawns, "{told}: nothing is started any more");
+    assert!(!scene.has_job(), "{told}: nothing is left");
+    let took = scene.exited_at().since(begun);
+    // The barrier, and a lease at most for a claim and for the release's delivery.
+    let barrier = if manner == Manner::Stubborn { STOP_TIMEOUT } else { Duration::ZERO };
+    let allowed = barrier + LEASE * 2;
+    assert!(took <= allowed, "{told}: it took {took:?}");
+    if kafka == Kafka::Answers {
+        let (won, released) = scene.terms;
+        assert_eq!(won, released, "{told}: each term has its release");
+    }
+}

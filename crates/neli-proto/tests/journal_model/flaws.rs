@@ -1,0 +1,59 @@
+//! Deliberately wrong rules outside the logic: of the guard, of what lies between the two, and of the world.
+
+use std::cell::Cell;
+
+use neli_proto::flaw::{Flaw, break_rule};
+
+/// A rule that is broken on purpose.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum Broken {
+    /// One of the logic's own.
+    Logic(Flaw),
+    /// One of the guard's, of the loop's, or of the world's.
+    World(WorldFlaw),
+}
+
+/// A rule of the guard, of the loop between guard and logic, or of the world's assumptions.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum WorldFlaw {
+    /// Assumption 3: guard and supervisor are asleep at once.
+    BothAsleep,
+    /// A command that runs beside the job is not waited for when the job has ended (R6).
+    CommandForgotten,
+    /// A fence is over for the candidate before the guard has said that nothing is left (R6).
+    FenceTakenForDone,
+    /// The guard's `seen` goes on when its `term` is no longer current (R6).
+    GuardSeesTooMuch,
+    /// The guard, left alone, releases before it has killed (R6).
+    GuardReleasesFirst,
+    /// Vacant: the new log of a broker that died is believed to be the first.
+    NewLogTrusted,
+    /// The guard's end of file is taken for its death, waited for: what it left is not yet there to be killed (R6).
+    ReleaseAtGuardsEnd,
+    /// R4: the supervisor checks the lease, and then spawns the job itself.
+    SupervisorSpawns,
+    /// Nobody watches the guard: what it does not kill lives on.
+    GuardUnwatched,
+    /// Assumption 4: records are deleted at any age.
+    YoungRecordsDeleted,
+}
+
+std::thread_local! {
+    static FLAWED: Cell<Option<WorldFlaw>> = const { Cell::new(None) };
+}
+
+/// Breaks one rule, or none, from here on, on this thread.
+pub(crate) fn break_only(rule: Option<Broken>) {
+    let (logic, world) = match rule {
+        Some(Broken::Logic(flaw)) => (Some(flaw), None),
+        Some(Broken::World(flaw)) => (None, Some(flaw)),
+        None => (None, None),
+    };
+    break_rule(logic);
+    FLAWED.set(world);
+}
+
+/// Whether this rule of the world is broken.
+pub(crate) fn is_flawed(flaw: WorldFlaw) -> bool {
+    FLAWED.get() == Some(flaw)
+}

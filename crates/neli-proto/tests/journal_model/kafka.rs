@@ -1,0 +1,132 @@
+//! The partition, as a broker keeps it: what was appended, what was deleted since, and when.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+use std::time::Duration;
+
+use neli_proto::record::{Body, Offset, Record};
+use neli_proto::time::Time;
+
+use crate::fingerprint;
+
+/// Assumption 4: nobody deletes younger records.
+pub(crate) const DELETED_AFTER: Duration = Duration::from_secs(120);
+
+/// A record that never changes any more, and its fingerprint.
+#[derive(Clone, Debug)]
+pub(crate) struct Sealed {
+    record: Rc<Record>,
+    print: u128,
+}
+
+impl Sealed {
+    pub(crate) fn new(record: Record) -> Self {
+        let print = fingerprint::of(&record);
+        Self { record: Rc::new(record), print }
+    }
+
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+}
+
+impl Hash for Sealed {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u128(self.print);
+    }
+}
+
+impl fmt::Display for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = self.record.name.as_deref().unwrap_or("somebody");
+        match &self.record.body {
+            Body::Beat { term, seen, .. } => write!(f, "{by}'s beat of term {term}, seen {seen}"),
+            Body::Claim { after, .. } => write!(f, "{by}'s claim, after {after}"),
+            Body::Hello { .. } => write!(f, "{by}'s hello"),
+            Body::Release { term, seen, why, .. } => {
+                write!(f, "{by}'s release of term {term}, seen {seen}, {}", why.as_deref().unwrap_or("no reason"))
+            }
+            Body::Request { what, term, .. } => write!(f, "a request: {what:?} {term:?}"),
+        }
+    }
+}
+
+/// What stands at an offset.
+#[derive(Clone, Debug, Hash)]
+pub(crate) enum Slot {
+    /// A record that was deleted from the middle, or a transaction's marker: it is never handed over.
+    Absent,
+    /// Of the election's key, and it does not parse.
+    Nonsense,
+    /// Of another key.
+    Other,
+    /// Of the election.
+    Record(Sealed),
+}
+
+#[derive(Clone, Debug, Hash)]
+struct Entry {
+    slot: Slot,
+    appended: Time,
+}
+
+/// The partition.
+#[derive(Clone, Debug, Hash)]
+pub(crate) struct Log {
+    start: Offset,
+    entries: Vec<Entry>,
+}
+
+impl Log {
+    /// A log that begins with `others` records of other keys.
+    pub(crate) fn with_others(others: Offset, now: Time) -> Self {
+        let entries = (0..others).map(|_| Entry { slot: Slot::Other, appended: now }).collect();
+        Self { start: 0, entries }
+    }
+
+    pub(crate) fn start(&self) -> Offset {
+        self.start
+    }
+
+    pub(crate) fn end(&self) -> Offset {
+        Offset::try_from(self.entries.len()).unwrap_or(Offset::MAX)
+    }
+
+    pub(crate) fn append(&mut self, now: Time, slot: Slot) -> Offset {
+        self.entries.push(Entry { slot, appended: now });
+        self.end() - 1
+    }
+
+    /// The first thing that is handed over from `from` on.
+    pub(crate) fn next_from(&self, from: Offset) -> Option<(Offset, &Slot)> {
+        let skipped = usize::try_from(from).ok()?;
+        let mut offsets = (from..).zip(self.entries.get(skipped..)?);
+        offsets.find(|(_, entry)| !matches!(entry.slot, Slot::Absent)).map(|(offset, entry)| (offset, &entry.slot))
+    }
+
+    /// Offsets whose records may be deleted one by one.
+    pub(crate) fn old_records(&self, now: Time, any_age: bool) -> impl Iterator<Item = Offset> {
+        let old = move |entry: &Entry| any_age || now.since(entry.appended) >= DELETED_AFTER;
+        let old_record = move |entry: &Entry| matches!(entry.slot, Slot::Record(_)) && old(entry);
+        let here = (0..).zip(&self.entries).filter(|(offset, _)| *offset >= self.start);
+        here.filter(move |(_, entry)| old_record(entry)).map(|(offset, _)| offset)
+    }
+
+    pub(crate) fn delete(&mut self, offset: Offset) {
+        if let Some(entry) = usize::try_from(offset).ok().and_then(|index| self.entries.get_mut(index)) {
+            entry.slot = Slot::Absent;
+        }
+    }
+
+    /// Where the log would start if everything old were cut.
+    pub(crate) fn start_after_cut(&self, now: Time, any_age: bool) -> Offset {
+        let is_young = |entry: &Entry| !any_age && now.since(entry.appended) < DELETED_AFTER;
+        let young = self.entries.iter().position(is_young);
+        young.and_then(|index| Offset::try_from(index).ok()).unwrap_or(self.end())
+    }
+
+    pub(crate) fn cut_to(&mut self, start: Offset) {
+        self.start = start;
+    }
+}

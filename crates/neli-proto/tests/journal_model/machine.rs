@@ -1,0 +1,470 @@
+//! One machine: the real candidate and the real supervisor, and around them what `run.rs`, the reader and the guard do.
+
+use std::collections::VecDeque;
+
+use neli_proto::candidate::{self, Action, Candidate, Identity, Loss, Note};
+use neli_proto::random::Random;
+use neli_proto::record::{Body, MemberId, Offset, Record, Why};
+use neli_proto::supervisor::{self, Event, Order, Policy, StopPolicy, Supervisor};
+use neli_proto::time::Time;
+use neli_proto::topic::TopicIdentity;
+
+use crate::flaws::{WorldFlaw, is_flawed};
+use crate::guard::{Guard, Life};
+use crate::kafka::{Log, Slot};
+use crate::setup::{Setup, Who};
+use crate::world::Breach;
+
+/// One candidate's machine.
+#[derive(Clone, Hash)]
+pub(crate) struct Machine {
+    pub(crate) member: MemberId,
+    pub(crate) candidate: Candidate,
+    supervisor: Supervisor,
+    /// The supervisor's process.
+    pub(crate) life: Life,
+    pub(crate) guard: Guard,
+    pub(crate) reader: Reader,
+    /// The 20 s question that is under way: when it was asked, and the log's bounds that come back.
+    pub(crate) late_answer: Option<(Time, (Offset, Offset))>,
+    /// It wants to know since then which topic stands under the name.
+    pub(crate) identity_asked: Option<Time>,
+    /// R0 has been judged since the history was cut last.
+    pub(crate) is_judged: bool,
+    /// No broker tells it.
+    pub(crate) is_muted: bool,
+    /// In which of the topics that were made one after the other it leads, or has a job.
+    pub(crate) leads_in: Option<u8>,
+    /// Its broker has died, and it has not noticed: what it sends reaches nobody.
+    pub(crate) cut_off: bool,
+    /// The last term whose release it handed over: nothing of it runs any more (R6).
+    pub(crate) released: Offset,
+    /// What the guard said and the supervisor has not heard.
+    pub(crate) words: VecDeque<Event>,
+    /// What has happened to records that it sent, and it has not heard.
+    pub(crate) receipts: VecDeque<candidate::Event>,
+}
+
+/// Where the reading is.
+#[derive(Clone, Debug, Default, Hash)]
+pub(crate) struct Reader {
+    /// R1's question is under way since then.
+    pub(crate) asked: Option<Time>,
+    /// The broker has answered it, and the answer is late.
+    pub(crate) answer: Option<(Offset, Offset)>,
+    /// What is read next.
+    pub(crate) next: Option<Offset>,
+    /// What is there is read late.
+    pub(crate) lags: bool,
+    /// The topic was made again: until it has grown as far, there is nothing to be read, and no error.
+    pub(crate) waits: bool,
+}
+
+/// What a machine does to the world.
+#[derive(Default)]
+pub(crate) struct Deeds {
+    pub(crate) sent: Vec<Record>,
+    /// Told to a person, for the story.
+    pub(crate) said: Vec<String>,
+    /// What must never happen, and has.
+    pub(crate) breach: Option<Breach>,
+}
+
+impl Machine {
+    /// A candidate that begins at `now`.
+    pub(crate) fn begin(now: Time, (index, birth): (Who, usize), setup: &Setup, deeds: &mut Deeds) -> Self {
+        let candidate = &setup.candidates[index];
+        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+        let name = crate::setup::NAMES[index];
+        let member = MemberId::from(&*format!("{name}{birth}"));
+        let identity = Identity { member: member.clone(), name: name.into(), hello };
+        let timings = candidate.timings();
+        let policy = Policy {
+            stop: StopPolicy { signal: 15, timeout: candidate.stop_timeout, kill_margin: timings.kill_margin },
+            restart: candidate.restart,
+            on_loss: candidate.on_loss,
+            health: None,
+        };
+        // Each its own share, so that no two are in step.
+        let random = Random::fixed([20, 50, 80][index]);
+        let mut machine = Self {
+            member,
+            candidate: Candidate::new(now, identity, timings, random, (now, None)),
+            supervisor: Supervisor::new(policy),
+            life: Life::Awake,
+            guard: Guard::default(),
+            reader: Reader::default(),
+            late_answer: None,
+            identity_asked: None,
+            is_judged: false,
+            is_muted: false,
+            leads_in: None,
+            cut_off: false,
+            released: -1,
+            words: VecDeque::new(),
+            receipts: VecDeque::new(),
+        };
+        if !setup.topic_ids {
+            let (asked, identity) = (now, TopicIdentity::Unnamed);
+            machine.candidate.handle(now, candidate::Event::TopicIdentified { asked, identity });
+        }
+        machine.perform(now, setup, deeds);
+        machine
+    }
+
+    /// When something is due at the supervisor's.
+    pub(crate) fn due(&self) -> Option<Time> {
+        [self.candidate.poll_timeout(), self.supervisor.poll_timeout()].into_iter().flatten().min()
+    }
+
+    /// Whether neither supervisor nor guard is left.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.life == Life::Dead && self.guard.life == Life::Dead
+    }
+
+    /// Whether a process of a job is alive.
+    pub(crate) fn job_is_alive(&self) -> bool {
+        self.guard.job.is_some()
+    }
+
+    pub(crate) fn fire(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        self.supervisor.handle_timeout(now);
+        self.candidate.handle_timeout(now);
+        self.perform(now, setup, deeds);
+        if self.life == Life::Awake && self.due().is_some_and(|due| due <= now) {
+            deeds.breach = Some(Breach::BusyLoop);
+        }
+    }
+
+    pub(crate) fn tell(&mut self, now: Time, event: candidate::Event, setup: &Setup, deeds: &mut Deeds) {
+        self.candidate.handle(now, event);
+        self.perform(now, setup, deeds);
+    }
+
+    /// R0 is judged.
+    pub(crate) fn judge(&mut self, now: Time, setup: &Setup) {
+        self.is_judged = true;
+        let (cut_is_harmless, gaps_are_markers) = (!setup.size_retention, setup.gaps_are_markers);
+        self.candidate.handle(now, candidate::Event::TopicJudged { cut_is_harmless, gaps_are_markers });
+    }
+
+    /// The judgement that was awaited has come.
+    pub(crate) fn be_told_of_the_judgement(&mut self, now: Time, (setup, deeds): (&Setup, &mut Deeds)) {
+        self.judge(now, setup);
+        self.perform(now, setup, deeds);
+    }
+
+    /// A signal to `neli-run`.
+    pub(crate) fn stop(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        self.supervisor.handle(now, Event::StopSignal { signal: 15 });
+        self.perform(now, setup, deeds);
+    }
+
+    /// TSTP to `neli-run`.
+    pub(crate) fn suspend(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        self.supervisor.handle(now, Event::SuspendSignal { continuable: true });
+        self.perform(now, setup, deeds);
+    }
+
+    /// It goes on; SIGCONT tells of a suspension's end.
+    pub(crate) fn resume(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        const SIGCONT: i32 = 18;
+        self.life = Life::Awake;
+        if self.candidate.is_suspended() {
+            self.supervisor.handle_signal(now, SIGCONT);
+            self.perform(now, setup, deeds);
+        }
+    }
+
+    /// Hears one of the things that wait to be heard.
+    pub(crate) fn hear(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        if let Some(word) = self.words.pop_front() {
+            deeds.said.push(format!("hears of its guard: {word:?}"));
+            self.supervisor.handle(now, word);
+        } else if let Some(receipt) = self.receipts.pop_front() {
+            self.candidate.handle(now, receipt);
+        }
+        self.perform(now, setup, deeds);
+    }
+
+    /// What is to be handed over next: a record, or that there is no more.
+    pub(crate) fn to_read<'a>(&self, log: &'a Log) -> Option<Reading<'a>> {
+        let next = self.reader.next?;
+        if self.reader.waits && next > log.end() {
+            return None;
+        }
+        if next < log.start() || next > log.end() {
+            return Some(Reading::OutOfRange);
+        }
+        match log.next_from(next) {
+            Some((offset, slot)) => Some(Reading::Record(offset, slot)),
+            None => (next < log.end()).then_some(Reading::End(log.end())),
+        }
+    }
+
+    /// Reads what is next.
+    pub(crate) fn read(&mut self, now: Time, log: &Log, setup: &Setup, deeds: &mut Deeds) {
+        let event = match self.to_read(log) {
+            None => return,
+            Some(Reading::End(next)) => {
+                self.reader.next = Some(next);
+                candidate::Event::ReachedEnd { next }
+            }
+            Some(Reading::OutOfRange) => {
+                self.cut_off = false;
+                candidate::Event::HistoryCut
+            }
+            Some(Reading::Record(offset, slot)) => {
+                (self.reader.next, self.reader.waits) = (Some(offset + 1), false);
+                let record = match slot {
+                    Slot::Record(sealed) => Some(sealed.record().clone()),
+                    Slot::Absent | Slot::Nonsense | Slot::Other => None,
+                };
+                match slot {
+                    Slot::Nonsense | Slot::Record(_) => candidate::Event::Read { offset, record },
+                    Slot::Absent | Slot::Other => candidate::Event::ReadOther { offset, hello: None },
+                }
+            }
+        };
+        self.candidate.handle(now, event);
+        self.perform(now, setup, deeds);
+        if self.to_read(log).is_none() {
+            self.reader.lags = false;
+        }
+    }
+
+    /// The broker has died: its successor is found under another address, and holds nothing of what was read.
+    pub(crate) fn lose_broker(&mut self) {
+        self.reader.answer = None;
+        self.late_answer = None;
+        self.reader.next = self.reader.next.map(|_| -1);
+        self.cut_off = self.reader.next.is_some();
+    }
+
+    /// Notes in which of the topics it leads, or has a job.
+    pub(crate) fn note_topic(&mut self, remakes: u8) {
+        let leads = self.candidate.leads().is_some() || self.job_is_alive();
+        self.leads_in = leads.then(|| self.leads_in.unwrap_or(remakes));
+    }
+
+    /// The guard has died and has been waited for; all that it said is heard first.
+    pub(crate) fn guard_died(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        while let Some(word) = self.words.pop_front() {
+            self.supervisor.handle(now, word);
+        }
+        self.guard.life = Life::Dead;
+        if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
+            self.guard.job = None;
+        }
+        self.supervisor.handle(now, Event::GuardDied);
+        self.perform(now, setup, deeds);
+    }
+
+    /// Something has come for the supervisor, which hears it when it is awake.
+    pub(crate) fn perform_if_awake(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        if self.life == Life::Awake {
+            self.perform(now, setup, deeds);
+        }
+    }
+
+    /// Performs what the logic wants, as `run.rs` does; then hears what the guard says to it, unless that takes its time.
+    pub(crate) fn perform(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+        loop {
+            if let Some(action) = self.supervisor.poll_action() {
+                self.perform_for_supervisor(now, action, setup, deeds);
+            } else if let Some(action) = self.candidate.poll_action() {
+                self.perform_for_candidate(now, action, setup, deeds);
+            } else if !setup.slow_pipe
+                && let Some(word) = self.words.pop_front()
+            {
+                self.supervisor.handle(now, word);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn perform_for_candidate(&mut self, now: Time, action: Action, setup: &Setup, deeds: &mut Deeds) {
+        let event = match action {
+            Action::Ask => {
+                self.reader = Reader { asked: Some(now), ..Reader::default() };
+                self.late_answer = None;
+                if !self.is_judged && !setup.judged_late {
+                    self.judge(now, setup);
+                }
+                return;
+            }
+            Action::Depart(departure) => Event::Departed(departure),
+            Action::Extend(right) => Event::Extended(right),
+            Action::ForgetTerms => {
+                self.guard.tenure = None;
+                self.released = -1;
+                self.is_judged = false;
+                return;
+            }
+            Action::Identify => {
+                self.identity_asked = Some(now);
+                return;
+            }
+            Action::JoinGroup | Action::LeaveGroup | Action::LookForEnd | Action::RenewProducer => return,
+            Action::Kill(loss) => return self.lose(now, loss, deeds),
+            Action::Lead(right) => {
+                if !self.is_judged {
+                    deeds.breach = Some(Breach::Unjudged);
+                }
+                Event::Led(right)
+            }
+            Action::Note(note) => return self.note(&note, deeds),
+            Action::ReadFrom(offset) => {
+                self.reader.next = Some(offset);
+                return;
+            }
+            Action::Send { record } => {
+                if let Body::Release { term, .. } = record.body {
+                    self.released = term;
+                    if self.job_is_alive() {
+                        deeds.breach = Some(Breach::ReleasedAlive);
+                    }
+                }
+                // Hellos count in no law, and only take up offsets.
+                if !matches!(record.body, Body::Hello { .. }) {
+                    deeds.sent.push(record);
+                }
+                return;
+            }
+            Action::StopJob(why) => Event::StoppedFor(why),
+            Action::Suspend => {
+                if self.job_is_alive() || self.candidate.leads().is_some() {
+                    deeds.breach = Some(Breach::SuspendedLeader);
+                }
+                self.life = Life::Asleep;
+                return;
+            }
+        };
+        deeds.said.push(format!("{event:?}"));
+        self.supervisor.handle(now, event);
+    }
+
+    fn lose(&mut self, now: Time, loss: Loss, deeds: &mut Deeds) {
+        deeds.said.push(format!("{loss:?}"));
+        self.supervisor.handle(now, Event::Killed(loss));
+        if loss == Loss::LeaseOver && is_flawed(WorldFlaw::FenceTakenForDone) {
+            let done = candidate::Event::NothingLeft { why: Why::Fenced, exit: None, leaving: false, gone_at: None };
+            self.candidate.handle(now, done);
+        }
+    }
+
+    fn note(&mut self, note: &Note, deeds: &mut Deeds) {
+        match note {
+            Note::Released { term, delivered: true, .. } | Note::Superseded { term, .. } => {
+                self.guard.note_released(*term);
+            }
+            Note::Claiming { .. }
+            | Note::Ended { .. }
+            | Note::FenceWarning { .. }
+            | Note::Fenced { .. }
+            | Note::Leading { .. }
+            | Note::ReaderStuck { .. }
+            | Note::Released { delivered: false, .. }
+            | Note::Resigned { .. }
+            | Note::Standby { .. }
+            | Note::TopicRemade
+            | Note::TopicUnnamed
+            | Note::UnusedPartitions => {}
+        }
+        deeds.said.push(format!("{note:?}"));
+    }
+
+    fn perform_for_supervisor(&mut self, now: Time, action: supervisor::Action, setup: &Setup, deeds: &mut Deeds) {
+        match action {
+            supervisor::Action::Exit(_) => self.life = Life::Dead,
+            supervisor::Action::GiveUpWaiting => self.candidate.give_up(now),
+            supervisor::Action::KillGuard => {
+                deeds.said.push("kills its guard, which does not answer".to_owned());
+                if !is_flawed(WorldFlaw::GuardUnwatched) {
+                    self.kill_guard(now);
+                }
+            }
+            supervisor::Action::KillOrphans => {
+                if !is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
+                    self.guard.job = None;
+                }
+                self.supervisor.handle(now, Event::Gone);
+            }
+            supervisor::Action::CheckHealth { .. }
+            | supervisor::Action::DieOf { .. }
+            | supervisor::Action::LookAtForeground
+            | supervisor::Action::Note(_) => {}
+            supervisor::Action::Order(order) => self.order(now, order, setup),
+            supervisor::Action::StartGuard => {
+                if self.guard.life == Life::Dead {
+                    self.guard = Guard::default();
+                }
+            }
+            supervisor::Action::Tell(event) => self.candidate.handle(now, event),
+        }
+    }
+
+    fn order(&mut self, now: Time, order: Order, setup: &Setup) {
+        let by_hand = is_flawed(WorldFlaw::SupervisorSpawns) && matches!(order, Order::Spawn { .. });
+        if self.guard.life == Life::Awake && self.guard.orders.is_empty() && !setup.slow_pipe && !by_hand {
+            self.guard.obey(now, order, setup, &mut self.words);
+        } else if matches!(self.guard.life, Life::Awake | Life::Asleep) {
+            self.guard.orders.push_back(order);
+        }
+    }
+
+    /// SIGKILL to the guard: the job's main process dies with it, what that started does not.
+    pub(crate) fn kill_guard(&mut self, now: Time) {
+        self.guard.life = Life::Dying;
+        self.guard.orders.clear();
+        if let Some(job) = &mut self.guard.job {
+            job.main = false;
+            if !job.child && !job.command {
+                self.guard.job = None;
+            }
+        }
+        if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
+            self.supervisor.handle(now, Event::GuardDied);
+        }
+    }
+
+    /// SIGKILL to the supervisor.
+    pub(crate) fn crash(&mut self, log: &Log) {
+        if is_flawed(WorldFlaw::GuardSeesTooMuch)
+            && let Some(Reading::Record(offset, _)) = self.to_read(log)
+            && let Some(tenure) = &mut self.guard.tenure
+        {
+            // It had just read that, told its guard, and did not come to judge it.
+            tenure.right.seen = offset;
+        }
+        self.life = Life::Dead;
+        self.forget();
+    }
+
+    /// The whole machine is dead.
+    pub(crate) fn die(&mut self) {
+        self.life = Life::Dead;
+        self.guard = Guard { life: Life::Dead, ..Guard::default() };
+        self.forget();
+    }
+
+    /// A dead process reads and hears nothing: all such are the same.
+    pub(crate) fn forget(&mut self) {
+        self.reader = Reader::default();
+        self.late_answer = None;
+        self.words.clear();
+        self.receipts.clear();
+        self.guard.orders.clear();
+    }
+}
+
+/// What a reader finds.
+pub(crate) enum Reading<'a> {
+    /// Nothing more up to the end, but markers.
+    End(Offset),
+    /// Its place is no longer in the log.
+    OutOfRange,
+    /// A record.
+    Record(Offset, &'a Slot),
+}

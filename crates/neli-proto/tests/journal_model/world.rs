@@ -1,0 +1,484 @@
+//! The world: machines, the partition between them, what is under way, the time, and all that may go wrong.
+//!
+//! Whatever is not late happens before the time goes on, in any order. The time goes from one thing that is due to the
+//! next; a process that is stopped, a reader that lags and an append that is delayed (each a [fault](Faults)) let it pass.
+
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+use std::time::Duration;
+
+use neli_proto::candidate;
+use neli_proto::flaw::{Flaw, broken};
+use neli_proto::record::{Body, Offset, Record, What, Why};
+use neli_proto::time::Time;
+use neli_proto::topic::{TopicId, TopicIdentity};
+
+use crate::fingerprint;
+use crate::flaws::{WorldFlaw, is_flawed};
+use crate::guard::Life;
+use crate::kafka::{Log, Sealed, Slot};
+use crate::machine::{Deeds, Machine};
+use crate::setup::{Faults, NAMES, Setup, Who};
+use crate::step::Step;
+
+mod possible;
+mod story;
+
+/// When the story begins: long after the boot.
+const BEGIN: Time = Time::from_nanos(1_000_000_000_000);
+
+/// Everything there is.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) setup: Rc<Setup>,
+    pub(crate) now: Time,
+    machines: Vec<Option<Rc<Known<Machine>>>>,
+    log: Rc<Known<Log>>,
+    flying: Vec<Flight>,
+    faults: Faults,
+    /// The broker that held the first log has died: a new one's beginning proves nothing.
+    remade: bool,
+    /// How often the topic was made again, and nobody noticed at once; and when that was last.
+    remakes: u8,
+    remade_at: Time,
+    /// The search ends then.
+    end: Time,
+    /// The highest term under which a job was started.
+    highest_started: Offset,
+    /// How many candidates have begun.
+    births: usize,
+    breach: Option<Breach>,
+    /// One line for each thing that happened, when somebody wants to read it.
+    pub(crate) story: Option<Vec<String>>,
+}
+
+/// A part whose fingerprint is taken once.
+#[derive(Clone)]
+struct Known<T> {
+    part: T,
+    print: u128,
+}
+
+impl<T: Hash> Known<T> {
+    fn new(part: T) -> Rc<Self> {
+        let print = fingerprint::of(&part);
+        Rc::new(Self { part, print })
+    }
+}
+
+/// An append under way.
+#[derive(Clone, Hash)]
+struct Flight {
+    /// Whose producer hears what became of it.
+    from: Option<Who>,
+    record: Sealed,
+    delayed: bool,
+}
+
+/// What must never happen.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum Breach {
+    /// A timeout stays due after it was handled.
+    BusyLoop,
+    /// R6: a release was handed over while the job was alive.
+    ReleasedAlive,
+    /// A process that was suspended had a job, or a term.
+    SuspendedLeader,
+    /// R6: a job was started under a term whose release had been handed over.
+    RunAfterRelease,
+    /// A job was started under a term that is not above all before.
+    TokenFell,
+    /// Two jobs are alive.
+    TwoJobs,
+    /// R0: a term was led before the topic was judged.
+    Unjudged,
+}
+
+impl World {
+    /// The world as it is when the search begins.
+    pub(crate) fn new(setup: &Rc<Setup>, told: bool) -> Self {
+        neli_proto::listener::begin_readings_before_end(setup.span);
+        let mut world = Self {
+            now: BEGIN,
+            machines: vec![None; setup.candidates.len()],
+            log: Known::new(Log::with_others(setup.others, BEGIN)),
+            flying: Vec::new(),
+            faults: Faults::none(),
+            remade: false,
+            remakes: 0,
+            remade_at: BEGIN,
+            end: Time::from_nanos(u64::MAX),
+            highest_started: -1,
+            births: 0,
+            breach: None,
+            story: told.then(Vec::new),
+            setup: Rc::clone(setup),
+        };
+        (setup.before)(&mut world);
+        world.say("-- from here on anything may happen --");
+        world.faults = setup.faults;
+        world.end = world.now + setup.limit;
+        world
+    }
+
+    /// How long it is until something is due.
+    pub(crate) fn idle(&self) -> Option<Duration> {
+        self.next_time().map(|next| next.since(self.now))
+    }
+
+    /// Time passes, and nothing is due yet.
+    pub(crate) fn wait(&mut self, span: Duration) {
+        self.now = self.now + span;
+    }
+
+    /// What goes wrong begins to go wrong again.
+    pub(crate) fn renew(&mut self) {
+        self.faults = self.setup.faults;
+    }
+
+    pub(crate) fn breach(&self) -> Option<Breach> {
+        self.breach
+    }
+
+    /// 128 bits that tell this state from others.
+    pub(crate) fn fingerprint(&self) -> u128 {
+        fingerprint::of(self)
+    }
+
+    // ---- what has happened before the search ----------------------------------------------------------------------
+
+    /// A candidate begins, and everything that is due now happens.
+    pub(crate) fn begin(&mut self, who: Who) {
+        self.faults.begins += 1;
+        self.take(Step::Begin(who));
+        self.settle();
+    }
+
+    /// Nothing goes wrong for so many milliseconds.
+    pub(crate) fn pass(&mut self, millis: u64) {
+        let until = self.now + Duration::from_millis(millis);
+        loop {
+            self.settle();
+            if self.next_time().is_none_or(|next| next > until) {
+                self.now = until;
+                return;
+            }
+            self.take(Step::Tick);
+        }
+    }
+
+    /// Everything that is not late happens, in the order of the machines.
+    pub(crate) fn settle(&mut self) {
+        let mut steps = Vec::new();
+        loop {
+            self.enabled(&mut steps);
+            let prompt = steps.iter().copied().find(|step| step.is_prompt());
+            let Some(step) = prompt else { return };
+            self.take(step);
+        }
+    }
+
+    /// A fault, now.
+    pub(crate) fn suffer(&mut self, step: Step) {
+        let plenty = |count: &mut u8| *count = count.saturating_add(1);
+        if let Some(count) = self.faults.of(step) {
+            plenty(count);
+        }
+        self.take(step);
+    }
+
+    /// How often the log's head may still be cut.
+    pub(crate) fn cuts_left(&self) -> u8 {
+        self.faults.cuts
+    }
+
+    // ---- what happens ---------------------------------------------------------------------------------------------
+
+    /// Takes a step.
+    pub(crate) fn take(&mut self, step: Step) {
+        if let Some(count) = self.faults.of(step) {
+            *count = count.saturating_sub(1);
+        }
+        if self.story.is_some() {
+            self.say(&self.describe(step));
+        }
+        match step {
+            Step::Answer(who) | Step::AnswerLate(who) => self.answer(who),
+            Step::Append(flight) | Step::AppendLate(flight) => {
+                let flight = self.flying.remove(flight);
+                self.append(&flight);
+            }
+            Step::Ask(who) => {
+                let (now, bounds) = (self.now, self.bounds());
+                self.at(who, |machine, _, _| machine.late_answer = Some((now, bounds)));
+            }
+            Step::Begin(who) => self.begin_machine(who),
+            Step::Capture(who) => {
+                let bounds = self.bounds();
+                self.at(who, |machine, _, _| machine.reader.answer = Some(bounds));
+            }
+            Step::ChildEnds(who) => self.at(who, |machine, now, (setup, deeds)| {
+                machine.guard.child_ends(&mut machine.words);
+                machine.perform_if_awake(now, setup, deeds);
+            }),
+            Step::Compact(offset) => self.change_log(|log| log.delete(offset)),
+            Step::Crash(who) => {
+                let log = Rc::clone(&self.log);
+                self.at(who, |machine, _, _| machine.crash(&log.part));
+            }
+            Step::Cut => {
+                let start = self.log.part.start_after_cut(self.now, self.cuts_young());
+                self.change_log(|log| log.cut_to(start));
+            }
+            Step::Delay(flight) => self.flying[flight].delayed = true,
+            Step::Die(who) => self.at(who, |machine, _, _| machine.die()),
+            Step::Double(flight) => self.append(&self.flying[flight].clone()),
+            Step::End => self.request(What::End, None),
+            Step::Fire(who) => self.at(who, |machine, now, (setup, deeds)| machine.fire(now, setup, deeds)),
+            Step::GuardActs(who) => self.guard_acts(who),
+            Step::GuardReads(who) => self.at(who, |machine, now, (setup, deeds)| {
+                if let Some(order) = machine.guard.orders.pop_front() {
+                    deeds.said.push(format!("its guard reads {order:?}"));
+                    machine.guard.obey(now, order, setup, &mut machine.words);
+                    machine.perform_if_awake(now, setup, deeds);
+                }
+            }),
+            Step::GuardWaited(who) => {
+                self.at(who, |machine, now, (setup, deeds)| machine.guard_died(now, setup, deeds));
+            }
+            Step::Hear(who) => self.at(who, |machine, now, (setup, deeds)| machine.hear(now, setup, deeds)),
+            Step::Identify(who) => self.identify(who),
+            Step::Judge(who) => self.at(who, Machine::be_told_of_the_judgement),
+            Step::KillGuard(who) => self.at(who, |machine, now, (setup, deeds)| {
+                machine.kill_guard(now);
+                machine.perform_if_awake(now, setup, deeds);
+            }),
+            Step::Lag(who) => self.at(who, |machine, _, _| machine.reader.lags = true),
+            Step::Lose(flight) => {
+                let flight = self.flying.remove(flight);
+                self.receipt(&flight, false);
+            }
+            Step::MainEnds(who) => self.at(who, |machine, now, (setup, deeds)| {
+                machine.guard.main_ends(&mut machine.words);
+                machine.perform_if_awake(now, setup, deeds);
+            }),
+            Step::Marker => self.append_slot(Slot::Absent),
+            Step::Mute(who) => self.at(who, |machine, _, _| machine.is_muted = true),
+            Step::Nonsense => self.append_slot(Slot::Nonsense),
+            Step::Other => self.append_slot(Slot::Other),
+            Step::Pause(who) => self.at(who, |machine, _, _| machine.life = Life::Asleep),
+            Step::PauseGuard(who) => self.at(who, |machine, _, _| machine.guard.life = Life::Asleep),
+            Step::Read(who) | Step::ReadLate(who) => {
+                let log = Rc::clone(&self.log);
+                self.at(who, |machine, now, (setup, deeds)| machine.read(now, &log.part, setup, deeds));
+            }
+            Step::Remake => {
+                self.remade = !is_flawed(WorldFlaw::NewLogTrusted);
+                self.flying.clear();
+                self.log = Known::new(Log::with_others(0, self.now));
+                for who in 0..self.machines.len() {
+                    self.at(who, |machine, _, _| machine.lose_broker());
+                }
+            }
+            Step::RemakeUnnoticed => self.remake_unnoticed(),
+            Step::Resign(who) => {
+                let term = self.machine(who).and_then(|machine| machine.candidate.leads());
+                self.request(What::Resign, term);
+            }
+            Step::Resume(who) => self.at(who, |machine, now, (setup, deeds)| machine.resume(now, setup, deeds)),
+            Step::ResumeGuard(who) => self.at(who, |machine, _, _| machine.guard.life = Life::Awake),
+            Step::Stop(who) => self.at(who, |machine, now, (setup, deeds)| machine.stop(now, setup, deeds)),
+            Step::Suspend(who) => self.at(who, |machine, now, (setup, deeds)| machine.suspend(now, setup, deeds)),
+            Step::Tick => self.now = self.next_time().unwrap_or(self.now),
+        }
+    }
+
+    fn begin_machine(&mut self, who: Who) {
+        let mut deeds = Deeds::default();
+        self.births += 1;
+        let machine = Machine::begin(self.now, (who, self.births), &self.setup, &mut deeds);
+        self.machines[who] = Some(Known::new(machine));
+        self.done(who, deeds);
+    }
+
+    fn answer(&mut self, who: Who) {
+        let (now_bounds, trusted) = (self.bounds(), !self.remade);
+        self.at(who, |machine, now, (setup, deeds)| {
+            let (asked, (start, end)) = match machine.reader.asked.take() {
+                Some(asked) => (asked, machine.reader.answer.take().unwrap_or(now_bounds)),
+                None => match machine.late_answer.take() {
+                    Some(answer) => answer,
+                    None => return,
+                },
+            };
+            machine.tell(now, candidate::Event::Answered { asked, start, end, trusted }, setup, deeds);
+        });
+    }
+
+    fn identify(&mut self, who: Who) {
+        let identity = TopicIdentity::Id(TopicId { high: 1, low: self.remakes.into() });
+        self.at(who, |machine, now, (setup, deeds)| {
+            if let Some(asked) = machine.identity_asked.take() {
+                machine.tell(now, candidate::Event::TopicIdentified { asked, identity }, setup, deeds);
+            }
+        });
+    }
+
+    /// Appends under way reach the new topic: producers try again.
+    fn remake_unnoticed(&mut self) {
+        (self.remakes, self.remade_at, self.highest_started) = (self.remakes + 1, self.now, -1);
+        self.log = Known::new(Log::with_others(0, self.now));
+        for who in 0..self.machines.len() {
+            self.at(who, |machine, _, _| machine.reader.waits = machine.reader.next.is_some());
+        }
+    }
+
+    fn guard_acts(&mut self, who: Who) {
+        let mut release = None;
+        self.at(who, |machine, now, (setup, deeds)| {
+            if machine.life == Life::Dead {
+                release = machine.guard.outlive_supervisor();
+            } else {
+                machine.guard.handle_timeout(now, &mut machine.words);
+                machine.perform_if_awake(now, setup, deeds);
+            }
+        });
+        if let Some(right) = release {
+            let body = Body::Release {
+                term: right.term,
+                seen: right.seen,
+                why: Some(Why::SupervisorDied.as_str().into()),
+                exit: None,
+                late_ms: None,
+                group_member: None,
+            };
+            let member = self.machine(who).map(|machine| machine.member.clone());
+            let record = Record { member, name: Some(NAMES[who].into()), seq: Some(right.next_seq), body };
+            self.say(&format!("           {}'s guard sends {}", NAMES[who], Sealed::new(record.clone())));
+            self.flying.push(Flight { from: None, record: Sealed::new(record), delayed: false });
+        }
+    }
+
+    fn request(&mut self, what: What, term: Option<Offset>) {
+        let body = Body::Request { what, term, by: None, reason: None };
+        self.append_slot(Slot::Record(Sealed::new(Record { member: None, name: None, seq: None, body })));
+    }
+
+    fn append(&mut self, flight: &Flight) {
+        self.append_slot(Slot::Record(flight.record.clone()));
+        self.receipt(flight, true);
+    }
+
+    fn append_slot(&mut self, slot: Slot) {
+        let now = self.now;
+        self.change_log(|log| {
+            log.append(now, slot);
+        });
+    }
+
+    /// Only a release waits for what became of it.
+    fn receipt(&mut self, flight: &Flight, delivered: bool) {
+        let record = flight.record.record();
+        let (Some(who), Some(seq)) = (flight.from, record.seq) else { return };
+        if !matches!(record.body, Body::Release { .. }) && !broken(Flaw::AcknowledgedClaimTaken) {
+            return;
+        }
+        let event = if delivered { candidate::Event::Delivered { seq } } else { candidate::Event::Undelivered { seq } };
+        if self.machine(who).is_some_and(|machine| machine.life != Life::Dead) {
+            self.at(who, |machine, _, _| machine.receipts.push_back(event));
+        }
+    }
+
+    // ---- small things ---------------------------------------------------------------------------------------------
+
+    fn machine(&self, who: Who) -> Option<&Machine> {
+        self.machines[who].as_ref().map(|known| &known.part)
+    }
+
+    fn bounds(&self) -> (Offset, Offset) {
+        (self.log.part.start(), self.log.part.end())
+    }
+
+    fn change_log(&mut self, change: impl FnOnce(&mut Log)) {
+        let log = Rc::make_mut(&mut self.log);
+        change(&mut log.part);
+        log.print = fingerprint::of(&log.part);
+    }
+
+    /// Something happens at a machine, and has its consequences.
+    fn at(&mut self, who: Who, act: impl FnOnce(&mut Machine, Time, (&Setup, &mut Deeds))) {
+        let Some(known) = &mut self.machines[who] else { return };
+        let known = Rc::make_mut(known);
+        let mut deeds = Deeds::default();
+        act(&mut known.part, self.now, (&self.setup, &mut deeds));
+        known.part.note_topic(self.remakes);
+        known.print = fingerprint::of(&known.part);
+        self.done(who, deeds);
+    }
+
+    fn done(&mut self, who: Who, deeds: Deeds) {
+        if self.story.is_some() {
+            for line in &deeds.said {
+                self.say(&format!("           {}: {line}", NAMES[who]));
+            }
+        }
+        let reaches_broker = self.machine(who).is_some_and(|machine| !machine.cut_off);
+        for record in deeds.sent.into_iter().filter(|_| reaches_broker) {
+            let record = Sealed::new(record);
+            if self.story.is_some() {
+                self.say(&format!("           {}: sends {record}", NAMES[who]));
+            }
+            self.flying.push(Flight { from: Some(who), record, delayed: false });
+        }
+        self.judge(who, deeds.breach);
+    }
+
+    /// What must never happen; the worst of it counts.
+    fn judge(&mut self, who: Who, mut breach: Option<Breach>) {
+        let alive: Vec<_> = self.machines.iter().flatten().filter(|known| known.part.job_is_alive()).collect();
+        // Each topic may have a job for as long as a remake goes unnoticed.
+        let is_excused = self.remakes > 0 && self.now <= self.remade_at + self.setup.remade_for;
+        let of_one_topic = |one: usize, other: usize| alive[one].part.leads_in == alive[other].part.leads_in;
+        let two_jobs = (0..alive.len()).any(|one| (0..one).any(|other| !is_excused || of_one_topic(one, other)));
+        if let Some((job, released)) = self.machine(who).and_then(|it| Some((it.guard.job?, it.released))) {
+            if job.term <= released {
+                breach = breach.or(Some(Breach::RunAfterRelease));
+            }
+            if job.term < self.highest_started && !self.remade && self.remakes == 0 {
+                breach = Some(Breach::TokenFell);
+            }
+            self.highest_started = self.highest_started.max(job.term);
+        }
+        if two_jobs {
+            breach = Some(Breach::TwoJobs);
+        }
+        if self.breach != Some(Breach::TwoJobs) {
+            self.breach = breach.or(self.breach);
+        }
+    }
+
+    fn say(&mut self, line: &str) {
+        let now = self.now;
+        if let Some(story) = &mut self.story {
+            story.push(format!("{:>9.3} s  {}", now.since(BEGIN).as_secs_f64(), story::with_times_since(BEGIN, line)));
+        }
+    }
+}
+
+impl Hash for World {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.now.hash(state);
+        for machine in &self.machines {
+            state.write_u128(machine.as_ref().map_or(0, |known| known.print));
+        }
+        state.write_u128(self.log.print);
+        self.flying.hash(state);
+        self.faults.hash(state);
+        self.remade.hash(state);
+        self.remakes.hash(state);
+        if self.remakes > 0 {
+            self.remade_at.hash(state);
+        }
+        self.highest_started.hash(state);
+    }
+}

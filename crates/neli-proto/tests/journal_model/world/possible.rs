@@ -1,0 +1,198 @@
+//! What can happen next in a world.
+
+use neli_proto::time::Time;
+
+use crate::flaws::{WorldFlaw, is_flawed};
+use crate::guard::Life;
+use crate::machine::Machine;
+use crate::setup::Who;
+use crate::step::Step;
+use crate::world::World;
+
+impl World {
+    /// All that can happen next.
+    pub(crate) fn enabled(&self, steps: &mut Vec<Step>) {
+        steps.clear();
+        self.enabled_in_flight(steps);
+        for who in 0..self.machines.len() {
+            match self.machine(who) {
+                Some(machine) => {
+                    self.enabled_at(who, machine, steps);
+                    if self.setup.reborn && machine.is_gone() {
+                        steps.push(Step::Begin(who));
+                    }
+                }
+                None if self.faults.begins > 0 => steps.push(Step::Begin(who)),
+                None => {}
+            }
+        }
+        self.enabled_at_broker(steps);
+        if !steps.iter().any(|step| step.is_prompt()) && self.next_time().is_some_and(|next| next <= self.end) {
+            steps.push(Step::Tick);
+        }
+        steps.retain(|step| (self.setup.may)(self, *step));
+    }
+
+    fn enabled_in_flight(&self, steps: &mut Vec<Step>) {
+        for (index, flight) in self.flying.iter().enumerate() {
+            steps.push(if flight.delayed { Step::AppendLate(index) } else { Step::Append(index) });
+            if !flight.delayed && self.faults.delays > 0 {
+                steps.push(Step::Delay(index));
+            }
+            if self.faults.losses > 0 {
+                steps.push(Step::Lose(index));
+            }
+            if self.faults.doubles > 0 {
+                steps.push(Step::Double(index));
+            }
+        }
+    }
+
+    fn enabled_at(&self, who: Who, machine: &Machine, steps: &mut Vec<Step>) {
+        let log = &self.log.part;
+        let guard = &machine.guard;
+        let alone_is_allowed = is_flawed(WorldFlaw::BothAsleep);
+        if machine.life == Life::Awake {
+            if machine.due().is_some_and(|due| due <= self.now) {
+                steps.push(Step::Fire(who));
+            }
+            if !machine.words.is_empty() || !machine.receipts.is_empty() {
+                steps.push(Step::Hear(who));
+            }
+            if machine.reader.asked.is_some() {
+                let is_late = machine.reader.answer.is_some();
+                steps.push(if is_late { Step::AnswerLate(who) } else { Step::Answer(who) });
+                if !is_late && self.faults.slow_answers > 0 {
+                    steps.push(Step::Capture(who));
+                }
+            }
+            if !machine.is_judged && self.setup.judged_late {
+                steps.push(Step::Judge(who));
+            }
+            if machine.identity_asked.is_some() && !machine.is_muted {
+                steps.push(Step::Identify(who));
+            }
+            if self.faults.mutes > 0 && !machine.is_muted {
+                steps.push(Step::Mute(who));
+            }
+            if machine.late_answer.is_some() {
+                steps.push(Step::AnswerLate(who));
+            }
+            if machine.to_read(log).is_some() {
+                steps.push(if machine.reader.lags { Step::ReadLate(who) } else { Step::Read(who) });
+                if self.faults.lags > 0 && !machine.reader.lags {
+                    steps.push(Step::Lag(who));
+                }
+            }
+            if self.faults.questions > 0 && machine.late_answer.is_none() && machine.reader.next.is_some() {
+                steps.push(Step::Ask(who));
+            }
+            if self.faults.pauses > 0 && (guard.life == Life::Awake || alone_is_allowed) {
+                steps.push(Step::Pause(who));
+            }
+            if self.faults.stops > 0 {
+                steps.push(Step::Stop(who));
+            }
+            if self.faults.suspensions > 0 {
+                steps.push(Step::Suspend(who));
+            }
+            if self.faults.resigns > 0 && machine.candidate.leads().is_some() {
+                steps.push(Step::Resign(who));
+            }
+            if self.faults.crashes > 0 && guard.life == Life::Awake {
+                steps.push(Step::Crash(who));
+            }
+            if guard.life == Life::Dying {
+                steps.push(Step::GuardWaited(who));
+            }
+        }
+        if machine.life == Life::Asleep {
+            steps.push(Step::Resume(who));
+        }
+        self.enabled_at_guard(who, machine, steps);
+        if self.faults.deaths > 0 && !machine.is_gone() {
+            steps.push(Step::Die(who));
+        }
+    }
+
+    fn enabled_at_guard(&self, who: Who, machine: &Machine, steps: &mut Vec<Step>) {
+        let guard = &machine.guard;
+        let supervisor_works = machine.life == Life::Awake || is_flawed(WorldFlaw::BothAsleep);
+        match guard.life {
+            Life::Asleep => steps.push(Step::ResumeGuard(who)),
+            Life::Awake => {
+                let due = guard.due(self.setup.guard_late).is_some_and(|due| due <= self.now);
+                if due || machine.life == Life::Dead {
+                    steps.push(Step::GuardActs(who));
+                }
+                // What the supervisor does by hand it does when it is awake.
+                if !guard.orders.is_empty() && (machine.life == Life::Awake || !is_flawed(WorldFlaw::SupervisorSpawns))
+                {
+                    steps.push(Step::GuardReads(who));
+                }
+                if self.faults.guard_pauses > 0 && supervisor_works {
+                    steps.push(Step::PauseGuard(who));
+                }
+            }
+            Life::Dead | Life::Dying => {}
+        }
+        if matches!(guard.life, Life::Asleep | Life::Awake) && supervisor_works && self.faults.guard_deaths > 0 {
+            steps.push(Step::KillGuard(who));
+        }
+        if let Some(job) = guard.job {
+            let is_asked = job.kill_at.is_some();
+            if job.main && (is_asked || self.faults.exits > 0) {
+                steps.push(Step::MainEnds(who));
+            }
+            if !job.main && job.child && guard.life == Life::Awake {
+                steps.push(Step::ChildEnds(who));
+            }
+        }
+    }
+
+    fn enabled_at_broker(&self, steps: &mut Vec<Step>) {
+        let log = &self.log.part;
+        let faults = &self.faults;
+        let any_age = is_flawed(WorldFlaw::YoungRecordsDeleted);
+        if faults.compactions > 0 {
+            steps.extend(log.old_records(self.now, any_age).map(Step::Compact));
+        }
+        if faults.cuts > 0 && log.start_after_cut(self.now, self.cuts_young()) > log.start() {
+            steps.push(Step::Cut);
+        }
+        if faults.ends > 0 {
+            steps.push(Step::End);
+        }
+        if faults.markers > 0 {
+            steps.push(Step::Marker);
+        }
+        if faults.nonsense > 0 {
+            steps.push(Step::Nonsense);
+        }
+        if faults.others > 0 {
+            steps.push(Step::Other);
+        }
+        if faults.remakes > 0 {
+            steps.push(Step::Remake);
+        }
+        if faults.unnoticed_remakes > 0 {
+            steps.push(Step::RemakeUnnoticed);
+        }
+    }
+
+    /// Size retention asks for no age.
+    pub(super) fn cuts_young(&self) -> bool {
+        self.setup.size_retention || is_flawed(WorldFlaw::YoungRecordsDeleted)
+    }
+
+    /// When something is due next.
+    pub(super) fn next_time(&self) -> Option<Time> {
+        let at = |who| {
+            let machine: &Machine = self.machine(who)?;
+            let supervisor = machine.due().filter(|_| machine.life != Life::Dead);
+            let guard = machine.guard.due(self.setup.guard_late);
+            [supervisor, guard].into_iter().flatten().filter(|due| *due > self.now).min()
+        };
+        (0..self.machines.len()).filter_map(at).min()
+    }
+}

@@ -1,0 +1,149 @@
+//! Journals with everything in them that can stand in one: lies, nonsense, gaps, other keys, late answers.
+
+use std::fmt;
+use std::time::Duration;
+
+use neli_proto::journal::Origin;
+use neli_proto::record::{Body, MemberId, Offset, Record, What};
+use neli_proto::time::Time;
+
+/// One thing that a reader is told. Offsets and times grow.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Answered { at: Time, asked: Time, end: Offset },
+    Missed { below: Offset },
+    Other { at: Time, offset: Offset },
+    Read { at: Time, offset: Offset, record: Option<Record> },
+}
+
+/// What one reader reads.
+#[derive(Clone)]
+pub(crate) struct Reading {
+    pub(crate) from: Offset,
+    pub(crate) origin: Origin,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl fmt::Debug for Reading {
+    /// A line for each step: the smallest journal that shows a difference is to be read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "from {} ({:?})", self.from, self.origin)?;
+        self.steps.iter().try_for_each(|step| write!(f, "\n    {step:?}"))
+    }
+}
+
+impl Reading {
+    /// A journal from small numbers: what they refer to is near by, so that most of it makes sense to somebody.
+    pub(crate) fn of_numbers(origin: Origin, from: Offset, numbers: Vec<Numbers>) -> Self {
+        let from = if origin == Origin::Beginning { 0 } else { from };
+        let mut writer =
+            Writer { now: Time::from_nanos(1_000_000_000_000), next: from, claims: Vec::new(), last: from - 1 };
+        let steps = numbers.into_iter().map(|numbers| writer.step(numbers)).collect();
+        Self { from, origin, steps }
+    }
+
+    /// A journal of any bytes: the origin, where it begins, and four for each step.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        let (head, steps) = bytes.split_at_checked(2).unwrap_or((&[0, 1], &[]));
+        let origin = [Origin::Beginning, Origin::CutHead, Origin::Middle][usize::from(head[0] % 3)];
+        let numbers = steps.chunks_exact(4).take(60).map(|step| (step[0] % 20, step[1] % 8, step[2] % 8, step[3] % 8));
+        Self::of_numbers(origin, 1 + Offset::from(head[1] % 9), numbers.collect())
+    }
+}
+
+/// What a step is made of: its kind, below 20, and three that are below 8.
+pub(crate) type Numbers = (u8, u8, u8, u8);
+
+/// Makes steps of numbers.
+struct Writer {
+    now: Time,
+    next: Offset,
+    claims: Vec<Offset>,
+    /// The last record of the election.
+    last: Offset,
+}
+
+impl Writer {
+    fn step(&mut self, (kind, first, second, third): Numbers) -> Step {
+        let seconds = [0, 0, 0, 0, 1, 20, 40, 61][usize::from(third)];
+        self.now = self.now + Duration::from_secs(seconds);
+        let at = self.now;
+        match kind {
+            0..3 => {
+                let age = [0, 0, 1, 30, 59, 60, 61, 100][usize::from(first)];
+                Step::Answered { at, asked: at - Duration::from_secs(age), end: self.next + Offset::from(second) - 4 }
+            }
+            3 => {
+                let below = self.next + Offset::from(first) - 2;
+                self.next = self.next.max(below);
+                Step::Missed { below }
+            }
+            4 => Step::Other { at, offset: self.place(first) },
+            5 => {
+                let offset = self.place(first);
+                self.last = offset;
+                Step::Read { at, offset, record: None }
+            }
+            _ => {
+                let offset = self.place(third);
+                let body = self.body(kind, offset, first, second);
+                if matches!(body, Body::Claim { .. }) {
+                    self.claims.push(offset);
+                }
+                self.last = offset;
+                // A leader, now and then another, and once in a while nobody that is named.
+                let member = match kind {
+                    10 | 15 | 18 => Some(MemberId::from("b")),
+                    14 => None,
+                    _ => Some(MemberId::from("a")),
+                };
+                Step::Read { at, offset, record: Some(Record { member, name: None, seq: None, body }) }
+            }
+        }
+    }
+
+    /// Mostly the next offset, sometimes with something missing before it.
+    fn place(&mut self, number: u8) -> Offset {
+        let offset = self.next + [0, 0, 0, 0, 0, 1, 2, 4][usize::from(number)];
+        self.next = offset + 1;
+        offset
+    }
+
+    fn body(&self, kind: u8, offset: Offset, first: u8, second: u8) -> Body {
+        let seen = match second {
+            0..4 => offset - 1,
+            4..6 => self.last,
+            _ => offset - Offset::from(second) + 4,
+        };
+        let lease_ms = if first == 7 { 60_001 } else { 300 + u64::from(second) };
+        match kind {
+            6..11 => Body::Claim { after: seen, lease_ms },
+            11..16 => Body::Beat {
+                term: self.term(first),
+                seen,
+                lease_ms,
+                state: None,
+                pid: None,
+                attempt: None,
+                since_ms: None,
+            },
+            16..19 => {
+                Body::Release { term: self.term(first), seen, why: None, exit: None, late_ms: None, group_member: None }
+            }
+            _ if first < 4 => {
+                Body::Request { what: What::Resign, term: Some(self.term(first)), by: None, reason: None }
+            }
+            _ if first < 6 => Body::Request { what: What::End, term: None, by: None, reason: None },
+            _ => Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None },
+        }
+    }
+
+    /// Mostly the last claim's, sometimes an earlier one's or none's.
+    fn term(&self, number: u8) -> Offset {
+        match number {
+            0..5 => self.claims.last().copied().unwrap_or(0),
+            5 => self.claims.iter().rev().nth(1).copied().unwrap_or(1),
+            _ => self.next - Offset::from(number),
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The law as it is written (L1 to L4): each question is answered from all that was read, from the beginning.
+
+use std::time::Duration;
+
+use neli_proto::journal::{Origin, Verdict};
+use neli_proto::record::{Body, MemberId, Offset, Record, What};
+use neli_proto::time::Time;
+
+/// How old an answer about the log's end may be: what is missing there was appended less than this ago.
+const TOO_YOUNG_TO_BE_DELETED: Duration = Duration::from_secs(60);
+
+/// What is known of the election.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum State {
+    Led { term: Offset, lease: Duration },
+    NeverLed,
+    Released { term: Offset },
+    Undecided,
+}
+
+/// All that one reader was told, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Law {
+    from: Offset,
+    origin: Origin,
+    told: Vec<Told>,
+}
+
+#[derive(Clone, Debug)]
+enum Told {
+    Answer { asked: Time, end: Offset },
+    MissingBelow(Offset),
+    Other { at: Time, offset: Offset },
+    Record { at: Time, offset: Offset, record: Option<Record>, verdict: Verdict },
+}
+
+/// Where what is known of the election turns.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Turn {
+    Led(Offset),
+    NeverLed,
+    Released(Offset),
+    Undecided,
+}
+
+impl Law {
+    pub(crate) fn read_from(from: Offset, origin: Origin) -> Self {
+        Self { from, origin, told: Vec::new() }
+    }
+
+    pub(crate) fn answered(&mut self, asked: Time, end: Offset) {
+        self.told.push(Told::Answer { asked, end });
+    }
+
+    pub(crate) fn miss_below(&mut self, offset: Offset) {
+        self.told.push(Told::MissingBelow(offset));
+    }
+
+    pub(crate) fn read_other(&mut self, at: Time, offset: Offset) {
+        self.told.push(Told::Other { at, offset });
+    }
+
+    pub(crate) fn read(&mut self, at: Time, offset: Offset, record: Option<&Record>) -> Verdict {
+        // The gap before it comes first; then the record itself.
+        self.told.push(Told::Record { at, offset, record: record.cloned(), verdict: Verdict::Nonsense });
+        let judged = record.map_or(Verdict::Nonsense, |record| self.judge(offset, record));
+        if let Some(Told::Record { verdict, .. }) = self.told.last_mut() {
+            *verdict = judged;
+        }
+        judged
+    }
+
+    /// What is known of the election, as of now.
+    pub(crate) fn state(&self) -> State {
+        match self.turns(self.told.len()).last() {
+            Some((_, Turn::Led(term))) => State::Led { term: *term, lease: self.lease_of(*term) },
+            Some((_, Turn::NeverLed)) => State::NeverLed,
+            Some((_, Turn::Released(term))) => State::Released { term: *term },
+            Some((_, Turn::Undecided)) | None => State::Undecided,
+        }
+    }
+
+    /// The offset of the last record that was handed over, whatever its key, and `w - 1` before the first.
+    pub(crate) fn last(&self) -> Offset {
+        let handed = self.told.iter().filter_map(|told| match told {
+            Told::Other { offset, .. } | Told::Record { offset, .. } => Some(*offset),
+            Told::Answer { .. } | Told::MissingBelow(_) => None,
+        });
+        handed.max().unwrap_or(-1).max(self.window() - 1)
+    }
+
+    // ---- the verdicts ---------------------------------------------------------------------------------------------
+
+    /// Of the record that was told last.
+    fn judge(&self, offset: Offset, record: &Record) -> Verdict {
+        let a_lease = |ms: u64| (300..=60_000).contains(&ms);
+        match record.body {
+            Body::Claim { after, lease_ms } if -1 <= after && after < offset && a_lease(lease_ms) => {
+                self.judge_claim(offset, after)
+            }
+            Body::Beat { term, seen, lease_ms, .. }
+                if 0 <= term && term <= seen && seen < offset && a_lease(lease_ms) =>
+            {
+                self.judge_word_of_leader(term, seen, record.member.as_ref())
+            }
+            Body::Release { term, seen, .. } if 0 <= term && term <= seen && seen < offset => {
+                self.judge_word_of_leader(term, seen, record.member.as_ref())
+            }
+            Body::Request { what: What::End, .. } => match self.known() {
+                Turn::Undecided => Verdict::Undecided,
+                Turn::Led(_) | Turn::NeverLed | Turn::Released(_) => Verdict::Effective,
+            },
+            Body::Request { what: What::Resign, term: Some(term), .. } if 0 <= term && term < offset => {
+                match self.known() {
+                    Turn::Undecided => Verdict::Undecided,
+                    known if known == Turn::Led(term) => Verdict::Effective,
+                    Turn::Led(_) | Turn::NeverLed | Turn::Released(_) => Verdict::Void,
+                }
+            }
+            Body::Beat { .. }
+            | Body::Claim { .. }
+            | Body::Hello { .. }
+            | Body::Release { .. }
+            | Body::Request { .. } => Verdict::Nonsense,
+        }
+    }
+
+    /// L1, and L4: it can be judged when nothing may be missing behind its `after`.
+    fn judge_claim(&self, offset: Offset, after: Offset) -> Verdict {
+        if self.records().any(|(between, ..)| after < between && between < offset) {
+            Verdict::Void
+        } else if after >= self.window() - 1 {
+            Verdict::Effective
+        } else {
+            Verdict::Undecided
+        }
+    }
+
+    /// L3; in an undecided view, whether it decides.
+    fn judge_word_of_leader(&self, term: Offset, seen: Offset, member: Option<&MemberId>) -> Verdict {
+        match self.known() {
+            Turn::Led(current) if current == term && self.leader() == member => Verdict::Effective,
+            Turn::Led(_) | Turn::NeverLed | Turn::Released(_) => Verdict::Void,
+            Turn::Undecided if !self.decides(seen) => Verdict::Undecided,
+            Turn::Undecided if self.is_remembered_as_released(term) => Verdict::Void,
+            Turn::Undecided => Verdict::Effective,
+        }
+    }
+
+    /// Whether a word whose writer had seen everything up to `seen` decides: every claim after it could be judged.
+    fn decides(&self, seen: Offset) -> bool {
+        let unjudged = self.records().any(|(offset, record, verdict)| {
+            offset > seen
+                && verdict == Verdict::Undecided
+                && matches!(record.map(|record| &record.body), Some(Body::Claim { .. }))
+        });
+        seen >= self.window() - 1 && !unjudged
+    }
+
+    /// Whether a release of this term was read since nothing has been decided.
+    fn is_remembered_as_released(&self, term: Offset) -> bool {
+        let turns = self.turns(self.told.len() - 1);
+        let decided = turns.iter().rev().find(|(_, turn)| *turn != Turn::Undecided).map_or(0, |(index, _)| *index);
+        let meanwhile = self.told[..self.told.len() - 1].iter().skip(decided);
+        let mut named = meanwhile.filter_map(|told| match told {
+            Told::Record { record: Some(record), verdict: Verdict::Undecided, .. } => match record.body {
+                Body::Release { term, .. } => Some(term),
+                Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Request { .. } => None,
+            },
+            Told::Answer { .. } | Told::MissingBelow(_) | Told::Other { .. } | Told::Record { .. } => None,
+        });
+        named.any(|named| named == term)
+    }
+
+    // ---- what is known --------------------------------------------------------------------------------------------
+
+    /// What is known when the last record is judged: what was before it, and the gap in front of it.
+    fn known(&self) -> Turn {
+        let before = self.told.len() - 1;
+        if self.window_of(before + 1) > self.window_of(before) {
+            return Turn::Undecided;
+        }
+        self.turns(before).last().map_or(Turn::Undecided, |(_, turn)| *turn)
+    }
+
+    /// The member of the claim of the current term; where that was not read, of the first beat or release that counted. All that
+    /// counted since are the same member's.
+    fn leader(&self) -> Option<&MemberId> {
+        let turns = self.turns(self.told.len() - 1);
+        let (index, _) = turns.iter().rev().find(|(_, turn)| matches!(turn, Turn::Led(_)))?;
+        match &self.told[*index] {
+            Told::Record { record, .. } => record.as_ref()?.member.as_ref(),
+            Told::Answer { .. } | Told::MissingBelow(_) | Told::Other { .. } => None,
+        }
+    }
+
+    /// Where what is known turned, among the first `count` things told: each with the index of what turned it.
+    fn turns(&self, count: usize) -> Vec<(usize, Turn)> {
+        let mut turns = vec![(0, if self.origin == Origin::Beginning { Turn::NeverLed } else { Turn::Undecided })];
+        for (index, told) in self.told[..count].iter().enumerate() {
+            if self.window_of(index + 1) > self.window_of(index) {
+                turns.push((index, Turn::Undecided));
+            }
+            let Told::Record { offset, record: Some(record), verdict, .. } = told else { continue };
+            let turn = match (&record.body, verdict) {
+                (Body::Claim { .. }, Verdict::Effective) => Turn::Led(*offset),
+                (Body::Claim { .. }, Verdict::Undecided) => Turn::Undecided,
+                (Body::Beat { term, .. }, Verdict::Effective) => Turn::Led(*term),
+                (Body::Release { term, .. }, Verdict::Effective) => Turn::Released(*term),
+                // In an undecided view nothing is void but what shows a term that was released.
+                (Body::Beat { term, .. } | Body::Release { term, .. }, Verdict::Void)
+                    if turns.last().is_some_and(|(_, known)| *known == Turn::Undecided) =>
+                {
+                    Turn::Released(*term)
+                }
+                _ => continue,
+            };
+            turns.push((index, turn));
+        }
+        turns
+    }
+
+    /// The longest lease among the effective records of the current term, since the view was last undecided.
+    fn lease_of(&self, term: Offset) -> Duration {
+        let turns = self.turns(self.told.len());
+        let since = turns.iter().rev().find(|(_, turn)| *turn == Turn::Undecided).map_or(0, |(index, _)| *index);
+        let leases = self.told.iter().skip(since).filter_map(|told| match told {
+            Told::Record { offset, record: Some(record), verdict: Verdict::Effective, .. } => match record.body {
+                Body::Claim { lease_ms, .. } if *offset == term => Some(lease_ms),
+                Body::Beat { term: of, lease_ms, .. } if of == term => Some(lease_ms),
+                Body::Beat { .. }
+                | Body::Claim { .. }
+                | Body::Hello { .. }
+                | Body::Release { .. }
+                | Body::Request { .. } => None,
+            },
+            Told::Answer { .. } | Told::MissingBelow(_) | Told::Other { .. } | Told::Record { .. } => None,
+        });
+        Duration::from_millis(leases.max().unwrap_or(0))
+    }
+
+    // ---- what was read --------------------------------------------------------------------------------------------
+
+    /// Every record of the election.
+    fn records(&self) -> impl Iterator<Item = (Offset, Option<&Record>, Verdict)> {
+        self.told.iter().filter_map(|told| match told {
+            Told::Record { offset, record, verdict, .. } => Some((*offset, record.as_ref(), *verdict)),
+            Told::Answer { .. } | Told::MissingBelow(_) | Told::Other { .. } => None,
+        })
+    }
+
+    /// L4's `w`, as of now.
+    fn window(&self) -> Offset {
+        self.window_of(self.told.len())
+    }
+
+    /// L4's `w` after the first `count` things told.
+    fn window_of(&self, count: usize) -> Offset {
+        let (mut window, mut next) = (self.from, self.from);
+        for (index, told) in self.told[..count].iter().enumerate() {
+            match told {
+                Told::Answer { .. } => {}
+                Told::MissingBelow(offset) => {
+                    if *offset > next {
+                        (window, next) = (*offset, *offset);
+                    }
+                }
+                Told::Other { at, offset } | Told::Record { at, offset, .. } => {
+                    let missing = (next..*offset).rev().find(|missing| !self.is_marker(index, *at, *missing));
+                    window = missing.map_or(window, |missing| missing + 1);
+                    next = offset + 1;
+                }
+            }
+        }
+        window
+    }
+
+    /// Whether what is missing at `offset` is a marker, as far as was known at `at`, when `count` things had been told.
+    fn is_marker(&self, count: usize, at: Time, offset: Offset) -> bool {
+        self.told[..count].iter().any(|told| {
+            matches!(told, Told::Answer { asked, end } if at.since(*asked) <= TOO_YOUNG_TO_BE_DELETED && *end <= offset)
+        })
+    }
+}

@@ -1,0 +1,307 @@
+//! The stories of a candidate, which is called `me`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use neli_proto::candidate::{Action, Candidate, Elector, Event, Identity, JobReport, Note, Patience, Right, Timings};
+use neli_proto::precedence::Standing;
+use neli_proto::random::Random;
+use neli_proto::record::{Body, Hello, JobState, Record, What};
+use neli_proto::time::Time;
+use neli_proto::topic::{TopicId, TopicIdentity};
+
+use crate::Hero;
+use crate::words::{Words, begin, member, shown, span, time, told};
+
+/// What is told of a broker without ids for topics.
+const NO_IDS: &str = "says: the broker has no ids for topics";
+
+/// A candidate and its time.
+pub(crate) struct Story {
+    candidate: Candidate,
+    now: Time,
+    /// What it has sent, by its own count.
+    sent: BTreeMap<u64, Record>,
+    lease: Duration,
+}
+
+impl Story {
+    /// `candidate lease=1s heartbeat=300ms margin=20ms warning=0 elect=log|group|never patience=500ms delay=0 wait=2s ids`.
+    pub(crate) fn begin(words: &Words<'_>) -> (Self, Vec<String>) {
+        let lease = words.span_of("lease").unwrap_or(Duration::from_secs(1));
+        let patience = words.span_of("patience").unwrap_or(Duration::from_millis(500));
+        let elector = match words.value("elect") {
+            None | Some("log") => Elector::Log,
+            Some("group") => Elector::Group(Patience::For(patience)),
+            Some("never") => Elector::Group(Patience::Never),
+            Some(other) => panic!("{other} is no elector"),
+        };
+        let timings = Timings {
+            lease,
+            heartbeat_interval: words.span_of("heartbeat").unwrap_or(lease * 3 / 10),
+            kill_margin: words.span_of("margin").unwrap_or(Duration::from_millis(20)),
+            fence_warning: words.span_of("warning").unwrap_or(Duration::ZERO),
+            claim_delay: words.span_of("delay").unwrap_or(Duration::ZERO),
+            elector,
+        };
+        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+        let identity = Identity { member: member("me"), name: "me".into(), hello };
+        let now = begin();
+        let candidate = Candidate::new(now, identity, timings, Random::from_seed(1), (now, words.span_of("wait")));
+        // Most stories are told of a broker without ids for topics: nothing is asked about them.
+        let mut candidate = candidate;
+        if !words.says("ids") {
+            candidate.handle(now, Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
+        }
+        let mut story = Self { candidate, now, sent: BTreeMap::new(), lease };
+        let mut deeds = story.deeds();
+        deeds.retain(|deed| words.says("ids") || deed != NO_IDS);
+        (story, deeds)
+    }
+
+    fn event(&self, words: &Words<'_>) -> Event {
+        match words.verb() {
+            "answered" => {
+                let held = words.range(1);
+                Event::Answered {
+                    asked: words.time_of("asked").unwrap_or(self.now),
+                    start: held.start,
+                    end: held.end,
+                    trusted: !words.says("untrusted"),
+                }
+            }
+            "continued" => Event::Continued,
+            "cut" => Event::HistoryCut,
+            "delivered" => Event::Delivered { seq: words.number(1) },
+            "end" => Event::ReachedEnd { next: words.number(1) },
+            "fenced" => Event::Fenced { why: words.why() },
+            "job" => Event::JobChanged(JobReport {
+                state: match words.word(1) {
+                    "restarting" => JobState::Restarting,
+                    "running" => JobState::Running,
+                    "starting" => JobState::Starting,
+                    "stopping" => JobState::Stopping,
+                    other => panic!("{other} is no state of a job"),
+                },
+                pid: words.number_of("pid"),
+                attempt: 1,
+                since: self.now,
+            }),
+            "judged" => Event::TopicJudged {
+                cut_is_harmless: !words.says("harmful"),
+                gaps_are_markers: words.says("gaps-are-markers"),
+            },
+            "named" => Event::Named { id: words.word(1).into() },
+            "nothing-left" => Event::NothingLeft {
+                why: words.why(),
+                exit: words.number_of("exit"),
+                leaving: words.says("leaving"),
+                gone_at: words.time_of("gone-at"),
+            },
+            "other" => Event::ReadOther { offset: words.number(1), hello: Self::hello(words) },
+            "read" => Event::Read { offset: words.number(1), record: self.record(words) },
+            "revoked" => Event::Revoked,
+            "stand-down" => Event::StandDown { why: words.why(), leaving: words.says("leaving") },
+            "standing" => Event::StandingChanged(match words.word(1) {
+                "assigned" => Standing::Assigned,
+                "elsewhere" => Standing::Elsewhere,
+                "unknown" => Standing::Unknown,
+                other => panic!("{other} is no standing"),
+            }),
+            "trusted" => Event::LogTrusted,
+            "topic" => Event::TopicIdentified {
+                asked: words.time_of("asked").unwrap_or(self.now),
+                identity: match words.word(1) {
+                    "missing" => TopicIdentity::Missing,
+                    "unnamed" => TopicIdentity::Unnamed,
+                    _ => TopicIdentity::Id(TopicId { high: 0, low: words.number(1) }),
+                },
+            },
+            "undecodable" => Event::Undecodable,
+            "unused-partitions" => Event::UnusedPartitions,
+            "undelivered" => Event::Undelivered { seq: words.number(1) },
+            other => panic!("nothing is called {other}"),
+        }
+    }
+
+    /// `hello=b`, or `hello=b@id-in-the-group`.
+    fn hello(words: &Words<'_>) -> Option<Hello> {
+        let (who, id) = words.value("hello").map(|hello| hello.split_once('@').unwrap_or((hello, "")))?;
+        Some(Hello { member: member(who), group_member: Some(id.into()).filter(|_| !id.is_empty()) })
+    }
+
+    /// `nonsense`, `sent 3` (what the candidate itself sent), or a record in full.
+    fn record(&self, words: &Words<'_>) -> Option<Record> {
+        let by = words.value("by");
+        let lease_ms = || {
+            let lease = words.span_of("lease").unwrap_or(self.lease);
+            u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)
+        };
+        let offset = |key: &str| words.needed(key, words.number_of(key));
+        let body = match words.word(2) {
+            "nonsense" => return None,
+            "sent" => {
+                let seq = words.number(3);
+                let record = self.sent.get(&seq).unwrap_or_else(|| panic!("{seq} was not sent"));
+                return Some(record.clone());
+            }
+            "beat" => Body::Beat {
+                term: offset("term"),
+                seen: offset("seen"),
+                lease_ms: lease_ms(),
+                state: None,
+                pid: None,
+                attempt: None,
+                since_ms: None,
+            },
+            "claim" => Body::Claim { after: offset("after"), lease_ms: lease_ms() },
+            "end" => Body::Request { what: What::End, term: None, by: by.map(Into::into), reason: None },
+            "release" => Body::Release {
+                term: offset("term"),
+                seen: offset("seen"),
+                why: words.value("why").map(Into::into),
+                exit: None,
+                late_ms: words.number_of("late-ms"),
+                group_member: words.value("left").map(Into::into),
+            },
+            "resign" => Body::Request {
+                what: What::Resign,
+                term: words.number_of("term"),
+                by: by.map(Into::into),
+                reason: None,
+            },
+            other => panic!("{other} is no record"),
+        };
+        Some(Record { member: by.map(member), name: by.map(Into::into), seq: words.number_of("seq"), body })
+    }
+
+    /// What it wants done, and when it wants to be woken: never at once, or it would turn for ever.
+    fn deeds(&mut self) -> Vec<String> {
+        let mut deeds = Vec::new();
+        while let Some(action) = self.candidate.poll_action() {
+            if let Action::Send { record } = &action {
+                self.sent.extend(record.seq.map(|seq| (seq, record.clone())));
+            }
+            let alone = action == Action::LeaveGroup && self.candidate.is_alone(self.now);
+            deeds.push(format!("{}{}", deed(action), if alone { ", in which nobody else is known" } else { "" }));
+        }
+        if let Some(next) = self.candidate.poll_timeout() {
+            assert!(next > self.now, "the timeout stays due: {}", told(next));
+            deeds.push(format!("next: {}", told(next)));
+        }
+        deeds
+    }
+}
+
+impl Hero for Story {
+    fn meet(&mut self, words: &Words<'_>) -> Vec<String> {
+        match words.verb() {
+            "time" => {
+                let then = time(words.word(1));
+                assert!(then >= self.now, "time does not go back");
+                self.now = then;
+                return Vec::new();
+            }
+            "timeout" => {
+                let next = self.candidate.poll_timeout().unwrap_or(self.now);
+                self.now = self.now.max(next);
+                self.candidate.handle_timeout(self.now);
+                let mut deeds = vec![format!("at {}", told(self.now))];
+                deeds.extend(self.deeds());
+                return deeds;
+            }
+            "give-up" => self.candidate.give_up(self.now),
+            "others" => {
+                for offset in words.range(1) {
+                    self.candidate.handle(self.now, Event::ReadOther { offset, hello: None });
+                }
+            }
+            _ => {
+                let event = self.event(words);
+                self.candidate.handle(self.now, event);
+            }
+        }
+        self.deeds()
+    }
+}
+
+fn deed(action: Action) -> String {
+    match action {
+        Action::Ask => "asks where the log ends".to_owned(),
+        Action::Depart(departure) => format!("departs: {departure:?}"),
+        Action::Extend(right) => format!("tells the guard: {}", shown_right(right)),
+        Action::ForgetTerms => "has the guard forget its terms".to_owned(),
+        Action::Identify => "asks which topic this is".to_owned(),
+        Action::JoinGroup => "joins the group".to_owned(),
+        Action::Kill(loss) => format!("has the job killed: {loss:?}"),
+        Action::Lead(right) => format!("leads: {}", shown_right(right)),
+        Action::LeaveGroup => "leaves the group".to_owned(),
+        Action::LookForEnd => "asks soon where the log ends".to_owned(),
+        Action::Note(note) => shown_note(note),
+        Action::ReadFrom(offset) => format!("reads from {offset}"),
+        Action::RenewProducer => "makes a new producer".to_owned(),
+        Action::Send { record } => format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body)),
+        Action::StopJob(why) => format!("has the job stopped: {why}"),
+        Action::Suspend => "has the process suspended".to_owned(),
+    }
+}
+
+fn shown_right(right: Right) -> String {
+    let Right { term, seen, next_seq, until } = right;
+    format!("term {term} until {}, seen {seen}, next seq {next_seq}", told(until))
+}
+
+fn shown_body(body: &Body) -> String {
+    let lease = |millis: &u64| shown(span(&format!("{millis}ms")));
+    match body {
+        Body::Beat { term, seen, lease_ms, state, pid, .. } => {
+            let state = state.map(|state| format!(" {state:?}").to_lowercase()).unwrap_or_default();
+            let pid = pid.map(|pid| format!(" pid={pid}")).unwrap_or_default();
+            format!("beat term={term} seen={seen} lease={}{state}{pid}", lease(lease_ms))
+        }
+        Body::Claim { after, lease_ms } => format!("claim after={after} lease={}", lease(lease_ms)),
+        Body::Hello { group_member, .. } => {
+            format!("hello{}", group_member.as_ref().map(|id| format!(" as {id}")).unwrap_or_default())
+        }
+        Body::Release { term, seen, why, exit, late_ms, group_member } => {
+            let exit = exit.map(|exit| format!(" exit={exit}")).unwrap_or_default();
+            let late = late_ms.map(|late| format!(" late={late}ms")).unwrap_or_default();
+            let left = group_member.as_ref().map(|id| format!(", has left the group as {id}")).unwrap_or_default();
+            format!("release term={term} seen={seen} why={}{exit}{late}{left}", why.as_deref().unwrap_or("?"))
+        }
+        Body::Request { what, .. } => format!("request {what:?}"),
+    }
+}
+
+fn shown_note(note: Note) -> String {
+    let name = |who: Option<Box<str>>| who.unwrap_or("somebody".into());
+    match note {
+        Note::Claiming { after } => format!("says: claiming, after {after}"),
+        Note::Ended { by, .. } => format!("says: ended by {}", name(by)),
+        Note::FenceWarning { term, left, silent } => {
+            format!("says: fence warning, term {term}, {} left, silent for {}", shown(left), shown(silent))
+        }
+        Note::Fenced { term, why, loss, left, late } => {
+            let late = late.map(|late| format!(", {} late", shown(late))).unwrap_or_default();
+            format!("says: fenced, term {term}, {why}, {loss:?}, {} left{late}", shown(left))
+        }
+        Note::Leading { term, until } => format!("says: leading, term {term}, until {}", told(until)),
+        Note::ReaderStuck { end, silent } => {
+            format!("says: nothing was read for {}, although the log goes on to {end}", shown(silent))
+        }
+        Note::Released { term, why, delivered } => {
+            format!("says: released, term {term}, {why}, delivered: {delivered}")
+        }
+        Note::Resigned { term, by, .. } => format!("says: term {term} is asked to resign by {}", name(by)),
+        Note::Standby { leader, term, why } => {
+            let leader = leader.map(|leader| format!(", {leader} leads")).unwrap_or_default();
+            let term = term.map(|term| format!(", term {term}")).unwrap_or_default();
+            let why = why.map(|why| format!(", {why:?}").to_lowercase()).unwrap_or_default();
+            format!("says: standby{leader}{term}{why}")
+        }
+        Note::Superseded { term, by, .. } => format!("says: term {term} is superseded by {}", name(by)),
+        Note::TopicRemade => "says: the topic was deleted and made again".to_owned(),
+        Note::TopicUnnamed => NO_IDS.to_owned(),
+        Note::UnusedPartitions => "says: the topic has more partitions than roles".to_owned(),
+    }
+}

@@ -1,0 +1,282 @@
+//! The stories of a supervisor.
+
+use std::time::Duration;
+
+use neli_proto::candidacy::{self as candidate, Departure, JobReport, Loss, Right};
+use neli_proto::command::CommandEnd;
+use neli_proto::health::HealthPolicy;
+use neli_proto::restart::{Limit, Restart, RestartPolicy};
+use neli_proto::supervision::{
+    Action, Ending, Event, Foreground, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy,
+};
+use neli_proto::supervisor::Supervisor;
+use neli_proto::time::Time;
+
+use crate::Hero;
+use crate::words::{Words, begin, shown, time, told};
+
+/// A supervisor and its time.
+pub(crate) struct Story {
+    supervisor: Supervisor,
+    now: Time,
+}
+
+impl Story {
+    /// `supervisor timeout=8s margin=20ms restart=no|on-failure|always delay=1s limit=2 within=5m loss=standby|exit
+    /// health-interval=10s health-timeout=5s failures=3 health-start=0s`.
+    pub(crate) fn begin(words: &Words<'_>) -> Self {
+        let timeout = words.span_of("timeout").unwrap_or(Duration::from_secs(8));
+        let kill_margin = words.span_of("margin").unwrap_or(Duration::from_millis(20));
+        let restart = RestartPolicy {
+            restart: match words.value("restart") {
+                None | Some("no") => Restart::No,
+                Some("on-failure") => Restart::OnFailure,
+                Some("always") => Restart::Always,
+                Some(other) => panic!("{other} is no way to restart"),
+            },
+            delay: words.span_of("delay").unwrap_or(Duration::from_secs(1)),
+            limit: words.number_of("limit").map(|restarts| {
+                let within = words.span_of("within").unwrap_or(Duration::from_secs(300));
+                Limit { restarts, within }
+            }),
+        };
+        let on_loss = match words.value("loss") {
+            None | Some("standby") => OnLoss::Standby,
+            Some("exit") => OnLoss::Exit,
+            Some(other) => panic!("{other} is nothing to do after a loss"),
+        };
+        let health = words.span_of("health-interval").map(|interval| HealthPolicy {
+            interval,
+            timeout: words.span_of("health-timeout").unwrap_or(Duration::from_secs(5)),
+            failures: words.number_of("failures").unwrap_or(3),
+            start: words.span_of("health-start").unwrap_or_default(),
+        });
+        let policy = Policy { stop: StopPolicy { signal: 15, timeout, kill_margin }, restart, on_loss, health };
+        Self { supervisor: Supervisor::new(policy), now: begin() }
+    }
+
+    /// `healthy 1`, `ill 1 status=1`, `ill 1 signal=9`, `ill 1 timed-out`, `abandoned 1`: how a health command ended.
+    fn health_ended(words: &Words<'_>) -> Event {
+        let end = match words.verb() {
+            "abandoned" => CommandEnd::Abandoned,
+            "healthy" => CommandEnd::Exited(0),
+            _ if words.says("timed-out") => CommandEnd::TimedOut,
+            _ => match words.number_of("signal") {
+                Some(signal) => CommandEnd::Signaled(signal),
+                None => CommandEnd::Exited(words.needed("status", words.number_of("status"))),
+            },
+        };
+        Event::HealthEnded { id: words.number(1), end, last_line: words.value("line").unwrap_or_default().into() }
+    }
+
+    fn event(words: &Words<'_>) -> Event {
+        let right = || Right {
+            term: words.needed("term", words.number_of("term")),
+            seen: words.needed("seen", words.number_of("seen").or(words.number_of("term"))),
+            next_seq: 3,
+            until: words.needed("until", words.time_of("until")),
+        };
+        match words.verb() {
+            "abandoned" | "healthy" | "ill" => Self::health_ended(words),
+            "answered" => Event::Answered { until: words.needed("until", words.time_of("until")) },
+            "departed" => Event::Departed(match words.word(1) {
+                "ended" => Departure::Ended,
+                "left" => Departure::Left,
+                "waited-enough" => Departure::WaitedEnough,
+                other => panic!("{other} is no departure"),
+            }),
+            "exited" => Event::MainExited {
+                status: match words.number_of("signal") {
+                    Some(signal) => JobStatus::Signaled(signal),
+                    None => JobStatus::Exited(words.needed("status", words.number_of("status"))),
+                },
+                left: words.says("left"),
+                foreground: words.says("foreground"),
+            },
+            "extended" => Event::Extended(right()),
+            "fenced" => {
+                Event::Fenced { term: words.needed("term", words.number_of("term")), gone_at: words.time_of("gone-at") }
+            }
+            "foreground" => Event::ForegroundSeen(foreground(words.word(1))),
+            "gone" => Event::Gone,
+            "guard-died" => Event::GuardDied,
+            "killed" => Event::Killed(match words.word(1) {
+                "history-cut" => Loss::HistoryCut,
+                "lease-over" => Loss::LeaseOver,
+                "superseded" => Loss::Superseded,
+                other => panic!("{other} is no loss"),
+            }),
+            "killed-at-timeout" => Event::KilledAtTimeout,
+            "job-stopped" => Event::JobStopped {
+                signal: words.number(1),
+                foreground: words.value("foreground").map_or(Foreground::Elsewhere, foreground),
+                continuable: !words.says("orphaned"),
+            },
+            "led" => Event::Led(right()),
+            "not-started" => Event::NotStarted { code: words.number(1), error: "no such file".to_owned() },
+            "started" => Event::Started { pid: words.needed("pid", words.number_of("pid")) },
+            "stopped-for" => Event::StoppedFor(crate::words::why(words.word(1))),
+            "started-unseen" => Event::StartedUnseen {
+                pid: words.needed("pid", words.number_of("pid")),
+                error: "no descriptor".to_owned(),
+            },
+            "stuck" => Event::Stuck { pids: vec![words.number(1)] },
+            "suspend" => Event::SuspendSignal { continuable: !words.says("orphaned") },
+            "terminal-gone" => Event::TerminalGone,
+            "typed" => Event::Typed { signal: words.number(1) },
+            other => panic!("nothing is called {other}"),
+        }
+    }
+
+    fn deeds(&mut self) -> Vec<String> {
+        let mut deeds = Vec::new();
+        while let Some(action) = self.supervisor.poll_action() {
+            deeds.push(deed(action));
+        }
+        if let Some(next) = self.supervisor.poll_timeout() {
+            assert!(next > self.now, "the timeout stays due: {}", told(next));
+            deeds.push(format!("next: {}", told(next)));
+        }
+        deeds
+    }
+}
+
+impl Hero for Story {
+    fn meet(&mut self, words: &Words<'_>) -> Vec<String> {
+        match words.verb() {
+            "time" => {
+                self.now = time(words.word(1));
+                return Vec::new();
+            }
+            "timeout" => {
+                let next = self.supervisor.poll_timeout().unwrap_or(self.now);
+                self.now = self.now.max(next);
+                self.supervisor.handle_timeout(self.now);
+                let mut deeds = vec![format!("at {}", told(self.now))];
+                deeds.extend(self.deeds());
+                return deeds;
+            }
+            "signal" => self.supervisor.handle_signal(self.now, words.number(1)),
+            _ => self.supervisor.handle(self.now, Self::event(words)),
+        }
+        self.deeds()
+    }
+}
+
+fn foreground(word: &str) -> Foreground {
+    match word {
+        "elsewhere" => Foreground::Elsewhere,
+        "job" => Foreground::Job,
+        "neli-run" => Foreground::NeliRun,
+        other => panic!("{other} has no foreground"),
+    }
+}
+
+fn deed(action: Action) -> String {
+    match action {
+        Action::CheckHealth { id, kill_at } => format!("runs health command {id}, kill at {}", told(kill_at)),
+        Action::DieOf { signal, to_group } => {
+            format!("is to die of signal {signal}{}", if to_group { ", with its group" } else { "" })
+        }
+        Action::Exit(ending) => match ending {
+            Ending::Ended => "exits: 0, the election was ended".to_owned(),
+            Ending::Job(status) => format!("exits: {}, the job's own", status.code()),
+            Ending::Lost(Lost::Fenced) => "exits: the lead is lost, the job was fenced".to_owned(),
+            Ending::Lost(Lost::Killed) => "exits: the lead is lost, the job had to be killed".to_owned(),
+            Ending::Lost(Lost::Stopped) => "exits: the lead is lost, the job had stopped".to_owned(),
+            Ending::RestartLimit => "exits: the restart limit is reached".to_owned(),
+            Ending::StoppedBy(signal) => format!("exits: stopped by signal {signal}"),
+            Ending::Stuck => "exits: something can't be killed".to_owned(),
+            Ending::WaitedEnough => "exits: waited enough".to_owned(),
+        },
+        Action::GiveUpWaiting => "has the candidate wait no more".to_owned(),
+        Action::KillGuard => "kills the guard, and the job".to_owned(),
+        Action::KillOrphans => "kills what the guard left".to_owned(),
+        Action::LookAtForeground => "looks whose the foreground is".to_owned(),
+        Action::Note(note) => shown_note(note),
+        Action::Order(order) => format!("orders: {}", shown_order(order)),
+        Action::StartGuard => "starts a guard".to_owned(),
+        Action::Tell(event) => format!("tells the candidate: {}", shown_event(&event)),
+    }
+}
+
+fn shown_order(order: Order) -> String {
+    match order {
+        Order::Extend(right) => format!("term {} until {}", right.term, told(right.until)),
+        Order::HandOn => "hand the foreground on".to_owned(),
+        Order::Kill => "kill".to_owned(),
+        Order::Over { term } => format!("term {term} is over"),
+        Order::Signal { signal, to_group } => {
+            format!("signal {signal} to the {}", if to_group { "group" } else { "main process" })
+        }
+        Order::Spawn { right, attempt } => {
+            format!("spawn, attempt {attempt}, term {} until {}", right.term, told(right.until))
+        }
+        Order::Stop { signal: Some(signal), kill_at } => format!("stop by signal {signal}, kill at {}", told(kill_at)),
+        Order::Stop { signal: None, kill_at } => format!("stop by no signal, kill at {}", told(kill_at)),
+        Order::TakeBack => "take the foreground back".to_owned(),
+    }
+}
+
+fn shown_event(event: &candidate::Event) -> String {
+    match event {
+        candidate::Event::Continued => "it was continued".to_owned(),
+        candidate::Event::Fenced { why } => format!("fenced, {why}"),
+        candidate::Event::JobChanged(JobReport { state, pid, .. }) => {
+            let pid = pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+            format!("the job is {}{pid}", format!("{state:?}").to_lowercase())
+        }
+        candidate::Event::NothingLeft { why, exit, leaving, gone_at } => {
+            let exit = exit.map(|exit| format!(", exit {exit}")).unwrap_or_default();
+            let since = gone_at.map(|at| format!(", since {}", told(at))).unwrap_or_default();
+            format!("nothing is left, {why}{exit}{since}{}", if *leaving { ", and it leaves" } else { "" })
+        }
+        candidate::Event::StandDown { why, leaving } => {
+            format!("stand down, {why}{}", if *leaving { ", and leave" } else { "" })
+        }
+        candidate::Event::Answered { .. }
+        | candidate::Event::Delivered { .. }
+        | candidate::Event::HistoryCut
+        | candidate::Event::LogTrusted
+        | candidate::Event::TopicIdentified { .. }
+        | candidate::Event::Named { .. }
+        | candidate::Event::ReachedEnd { .. }
+        | candidate::Event::Read { .. }
+        | candidate::Event::ReadOther { .. }
+        | candidate::Event::Revoked
+        | candidate::Event::StandingChanged(_)
+        | candidate::Event::TopicJudged { .. }
+        | candidate::Event::Undecodable
+        | candidate::Event::Undelivered { .. }
+        | candidate::Event::UnusedPartitions => format!("{event:?}"),
+    }
+}
+
+fn shown_note(note: Note) -> String {
+    let status = |status| match status {
+        JobStatus::Exited(code) => format!("with {code}"),
+        JobStatus::Signaled(signal) => format!("by signal {signal}"),
+    };
+    match note {
+        Note::GuardHangs => "says: the guard does not answer".to_owned(),
+        Note::GuardLost => "says: the guard is lost".to_owned(),
+        Note::HealthFailed(failure, most) => {
+            format!(
+                "says: the health command failed, {} of {most}: {:?} {:?}",
+                failure.count, failure.end, failure.last_line
+            )
+        }
+        Note::JobContinued => "says: the job was continued, since nobody else could".to_owned(),
+        Note::JobInBackground => "says: the job wants the terminal, and is in the background".to_owned(),
+        Note::JobExited { status: how, ran } => format!("says: the job ended {}, after {}", status(how), shown(ran)),
+        Note::JobKilled { why } => format!("says: the job had to be killed, {why}"),
+        Note::JobStarted { pid, attempt } => format!("says: the job runs, pid {pid}, attempt {attempt}"),
+        Note::NotStarted { error } => format!("says: the job could not be started, {error}"),
+        Note::Restarting { attempt, delay } => format!("says: attempt {attempt} follows in {}", shown(delay)),
+        Note::Stopping { why } => format!("says: stopping, {why}"),
+        Note::Stuck { pids } => format!("says: can't be killed: {pids:?}"),
+        Note::Unhealthy(failure) => {
+            format!("says: unhealthy, {} failures: {:?} {:?}", failure.count, failure.end, failure.last_line)
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The words of one line: a verb, what follows it, and `key=value` pairs.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::str::FromStr;
+use std::time::Duration;
+
+use neli_proto::record::{MemberId, Offset, Why};
+use neli_proto::time::Time;
+
+/// When every story begins: long after the boot.
+const BEGIN: Time = Time::from_nanos(1_000_000_000_000);
+
+/// One line.
+pub(crate) struct Words<'a> {
+    line: &'a str,
+    parts: Vec<&'a str>,
+    used: RefCell<BTreeSet<usize>>,
+}
+
+impl<'a> Words<'a> {
+    pub(crate) fn of(line: &'a str) -> Self {
+        Self { line, parts: line.split_whitespace().collect(), used: RefCell::new(BTreeSet::from([0])) }
+    }
+
+    /// The first word.
+    pub(crate) fn verb(&self) -> &'a str {
+        self.parts[0]
+    }
+
+    /// The word at `index`, 1 for the first after the verb.
+    pub(crate) fn word(&self, index: usize) -> &'a str {
+        self.used.borrow_mut().insert(index);
+        self.parts.get(index).unwrap_or_else(|| panic!("{}: a word is missing", self.line))
+    }
+
+    /// The number at `index`.
+    pub(crate) fn number<T: FromStr>(&self, index: usize) -> T {
+        let word = self.word(index);
+        word.parse().unwrap_or_else(|_| panic!("{}: {word} is no number", self.line))
+    }
+
+    /// `3..7` at `index`.
+    pub(crate) fn range(&self, index: usize) -> Range<Offset> {
+        let word = self.word(index);
+        let ends = word.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+        ends.unwrap_or_else(|| panic!("{}: {word} is no range", self.line))
+    }
+
+    /// What must be there.
+    pub(crate) fn needed<T>(&self, key: &str, value: Option<T>) -> T {
+        value.unwrap_or_else(|| panic!("{}: {key} is missing", self.line))
+    }
+
+    /// Whether the word is there, anywhere.
+    pub(crate) fn says(&self, wanted: &str) -> bool {
+        let at = self.parts.iter().position(|word| *word == wanted);
+        self.used.borrow_mut().extend(at);
+        at.is_some()
+    }
+
+    /// The value of `key`, if it is there.
+    pub(crate) fn value(&self, key: &str) -> Option<&'a str> {
+        let of_key = |word: &&'a str| word.strip_prefix(key).and_then(|rest| rest.strip_prefix('='));
+        let (at, value) = self.parts.iter().enumerate().find_map(|(at, word)| Some((at, of_key(word)?)))?;
+        self.used.borrow_mut().insert(at);
+        Some(value)
+    }
+
+    /// The value of `key` as a number.
+    pub(crate) fn number_of<T: FromStr>(&self, key: &str) -> Option<T> {
+        let value = self.value(key)?;
+        Some(value.parse().unwrap_or_else(|_| panic!("{}: {value} is no number", self.line)))
+    }
+
+    /// The value of `key` as a span of time.
+    pub(crate) fn span_of(&self, key: &str) -> Option<Duration> {
+        self.value(key).map(span)
+    }
+
+    /// The value of `key` as a point in time.
+    pub(crate) fn time_of(&self, key: &str) -> Option<Time> {
+        self.span_of(key).map(|span| BEGIN + span)
+    }
+
+    /// The value of `why` as a reason.
+    pub(crate) fn why(&self) -> Why {
+        why(self.needed("why", self.value("why")))
+    }
+
+    /// A word that nobody has read is a mistake of the story's.
+    pub(crate) fn check_all_used(&self) {
+        let used = self.used.borrow();
+        let unread = (0..self.parts.len()).find(|index| !used.contains(index));
+        if let Some(index) = unread {
+            panic!("{}: {} says nothing here", self.line, self.parts[index]);
+        }
+    }
+}
+
+/// `1s`, `150ms`, `1.5s`.
+pub(crate) fn span(word: &str) -> Duration {
+    humantime::parse_duration(word).unwrap_or_else(|error| panic!("{word}: {error}"))
+}
+
+/// The point `span` after the beginning.
+pub(crate) fn time(word: &str) -> Time {
+    BEGIN + span(word)
+}
+
+/// The beginning.
+pub(crate) const fn begin() -> Time {
+    BEGIN
+}
+
+/// A point in time, as the stories tell it.
+pub(crate) fn told(time: Time) -> String {
+    shown(time.since(BEGIN))
+}
+
+/// A span of time, as the stories tell it: whole milliseconds, and what is beyond them as a fraction.
+pub(crate) fn shown(span: Duration) -> String {
+    let millis = span.as_secs_f64() * 1_000.0;
+    if span.subsec_nanos().is_multiple_of(1_000_000) { format!("{millis:.0}ms") } else { format!("{millis:.2}ms") }
+}
+
+/// A member, by what the stories call it.
+pub(crate) fn member(word: &str) -> MemberId {
+    MemberId::from(word)
+}
+
+/// A reason, by its word in the journal.
+pub(crate) fn why(word: &str) -> Why {
+    let all = [
+        Why::Ended,
+        Why::Exited,
+        Why::Fenced,
+        Why::GuardDied,
+        Why::Refused,
+        Why::Resigned,
+        Why::RestartLimit,
+        Why::Revoked,
+        Why::Stillborn,
+        Why::Stopped,
+        Why::SupervisorDied,
+        Why::Suspended,
+        Why::Unhealthy,
+    ];
+    let found = all.into_iter().find(|why| why.as_str() == word);
+    found.unwrap_or_else(|| panic!("{word} is no reason"))
+}

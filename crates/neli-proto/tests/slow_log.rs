@@ -1,0 +1,295 @@
+//! Where the log answers slowly, somebody leads all the same: candidates whose claims void each other get out of step.
+//!
+//! A handful of candidates, a log, and a time that is only counted: each record takes its way there and back. A claim is void
+//! when another record of the election comes in between its writer's last look and itself, so while a stranger writes nonsense
+//! all of them claim in vain; what is put to the proof is how long they go on voiding each other when the stranger has ended.
+
+#![expect(clippy::expect_used, reason = "a test")]
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use neli_proto::candidate::{Action, Candidate, Elector, Event, Identity, Timings};
+use neli_proto::precedence::Precedence;
+use neli_proto::random::Random;
+use neli_proto::record::{Body, Hello, MemberId, Record};
+use neli_proto::time::Time;
+use neli_proto::topic::TopicIdentity;
+
+const LEASE: Duration = Duration::from_secs(20);
+
+/// For so many ways there and back a stranger writes what makes no sense.
+const STRANGER_WRITES: u32 = 20;
+
+const fn hello_of(member: MemberId) -> Hello {
+    Hello { member, group_member: None }
+}
+
+/// What is on its way, to whom it goes, and when it was put there: what comes first goes first.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Due(Reverse<Time>, Reverse<u64>);
+
+/// What happens when something has come to where it goes.
+enum Arrival {
+    /// At a candidate.
+    At(usize, Event),
+    /// At the log: a candidate's record, or nonsense.
+    Appended(Option<Record>),
+    /// A question, where the log ends.
+    Asked(usize, Time),
+    /// Whatever is due by then.
+    Timeout(usize, u64),
+}
+
+struct World {
+    now: Time,
+    way: Duration,
+    random: Random,
+    candidates: Vec<Candidate>,
+    log: Vec<Option<Record>>,
+    count: u64,
+    agenda: BinaryHeap<Due>,
+    arrivals: std::collections::BTreeMap<u64, Arrival>,
+    led: Option<Time>,
+    /// The alarm of each candidate that counts: the one set last.
+    alarms: Vec<u64>,
+}
+
+impl World {
+    fn new(candidates: usize, round_trip: Duration, seed: u64) -> Self {
+        Self::with_log(Vec::new(), candidates, round_trip, seed)
+    }
+
+    fn with_log(log: Vec<Option<Record>>, candidates: usize, round_trip: Duration, seed: u64) -> Self {
+        let now = Time::ZERO + Duration::from_secs(100);
+        let timings = Timings {
+            lease: LEASE,
+            heartbeat_interval: LEASE / 5,
+            kill_margin: LEASE / 50,
+            fence_warning: LEASE / 4,
+            claim_delay: Duration::ZERO,
+            elector: Elector::Log,
+        };
+        let candidate = |index: usize| {
+            let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+            let member = MemberId::from_random(index as u128 + 1);
+            let identity = Identity { member, name: "one of them".into(), hello };
+            Candidate::new(now, identity, timings.clone(), Random::from_seed(seed * 1000 + index as u64), (now, None))
+        };
+        let mut world = Self {
+            now,
+            way: round_trip / 2,
+            random: Random::from_seed(!seed),
+            candidates: (0..candidates).map(candidate).collect(),
+            log,
+            count: 0,
+            agenda: BinaryHeap::new(),
+            arrivals: std::collections::BTreeMap::new(),
+            led: None,
+            alarms: vec![0; candidates],
+        };
+        for index in 0..candidates {
+            let identity = TopicIdentity::Unnamed;
+            world.candidates[index].handle(now, Event::TopicIdentified { asked: now, identity });
+            world.candidates[index].handle(now, Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
+            world.act(index);
+        }
+        world
+    }
+
+    fn put(&mut self, at: Time, arrival: Arrival) {
+        self.count += 1;
+        self.agenda.push(Due(Reverse(at), Reverse(self.count)));
+        self.arrivals.insert(self.count, arrival);
+    }
+
+    /// A way takes up to a tenth longer than it has to.
+    fn way(&mut self) -> Duration {
+        self.way + self.random.up_to(self.way / 10)
+    }
+
+    fn act(&mut self, index: usize) {
+        while let Some(action) = self.candidates[index].poll_action() {
+            match action {
+                Action::Ask => {
+                    let at = self.now + self.way();
+                    self.put(at, Arrival::Asked(index, self.now));
+                }
+                Action::Lead(_) => self.led = self.led.or(Some(self.now)),
+                Action::Send { record } => {
+                    let at = self.now + self.way();
+                    self.put(at, Arrival::Appended(Some(record)));
+                }
+                Action::Depart(_)
+                | Action::Extend(_)
+                | Action::ForgetTerms
+                | Action::Identify
+                | Action::JoinGroup
+                | Action::Kill(_)
+                | Action::LeaveGroup
+                | Action::LookForEnd
+                | Action::Note(_)
+                | Action::ReadFrom(_)
+                | Action::RenewProducer
+                | Action::StopJob(_)
+                | Action::Suspend => {}
+            }
+        }
+        if let Some(at) = self.candidates[index].poll_timeout() {
+            self.alarms[index] += 1;
+            self.put(at.max(self.now), Arrival::Timeout(index, self.alarms[index]));
+        }
+    }
+
+    /// A record as a reader is told of it.
+    fn told(&self, offset: usize) -> Event {
+        let record = self.log[offset].clone();
+        let offset = i64::try_from(offset).expect("a few");
+        match record {
+            Some(Record { body: Body::Hello { .. }, member, .. }) => {
+                Event::ReadOther { offset, hello: member.map(hello_of) }
+            }
+            record => Event::Read { offset, record },
+        }
+    }
+
+    fn step(&mut self) {
+        let Due(Reverse(at), Reverse(number)) =
+            self.agenda.pop().expect("candidates always have something to wait for");
+        self.now = at;
+        match self.arrivals.remove(&number).expect("put there with it") {
+            Arrival::At(index, event) => {
+                self.candidates[index].handle(at, event);
+                self.act(index);
+            }
+            Arrival::Appended(record) => {
+                self.log.push(record);
+                for index in 0..self.candidates.len() {
+                    let event = self.told(self.log.len() - 1);
+                    self.put(at + self.way, Arrival::At(index, event));
+                }
+            }
+            Arrival::Asked(index, asked) => {
+                let end = i64::try_from(self.log.len()).expect("a few");
+                self.put(at + self.way, Arrival::At(index, Event::Answered { asked, start: 0, end, trusted: true }));
+                for offset in 0..self.log.len() {
+                    let event = self.told(offset);
+                    self.put(at + self.way, Arrival::At(index, event));
+                }
+                self.put(at + self.way, Arrival::At(index, Event::ReachedEnd { next: end }));
+            }
+            Arrival::Timeout(index, alarm) if alarm != self.alarms[index] => {}
+            Arrival::Timeout(index, _) => {
+                self.candidates[index].handle_timeout(at);
+                self.act(index);
+            }
+        }
+    }
+}
+
+/// The records of a leader that is none of the candidates.
+fn of_leader(seq: u64, body: Body) -> Record {
+    Record { member: Some(MemberId::from("leader")), name: Some("leader".into()), seq: Some(seq), body }
+}
+
+/// How long it takes from a release to the first lead, where every candidate is known to every other. Within three ways there
+/// and back six more records reach the log: the release again, since it was sent again before it was known to have arrived,
+/// claims of somebody who had not read it, and what makes no sense.
+fn takes_after_release(candidates: usize, round_trip: Duration, seed: u64) -> Duration {
+    let lease_ms = u64::try_from(LEASE.as_millis()).expect("seconds");
+    let claim = of_leader(1, Body::Claim { after: -1, lease_ms });
+    let mut world = World::with_log(vec![Some(claim)], candidates, round_trip, seed);
+    // By then every hello has been read, and the leader's silence is not over.
+    let end = world.now + LEASE / 2;
+    let release = || {
+        of_leader(
+            2,
+            Body::Release {
+                term: 0,
+                seen: 0,
+                why: Some("stopped".into()),
+                exit: None,
+                late_ms: None,
+                group_member: None,
+            },
+        )
+    };
+    world.put(end, Arrival::Appended(Some(release())));
+    let late_claim = |seq| of_leader(seq, Body::Claim { after: 0, lease_ms });
+    let strays = [Some(release()), Some(late_claim(3)), None, Some(release()), Some(late_claim(4)), None];
+    for (nth, stray) in (1..).zip(strays) {
+        world.put(end + round_trip * nth / 2, Arrival::Appended(stray));
+    }
+    while world.led.is_none() && world.now < end + Duration::from_secs(20) {
+        world.step();
+    }
+    world.now.since(end)
+}
+
+/// How long it takes from the stranger's last word to the first lead.
+fn takes(candidates: usize, round_trip: Duration, seed: u64) -> Duration {
+    let mut world = World::new(candidates, round_trip, seed);
+    let end = world.now + round_trip * STRANGER_WRITES;
+    let mut at = world.now;
+    while at < end {
+        world.put(at, Arrival::Appended(None));
+        at = at + round_trip / 4;
+    }
+    while world.led.is_none_or(|led| led <= end) && world.now < end + Duration::from_secs(120) {
+        world.led = None;
+        world.step();
+    }
+    world.now.since(end)
+}
+
+#[test]
+fn claims_that_void_each_other_get_out_of_step() {
+    for candidates in [2, 3, 5] {
+        for millis in [2, 20, 200, 500] {
+            let round_trip = Duration::from_millis(millis);
+            let worst = (0..10).map(|seed| takes(candidates, round_trip, seed)).max().expect("some");
+            let bound = round_trip * 10 + Duration::from_millis(100);
+            assert!(worst < bound, "{candidates} candidates, {round_trip:?} there and back: {worst:?}");
+        }
+    }
+}
+
+/// A crowd needs more room than a handful: the spread grows with it.
+#[test]
+fn a_crowd_gets_out_of_step_too() {
+    for candidates in [10, 40, 100, 200] {
+        for millis in [2, 20, 100] {
+            let round_trip = Duration::from_millis(millis);
+            let worst = (0..3).map(|seed| takes_after_release(candidates, round_trip, seed)).max().expect("some");
+            let bound = round_trip * 20 + Duration::from_millis(100);
+            assert!(worst < bound, "{candidates} candidates, {round_trip:?} there and back: {worst:?}");
+        }
+    }
+}
+
+/// Who claims a vacancy at once, though each of so many sees it at the same moment.
+#[test]
+fn of_a_crowd_some_fifteen_claim_and_the_first_does_so_at_once() {
+    /// From a claim to the others' reading of it.
+    const ECHO: Duration = Duration::from_micros(1_500);
+    const VACANCIES: u32 = 200;
+
+    let now = Time::ZERO;
+    let mut random = Random::from_seed(1);
+    for crowd in [100, 300, 1_000_u32] {
+        let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
+        (0..crowd).for_each(|index| precedence.heard(now, hello_of(MemberId::from_random(index.into()))));
+        let span = precedence.delay(now, false).expect("everybody may claim").random;
+        let (mut claims, mut waited) = (0, Duration::ZERO);
+        for _ in 0..VACANCIES {
+            let delays: Vec<Duration> = (0..crowd).map(|_| random.up_to(span)).collect();
+            let first = *delays.iter().min().expect("everybody may claim");
+            claims += delays.iter().filter(|delay| **delay < first + ECHO).count();
+            waited += first;
+        }
+        let claims = claims / VACANCIES as usize;
+        assert!((13..=18).contains(&claims), "{claims} of {crowd}");
+        assert!(waited / VACANCIES < Duration::from_micros(150), "{waited:?}");
+    }
+}
