@@ -1,7 +1,6 @@
 //! What the loop does with the group: its member joins and leaves, and what it says goes to the candidate.
 
-use neli_proto::candidate;
-use neli_proto::node::Event;
+use neli_proto::candidate::Event;
 use neli_proto::precedence::Standing;
 
 use super::Run;
@@ -74,10 +73,9 @@ impl Run {
         }
     }
 
-    /// `alone`: no other candidate is known.
-    pub(super) fn leave_group(&mut self, alone: bool) {
+    pub(super) fn leave_group(&mut self) {
         if let Some(member) = self.members.leave() {
-            member.leave(alone);
+            member.leave(self.candidate.is_alone(clock::now()));
         }
     }
 
@@ -86,7 +84,7 @@ impl Run {
         let speaks = self.members.speaks(said.by);
         let event = match said.what {
             Grouped::Left => return self.members.left(),
-            Grouped::Refused { error } => return self.node.handle(now, Event::KafkaRefused { error: error.into() }),
+            Grouped::Refused { error } => return self.kafka_refuses(now, error),
             Grouped::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
             Grouped::Assigned
             | Grouped::Elsewhere
@@ -99,17 +97,17 @@ impl Run {
             }
             Grouped::Assigned => {
                 self.logger.event(&LogEvent::Assigned { partition: self.config.election.partition });
-                candidate::Event::StandingChanged(Standing::Assigned)
+                Event::StandingChanged(Standing::Assigned)
             }
-            Grouped::Elsewhere => candidate::Event::StandingChanged(Standing::Elsewhere),
-            Grouped::Named { id } => candidate::Event::Named { id: id.into() },
+            Grouped::Elsewhere => Event::StandingChanged(Standing::Elsewhere),
+            Grouped::Named { id } => Event::Named { id: id.into() },
             Grouped::Revoked { lost } => {
                 self.logger.event(&LogEvent::Revoked { lost });
-                if lost { candidate::Event::StandingChanged(Standing::Unknown) } else { candidate::Event::Revoked }
+                if lost { Event::StandingChanged(Standing::Unknown) } else { Event::Revoked }
             }
-            Grouped::UnusedPartitions => candidate::Event::UnusedPartitions,
+            Grouped::UnusedPartitions => Event::UnusedPartitions,
         };
-        self.node.handle(now, Event::Election(event));
+        self.candidate.handle(now, event);
     }
 }
 

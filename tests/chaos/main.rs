@@ -5,7 +5,6 @@
 //! ```text
 //! cargo test --test chaos -- --seed 0 --duration 10m --candidates 5 --brokers 3 [--elect log] [--only cut,delay]
 //! cargo test --test chaos -- --seed 0 --duration 1h --brokers 3 --elections 6 --candidates 3 --changes --progress /tmp/progress
-//! cargo test --features flaws --test chaos -- --mutants
 //! cargo test --test chaos -- --run remakes --duration 5m [--elect log]
 //! ```
 //!
@@ -56,6 +55,7 @@ use harness::wait;
 
 use fault::Fault;
 use ground::Ground;
+use mutants::Mutant;
 use named::Named;
 use run::Orders;
 use seat::LEASES_MS;
@@ -99,12 +99,12 @@ struct Arguments {
     /// Another program than the one that was built beside this.
     #[arg(long, default_value = PROGRAM)]
     program: PathBuf,
-    /// The rule that the program breaks; it is built with the feature `flaws`.
-    #[arg(long)]
-    flaw: Option<String>,
-    /// Breaks one rule of the program after the other, and shows that each is noticed; those that are named, or all.
-    #[arg(long, num_args = 0.., value_delimiter = ',')]
-    mutants: Option<Vec<String>>,
+    /// The mutant that is on in the program; it is that of `tests/mutants`.
+    #[arg(long, requires = "program")]
+    mutant: Option<String>,
+    /// Shows that each of these mutants of the program is noticed, within a minute of its faults (`tests/mutants` does that).
+    #[arg(long, value_name = "NAME=FAULT+FAULT", value_delimiter = ',', requires = "program")]
+    mutants: Vec<Mutant>,
     /// What `cargo test` was told for all tests: a name to look for.
     #[arg(hide = true)]
     filters: Vec<String>,
@@ -148,7 +148,7 @@ fn main() -> ExitCode {
     let candidates = usize::from(arguments.candidates).min(LEASES_MS.len());
     let candidates = named.and_then(Named::candidates).unwrap_or(candidates);
     let brokers = named.and_then(Named::brokers).unwrap_or(usize::from(arguments.brokers));
-    let elections = if arguments.mutants.is_some() { mutants::AT_ONCE } else { usize::from(arguments.elections) };
+    let elections = if arguments.mutants.is_empty() { usize::from(arguments.elections) } else { mutants::AT_ONCE };
     let wires = if named.and_then(Named::shared_weather).is_some() { 1 } else { elections * candidates };
     let cluster = if named == Some(Named::BrokerDeaths) {
         Cluster::with_default_sessions(brokers, wires)
@@ -170,11 +170,9 @@ fn main() -> ExitCode {
         named,
         changes: arguments.changes,
         stubborn: false,
-        flaw: arguments.flaw,
+        mutant: arguments.mutant,
     };
-    let all_is_well = if let Some(names) = arguments.mutants {
-        mutants::are_caught(&orders, &names, &ground)
-    } else {
+    let all_is_well = if arguments.mutants.is_empty() {
         let electors = arguments.elect.map_or(vec![Elector::Group, Elector::Log], |elector| vec![elector]);
         if elections > 1 {
             let orders = |election| Orders { election, elector: electors[election % electors.len()], ..orders.clone() };
@@ -182,6 +180,8 @@ fn main() -> ExitCode {
         } else {
             electors.into_iter().all(|elector| holds(&Orders { elector, ..orders.clone() }, &ground))
         }
+    } else {
+        mutants::are_caught(&orders, &arguments.mutants, &ground)
     };
     if all_is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

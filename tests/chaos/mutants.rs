@@ -1,9 +1,13 @@
-//! A check that can't fail is none: the program with one rule broken after the other, each of which must be noticed.
+//! A check that can't fail is none: the program of `tests/mutants` with one rule broken after the other, each of which must be
+//! noticed, and none when nothing is broken.
 
+use std::collections::BTreeSet;
+use std::str::FromStr;
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use harness::candidate::Elector;
 use harness::wait;
 
@@ -11,54 +15,55 @@ use crate::fault::Fault;
 use crate::ground::Ground;
 use crate::run::{self, Orders};
 
-/// Within this a broken rule must have been noticed.
+/// Within this a mutant must have been noticed.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// A rule of the program, and the faults that bring it to light.
-struct Mutant {
-    flaw: &'static str,
-    faults: &'static [Fault],
-}
+/// For so long the program must hold with no mutant on.
+const HOLDS_FOR: Duration = Duration::from_secs(20);
 
 /// How many are looked for at one time, each in an election of its own.
 pub(crate) const AT_ONCE: usize = 4;
 
-/// Those that a minute of faults can show. For the rest of `neli_proto::flaw` the model is the proof: most take histories that are
-/// cut, or longer than a reading, at the right moment; and what a supervisor takes for done too early the guard kills as soon
-/// as it hears of the release, or of the supervisor's end. Those that take longest come first.
-const MUTANTS: &[Mutant] = &[
-    Mutant { flaw: "EchoByKind", faults: &[Fault::Fade, Fault::Resign] },
-    Mutant { flaw: "LeaseFromReceipt", faults: &[Fault::Fade, Fault::Resign] },
-    Mutant { flaw: "OrphansTakenForGone", faults: &[Fault::KillGuard, Fault::Term] },
-    Mutant { flaw: "OwnLeaseOfSilence", faults: &[Fault::Cut, Fault::StopSupervisor, Fault::Term] },
-    Mutant { flaw: "AcknowledgedClaimTaken", faults: &[Fault::KillSupervisor, Fault::Term] },
-    Mutant { flaw: "EveryClaimEffective", faults: &[Fault::Delay, Fault::KillSupervisor, Fault::Term] },
-    Mutant { flaw: "GuardForgetsTree", faults: &[Fault::KillJob, Fault::KillSupervisor, Fault::Term] },
-    Mutant { flaw: "GuardIgnoresDeadline", faults: &[Fault::StopSupervisor] },
-    Mutant { flaw: "GuardReleasesFirst", faults: &[Fault::KillSupervisor] },
-    Mutant { flaw: "SilenceFromBeforeListening", faults: &[Fault::KillSupervisor, Fault::StopSupervisor, Fault::Term] },
-    Mutant { flaw: "SilenceNotAwaited", faults: &[Fault::KillSupervisor, Fault::Term] },
-    Mutant { flaw: "StopTakenForDone", faults: &[Fault::Resign, Fault::Term] },
-];
+/// A mutant of the program, and the faults that bring it to light: `NAME=FAULT+FAULT`.
+#[derive(Clone, Debug)]
+pub(crate) struct Mutant {
+    name: String,
+    faults: Vec<Fault>,
+}
 
-/// Whether each of them, or of those that are named, is caught in time.
-pub(crate) fn are_caught(orders: &Orders, names: &[String], ground: &Ground) -> bool {
-    if !cfg!(feature = "flaws") {
-        println!("no rule can be broken in this build: `cargo test --features flaws --test chaos -- --mutants`");
-        return false;
+impl FromStr for Mutant {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, faults) = text.split_once('=').ok_or("NAME=FAULT+FAULT is expected")?;
+        let faults = faults.split('+').map(|fault| Fault::from_str(fault, true)).collect::<Result<_, _>>()?;
+        Ok(Self { name: name.to_owned(), faults })
     }
-    let wanted = |mutant: &&Mutant| names.is_empty() || names.iter().any(|name| name == mutant.flaw);
-    let mut left: Vec<&Mutant> = MUTANTS.iter().filter(wanted).collect();
-    left.reverse();
-    let left = Mutex::new(left);
-    let next = || left.lock().expect("no panic while it was locked").pop();
+}
+
+/// Whether each of them is caught in time. Those that take longest are to come first.
+pub(crate) fn are_caught(orders: &Orders, mutants: &[Mutant], ground: &Ground) -> bool {
+    let all_faults: BTreeSet<Fault> = mutants.iter().flat_map(|mutant| mutant.faults.iter().copied()).collect();
+    let trials = mutants.iter().map(|mutant| (Some(mutant.name.as_str()), mutant.faults.clone()));
+    let left = Mutex::new([(None, all_faults.into_iter().collect())].into_iter().chain(trials));
+    let next = || left.lock().expect("no panic while it was locked").next();
     let began = wait::now();
     let found: Vec<bool> = thread::scope(|scope| {
         let slot = |election| {
             move || {
                 let mut all = true;
-                while let Some(mutant) = next() {
-                    all &= is_caught(mutant, &Orders { election, ..orders.clone() }, ground);
+                while let Some((mutant, faults)) = next() {
+                    let orders = Orders {
+                        election,
+                        mutant: mutant.map(str::to_owned),
+                        // What shows only at the very end of a lease is not to end before.
+                        stubborn: mutant.is_some() && faults.contains(&Fault::Fade),
+                        duration: if mutant.is_some() { WITHIN } else { HOLDS_FOR },
+                        only: faults,
+                        elector: Elector::Log,
+                        ..orders.clone()
+                    };
+                    all &= is_as_it_must_be(&orders, ground);
                 }
                 all
             }
@@ -70,22 +75,15 @@ pub(crate) fn are_caught(orders: &Orders, names: &[String], ground: &Ground) -> 
     found.into_iter().all(|all| all)
 }
 
-/// Whether a broken rule is noticed; it is said.
-fn is_caught(mutant: &Mutant, orders: &Orders, ground: &Ground) -> bool {
-    let orders = Orders {
-        flaw: Some(mutant.flaw.to_owned()),
-        duration: WITHIN,
-        only: mutant.faults.to_vec(),
-        // What shows only at the very end of a lease is not to end before.
-        stubborn: mutant.faults.contains(&Fault::Fade),
-        elector: Elector::Log,
-        ..orders.clone()
-    };
-    let outcome = run::run(&orders, ground);
-    if let Some(found) = outcome.violations.first() {
-        println!("mutants: {:30} {:5.1} s  {found}", mutant.flaw, outcome.took.as_secs_f64());
-        return true;
+/// Whether a mutant is noticed, or nothing where none is on; it is said.
+fn is_as_it_must_be(orders: &Orders, ground: &Ground) -> bool {
+    let outcome = run::run(orders, ground);
+    let took = outcome.took.as_secs_f64();
+    match (&orders.mutant, outcome.violations.first()) {
+        (Some(mutant), Some(found)) => println!("mutants: {mutant:30} {took:5.1} s  {found}"),
+        (Some(mutant), None) => println!("{}\nmutants: {mutant:30} NOT CAUGHT within {WITHIN:?}", outcome.text),
+        (None, Some(found)) => println!("{}\nmutants: with none on      {took:5.1} s  {found}", outcome.text),
+        (None, None) => println!("mutants: {:30} {took:5.1} s  nothing", "with none on"),
     }
-    println!("{}\nmutants: {:30} NOT CAUGHT within {WITHIN:?}", outcome.text, mutant.flaw);
-    false
+    orders.mutant.is_some() != outcome.violations.is_empty()
 }

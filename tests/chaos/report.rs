@@ -48,11 +48,10 @@ struct Verdicts {
 
 /// The command line that repeats a run.
 pub(crate) fn command_line(orders: &Orders) -> String {
-    let Orders { seed, duration, elections, candidates, brokers, elector, only, named, changes, flaw, .. } = orders;
+    let Orders {
+        seed, duration, elections, candidates, brokers, elector, only, named, changes, mutant, program, ..
+    } = orders;
     let mut text = String::from("cargo test ");
-    if flaw.is_some() {
-        text += "--features flaws ";
-    }
     let _ = write!(
         text,
         "--test chaos -- --seed {seed} --duration {} --candidates {candidates} --brokers {brokers} --elect {}",
@@ -71,8 +70,8 @@ pub(crate) fn command_line(orders: &Orders) -> String {
     for fault in only.iter().filter(|fault| !named.is_some_and(|named| named.faults().contains(*fault))) {
         let _ = write!(text, " --only {}", fault.to_possible_value().expect("each has a name").get_name());
     }
-    if let Some(flaw) = flaw {
-        let _ = write!(text, " --flaw {flaw}");
+    if let Some(mutant) = mutant {
+        let _ = write!(text, " --program {} --mutant {mutant}", program.display());
     }
     text
 }
@@ -153,7 +152,7 @@ fn summary(
         orders.candidates,
         orders.brokers,
         orders.elector.name(),
-        orders.flaw.as_ref().map_or(String::new(), |flaw| format!(", flaw {flaw}")),
+        orders.mutant.as_ref().map_or(String::new(), |mutant| format!(", mutant {mutant}")),
         if violations.is_empty() { "all is well" } else { "VIOLATED" }
     );
     for violation in violations {

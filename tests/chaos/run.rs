@@ -42,8 +42,8 @@ pub(crate) struct Orders {
     pub(crate) changes: bool,
     /// No job ends by itself, nor when it is asked to: each uses its right to the end.
     pub(crate) stubborn: bool,
-    /// A rule that the program breaks.
-    pub(crate) flaw: Option<String>,
+    /// The mutant that is on in the program.
+    pub(crate) mutant: Option<String>,
 }
 
 impl Orders {
@@ -201,7 +201,7 @@ impl Run<'_> {
             self.look();
         }
         if !self.violations.is_empty() || self.ground.is_given_up() {
-            if self.orders.flaw.is_none() {
+            if self.orders.mutant.is_none() {
                 self.ground.give_up();
             }
             return;
@@ -282,7 +282,7 @@ impl Run<'_> {
             let seat = &mut self.seats[index];
             seat.note(&mut self.axis);
             let Some(status) = seat.ended(&mut self.axis) else { continue };
-            if !matches!(status, 0 | 137 | 143) && self.orders.flaw.is_none() {
+            if !matches!(status, 0 | 137 | 143) && self.orders.mutant.is_none() {
                 self.violations.push(format!("{} ended with {status}", self.seats[index].name()));
             }
             if !self.over {
@@ -328,7 +328,7 @@ impl Run<'_> {
             program: &self.orders.program,
             group: &self.group,
             elector: self.orders.elector,
-            flaw: self.orders.flaw.as_deref(),
+            mutant: self.orders.mutant.as_deref(),
             clock: &self.clock,
             changes: self.orders.changes,
             stubborn: self.orders.stubborn,

@@ -21,8 +21,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) program: &'a Path,
     pub(crate) group: &'a str,
     pub(crate) elector: Elector,
-    /// A rule that it breaks.
-    pub(crate) flaw: Option<&'a str>,
+    /// The mutant that is on in it.
+    pub(crate) mutant: Option<&'a str>,
     /// The file that sets the wall clock of the candidate that has one of its own.
     pub(crate) clock: &'a Path,
     /// Jobs end of their own accord sooner.
@@ -130,8 +130,19 @@ impl Seat {
         if !terms.named.is_some_and(Named::is_undisturbed) {
             candidate = candidate.lease(&format!("{}ms", lease_ms(terms.named, self.index)));
         }
-        if let Some(flaw) = terms.flaw {
-            candidate = candidate.variable("NELI_FLAW", flaw);
+        if let Some(mutant) = terms.mutant {
+            candidate = candidate.variable("NELI_MUTANT", mutant);
+            // Until the guard's and the loop's rules are edits of tests/mutants too.
+            let of_feature = [
+                "GuardForgetsTree",
+                "GuardIgnoresDeadline",
+                "GuardReleasesFirst",
+                "OrphansTakenForGone",
+                "StopTakenForDone",
+            ];
+            if of_feature.contains(&mutant) {
+                candidate = candidate.variable("NELI_FLAW", mutant);
+            }
         }
         if self.index == SEAT_WITH_A_CLOCK {
             let library = install::stepped_clock();

@@ -7,8 +7,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::flaw::{Flaw, broken};
-use super::listener::Listener;
+use super::listener::{FIRST_SPAN, Listener};
 use super::precedence::Precedence;
 use super::random::Random;
 use super::record::{JobState, Offset, Why};
@@ -17,8 +16,7 @@ use super::time::Time;
 use identifying::KnownTopic;
 
 pub use super::candidacy::{
-    Action, Departure, Elector, Event, Identity, JobReport, Loss, Milestone, Note, Patience, Position, Right, Standby,
-    Timings, Waiting,
+    Action, Departure, Elector, Event, Identity, JobReport, Loss, Note, Patience, Position, Right, Timings, Waiting,
 };
 
 // Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
@@ -84,8 +82,8 @@ pub struct Candidate {
     claim_unanswered: bool,
     /// Since when claims have gone unanswered, or the producer was renewed for that.
     unanswered_since: Option<Time>,
-    /// What was last said of standing by.
-    standing_by: Option<Standby>,
+    /// What was last noted of standing by.
+    noted: Option<Note>,
     actions: VecDeque<Action>,
 }
 
@@ -196,7 +194,7 @@ impl Candidate {
             identity,
             timings,
             random,
-            listener: Listener::asking(now),
+            listener: Listener::asking(now, FIRST_SPAN),
             precedence,
             role: Role::Standby { not_before: now },
             topic: KnownTopic::unknown(),
@@ -215,9 +213,16 @@ impl Candidate {
             draw: None,
             claim_unanswered: false,
             unanswered_since: None,
-            standing_by: None,
+            noted: None,
             actions: VecDeque::from([Action::Ask]),
         }
+    }
+
+    /// The same, whose readings begin at most `span` offsets before the log's end instead of [`FIRST_SPAN`]. For a candidate that
+    /// was made at this `now` and has not been told anything yet.
+    #[must_use]
+    pub fn with_first_span(self, now: Time, span: Offset) -> Self {
+        Self { listener: Listener::asking(now, span), ..self }
     }
 
     /// What to do next.
@@ -316,11 +321,6 @@ impl Candidate {
                     && releasing.seq == seq
                 {
                     self.release_is_over(now, true);
-                }
-                if let Role::Claiming { sent, stood_down, .. } = self.role
-                    && broken(Flaw::AcknowledgedClaimTaken)
-                {
-                    self.claim_took_effect(now, self.listener.last() + 1, sent, stood_down);
                 }
             }
             Event::Fenced { why } => {

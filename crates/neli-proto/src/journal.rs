@@ -8,7 +8,6 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::flaw::{Flaw, broken};
 use super::record::{Body, MemberId, Offset, Record, What};
 use super::time::Time;
 
@@ -115,7 +114,6 @@ impl Journal {
         let view = match origin {
             Origin::Beginning => View::NeverLed,
             Origin::CutHead => View::Undecided(Undecided { empty_since_cut_head: true, ..Undecided::new() }),
-            Origin::Middle if broken(Flaw::StartDecided) => View::NeverLed,
             Origin::Middle => View::Undecided(Undecided::new()),
         };
         Self {
@@ -145,7 +143,6 @@ impl Journal {
 
     /// The answer to a question asked at `asked`: the log ends before `end`. `now` is when it arrived.
     pub fn answered(&mut self, now: Time, asked: Time, end: Offset) {
-        let asked = if broken(Flaw::AnswersDatedByArrival) { now } else { asked };
         self.answers.retain(|answer| now.since(answer.asked) <= ANSWER_HOLDS);
         self.answers.push(Answer { asked, end });
     }
@@ -156,10 +153,8 @@ impl Journal {
             return;
         }
         self.next = offset;
-        if !broken(Flaw::WindowKept) {
-            self.window = offset;
-        }
-        if !matches!(self.view, View::Undecided(_)) && !broken(Flaw::GapIgnored) {
+        self.window = offset;
+        if !matches!(self.view, View::Undecided(_)) {
             self.view = View::Undecided(Undecided::new());
         }
     }
@@ -213,7 +208,7 @@ impl Journal {
 
     /// L4: whatever is missing below `offset` moves the window, unless it can only be markers.
     fn move_to(&mut self, now: Time, offset: Offset) {
-        let holds = |answer: &&Answer| now.since(answer.asked) <= ANSWER_HOLDS || broken(Flaw::AnswersHoldForEver);
+        let holds = |answer: &&Answer| now.since(answer.asked) <= ANSWER_HOLDS;
         let markers_from = self.answers.iter().filter(holds);
         let markers_from = markers_from.map(|answer| answer.end).min().unwrap_or(Offset::MAX);
         let missing_to = markers_from.min(offset);
@@ -245,17 +240,12 @@ impl Journal {
 
     /// L1 and L2, as far as L4 lets this reader judge.
     fn judge_claim(&mut self, offset: Offset, after: Offset, record: &Record) -> Verdict {
-        let last = if broken(Flaw::BeatsDoNotVoid) { self.term() } else { self.last_of_election };
-        let overtaken = last.is_some_and(|last| last > after);
-        if overtaken && !broken(Flaw::EveryClaimEffective) {
+        if self.last_of_election.is_some_and(|last| last > after) {
             return Verdict::Void;
         }
         if after >= self.window - 1 {
             self.view = View::Led(Term::of(offset, record));
             return Verdict::Effective;
-        }
-        if broken(Flaw::UnjudgedIsVoid) {
-            return Verdict::Void;
         }
         match &mut self.view {
             View::Undecided(undecided) => undecided.unjudged = Some(offset),
@@ -270,15 +260,12 @@ impl Journal {
     fn judge_word_of_leader(&mut self, term: Offset, seen: Offset, record: &Record, is_release: bool) -> Verdict {
         let window = self.window;
         match &mut self.view {
-            View::Led(current)
-                if current.offset == term && (current.member == record.member || broken(Flaw::MemberIgnored)) =>
-            {
+            View::Led(current) if current.offset == term && current.member == record.member => {
                 current.lease = current.lease.max(record.body.lease().unwrap_or_default());
             }
             View::Led(_) | View::NeverLed | View::Released { .. } => return Verdict::Void,
             View::Undecided(undecided) => {
-                let decides = (seen >= window - 1 || broken(Flaw::SeenIgnored))
-                    && undecided.unjudged.is_none_or(|claim| claim <= seen);
+                let decides = seen >= window - 1 && undecided.unjudged.is_none_or(|claim| claim <= seen);
                 if !decides {
                     if is_release {
                         undecided.released.insert(term);

@@ -19,7 +19,6 @@ pub mod health;
 pub mod hooks;
 pub mod journal;
 pub mod listener;
-pub mod node;
 pub mod precedence;
 pub mod random;
 pub mod record;

@@ -5,16 +5,12 @@
 
 use core::time::Duration;
 
-use super::flaw::{Flaw, broken};
 use super::journal::{Journal, Origin, Verdict, View};
 use super::record::{Body, LEASE_MS, Offset, Record};
 use super::time::Time;
 
-/// R1: how far before the end a reading begins.
-#[cfg(not(all(feature = "flaws", debug_assertions)))]
-const fn first_span() -> Offset {
-    10_000
-}
+/// R1: how far before the end a reading begins, in offsets.
+pub const FIRST_SPAN: Offset = 10_000;
 
 /// The topic's identity is confirmed at most this long before a silence is over, so that no claim waits for the answer. A topic
 /// that is made again after that may be claimed by whoever takes it for the old one.
@@ -39,6 +35,8 @@ pub struct Listener {
     log_start: Offset,
     /// Where this reading began.
     reading_from: Offset,
+    /// How far before the end the first reading begins, at most.
+    first_span: Offset,
     /// How far before the end this reading began, at most.
     span: Offset,
     /// Everything below has been handed over by this reading.
@@ -109,9 +107,9 @@ pub struct Received {
 }
 
 impl Listener {
-    /// One that asks for the end offset at `now`.
+    /// One that asks for the end offset at `now`, and reads from at most `first_span` offsets before it.
     #[must_use]
-    pub fn asking(now: Time) -> Self {
+    pub fn asking(now: Time, first_span: Offset) -> Self {
         Self {
             journal: Journal::read_from(0, Origin::Middle),
             stage: Stage::Asking,
@@ -120,7 +118,8 @@ impl Listener {
             frontier: 0,
             log_start: 0,
             reading_from: 0,
-            span: first_span(),
+            first_span,
+            span: first_span,
             position: 0,
             asking_since: now,
             known_end: (now, 0),
@@ -160,7 +159,7 @@ impl Listener {
     /// R0 has been judged. `gaps_are_markers`: the topic deletes whole segments alone. Whether the journal has to be read again for it.
     pub fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) -> bool {
         let is_misread = self.journal.topic_judged(gaps_are_markers);
-        self.cut_is_harmless = cut_is_harmless || broken(Flaw::EmptinessUnderSizeRetention);
+        self.cut_is_harmless = cut_is_harmless;
         self.settle(now);
         is_misread
     }
@@ -199,12 +198,9 @@ impl Listener {
                 self.frontier = end;
                 self.last_record = now;
                 self.last_effective = now;
-                if broken(Flaw::SilenceFromBeforeListening) {
-                    (self.began, self.last_record, self.last_effective) = (Time::ZERO, Time::ZERO, Time::ZERO);
-                }
                 self.longest_lease = Duration::ZERO;
                 self.heard_leader = false;
-                self.span = first_span();
+                self.span = self.first_span;
             }
             Stage::AskingFurtherBack => {
                 if shrunk {
@@ -345,13 +341,13 @@ impl Listener {
     /// Whether a reading from twice as far back, which takes as long as all before it, is likely done before silence is. One
     /// that is begun later only keeps the lead from being claimed, for as long as there is more to be read.
     fn has_time_to_read(&self, now: Time) -> bool {
-        let claim_from = self.opening(Duration::ZERO).map(|opening| opening.since);
+        let claim_from = self.opening().map(|opening| opening.since);
         claim_from.is_none_or(|since| now + now.since(self.began) < since)
     }
 
     /// From when on the lead may be claimed (R2), before any delay; none while that isn't known.
     #[must_use]
-    pub fn opening(&self, own_lease: Duration) -> Option<Opening> {
+    pub fn opening(&self) -> Option<Opening> {
         if self.stage != Stage::CaughtUp || self.undecodable {
             return None;
         }
@@ -361,20 +357,11 @@ impl Listener {
             return Some(Opening { since, after_death, confirmed_from: None });
         }
         let (silent_since, since) = match self.journal.view() {
-            View::Led(term) => {
-                let lease = if broken(Flaw::OwnLeaseOfSilence) { own_lease } else { term.lease };
-                let awaited = if broken(Flaw::SilenceNotAwaited) { Duration::ZERO } else { silence(lease) };
-                (self.last_effective, self.last_effective + awaited)
-            }
+            View::Led(term) => (self.last_effective, self.last_effective + silence(term.lease)),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => {
                 let longest_allowed = self.began + silence(Duration::from_millis(*LEASE_MS.end()));
                 let longest_heard = self.last_record + silence(self.longest_lease);
-                let since = match () {
-                    () if broken(Flaw::UndecidedForgetsLeases) => longest_allowed,
-                    () if broken(Flaw::UndecidedHurries) => longest_heard,
-                    () => longest_allowed.max(longest_heard),
-                };
-                (self.last_record, since)
+                (self.last_record, longest_allowed.max(longest_heard))
             }
         };
         let confirmed_from = since - (since.since(silent_since) / 2).min(CONFIRMED_WITHIN);
@@ -390,7 +377,7 @@ impl Listener {
     /// A claim's `after`, a beat's `seen`.
     #[must_use]
     pub fn last(&self) -> Offset {
-        if broken(Flaw::ClaimAheadOfReading) { self.known_end.1 - 1 } else { self.journal.last() }
+        self.journal.last()
     }
 
     /// When listening began: the arrival of the last answer to R1's question.
@@ -476,27 +463,6 @@ impl Listener {
             self.vacant_since = None;
         }
     }
-}
-
-#[cfg(all(feature = "flaws", debug_assertions))]
-extern crate std;
-
-#[cfg(all(feature = "flaws", debug_assertions))]
-std::thread_local! {
-    /// The span, which a test with a short log makes short.
-    static FIRST_SPAN: core::cell::Cell<Offset> = const { core::cell::Cell::new(10_000) };
-}
-
-/// R1: how far before the end a reading begins.
-#[cfg(all(feature = "flaws", debug_assertions))]
-fn first_span() -> Offset {
-    FIRST_SPAN.get()
-}
-
-/// Readings begin at most this far before the end from here on, on this thread of a test.
-#[cfg(all(feature = "flaws", debug_assertions))]
-pub fn begin_readings_before_end(span: Offset) {
-    FIRST_SPAN.set(span);
 }
 
 /// The log's history was cut or made anew.

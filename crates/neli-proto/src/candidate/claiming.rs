@@ -3,7 +3,6 @@
 use core::time::Duration;
 
 use super::super::candidacy::{Action, Departure, Note, Timings};
-use super::super::flaw::{Flaw, broken};
 use super::super::precedence::SPREAD;
 use super::super::record::{Body, Offset, Why};
 use super::super::time::Time;
@@ -53,7 +52,7 @@ impl Candidate {
 
     /// Throws the dice once for each vacancy or silence, and anew after a void claim.
     pub(super) fn draw_delay(&mut self, now: Time) {
-        let Some(opening) = self.listener.opening(self.timings.lease) else {
+        let Some(opening) = self.listener.opening() else {
             self.draw = None;
             return;
         };
@@ -72,7 +71,7 @@ impl Candidate {
         if has_claimed_unjudged || self.cooling_off.is_some() || self.leaving.is_some() {
             return None;
         }
-        let opening = self.listener.opening(self.timings.lease)?;
+        let opening = self.listener.opening()?;
         if opening.confirmed_from.is_some_and(|from| !self.is_topic_confirmed_since(from)) {
             return None;
         }
@@ -92,7 +91,7 @@ impl Candidate {
         }
         // Kafka gives no answer: that has been said, and each lease brings another try.
         if !self.claim_unanswered {
-            self.standing_by = None;
+            self.noted = None;
             self.actions.push_back(Action::Note(Note::Claiming { after }));
         }
     }
@@ -151,17 +150,14 @@ impl Candidate {
             return self.release(now, term, (why, End::default()), (lease_end, false), NothingLeft);
         }
         let is_late = now >= self.stillborn_from(sent);
-        if is_late && broken(Flaw::LateClaimTaken) {
-            return self.lead(now, term, now);
-        }
         if is_late || term <= self.highest_term {
             return self.release(now, term, (Why::Stillborn, End::default()), (lease_end, false), NothingLeft);
         }
-        if self.judgement != Judgement::Fit && !broken(Flaw::JudgementNotAwaited) {
+        if self.judgement != Judgement::Fit {
             self.role = Role::AwaitingJudgement { term, sent };
             return;
         }
-        self.lead(now, term, if broken(Flaw::LeaseFromReceipt) { now } else { sent });
+        self.lead(now, term, sent);
     }
 
     /// R0: the topic may carry an election, and a claim in it had taken effect before that was known.

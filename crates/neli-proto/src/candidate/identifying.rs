@@ -6,8 +6,7 @@
 
 use core::time::Duration;
 
-use super::super::candidacy::{Action, Milestone, Note};
-use super::super::flaw::{Flaw, broken};
+use super::super::candidacy::{Action, Note};
 use super::super::time::Time;
 use super::super::topic::{TopicId, TopicIdentity};
 use super::{Candidate, Role};
@@ -100,7 +99,7 @@ impl Candidate {
             (TopicIdentity::Id(id), TopicName::Unknown | TopicName::Unnamed) => {
                 (topic.name, topic.confirmed) = (TopicName::Id(id), Some(asked));
                 if topic.before.take().is_some_and(|before| before != id) {
-                    self.actions.push_back(Action::Reached(Milestone::TopicRemade));
+                    self.actions.push_back(Action::Note(Note::TopicRemade));
                 }
             }
             (TopicIdentity::Missing, TopicName::Id(_)) => {
@@ -120,7 +119,7 @@ impl Candidate {
 
     /// Another topic stands under the name: whatever was read of the old one is no word about what is there now.
     fn topic_was_remade(&mut self, now: Time) {
-        self.actions.push_back(Action::Reached(Milestone::TopicRemade));
+        self.actions.push_back(Action::Note(Note::TopicRemade));
         self.history_cut(now);
         self.topic.before = None;
     }
@@ -131,12 +130,12 @@ impl Candidate {
 
     /// Whether a beat that came back may extend the lease: the topic is the one in which the term was claimed.
     pub(super) fn is_topic_confirmed_for_lease(&self, now: Time) -> bool {
-        self.topic.is_confirmed_since(now - self.timings.lease) || broken(Flaw::LeaseWithoutIdentity)
+        self.topic.is_confirmed_since(now - self.timings.lease)
     }
 
     /// Whether a silence may be claimed that wants the topic confirmed at `since` or later.
     pub(super) fn is_topic_confirmed_since(&self, since: Time) -> bool {
-        self.topic.is_confirmed_since(since) || broken(Flaw::SilenceWithoutIdentity)
+        self.topic.is_confirmed_since(since)
     }
 
     /// When to ask which topic this is; none while a question is open, and where the broker has no ids.
@@ -157,7 +156,7 @@ impl Candidate {
         match self.role {
             Role::Leading(_) => Some(again),
             Role::Standby { .. } => {
-                let opening = self.listener.opening(lease)?;
+                let opening = self.listener.opening()?;
                 let from = opening.confirmed_from.filter(|from| !topic.is_confirmed_since(*from))?;
                 Some(if topic.confirmed < topic.asked { from.max(again) } else { from })
             }

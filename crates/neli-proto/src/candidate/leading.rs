@@ -3,8 +3,7 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::super::candidacy::{Action, JobReport, Loss, Milestone, Note, Right};
-use super::super::flaw::{Flaw, broken};
+use super::super::candidacy::{Action, JobReport, Loss, Note, Right};
 use super::super::record::{Body, JobState, Offset, Why};
 use super::super::time::Time;
 use super::{Candidate, Lead, Role};
@@ -37,7 +36,7 @@ impl Candidate {
             job: JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now },
         };
         self.actions.push_back(Action::Lead(right));
-        self.actions.push_back(Action::Reached(Milestone::Leading { term, until: lease_end }));
+        self.actions.push_back(Action::Note(Note::Leading { term, until: lease_end }));
         self.role = Role::Leading(lead);
     }
 
@@ -55,7 +54,6 @@ impl Candidate {
         let Role::Leading(lead) = &mut self.role else { return };
         let echo = lead.under_way.iter().position(|(sent, _)| *sent == seq);
         let Some((_, sent)) = echo.and_then(|index| lead.under_way.remove(index)) else { return };
-        let sent = if broken(Flaw::LeaseFromReceipt) { now } else { sent };
         let is_confirmed = self.is_topic_confirmed_for_lease(now);
         let Role::Leading(lead) = &mut self.role else { return };
         if is_confirmed && sent > lead.last_effective_sent {

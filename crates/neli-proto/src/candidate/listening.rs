@@ -2,8 +2,7 @@
 
 use core::time::Duration;
 
-use super::super::candidacy::{Action, Loss, Milestone, Note};
-use super::super::flaw::{Flaw, broken};
+use super::super::candidacy::{Action, Loss, Note};
 use super::super::journal::{Term, Verdict, View};
 use super::super::record::{Body, Offset, Record, Why};
 use super::super::time::Time;
@@ -124,9 +123,7 @@ impl Candidate {
     pub(super) fn came_back(&mut self, now: Time, offset: Offset, record: &Record, verdict: Verdict) {
         let effective = verdict == Verdict::Effective;
         match (&record.body, &mut self.role) {
-            (Body::Claim { .. }, Role::Claiming { seq, sent, stood_down })
-                if record.seq == Some(*seq) || broken(Flaw::EchoByKind) =>
-            {
+            (Body::Claim { .. }, Role::Claiming { seq, sent, stood_down }) if record.seq == Some(*seq) => {
                 let (sent, stood_down) = (*sent, *stood_down);
                 if effective {
                     self.claim_took_effect(now, offset, sent, stood_down);
@@ -138,10 +135,8 @@ impl Candidate {
             (Body::Claim { .. }, Role::Claiming { .. } | Role::Standby { .. } | Role::Suspended) if effective => {
                 self.release(now, offset, (Why::Stillborn, End::default()), (now, false), NothingLeft);
             }
-            (Body::Beat { .. }, Role::Leading(lead)) if effective => {
-                let last = lead.under_way.back().map(|(seq, _)| *seq);
-                let seq = if broken(Flaw::EchoByKind) { last } else { record.seq };
-                if let Some(seq) = seq {
+            (Body::Beat { .. }, Role::Leading(_)) if effective => {
+                if let Some(seq) = record.seq {
                     self.extend_by(now, seq);
                 }
             }
@@ -189,7 +184,7 @@ impl Candidate {
         }
         // Another leads: whatever this term stood down for has come about.
         self.role = Role::Fenced { term, why: Why::Fenced, stood_down: None, lease_end, loss: Loss::Superseded };
-        self.actions.push_back(Action::Reached(Milestone::Superseded { term, by_term, by }));
+        self.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
         self.actions.push_back(Action::Kill(Loss::Superseded));
     }
 }

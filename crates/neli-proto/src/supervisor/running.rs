@@ -1,7 +1,6 @@
 //! The runs of a term's job, as the guard tells of them: each from its start until nothing is left, and what follows it.
 
 use super::super::candidacy;
-use super::super::flaw::{Flaw, broken};
 use super::super::record::{JobState, Offset, Why};
 use super::super::restart::Verdict;
 use super::super::supervision::{Action, Ending, JobStatus, Note, Order};
@@ -73,9 +72,6 @@ impl Supervisor {
             Job::None | Job::Orphaned | Job::Restarting { .. } => {}
             Job::Ordered | Job::Running { .. } => {
                 self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: None };
-                if left && broken(Flaw::MainEndTakenForAll) {
-                    return self.nothing_left(Why::Exited);
-                }
                 if left {
                     // A daemon that the job left behind counts as running work: it is asked, then killed.
                     self.order_stop(now);
@@ -224,11 +220,7 @@ impl Supervisor {
         self.job = Job::None;
         self.watch = None;
         self.over = Some(why);
-        // Whoever takes a job for done has nobody else kill it.
-        let taken_for_done = [Flaw::MainEndTakenForAll, Flaw::StopBehindSpawnTakenForDone, Flaw::StopTakenForDone];
-        if !taken_for_done.into_iter().any(broken) {
-            self.order(Order::Over { term: self.term() });
-        }
+        self.order(Order::Over { term: self.term() });
         let (exit, leaving) = (self.run.status.map(JobStatus::code), self.leaves_after(why));
         self.tell(candidacy::Event::NothingLeft { why, exit, leaving, gone_at });
     }

@@ -1,7 +1,6 @@
 //! The candidate's word: the job may run, for how long, and that it may no longer.
 
-use super::super::candidacy::{self, Right};
-use super::super::flaw::{Flaw, broken};
+use super::super::candidacy::Right;
 use super::super::record::{JobState, Why};
 use super::super::restart::Backoff;
 use super::super::supervision::{Note, Order, StopPolicy};
@@ -33,17 +32,6 @@ impl Supervisor {
 
     /// The barrier. Where no run is alive it is behind us at once.
     pub(super) fn stop(&mut self, now: Time, reason: Why) {
-        if self.job == Job::Ordered && broken(Flaw::StopBehindSpawnTakenForDone) {
-            return self.nothing_left(reason);
-        }
-        if matches!(self.job, Job::Restarting { .. }) && broken(Flaw::RestartAfterRelease) {
-            let exit = None;
-            return self.tell(candidacy::Event::NothingLeft { why: reason, exit, leaving: true, gone_at: None });
-        }
-        if matches!(self.job, Job::Running { .. }) && broken(Flaw::StopTakenForDone) {
-            self.order_stop(now);
-            return self.nothing_left(reason);
-        }
         match &mut self.job {
             Job::Ordered => self.begin_to_stop(now, reason, None),
             Job::Running { pid, since } => {

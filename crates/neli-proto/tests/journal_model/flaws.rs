@@ -8,6 +8,7 @@ use neli_proto::flaw::{Flaw, break_rule};
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Broken {
     /// One of the logic's own.
+    #[allow(dead_code, reason = "until no rule of the logic is broken by `Flaw` any more")]
     Logic(Flaw),
     /// One of the guard's, of the loop's, or of the world's.
     World(WorldFlaw),
@@ -20,6 +21,8 @@ pub(crate) enum WorldFlaw {
     BothAsleep,
     /// A command that runs beside the job is not waited for when the job has ended (R6).
     CommandForgotten,
+    /// A fence is over for the candidate before the guard has said that nothing is left (R6).
+    FenceTakenForDone,
     /// The guard's `seen` goes on when its `term` is no longer current (R6).
     GuardSeesTooMuch,
     /// The guard, left alone, releases before it has killed (R6).

@@ -1,9 +1,10 @@
 //! An exhaustive search for two jobs at once, over the protocol itself.
 //!
-//! A whole node (candidate, supervisor, health and hooks) is the real one, and its rules can be broken (`flaw.rs`); the
-//! guard, Kafka, the clocks and everything that goes wrong are the world's. A [search](search::search) looks at every state of a
-//! small world, breadth first: with a rule broken it must find the way to two jobs, with the right rules there is none (nor
-//! a release beside a living job, a fencing token that falls, or a timeout that stays due).
+//! Candidate, listener, journal and supervisor are the real ones; the guard, Kafka, the clocks and everything that goes wrong
+//! are the world's, and its rules can be broken (`flaws.rs`). A [search](search::search) looks at every state of a small world,
+//! breadth first: with a rule broken it must find the way to two jobs, with the right rules there is none (nor a release
+//! beside a living job, a fencing token that falls, or a timeout that stays due). That it also finds two jobs when a rule of
+//! the real objects is broken is shown by `tests/mutants`, on a copy of the sources.
 //!
 //! `cargo test --test journal_model -- --nocapture` prints how many states there were; with `STORIES=1` the way to each
 //! breach too, a line for each thing that happened. `--ignored` searches the larger worlds, a minute each at most.
@@ -33,6 +34,7 @@ use flaws::{Broken, WorldFlaw};
 use search::{Found, search};
 use setup::Setup;
 
+#[allow(dead_code, reason = "until no rule of the logic is broken by `Flaw` any more")]
 const fn logic(flaw: Flaw) -> Broken {
     Broken::Logic(flaw)
 }
@@ -75,85 +77,82 @@ fn timed(setup: fn() -> Setup, rule: Option<Broken>) -> Found {
 
 #[test]
 fn a_start_beside_a_leader() {
-    look_into(worlds::a_start_beside_a_leader, &[logic(Flaw::SilenceFromBeforeListening)]);
+    look_into(worlds::a_start_beside_a_leader, &[]);
 }
 
 #[test]
 fn two_starts_at_once() {
-    look_into(worlds::two_starts_at_once, &[logic(Flaw::EveryClaimEffective), logic(Flaw::AcknowledgedClaimTaken)]);
+    look_into(worlds::two_starts_at_once, &[]);
 }
 
 #[test]
 fn a_leader_with_a_longer_lease() {
-    look_into(worlds::a_leader_with_a_longer_lease, &[logic(Flaw::OwnLeaseOfSilence)]);
+    look_into(worlds::a_leader_with_a_longer_lease, &[]);
 }
 
 #[test]
 fn a_beat_that_is_lost() {
-    look_into(worlds::a_beat_that_is_lost, &[logic(Flaw::LeaseFromReceipt), logic(Flaw::EchoByKind)]);
+    look_into(worlds::a_beat_that_is_lost, &[]);
 }
 
 #[test]
 fn a_topic_that_is_judged_late() {
-    look_into(worlds::a_topic_that_is_judged_late, &[logic(Flaw::JudgementNotAwaited)]);
+    look_into(worlds::a_topic_that_is_judged_late, &[]);
 }
 
 #[test]
 fn a_claim_that_comes_back_late() {
-    look_into(worlds::a_claim_that_comes_back_late, &[logic(Flaw::LateClaimTaken)]);
+    look_into(worlds::a_claim_that_comes_back_late, &[]);
 }
 
 #[test]
 fn a_reader_that_lags() {
-    look_into(worlds::a_reader_that_lags, &[logic(Flaw::ClaimAheadOfReading), logic(Flaw::BeatsDoNotVoid)]);
+    look_into(worlds::a_reader_that_lags, &[]);
 }
 
 #[test]
 fn a_head_cut_by_size() {
-    look_into(worlds::a_head_cut_by_size, &[logic(Flaw::EmptinessUnderSizeRetention), logic(Flaw::UndecidedHurries)]);
+    look_into(worlds::a_head_cut_by_size, &[]);
 }
 
 #[test]
 fn a_late_beat_in_an_undecided_view() {
-    look_into(worlds::a_late_beat_in_an_undecided_view, &[logic(Flaw::UndecidedForgetsLeases)]);
+    look_into(worlds::a_late_beat_in_an_undecided_view, &[]);
 }
 
 #[test]
 fn a_start_in_the_middle() {
-    look_into(worlds::a_start_in_the_middle, &[logic(Flaw::StartDecided)]);
+    look_into(worlds::a_start_in_the_middle, &[]);
 }
 
 #[test]
 fn a_late_beat_at_the_end() {
-    look_into(worlds::a_late_beat_at_the_end, &[logic(Flaw::SeenIgnored)]);
+    look_into(worlds::a_late_beat_at_the_end, &[]);
 }
 
 #[test]
 fn a_claim_that_cannot_be_judged() {
-    look_into(worlds::a_claim_that_cannot_be_judged, &[logic(Flaw::UnjudgedIsVoid)]);
+    look_into(worlds::a_claim_that_cannot_be_judged, &[]);
 }
 
 #[test]
 fn a_deleted_claim() {
-    look_into(
-        worlds::a_deleted_claim,
-        &[logic(Flaw::GapIgnored), logic(Flaw::AnswersHoldForEver), logic(Flaw::AnswersDatedByArrival)],
-    );
+    look_into(worlds::a_deleted_claim, &[]);
 }
 
 #[test]
 fn a_deleted_claim_and_a_late_beat() {
-    look_into(worlds::a_deleted_claim_and_a_late_beat, &[logic(Flaw::WindowKept)]);
+    look_into(worlds::a_deleted_claim_and_a_late_beat, &[]);
 }
 
 #[test]
 fn a_leader_that_was_superseded() {
-    look_into(worlds::a_leader_that_was_superseded, &[logic(Flaw::ReleaseOfAnEndedTerm)]);
+    look_into(worlds::a_leader_that_was_superseded, &[]);
 }
 
 #[test]
 fn a_daemon_that_is_left() {
-    look_into(worlds::a_daemon_that_is_left, &[logic(Flaw::MainEndTakenForAll)]);
+    look_into(worlds::a_daemon_that_is_left, &[]);
 }
 
 #[test]
@@ -168,7 +167,7 @@ fn deaths() {
 
 #[test]
 fn a_stop_behind_the_spawn() {
-    look_into(worlds::a_stop_behind_the_spawn, &[logic(Flaw::StopBehindSpawnTakenForDone)]);
+    look_into(worlds::a_stop_behind_the_spawn, &[]);
 }
 
 #[test]
@@ -178,7 +177,7 @@ fn a_suspension() {
 
 #[test]
 fn a_stop_between_two_runs() {
-    look_into(worlds::a_stop_between_two_runs, &[logic(Flaw::RestartAfterRelease)]);
+    look_into(worlds::a_stop_between_two_runs, &[]);
 }
 
 #[test]
@@ -198,7 +197,7 @@ fn a_start_that_is_held_up() {
 
 #[test]
 fn a_guard_that_is_late() {
-    look_into(worlds::a_guard_that_is_late, &[logic(Flaw::FenceTakenForDone)]);
+    look_into(worlds::a_guard_that_is_late, &[world(WorldFlaw::FenceTakenForDone)]);
 }
 
 #[test]
@@ -213,17 +212,17 @@ fn a_broker_that_dies() {
 
 #[test]
 fn a_topic_that_is_remade() {
-    look_into(worlds::a_topic_that_is_remade, &[logic(Flaw::MemberIgnored)]);
+    look_into(worlds::a_topic_that_is_remade, &[]);
 }
 
 #[test]
 fn a_remade_topic_that_nobody_names() {
-    look_into(worlds::a_remade_topic_that_nobody_names, &[logic(Flaw::LeaseWithoutIdentity)]);
+    look_into(worlds::a_remade_topic_that_nobody_names, &[]);
 }
 
 #[test]
 fn a_standby_that_missed_a_remake() {
-    look_into(worlds::a_standby_that_missed_a_remake, &[logic(Flaw::SilenceWithoutIdentity)]);
+    look_into(worlds::a_standby_that_missed_a_remake, &[]);
 }
 
 #[test]

@@ -44,6 +44,8 @@ pub(crate) struct Setup {
     pub(crate) jobs_have_commands: bool,
     /// What guard and supervisor say to each other takes its time.
     pub(crate) slow_pipe: bool,
+    /// A claim's sender is told that it was appended.
+    pub(crate) claims_are_acknowledged: bool,
     /// By how much the guard may be scheduled late.
     pub(crate) guard_late: Duration,
     /// Where a machine has died, or its candidate has gone, another begins.
@@ -247,6 +249,7 @@ impl Setup {
             jobs_have_children: false,
             jobs_have_commands: false,
             slow_pipe: false,
+            claims_are_acknowledged: false,
             guard_late: Duration::ZERO,
             reborn: false,
             faults: Faults::none(),

@@ -8,7 +8,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use neli_proto::candidate;
-use neli_proto::flaw::{Flaw, broken};
 use neli_proto::record::{Body, Offset, Record, What, Why};
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
@@ -97,7 +96,6 @@ pub(crate) enum Breach {
 impl World {
     /// The world as it is when the search begins.
     pub(crate) fn new(setup: &Rc<Setup>, told: bool) -> Self {
-        neli_proto::listener::begin_readings_before_end(setup.span);
         let mut world = Self {
             now: BEGIN,
             machines: vec![None; setup.candidates.len()],
@@ -282,7 +280,7 @@ impl World {
             }
             Step::RemakeUnnoticed => self.remake_unnoticed(),
             Step::Resign(who) => {
-                let term = self.machine(who).and_then(|machine| machine.node.leads());
+                let term = self.machine(who).and_then(|machine| machine.candidate.leads());
                 self.request(What::Resign, term);
             }
             Step::Resume(who) => self.at(who, |machine, now, (setup, deeds)| machine.resume(now, setup, deeds)),
@@ -376,11 +374,16 @@ impl World {
         });
     }
 
-    /// Only a release waits for what became of it.
+    /// Only a release waits for what became of it; that a claim does not is shown where `claims_are_acknowledged`.
     fn receipt(&mut self, flight: &Flight, delivered: bool) {
         let record = flight.record.record();
         let (Some(who), Some(seq)) = (flight.from, record.seq) else { return };
-        if !matches!(record.body, Body::Release { .. }) && !broken(Flaw::AcknowledgedClaimTaken) {
+        let is_told = match record.body {
+            Body::Claim { .. } => self.setup.claims_are_acknowledged,
+            Body::Release { .. } => true,
+            Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. } => false,
+        };
+        if !is_told {
             return;
         }
         let event = if delivered { candidate::Event::Delivered { seq } } else { candidate::Event::Undelivered { seq } };

@@ -33,6 +33,7 @@ pub(crate) fn a_start_beside_a_leader() -> Setup {
 pub(crate) fn two_starts_at_once() -> Setup {
     Setup {
         faults: Faults { begins: 2, doubles: 1, delays: 1, ..NONE },
+        claims_are_acknowledged: true,
         limit: millis(90),
         ..Setup::named("two starts at once")
     }

@@ -1,0 +1,176 @@
+//! A copy of the sources with all mutants in it, and its build.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::schemata::{Change, with_alternatives};
+use crate::table::MUTANTS;
+
+/// The variable that says which mutant is on.
+pub(crate) const VARIABLE: &str = "NELI_MUTANT";
+
+/// The program's name in the copy: it stands beside the real one.
+const PROGRAM: &str = "neli-run-mutants";
+
+const PROTOCOL: &str = "crates/neli-proto";
+
+/// Where the sources are.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The files that differ in the copy, with their text.
+///
+/// # Errors
+///
+/// An edit's text is not found exactly once.
+pub(crate) fn changed_files() -> Result<BTreeMap<String, String>, String> {
+    let mut changes: BTreeMap<&str, Vec<Change<'_>>> = BTreeMap::new();
+    for (number, mutant) in MUTANTS.iter().enumerate() {
+        for edit in mutant.edits {
+            let change = Change { mutant: number, text: edit.text, replacement: edit.replacement };
+            changes.entry(edit.file).or_default().push(change);
+        }
+    }
+    let mut files = BTreeMap::new();
+    for (file, changes) in changes {
+        let source = fs::read_to_string(root().join(file)).map_err(|error| format!("{file}: {error}"))?;
+        let inside = file.starts_with(&format!("{PROTOCOL}/src/"));
+        let is_on = if inside { "crate::mutant::is_on" } else { "neli_proto::mutant::is_on" };
+        let text = with_alternatives(&source, &changes, is_on).map_err(|error| format!("{file}: {error}"))?;
+        files.insert(file.to_owned(), text);
+    }
+    files.insert(format!("{PROTOCOL}/src/mutant.rs"), switch());
+    for (file, text, replacement) in [
+        (format!("{PROTOCOL}/src/lib.rs"), "extern crate alloc;\n", "extern crate alloc;\npub mod mutant;\n"),
+        // The program's own name would have it overwrite the real one.
+        (
+            "Cargo.toml".to_owned(),
+            "\n[features]\n",
+            "autobins = false\n\n[[bin]]\nname = \"neli-run-mutants\"\npath = \"src/main.rs\"\n\n[features]\n",
+        ),
+        (
+            "Cargo.toml".to_owned(),
+            "[workspace.lints.rust]\n",
+            "[workspace.lints.rust]\nunused = { level = \"allow\", priority = -1 }\n",
+        ),
+        // One build, of the profile `dev`, gives the program and the tests.
+        ("Cargo.toml".to_owned(), "[profile.test.package.neli-proto]", "[profile.dev.package.neli-proto]"),
+    ] {
+        let source = files.get(&file).cloned().map_or_else(|| fs::read_to_string(root().join(&file)), Ok);
+        let source = source.map_err(|error| format!("{file}: {error}"))?;
+        if source.matches(text).count() != 1 {
+            return Err(format!("{file}: `{text}` is not found once"));
+        }
+        files.insert(file, source.replace(text, replacement));
+    }
+    Ok(files)
+}
+
+/// The module that says which mutant is on.
+fn switch() -> String {
+    let names: Vec<&str> = MUTANTS.iter().map(|mutant| mutant.name).collect();
+    format!(
+        "//! Which mutant is on.
+
+extern crate std;
+
+const NAMES: &[&str] = &{names:?};
+
+/// Whether the mutant with this number is on.
+#[must_use]
+pub fn is_on(mutant: usize) -> bool {{
+    static ON: std::sync::OnceLock<Option<usize>> = std::sync::OnceLock::new();
+    let on = ON.get_or_init(|| {{
+        let name = std::env::var({VARIABLE:?}).ok()?;
+        let number = NAMES.iter().position(|known| *known == name);
+        assert!(number.is_some(), \"{{name}} is no mutant\");
+        number
+    }});
+    *on == Some(mutant)
+}}
+"
+    )
+}
+
+/// What was built.
+pub(crate) struct Built {
+    pub(crate) program: PathBuf,
+    pub(crate) model: PathBuf,
+    pub(crate) law: PathBuf,
+}
+
+/// Copies and builds. Only what has changed since the last time is written and compiled.
+pub(crate) fn build() -> Result<Built, String> {
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants");
+    write_copy(&copy, &changed_files()?).map_err(|error| format!("{}: {error}", copy.display()))?;
+    let target = copy.ancestors().nth(2).ok_or("the target directory is two above")?;
+    let mut cargo = Command::new(env!("CARGO"));
+    // Until the guard's and the loop's rules are edits too, they are broken by this feature.
+    cargo.args(["build", "--locked", "--features", "flaws", "--message-format=json-render-diagnostics"]);
+    cargo.args(["--bin", PROGRAM, "--test", "journal_model", "--test", "law"]);
+    // The dependencies are those of the real build, and are there already.
+    cargo.current_dir(&copy).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
+    let output = cargo.output().map_err(|error| format!("cargo: {error}"))?;
+    if !output.status.success() {
+        return Err("the copy does not compile".to_owned());
+    }
+    let executables: BTreeMap<String, PathBuf> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter_map(|message| {
+            let executable = message["executable"].as_str()?;
+            Some((message["target"]["name"].as_str()?.to_owned(), PathBuf::from(executable)))
+        })
+        .collect();
+    let executable = |name: &str| executables.get(name).cloned().ok_or_else(|| format!("cargo built no {name}"));
+    Ok(Built { program: executable(PROGRAM)?, model: executable("journal_model")?, law: executable("law")? })
+}
+
+/// Brings the copy up to date. What has not changed keeps its time, by which cargo knows it.
+fn write_copy(copy: &Path, changed: &BTreeMap<String, String>) -> std::io::Result<()> {
+    let mut texts = BTreeMap::new();
+    for file in files_below(root(), &|name| name == "target" || name.starts_with('.'))? {
+        let text = fs::read(root().join(&file))?;
+        texts.insert(file, text);
+    }
+    texts.extend(changed.iter().map(|(file, text)| (PathBuf::from(file), text.clone().into_bytes())));
+    for (file, text) in &texts {
+        let to = copy.join(file);
+        if fs::read(&to).ok().as_ref() != Some(text) {
+            fs::create_dir_all(to.parent().unwrap_or(copy))?;
+            fs::write(to, text)?;
+        }
+    }
+    for file in files_below(copy, &|_| false)? {
+        if !texts.contains_key(&file) {
+            fs::remove_file(copy.join(file))?;
+        }
+    }
+    Ok(())
+}
+
+/// All files below a directory, relative to it; `is_left_out` names what is not looked at in the directory itself.
+fn files_below(directory: &Path, is_left_out: &dyn Fn(&str) -> bool) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut entries = vec![PathBuf::new()];
+    while let Some(entry) = entries.pop() {
+        let path = directory.join(&entry);
+        if path.is_file() {
+            files.push(entry);
+            continue;
+        }
+        for inner in fs::read_dir(path)? {
+            let name = inner?.file_name();
+            let is_at_top = entry.as_os_str().is_empty();
+            if !(is_at_top && is_left_out(&name.to_string_lossy())) {
+                entries.push(entry.join(name));
+            }
+        }
+    }
+    Ok(files)
+}

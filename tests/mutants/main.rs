@@ -1,0 +1,56 @@
+//! Rules that are broken on purpose, so that the model, the law and the chaos can show that they would notice.
+//!
+//! What is shipped has no trace of them: the mutants are a [table](table::MUTANTS) of edits, made in a copy of the sources
+//! below `target/`, never in the sources themselves. In the copy each is an alternative that an environment variable chooses,
+//! so that it is built once for all. `cargo test` shows only that each edit still fits the sources; this runs them all:
+//!
+//! ```text
+//! cargo test --test mutants -- --ignored --nocapture
+//! MUTANTS=EchoByKind,WindowKept cargo test --test mutants -- --ignored --nocapture
+//! ```
+
+mod copy;
+mod notice;
+mod schemata;
+mod table;
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use table::{MUTANTS, Mutant, Notice};
+
+#[test]
+fn each_mutant_fits_the_sources() {
+    copy::changed_files().unwrap();
+    let names: BTreeSet<&str> = MUTANTS.iter().map(|mutant| mutant.name).collect();
+    assert_eq!(names.len(), MUTANTS.len(), "each has a name of its own");
+    for mutant in MUTANTS {
+        assert!(!mutant.noticed_by.is_empty(), "nothing notices {}", mutant.name);
+    }
+}
+
+#[test]
+#[ignore = "builds a copy of the program, and has the chaos run it: three minutes"]
+fn each_mutant_is_noticed() {
+    let names = std::env::var("MUTANTS").unwrap_or_default();
+    let names: Vec<&str> = names.split(',').filter(|name| !name.is_empty()).collect();
+    let mutants: Vec<&Mutant> =
+        MUTANTS.iter().filter(|mutant| names.is_empty() || names.contains(&mutant.name)).collect();
+    assert!(names.is_empty() || mutants.len() == names.len(), "{names:?}: some of these are no mutants");
+    let built = timed("building the copy", || copy::build().unwrap());
+    let wrong = timed("the model and the law", || notice::by_tests(&mutants, &built));
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), mutants.len(), wrong.join("\n"));
+    let wrong = timed("the chaos", || notice::by_chaos(&mutants, &built));
+    assert_eq!(wrong, None);
+    let chaos =
+        mutants.iter().filter(|mutant| mutant.noticed_by.iter().any(|notice| matches!(notice, Notice::Chaos(_))));
+    println!("mutants: all {} were noticed, {} of them by the chaos", mutants.len(), chaos.count());
+}
+
+#[expect(clippy::disallowed_methods, clippy::print_stdout, reason = "how long it takes is for people")]
+fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    let result = work();
+    println!("mutants: {what}: {:.1} s", began.elapsed().as_secs_f64());
+    result
+}

@@ -1,0 +1,133 @@
+//! Whether each mutant is noticed by all that must notice it, and by nothing when no mutant is on.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+
+use crate::copy::{Built, VARIABLE, root};
+use crate::table::{Mutant, Notice};
+
+/// What the model says when it has found what a mutant must lead to.
+const TWO_JOBS: &[&str] = &[": TwoJobs after ", ": Unjudged after "];
+
+/// What the comparison with the law says of a difference.
+const DIFFERENCE: &[&str] = &["the verdict on ", "what is known after ", "the last record after "];
+
+/// A test of the copy that must notice a mutant.
+struct Trial<'a> {
+    mutant: &'a Mutant,
+    program: &'a Path,
+    test: &'static str,
+    /// One of these is what it says then: a test that fails for another reason has noticed nothing.
+    says: &'static [&'static str],
+}
+
+const LAW: &str = "the_fold_is_the_law";
+
+/// Runs the tests of the copy, with no mutant and with each; gives what is wrong.
+pub(crate) fn by_tests(mutants: &[&Mutant], built: &Built) -> Vec<String> {
+    let mut trials = Vec::new();
+    for mutant in mutants {
+        for notice in mutant.noticed_by {
+            let (program, test, says) = match notice {
+                Notice::Chaos(_) => continue,
+                Notice::Law => (built.law.as_path(), LAW, DIFFERENCE),
+                Notice::Model(world) => (built.model.as_path(), *world, TWO_JOBS),
+            };
+            trials.push(Trial { mutant, program, test, says });
+        }
+    }
+    let mut wrong = Vec::new();
+    for program in [&built.law, &built.model] {
+        let tests: BTreeSet<&str> =
+            trials.iter().filter(|trial| trial.program == program).map(|trial| trial.test).collect();
+        wrong.extend(fails_without_mutant(program, &tests));
+    }
+    let left = Mutex::new(trials.iter());
+    let next = || left.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next();
+    let slots = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let slots: Vec<_> = (0..slots)
+            .map(|_| scope.spawn(|| std::iter::from_fn(next).filter_map(survives).collect::<Vec<_>>()))
+            .collect();
+        wrong.extend(slots.into_iter().flat_map(|slot| slot.join().unwrap_or_else(|_| vec!["a panic".to_owned()])));
+    });
+    wrong
+}
+
+/// The tests hold when no mutant is on, or they would notice anything.
+fn fails_without_mutant(program: &Path, tests: &BTreeSet<&str>) -> Option<String> {
+    if tests.is_empty() {
+        return None;
+    }
+    let output = Command::new(program).arg("--exact").args(tests).env_remove(VARIABLE).output();
+    let (is_success, text) = outcome(output);
+    let all = format!("test result: ok. {} passed", tests.len());
+    (!is_success || !text.contains(&all)).then(|| format!("without a mutant: {}\n{text}", program.display()))
+}
+
+fn survives(trial: &Trial<'_>) -> Option<String> {
+    let Trial { mutant, program, test, says } = trial;
+    let mut command = Command::new(program);
+    command.args(["--exact", test]).env(VARIABLE, mutant.name).env("TWO_JOBS_ALONE", "1").env("RUST_BACKTRACE", "0");
+    let (is_success, text) = outcome(command.output());
+    verdict(is_success, &text, says).map(|wrong| format!("{} ({}): {test} {wrong}\n{text}", mutant.name, mutant.breaks))
+}
+
+/// What is wrong with a test that ended so with a mutant on.
+fn verdict(is_success: bool, text: &str, says: &[&str]) -> Option<&'static str> {
+    if is_success {
+        Some("did not notice it")
+    } else if says.iter().any(|word| text.contains(word)) {
+        None
+    } else {
+        Some("failed for another reason")
+    }
+}
+
+fn outcome(output: std::io::Result<std::process::Output>) -> (bool, String) {
+    match output {
+        Ok(output) => {
+            let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            (output.status.success(), text.concat())
+        }
+        Err(error) => (false, error.to_string()),
+    }
+}
+
+/// Has the chaos run the copy's program, with no mutant and with each; gives what is wrong.
+pub(crate) fn by_chaos(mutants: &[&Mutant], built: &Built) -> Option<String> {
+    let mut trials = Vec::new();
+    for mutant in mutants {
+        for notice in mutant.noticed_by {
+            if let Notice::Chaos(faults) = notice {
+                trials.push(format!("{}={}", mutant.name, faults.join("+")));
+            }
+        }
+    }
+    if trials.is_empty() {
+        return None;
+    }
+    let mut chaos = Command::new(env!("CARGO"));
+    chaos.args(["test", "--locked", "--test", "chaos", "--", "--program"]).arg(&built.program);
+    chaos.arg("--mutants").arg(trials.join(",")).current_dir(root()).stdin(Stdio::null());
+    match chaos.status() {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(format!("the chaos: {status}")),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mutant_that_survives_is_told_and_so_is_a_test_that_fails_for_another_reason() {
+        assert_eq!(verdict(false, "a world: TwoJobs after 7 steps", TWO_JOBS), None);
+        assert_eq!(verdict(true, "test result: ok", TWO_JOBS), Some("did not notice it"));
+        assert_eq!(verdict(false, "a world: BusyLoop after 7 steps", TWO_JOBS), Some("failed for another reason"));
+    }
+}

@@ -1,0 +1,305 @@
+//! The mutants: each breaks one rule of the protocol, or of what carries it out, and is a way to two jobs at once.
+
+/// One rule that is broken.
+pub(crate) struct Mutant {
+    pub(crate) name: &'static str,
+    /// Which rule, and how.
+    pub(crate) breaks: &'static str,
+    pub(crate) edits: &'static [Edit],
+    /// Each of these must notice it.
+    pub(crate) noticed_by: &'static [Notice],
+}
+
+/// What is changed in one file (see [`Change`](crate::schemata::Change) for `text`).
+pub(crate) struct Edit {
+    pub(crate) file: &'static str,
+    pub(crate) text: &'static str,
+    pub(crate) replacement: &'static str,
+}
+
+/// What must notice a mutant.
+#[derive(Clone, Copy)]
+pub(crate) enum Notice {
+    /// The chaos, within a minute of these faults.
+    Chaos(&'static [&'static str]),
+    /// The comparison of the fold with the law, by random journals.
+    Law,
+    /// The search of this world finds two jobs at once, or a job in a topic that nobody has judged.
+    Model(&'static str),
+}
+
+use Notice::{Chaos, Law, Model};
+
+const fn edit(file: &'static str, text: &'static str, replacement: &'static str) -> Edit {
+    Edit { file, text, replacement }
+}
+
+const CANDIDATE: &str = "crates/neli-proto/src/candidate.rs";
+const CLAIMING: &str = "crates/neli-proto/src/candidate/claiming.rs";
+const IDENTIFYING: &str = "crates/neli-proto/src/candidate/identifying.rs";
+const LEADING: &str = "crates/neli-proto/src/candidate/leading.rs";
+const LISTENING: &str = "crates/neli-proto/src/candidate/listening.rs";
+const RELEASING: &str = "crates/neli-proto/src/candidate/releasing.rs";
+const JOURNAL: &str = "crates/neli-proto/src/journal.rs";
+const LISTENER: &str = "crates/neli-proto/src/listener.rs";
+const RUNNING: &str = "crates/neli-proto/src/supervisor/running.rs";
+const STOPPING: &str = "crates/neli-proto/src/supervisor/stopping.rs";
+
+/// The supervisor takes a job for gone: then nobody else is told to kill it.
+const GUARD_NOT_TOLD: Edit = edit(RUNNING, "self.order(Order::Over { term: self.term() });", "");
+
+/// A minute of faults shows some of the program's mutants to the chaos. For the rest the model is the proof: most take histories
+/// that are cut, or longer than a reading, at the right moment; and what a supervisor takes for done too early the guard
+/// kills as soon as it hears of the release, or of the supervisor's end.
+pub(crate) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "AcknowledgedClaimTaken",
+        breaks: "R3: a claim that was acknowledged counts as effective",
+        edits: &[edit(
+            CANDIDATE,
+            "if let Role::Releasing(releasing) = &self.role && releasing.seq == seq { self.release_is_over(now, true); }",
+            "if let Role::Claiming { sent, stood_down, .. } = self.role {
+                self.claim_took_effect(now, self.listener.last() + 1, sent, stood_down);
+            } else if let Role::Releasing(releasing) = &self.role && releasing.seq == seq {
+                self.release_is_over(now, true);
+            }",
+        )],
+        noticed_by: &[Model("two_starts_at_once"), Chaos(&["kill-supervisor", "term"])],
+    },
+    Mutant {
+        name: "AnswersDatedByArrival",
+        breaks: "L4: answers about the log's end are dated by their arrival, not by the asking",
+        edits: &[edit(JOURNAL, "self.answers.push(‹Answer { asked, end }›)", "Answer { asked: now, end }")],
+        noticed_by: &[Model("a_deleted_claim"), Law],
+    },
+    Mutant {
+        name: "AnswersHoldForEver",
+        breaks: "L4: an answer tells markers from missing records for ever, not for 60 s",
+        edits: &[edit(JOURNAL, "|answer: &&Answer| ‹now.since(answer.asked) <= ANSWER_HOLDS›", "true")],
+        noticed_by: &[Model("a_deleted_claim"), Law],
+    },
+    Mutant {
+        name: "BeatsDoNotVoid",
+        breaks: "L1: only another claim voids a claim, a beat in between does not",
+        edits: &[edit(JOURNAL, "if ‹self.last_of_election›.is_some_and(", "self.term()")],
+        noticed_by: &[Model("a_reader_that_lags"), Law],
+    },
+    Mutant {
+        name: "ClaimAheadOfReading",
+        breaks: "R2: a claim says that everything up to the log's end was judged, read or not",
+        edits: &[edit(LISTENER, "self.journal.last()", "self.known_end.1 - 1")],
+        noticed_by: &[Model("a_reader_that_lags")],
+    },
+    Mutant {
+        name: "EchoByKind",
+        breaks: "R3: any record of the same kind by this member counts as the echo, whatever its `seq`",
+        edits: &[
+            edit(LISTENING, "if ‹record.seq == Some(*seq)› =>", "true"),
+            edit(
+                LISTENING,
+                "if let Some(seq) = ‹record.seq› {",
+                "if let Role::Leading(lead) = &self.role { lead.under_way.back().map(|(seq, _)| *seq) } else { None }",
+            ),
+        ],
+        noticed_by: &[Model("a_beat_that_is_lost"), Chaos(&["fade", "resign"])],
+    },
+    Mutant {
+        name: "EmptinessUnderSizeRetention",
+        breaks: "Vacant: an empty log is believed although size retention may have cut a leader's records",
+        edits: &[edit(LISTENER, "self.cut_is_harmless = ‹cut_is_harmless›;", "true")],
+        noticed_by: &[Model("a_head_cut_by_size")],
+    },
+    Mutant {
+        name: "EveryClaimEffective",
+        breaks: "L1 is dropped: every claim is effective, the newest wins",
+        edits: &[edit(JOURNAL, "self.last_of_election.is_some_and(|last| last > after)", "false")],
+        noticed_by: &[Model("two_starts_at_once"), Law, Chaos(&["delay", "kill-supervisor", "term"])],
+    },
+    Mutant {
+        name: "GapIgnored",
+        breaks: "L4: a missing offset leaves a decided view decided",
+        edits: &[edit(JOURNAL, "if ‹!matches!(self.view, View::Undecided(_))› {", "false")],
+        noticed_by: &[Model("a_deleted_claim"), Law],
+    },
+    Mutant {
+        name: "GuardForgetsTree",
+        breaks: "R6: the guard takes the main process's end for that of the whole tree",
+        edits: &[],
+        noticed_by: &[Chaos(&["kill-job", "kill-supervisor", "term"])],
+    },
+    Mutant {
+        name: "GuardIgnoresDeadline",
+        breaks: "R4: the guard starts and kills nothing by its deadline",
+        edits: &[],
+        noticed_by: &[Chaos(&["stop-supervisor"])],
+    },
+    Mutant {
+        name: "GuardReleasesFirst",
+        breaks: "R6: the guard, left alone, releases before it has killed",
+        edits: &[],
+        noticed_by: &[Chaos(&["kill-supervisor"])],
+    },
+    Mutant {
+        name: "JudgementNotAwaited",
+        breaks: "R0: a claim that took effect is taken up although nobody has said that the topic may carry an election",
+        edits: &[edit(CLAIMING, "if ‹self.judgement != Judgement::Fit› {", "false")],
+        noticed_by: &[Model("a_topic_that_is_judged_late")],
+    },
+    Mutant {
+        name: "LateClaimTaken",
+        breaks: "R3: a claim that comes back a lease after its sending is taken up from then on",
+        edits: &[edit(
+            CLAIMING,
+            "let is_late = ‹now >= self.stillborn_from(sent)›;",
+            "if now >= self.stillborn_from(sent) { return self.lead(now, term, now); } false",
+        )],
+        noticed_by: &[Model("a_claim_that_comes_back_late")],
+    },
+    Mutant {
+        name: "LeaseFromReceipt",
+        breaks: "R3: the lease runs from the receipt of the echo",
+        edits: &[
+            edit(CLAIMING, "return; } self.lead(now, term, ‹sent›);", "now"),
+            edit(LEADING, "lead.under_way.remove(index)", "lead.under_way.remove(index).map(|(seq, _)| (seq, now))"),
+        ],
+        noticed_by: &[Model("a_beat_that_is_lost"), Chaos(&["fade", "resign"])],
+    },
+    Mutant {
+        name: "LeaseWithoutIdentity",
+        breaks: "R3: a lease is extended although nobody has confirmed that the topic is still the one in which it was claimed",
+        edits: &[edit(IDENTIFYING, "self.topic.is_confirmed_since(now - self.timings.lease)", "true")],
+        noticed_by: &[Model("a_remade_topic_that_nobody_names")],
+    },
+    Mutant {
+        name: "MainEndTakenForAll",
+        breaks: "R6: the main process's end counts as the end of the whole tree",
+        edits: &[edit(RUNNING, "self.order_stop(now);", "return self.nothing_left(Why::Exited);"), GUARD_NOT_TOLD],
+        noticed_by: &[Model("a_daemon_that_is_left")],
+    },
+    Mutant {
+        name: "MemberIgnored",
+        breaks: "L3: any member's beat or release of the current term counts",
+        edits: &[edit(JOURNAL, "if current.offset == term && ‹current.member == record.member› =>", "true")],
+        noticed_by: &[Model("a_topic_that_is_remade"), Law],
+    },
+    Mutant {
+        name: "OrphansTakenForGone",
+        breaks: "R6: whoever inherits a dead guard's job takes it for gone, alive as it is",
+        edits: &[],
+        noticed_by: &[Chaos(&["kill-guard", "term"])],
+    },
+    Mutant {
+        name: "OwnLeaseOfSilence",
+        breaks: "R2: silence is measured with the candidate's own lease, not with the holder's",
+        edits: &[edit(
+            CLAIMING,
+            "self.listener.opening()?",
+            "{
+                let mut opening = self.listener.opening()?;
+                if let crate::journal::View::Led(term) = self.listener.journal().view() {
+                    opening.since = opening.since - term.lease.saturating_sub(self.timings.lease);
+                }
+                opening
+            }",
+        )],
+        noticed_by: &[Model("a_leader_with_a_longer_lease"), Chaos(&["cut", "stop-supervisor", "term"])],
+    },
+    Mutant {
+        name: "ReleaseOfAnEndedTerm",
+        breaks: "R6: a release is written for a term that is no longer current at its `seen`",
+        edits: &[edit(RELEASING, "if ‹is_current› {", "true")],
+        noticed_by: &[Model("a_leader_that_was_superseded")],
+    },
+    Mutant {
+        name: "RestartAfterRelease",
+        breaks: "R6: a stop between two runs releases the term, and the next run is started all the same",
+        edits: &[edit(
+            STOPPING,
+            "self.nothing_left(reason)",
+            "self.tell(crate::candidacy::Event::NothingLeft { why: reason, exit: None, leaving: true, gone_at: None })",
+        )],
+        noticed_by: &[Model("a_stop_between_two_runs")],
+    },
+    Mutant {
+        name: "SeenIgnored",
+        breaks: "L4: a beat or release decides whatever its `seen`",
+        edits: &[edit(JOURNAL, "‹seen >= window - 1› && undecided", "true")],
+        noticed_by: &[Model("a_late_beat_at_the_end"), Law],
+    },
+    Mutant {
+        name: "SilenceFromBeforeListening",
+        breaks: "R2: a start counts as silence, and what is read at a start as received long ago",
+        edits: &[edit(
+            LISTENER,
+            "self.last_record = now; self.last_effective = now;",
+            "(self.began, self.last_record, self.last_effective) = (Time::ZERO, Time::ZERO, Time::ZERO);",
+        )],
+        noticed_by: &[Model("a_start_beside_a_leader"), Chaos(&["kill-supervisor", "stop-supervisor", "term"])],
+    },
+    Mutant {
+        name: "SilenceNotAwaited",
+        breaks: "R2: a leader that is heard is not waited for",
+        edits: &[edit(LISTENER, "silence(term.lease)", "Duration::ZERO")],
+        noticed_by: &[Model("a_start_beside_a_leader"), Chaos(&["kill-supervisor", "term"])],
+    },
+    Mutant {
+        name: "SilenceWithoutIdentity",
+        breaks: "R2: a silence is claimed although nobody has confirmed since that the topic is still the one that was read",
+        edits: &[edit(IDENTIFYING, "self.topic.is_confirmed_since(since)", "true")],
+        noticed_by: &[Model("a_standby_that_missed_a_remake")],
+    },
+    Mutant {
+        name: "StartDecided",
+        breaks: "L4: a start in the middle of the log counts as vacancy",
+        edits: &[edit(JOURNAL, "Origin::Middle => ‹View::Undecided(Undecided::new())›", "View::NeverLed")],
+        noticed_by: &[Model("a_start_in_the_middle"), Law],
+    },
+    Mutant {
+        name: "StopBehindSpawnTakenForDone",
+        breaks: "R6: a stop before the guard has said that the job runs is taken for done, and the release goes out; the guard starts \
+                 the job all the same",
+        edits: &[edit(STOPPING, "self.begin_to_stop(now, reason, None)", "self.nothing_left(reason)"), GUARD_NOT_TOLD],
+        noticed_by: &[Model("a_stop_behind_the_spawn")],
+    },
+    Mutant {
+        name: "StopTakenForDone",
+        breaks: "R6: a job that was asked to stop is taken for gone, and the release goes out",
+        edits: &[
+            edit(
+                STOPPING,
+                "self.begin_to_stop(now, reason, Some(main));",
+                "let _ = main; self.order_stop(now); self.nothing_left(reason);",
+            ),
+            GUARD_NOT_TOLD,
+        ],
+        noticed_by: &[Chaos(&["resign", "term"])],
+    },
+    Mutant {
+        name: "UndecidedForgetsLeases",
+        breaks: "R2: in an undecided view the leases heard are not waited for",
+        edits: &[edit(LISTENER, "longest_allowed.max(longest_heard)", "longest_allowed")],
+        noticed_by: &[Model("a_late_beat_in_an_undecided_view")],
+    },
+    Mutant {
+        name: "UndecidedHurries",
+        breaks: "R2: in an undecided view the longest lease allowed is not waited for",
+        edits: &[edit(LISTENER, "longest_allowed.max(longest_heard)", "longest_heard")],
+        noticed_by: &[Model("a_head_cut_by_size")],
+    },
+    Mutant {
+        name: "UnjudgedIsVoid",
+        breaks: "L4: a claim that can't be judged counts as void",
+        edits: &[edit(
+            JOURNAL,
+            "if ‹after >= self.window - 1› {",
+            "if after < self.window - 1 { return Verdict::Void; } true",
+        )],
+        noticed_by: &[Model("a_claim_that_cannot_be_judged"), Law],
+    },
+    Mutant {
+        name: "WindowKept",
+        breaks: "L4: `w` stays where it was after a missing offset",
+        edits: &[edit(JOURNAL, "self.window = offset;", "")],
+        noticed_by: &[Model("a_deleted_claim_and_a_late_beat"), Law],
+    },
+];
