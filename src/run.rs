@@ -8,12 +8,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Candidate, Elector, Identity};
-use neli_proto::hooks::Hooks;
+use neli_proto::candidate::{self, Elector, Identity};
+use neli_proto::listener::FIRST_SPAN;
+use neli_proto::node::{Event, Node, Settings};
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId};
 use neli_proto::reminder::{Reminder, Reminders};
-use neli_proto::supervisor::{Policy, StopPolicy, Supervisor};
+use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 use nix::sys::prctl;
@@ -224,15 +225,11 @@ struct Run {
     config: Config,
     access: Access,
     charge: Charge,
-    candidate: Candidate,
-    supervisor: Supervisor,
-    policy: Policy,
+    node: Node,
     guard: Guard,
     guard_ready: Ready,
     /// The guard's socket is closed: nothing more comes from it but its end, by SIGCHLD.
     guard_is_silent: bool,
-    /// The guard remembers terms of a history that is gone: it is replaced as soon as no job is alive.
-    guard_is_outdated: bool,
     session: Session,
     /// For the moments in which one more is needed, whatever else is open.
     reserve: Reserve,
@@ -240,7 +237,6 @@ struct Run {
     main: Option<OwnedFd>,
     /// The children that are no part of a job, besides hooks.
     brokers_started: embedded::Started,
-    hooks: Hooks,
     running_hooks: Vec<RunningHook>,
     /// The output of the health command that runs.
     health_output: Option<Tail>,
@@ -268,8 +264,6 @@ struct Run {
     refusals: Reminders,
     /// After so long without a heartbeat a broker is taken for dead: whether the lease outlives that has been judged.
     broker_session: Option<Duration>,
-    /// Kafka has refused for good.
-    refused: bool,
     /// How it is to end, once it is.
     ending: Option<ExitStatus>,
 }
@@ -344,31 +338,34 @@ impl Run {
         };
         let identity = Identity { member, name: config.name.as_str().into(), hello };
         let random_seed = random::bytes().map(u64::from_le_bytes).map_err(|error| Refusal::new(error.to_string()))?;
-        let waiting = (at_start.time, config.wait);
-        let random = Random::from_seed(random_seed);
-        let mut candidate = Candidate::new(clock::now(), identity, config.timings.clone(), random, waiting);
+        let settings = Settings {
+            identity,
+            timings: config.timings.clone(),
+            job: policy,
+            hooks: commands::hooks_in(&config.beside),
+            accepts_remade_topic: config.create_topic,
+            started: at_start.time,
+            wait: config.wait,
+            first_span: FIRST_SPAN,
+        };
+        let mut node = Node::new(clock::now(), settings, Random::from_seed(random_seed));
         if access.embedded.is_some() {
             let (asked, identity) = (clock::now(), TopicIdentity::Unnamed);
-            candidate.handle(asked, candidate::Event::TopicIdentified { asked, identity });
+            node.handle(asked, Event::Election(candidate::Event::TopicIdentified { asked, identity }));
         }
-        let hooks = Hooks::new(commands::hooks_in(&config.beside));
         Ok(Self {
-            candidate,
-            supervisor: Supervisor::new(policy.clone()),
+            node,
             config,
             access,
             charge,
-            policy,
             guard_ready: Ready::of_socket(&guard)
                 .map_err(|error| Refusal::new(format!("the guard can't be awaited: {}", reason(&error))))?,
             guard,
             guard_is_silent: false,
-            guard_is_outdated: false,
             session: Session::new(at_start.has_terminal),
             reserve: Reserve::default(),
             main: None,
             brokers_started: embedded::Started::default(),
-            hooks,
             running_hooks: Vec::new(),
             health_output: None,
             cgroup: None,
@@ -389,7 +386,6 @@ impl Run {
             undecodable: Reminder::default(),
             refusals: Reminders::default(),
             broker_session: None,
-            refused: false,
             ending: None,
         })
     }
@@ -453,9 +449,7 @@ impl Run {
 
     fn next_timeout(&self) -> Option<Time> {
         let timeouts = [
-            self.candidate.poll_timeout(),
-            self.supervisor.poll_timeout(),
-            self.hooks.poll_timeout(),
+            self.node.poll_timeout(),
             self.outage.poll_timeout(),
             self.undecodable.poll_timeout(),
             self.refusals.poll_timeout(),
@@ -468,15 +462,13 @@ impl Run {
 
     fn handle_timeouts(&mut self) {
         let now = clock::now();
-        self.supervisor.handle_timeout(now);
-        self.candidate.handle_timeout(now);
-        self.hooks.handle_timeout(now);
+        self.node.handle_timeout(now);
         if self.orphans.as_ref().is_some_and(|orphans| now >= orphans.again_at()) {
             self.kill_orphans();
         }
         if self.distrust_ends.is_some_and(|end| now >= end) {
             self.distrust_ends = None;
-            self.candidate.handle(now, candidate::Event::LogTrusted);
+            self.node.handle(now, Event::Election(candidate::Event::LogTrusted));
         }
         if let Some(outage) = self.outage.poll(now) {
             self.logger.event(&notes::of_outage(outage));

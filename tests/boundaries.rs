@@ -13,6 +13,7 @@ const DECIDING: &[&str] = &[
     "neli_proto::hooks",
     "neli_proto::journal",
     "neli_proto::listener",
+    "neli_proto::node",
     "neli_proto::precedence",
     "neli_proto::supervisor",
 ];

@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 
 use neli_proto::command::CommandEnd;
-use neli_proto::hooks::{Action, Event, Hook};
+use neli_proto::hooks::Hook;
+use neli_proto::node::{Event, HookRun};
 use neli_proto::supervisor;
 use neli_proto::time::Time;
 use nix::unistd::Pid;
 
-use super::{Run, notes};
+use super::Run;
 use crate::config::Beside;
 use crate::driver::clock;
 use crate::driver::guard::{CommandKind, Order};
@@ -72,32 +73,24 @@ impl Run {
                 let last_line = output.map(|output| output.into_last_line(|line| self.stderr.pass_on(line)));
                 let last_line = last_line.unwrap_or_default();
                 let event = supervisor::Event::HealthEnded { id, end, last_line: last_line.into() };
-                self.supervisor.handle(now, event);
+                self.node.handle(now, Event::Job(event));
             }
-            CommandKind::Lead => self.hooks.handle(now, Event::Ended { hook: Hook::Lead, id, end }),
+            CommandKind::Lead => self.node.handle(now, Event::HookEnded { hook: Hook::Lead, id, end }),
         }
     }
 
-    pub(super) fn perform_hook(&mut self, action: Action) {
-        match action {
-            Action::Kill { id } => {
-                let killed = self.running_hooks.iter().filter(|running| running.id == id);
-                killed.for_each(|running| running.command.kill());
-            }
-            Action::NoteFailure { hook, end } => self.logger.event(&notes::of_hook(hook, &end)),
-            Action::Run { hook: Hook::Lead, id, kill_at, .. } => {
-                self.order(&Order::Command { kind: CommandKind::Lead, id, kill_at });
-            }
-            Action::Run { hook: hook @ (Hook::Fence | Hook::Standby), id, why, term, kill_at: _ } => {
-                self.run_hook(hook, id, why, term);
-            }
-        }
+    pub(super) fn kill_hook(&self, id: u32) {
+        let killed = self.running_hooks.iter().filter(|running| running.id == id);
+        killed.for_each(|running| running.command.kill());
     }
 
-    fn run_hook(&mut self, hook: Hook, id: u32, why: &str, term: Option<i64>) {
+    pub(super) fn run_hook(&mut self, run: HookRun) {
+        let HookRun { hook, id, why, term, attempt, kill_at } = run;
+        if hook == Hook::Lead {
+            return self.order(&Order::Command { kind: CommandKind::Lead, id, kill_at });
+        }
         let Some(line) = line_of(hook, &self.config.beside) else { return };
         let event = [("NELI_EVENT", hook.event().to_owned()), ("NELI_WHY", why.to_owned())];
-        let attempt = self.supervisor.attempt();
         let lead = term.map(|term| [("NELI_EPOCH", term.to_string()), ("NELI_ATTEMPT", attempt.to_string())]);
         let own = event.into_iter().chain(lead.into_iter().flatten());
         let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
@@ -106,7 +99,7 @@ impl Run {
             Ok(command) => self.running_hooks.push(RunningHook { hook, id, command }),
             Err(error) => {
                 let end = shell::not_started(error);
-                self.hooks.handle(clock::now(), Event::Ended { hook, id, end });
+                self.node.handle(clock::now(), Event::HookEnded { hook, id, end });
             }
         }
     }
@@ -123,6 +116,6 @@ impl Run {
         let Some(at) = self.running_hooks.iter().position(|running| running.pid() == change.pid) else { return };
         let Some(end) = self.running_hooks[at].command.end(change.fate) else { return };
         let RunningHook { hook, id, .. } = self.running_hooks.swap_remove(at);
-        self.hooks.handle(clock::now(), Event::Ended { hook, id, end });
+        self.node.handle(clock::now(), Event::HookEnded { hook, id, end });
     }
 }

@@ -1,6 +1,7 @@
 //! What the loop does with the group: its member joins and leaves, and what it says goes to the candidate.
 
-use neli_proto::candidate::Event;
+use neli_proto::candidate;
+use neli_proto::node::Event;
 use neli_proto::precedence::Standing;
 
 use super::Run;
@@ -73,9 +74,10 @@ impl Run {
         }
     }
 
-    pub(super) fn leave_group(&mut self) {
+    /// `alone`: no other candidate is known.
+    pub(super) fn leave_group(&mut self, alone: bool) {
         if let Some(member) = self.members.leave() {
-            member.leave(self.candidate.is_alone(clock::now()));
+            member.leave(alone);
         }
     }
 
@@ -84,7 +86,7 @@ impl Run {
         let speaks = self.members.speaks(said.by);
         let event = match said.what {
             Grouped::Left => return self.members.left(),
-            Grouped::Refused { error } => return self.kafka_refuses(now, error),
+            Grouped::Refused { error } => return self.node.handle(now, Event::KafkaRefused { error: error.into() }),
             Grouped::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
             Grouped::Assigned
             | Grouped::Elsewhere
@@ -97,17 +99,17 @@ impl Run {
             }
             Grouped::Assigned => {
                 self.logger.event(&LogEvent::Assigned { partition: self.config.election.partition });
-                Event::StandingChanged(Standing::Assigned)
+                candidate::Event::StandingChanged(Standing::Assigned)
             }
-            Grouped::Elsewhere => Event::StandingChanged(Standing::Elsewhere),
-            Grouped::Named { id } => Event::Named { id: id.into() },
+            Grouped::Elsewhere => candidate::Event::StandingChanged(Standing::Elsewhere),
+            Grouped::Named { id } => candidate::Event::Named { id: id.into() },
             Grouped::Revoked { lost } => {
                 self.logger.event(&LogEvent::Revoked { lost });
-                if lost { Event::StandingChanged(Standing::Unknown) } else { Event::Revoked }
+                if lost { candidate::Event::StandingChanged(Standing::Unknown) } else { candidate::Event::Revoked }
             }
-            Grouped::UnusedPartitions => Event::UnusedPartitions,
+            Grouped::UnusedPartitions => candidate::Event::UnusedPartitions,
         };
-        self.candidate.handle(now, event);
+        self.node.handle(now, Event::Election(event));
     }
 }
 

@@ -5,7 +5,8 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use neli_proto::flaw::{Flaw, broken};
-use neli_proto::supervisor::{Action, Event};
+use neli_proto::node;
+use neli_proto::supervisor::Event;
 use nix::libc::{SIGCHLD, SIGKILL, SIGPIPE};
 use nix::unistd::{self, Pid};
 
@@ -65,8 +66,8 @@ impl Run {
                     if let Answer::CommandEnded { kind, id, end } = answer {
                         self.command_ended(kind, id, end);
                         self.perform();
-                    } else if let Some(event) = translate::answer(answer, self.supervisor.term(), &self.config) {
-                        self.supervisor.handle(clock::now(), event);
+                    } else if let Some(event) = translate::answer(answer, self.node.term(), &self.config) {
+                        self.hear_of_job(event);
                         self.perform();
                     }
                 }
@@ -85,8 +86,13 @@ impl Run {
                      as a failed run"
                 .to_owned();
         let event = Event::StartedUnseen { pid: u32::try_from(pid).unwrap_or_default(), error };
-        self.supervisor.handle(clock::now(), event);
+        self.hear_of_job(event);
         self.perform();
+    }
+
+    /// Something has happened to the job.
+    pub(super) fn hear_of_job(&mut self, event: Event) {
+        self.node.handle(clock::now(), node::Event::Job(event));
     }
 
     /// The guard's socket is closed: whatever it is, it guards no more.
@@ -141,11 +147,6 @@ impl Run {
                 self.take_signal(received);
             }
         }
-        while let Some(action) = self.supervisor.poll_action() {
-            if action == Action::GiveUpWaiting {
-                self.hooks.give_up();
-            }
-        }
     }
 
     pub(super) fn reap(&mut self) {
@@ -164,7 +165,7 @@ impl Run {
         if guard_died {
             // What it said before it died is still to be heard.
             self.hear_guard();
-            self.supervisor.handle(clock::now(), Event::GuardDied);
+            self.hear_of_job(Event::GuardDied);
             self.perform();
         } else {
             self.kill_orphans();
@@ -211,13 +212,13 @@ impl Run {
             Left::Nothing => {
                 self.reserve.fill();
                 self.session.terminal.take_back();
-                self.supervisor.handle(clock::now(), Event::Gone);
+                self.hear_of_job(Event::Gone);
             }
             Left::Something => self.orphans = Some(orphans),
             Left::Stuck(pids) => {
                 self.orphans = Some(orphans);
                 let pids = pids.into_iter().filter_map(translate::number_of).collect();
-                self.supervisor.handle(clock::now(), Event::Stuck { pids });
+                self.hear_of_job(Event::Stuck { pids });
             }
         }
     }
@@ -247,9 +248,7 @@ impl Run {
 
     /// A new guard remembers no term, and knows the address that the embedded broker has now.
     pub(super) fn renew_guard(&mut self) {
-        self.guard_is_outdated = false;
-        // Nothing of that history is to be released any more; the old one ends with its socket.
-        self.order(&Order::Released { term: self.supervisor.term() });
+        // The old one ends with its socket.
         self.charge.release = super::means_of_release(&self.config, &self.access);
         self.start_guard();
     }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use neli_proto::broker_death;
-use neli_proto::candidate::{Elector, Event, Position};
-use neli_proto::record::{Body, Record, Why};
+use neli_proto::candidate::{Elector, Event};
+use neli_proto::node;
+use neli_proto::record::{Body, Record};
 use neli_proto::time::Time;
 use neli_proto::topic::{self, Place, TopicFacts};
 
@@ -51,7 +52,7 @@ impl Run {
         if let Err(error) = self.producer.send(seq, &key, &record.to_bytes()) {
             // A full queue, or a record that librdkafka was told is too large: as good as not delivered.
             self.append_was_refused(now, error);
-            self.candidate.handle(now, Event::Undelivered { seq });
+            self.hear_of_election(now, Event::Undelivered { seq });
         }
     }
 
@@ -93,7 +94,7 @@ impl Run {
                 }
                 Key::Other => Event::ReadOther { offset, hello: None },
             },
-            Seen::Refused { error } => return self.kafka_refuses(now, error),
+            Seen::Refused { error } => return self.node.handle(now, node::Event::KafkaRefused { error: error.into() }),
             Seen::BrokerSession(session) => return self.judge_lease(session),
             Seen::Topic { reading, facts } if reading == self.reading => return self.judge_topic(now, &facts),
             Seen::Undecodable { reading, offset, error } if reading == self.reading => {
@@ -122,7 +123,11 @@ impl Run {
             | Seen::Topic { .. }
             | Seen::Undecodable { .. } => return,
         };
-        self.candidate.handle(now, event);
+        self.hear_of_election(now, event);
+    }
+
+    fn hear_of_election(&mut self, now: Time, event: Event) {
+        self.node.handle(now, node::Event::Election(event));
     }
 
     /// Whether an empty log is a new one. One of an embedded broker that follows a killed one is not for a while, which is said.
@@ -143,26 +148,6 @@ impl Run {
             self.logger.event(&LogEvent::Warning { message, dropped: None });
         }
         false
-    }
-
-    /// Kafka refuses for good. A job that runs is stopped in order, as far as the lease reaches; a term that is held is released.
-    pub(super) fn kafka_refuses(&mut self, now: Time, error: String) {
-        let holds = self.supervisor.job_may_be_alive() || self.candidate.holds_unjudged();
-        self.go_refused(now, error, holds);
-    }
-
-    /// Ends for good, because of what this line says: in order where something is held, or at once.
-    fn go_refused(&mut self, now: Time, error: String, holds: bool) {
-        if self.refused {
-            return;
-        }
-        self.refused = true;
-        if holds {
-            self.logger.event(&LogEvent::Error { message: error });
-            self.candidate.handle(now, Event::StandDown { why: Why::Refused, leaving: true });
-        } else {
-            self.refuse(error);
-        }
     }
 
     /// Says what an embedded broker is for, and has it replaced when it dies.
@@ -195,19 +180,18 @@ impl Run {
         let chatter = self.access.chatter.clone();
         self.access = Access { chatter, ..Access::embedded(&found.connection, &self.config.client.properties) };
         if self.members.is_in_group() {
-            self.leave_group();
+            self.leave_group(self.node.is_alone(now));
             self.join_group();
         }
-        self.candidate.handle(now, Event::HistoryCut);
+        self.hear_of_election(now, Event::HistoryCut);
     }
 
     /// Asks for what R0 judges, beside the reading. The embedded broker's topic has no settings to judge, and its log's head is
     /// cut by size.
     fn have_topic_judged(&mut self) {
         if self.access.embedded.is_some() {
-            return self
-                .candidate
-                .handle(clock::now(), Event::TopicJudged { cut_is_harmless: false, gaps_are_markers: false });
+            let event = Event::TopicJudged { cut_is_harmless: false, gaps_are_markers: false };
+            return self.hear_of_election(clock::now(), event);
         }
         if let Err(error) = self.producer.judge(&self.config.election, self.reading) {
             let message = format!("the topic's settings can't be asked for, for lack of a thread: {}", reason(&error));
@@ -237,13 +221,11 @@ impl Run {
                     self.logger.event(&LogEvent::Warning { message, dropped: None });
                 }
                 let topic::Judgement { cut_is_harmless, gaps_are_markers, .. } = judgement;
-                self.candidate.handle(now, Event::TopicJudged { cut_is_harmless, gaps_are_markers });
+                self.hear_of_election(now, Event::TopicJudged { cut_is_harmless, gaps_are_markers });
             }
             Err(refusal) => {
                 let error = format!("topic {name:?}: {refusal}");
-                // A claim that was sent meanwhile may take effect yet: it is awaited, a lease at most, and released.
-                let has_claimed = matches!(self.candidate.position(), Position::Claiming | Position::Releasing { .. });
-                self.go_refused(now, error, self.supervisor.job_may_be_alive() || has_claimed);
+                self.node.handle(now, node::Event::TopicRefused { error: error.into() });
             }
         }
     }

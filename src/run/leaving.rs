@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli_proto::hooks;
+use neli_proto::node::Event;
 
 use super::Run;
 use crate::driver::clock;
@@ -22,8 +22,8 @@ impl Run {
         self.reader = None;
         // Of what could not be killed.
         self.session.terminal.take_back();
-        self.leave_group();
-        self.hooks.handle(clock::now(), hooks::Event::Exiting);
+        self.leave_group(self.node.is_alone(clock::now()));
+        self.node.handle(clock::now(), Event::Exiting);
         let left_by = clock::now() + LEAVING_TAKES;
         // One that owes a release waits for our death.
         let guard_ends_by = (!self.guard.owes_release()).then(|| clock::now() + GUARD_TAKES);
@@ -35,20 +35,18 @@ impl Run {
             if clock::now() >= left_by {
                 self.members.stop_waiting();
             }
-            while let Some(action) = self.hooks.poll_action() {
-                self.perform_hook(action);
-            }
-            if !self.members.are_leaving() && self.hooks.is_idle() && guard_ends_by.is_none() {
+            self.perform();
+            if !self.members.are_leaving() && !self.node.has_running_hooks() && guard_ends_by.is_none() {
                 return;
             }
             self.report();
             let left_by = self.members.are_leaving().then_some(left_by);
-            let timeouts = [left_by, guard_ends_by, self.hooks.poll_timeout(), self.report.notifier.poll_timeout()];
+            let timeouts = [left_by, guard_ends_by, self.node.poll_timeout(), self.report.notifier.poll_timeout()];
             timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
                 Some(said) = self.said.recv(), if self.members.are_leaving() => self.hear_group(said),
                 () = signals_ready.wait() => self.take_last_signals(signals),
-                () = timer.due() => self.hooks.handle_timeout(clock::now()),
+                () = timer.due() => self.node.handle_timeout(clock::now()),
             }
         }
     }

@@ -2,32 +2,43 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{self, JobReport, Loss, Position, Waiting};
+use neli_proto::candidate::{self, JobReport, Loss, Milestone, Position, Standby, Waiting};
 use neli_proto::command::CommandEnd;
 use neli_proto::health::Failure;
-use neli_proto::hooks::Hook;
+use neli_proto::node::{Note, Refusal};
 use neli_proto::record::{JobState, Offset, Why};
-use neli_proto::supervisor::{self, JobStatus, StopPolicy};
+use neli_proto::supervisor::{self, JobStatus};
 
-use crate::config::signal_name;
+use crate::config::{Config, signal_name};
 use crate::driver::log::{Event, because, timestamp};
 use crate::driver::tree::Named;
 
-/// The log's event for what the candidate notes.
-pub(super) fn of_candidate(note: candidate::Note) -> Event {
+/// The log's event for what the node notes, whose guard has this process id.
+pub(super) fn of_node(note: Note, config: &Config, guard: i32) -> Event {
+    match note {
+        Note::Election(note) => of_candidate(note),
+        Note::HookFailed { hook, end } => Event::HookFailed { hook: hook.event().to_owned(), reason: how(&end) },
+        Note::Job { term, note } => of_supervisor(note, term, config, guard),
+        Note::Milestone(milestone) => of_milestone(milestone),
+        Note::Refused(Refusal::Said(error)) => Event::Error { message: error.into() },
+        Note::Refused(Refusal::TopicRemade) => {
+            let name = &config.election.topic;
+            Event::Error {
+                message: format!(
+                    "topic {name:?}: it was deleted and made again, and with --no-create-topic the new one is not taken for \
+                     the old: see that it is meant, and start neli-run again"
+                ),
+            }
+        }
+    }
+}
+
+fn of_candidate(note: candidate::Note) -> Event {
     use candidate::Note;
     match note {
         Note::Claiming { after } => Event::Claiming { after },
         Note::Ended { by, reason } => Event::Ended { by: somebody(by), reason: text(reason) },
         Note::FenceWarning { term, left, silent } => Event::FenceWarning { term, left, silent },
-        Note::Fenced { term, why, loss, left, late } => {
-            let why = match loss {
-                Loss::HistoryCut => "history-cut".to_owned(),
-                Loss::LeaseOver | Loss::Superseded => why.to_string(),
-            };
-            Event::Fenced { term, why, left, late }
-        }
-        Note::Leading { term, .. } => Event::Leading { term },
         Note::ReaderStuck { end, silent } => Event::Warning {
             message: format!(
                 "the journal's reader has handed over nothing for {silent:?}, although the log goes on to offset {end}: another \
@@ -35,14 +46,7 @@ pub(super) fn of_candidate(note: candidate::Note) -> Event {
             ),
             dropped: None,
         },
-        Note::Released { term, why, delivered } => Event::Released { term, why: why.to_string(), delivered },
         Note::Resigned { term, by, reason } => Event::Resigned { term, by: somebody(by), reason: text(reason) },
-        Note::Standby { leader, term, why } => standby(leader, term, why),
-        Note::Superseded { term, by_term, by } => Event::Superseded { term, by_term, leader: somebody(by) },
-        Note::TopicRemade => warning(
-            "the topic was deleted and made again: what was read of the old one counts no more, whoever led there is fenced, and \
-             fencing tokens may begin from 0 again",
-        ),
         Note::TopicUnnamed => Event::Debug {
             message:
                 "this broker has no ids for topics (Kafka before 2.8): a topic that is deleted and made again under a \
@@ -57,8 +61,28 @@ pub(super) fn of_candidate(note: candidate::Note) -> Event {
     }
 }
 
-/// The log's event for what the supervisor notes of the job of `term`.
-pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopPolicy, guard: i32) -> Event {
+fn of_milestone(milestone: Milestone) -> Event {
+    match milestone {
+        Milestone::Fenced { term, why, loss, left, late } => {
+            let why = match loss {
+                Loss::HistoryCut => "history-cut".to_owned(),
+                Loss::LeaseOver | Loss::Superseded => why.to_string(),
+            };
+            Event::Fenced { term, why, left, late }
+        }
+        Milestone::Leading { term, .. } => Event::Leading { term },
+        Milestone::Released { term, why, delivered } => Event::Released { term, why: why.to_string(), delivered },
+        Milestone::Standby(standby) => of_standby(Some(standby)),
+        Milestone::Superseded { term, by_term, by } => Event::Superseded { term, by_term, leader: somebody(by) },
+        Milestone::TopicRemade => warning(
+            "the topic was deleted and made again: what was read of the old one counts no more, whoever led there is fenced, and \
+             fencing tokens may begin from 0 again",
+        ),
+    }
+}
+
+/// What the supervisor notes of the job of `term`.
+fn of_supervisor(note: supervisor::Note, term: Offset, config: &Config, guard: i32) -> Event {
     use supervisor::Note;
     match note {
         Note::GuardHangs => Event::Error {
@@ -93,7 +117,7 @@ pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopP
         Note::NotStarted { error } => Event::Error { message: error },
         Note::Restarting { attempt, delay } => Event::Restarting { term, attempt, delay },
         Note::Stopping { why } => {
-            Event::Stopping { term, why: why.to_string(), signal: policy.signal, timeout: policy.timeout }
+            Event::Stopping { term, why: why.to_string(), signal: config.stop_signal, timeout: config.stop_timeout }
         }
         Note::Stuck { pids } => {
             let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
@@ -109,11 +133,6 @@ pub(super) fn of_supervisor(note: supervisor::Note, term: Offset, policy: &StopP
             Event::Unhealthy { term, failures: count, reason: how(&end), line: last_line.into() }
         }
     }
-}
-
-/// The log's event for a hook that failed.
-pub(super) fn of_hook(hook: Hook, end: &CommandEnd) -> Event {
-    Event::HookFailed { hook: hook.event().to_owned(), reason: how(end) }
 }
 
 /// How a command ended, as what follows its name in a sentence.
@@ -175,7 +194,7 @@ pub(super) fn of_position(position: &Position, trouble: Option<(Duration, &Troub
         Position::Leading { term, job, stopping } => format!("leading, term {term}, {}", of_job(job, *stopping)),
         Position::Listening => "reading the journal".to_owned(),
         Position::Releasing { term } => format!("releasing term {term}"),
-        Position::Standby { leader, term, why } => standby(leader.clone(), *term, *why).sentence(),
+        Position::Standby(standby) => of_standby(standby.clone()).sentence(),
         Position::Suspended => "suspended".to_owned(),
     };
     let Some((lasted, trouble)) = trouble else { return doing };
@@ -199,7 +218,10 @@ fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
     }
 }
 
-fn standby(leader: Option<Box<str>>, term: Option<Offset>, why: Option<Waiting>) -> Event {
+fn of_standby(standby: Option<Standby>) -> Event {
+    let Some(Standby { leader, term, why }) = standby else {
+        return Event::Standby { leader: None, term: None, why: None };
+    };
     let why = why.and_then(|why| match why {
         Waiting::CoolingOff => Some("it has stood down, and lets another lead first"),
         Waiting::Led => None,
@@ -233,7 +255,7 @@ mod tests {
         let told = [
             (Position::Claiming, Some((Duration::from_secs(2), &refused))),
             (Position::Listening, None),
-            (Position::Standby { leader, term: Some(42), why: Some(Waiting::Led) }, None),
+            (Position::Standby(Some(Standby { leader, term: Some(42), why: Some(Waiting::Led) })), None),
             (leading(job(JobState::Starting, None, 1), None), None),
             (leading(job(JobState::Running, Some(4711), 1), None), None),
             (leading(job(JobState::Running, Some(4712), 2), None), Some((Duration::from_secs(1), &down))),

@@ -35,7 +35,7 @@ impl Run {
         let down = self.outage.trouble().map(|(since, error)| (since, Trouble::NoBroker(error.to_owned())));
         let refused = || self.refusals.trouble().map(|(since, error)| (since, Trouble::Refused(error.to_owned())));
         let trouble = down.or_else(refused);
-        let told = Some((self.candidate.position(), trouble));
+        let told = Some((self.node.position(), trouble));
         if self.report.told != told
             && let Some((position, trouble)) = &told
         {
@@ -44,7 +44,7 @@ impl Run {
             self.report.told = told;
         }
         self.report.notifier.ready(now);
-        if self.ending.is_some() || self.candidate.is_leaving() {
+        if self.ending.is_some() || self.node.is_leaving() {
             self.report.notifier.stopping(now, now + longest_stop(&self.config));
         }
         self.report.notifier.tell(now);

@@ -4,7 +4,7 @@ use std::future;
 use std::io;
 use std::mem;
 
-use neli_proto::candidate;
+use neli_proto::node;
 use neli_proto::supervisor::Event;
 use nix::libc::{SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use nix::unistd::{self, Pid};
@@ -55,14 +55,13 @@ impl Run {
     /// The kernel tells whoever is in the foreground: that the job is there instead of `neli-run` is its own doing.
     pub(super) fn terminal_hung_up(&mut self) {
         self.session.hangup = None;
-        if self.session.terminal.was_handed_on() && self.supervisor.job_may_be_alive() {
-            self.supervisor.handle(clock::now(), Event::TerminalGone);
+        if self.session.terminal.was_handed_on() {
+            self.node.handle(clock::now(), node::Event::JobsTerminalGone);
         }
     }
 
     /// A signal, with what has to be looked at to know its meaning.
     pub(super) fn take_signal(&mut self, received: Received) {
-        let now = clock::now();
         let typed = received.code > 0;
         let event = match received.signal {
             SIGHUP if self.session.had_terminal && !terminal::is_there() => Event::TerminalGone,
@@ -70,9 +69,9 @@ impl Run {
             // The kernel's are for all of the group: somebody else in it wants the terminal in the background.
             SIGTTIN | SIGTTOU if typed => return,
             SIGTSTP => Event::SuspendSignal { continuable: terminal::is_continuable() },
-            signal => return self.supervisor.handle_signal(now, signal),
+            signal => return self.node.handle(clock::now(), node::Event::Signal { signal }),
         };
-        self.supervisor.handle(now, event);
+        self.hear_of_job(event);
     }
 
     /// What the guard says of the job, as far as it concerns the terminal.
@@ -82,7 +81,7 @@ impl Run {
             Answer::Stopped { signal } => {
                 let (foreground, continuable) = (self.session.terminal.foreground(), terminal::is_continuable());
                 let event = Event::JobStopped { signal, foreground, continuable };
-                self.supervisor.handle(clock::now(), event);
+                self.hear_of_job(event);
                 self.perform();
             }
             Answer::Accepted { .. }
@@ -103,23 +102,23 @@ impl Run {
         // A member that just stops would hold up the others for a session, and nobody would end a hook in time. The end
         // of either turns the loop again.
         if self.members.are_leaving()
-            || !self.hooks.is_idle()
+            || self.node.has_running_hooks()
             || !mem::take(&mut self.session.suspending)
-            || !self.candidate.is_suspended()
+            || !self.node.is_suspended()
         {
             return;
         }
         self.logger.flush();
         // The shell may have gone meanwhile.
         if !terminal::is_continuable() || terminal::stop_group().is_err() {
-            self.candidate.handle(clock::now(), candidate::Event::Continued);
+            self.node.handle(clock::now(), node::Event::Continued);
             self.perform();
         }
     }
 
     /// So that a script around it ends too. Process 1 survives it, as whoever has a debugger does.
     pub(super) fn die_of_the_terminals_signal(&self) {
-        if let Some((signal, to_group)) = self.session.dies_of.filter(|_| !self.refused) {
+        if let Some((signal, to_group)) = self.session.dies_of {
             let _ = terminal::die_of(signal, to_group);
         }
     }

@@ -2,8 +2,7 @@
 
 use std::io;
 
-use neli_proto::candidate::{Note, Right};
-use neli_proto::hooks;
+use neli_proto::candidate::Right;
 use neli_proto::supervisor::{self, Ending, JobStatus, Lost, Order};
 use nix::unistd::Pid;
 
@@ -23,6 +22,7 @@ pub(super) fn status(ending: Ending) -> ExitStatus {
         Ending::Lost(Lost::Fenced) => ExitStatus::Fenced,
         Ending::Lost(Lost::Killed) => ExitStatus::LostKilled,
         Ending::Lost(Lost::Stopped) => ExitStatus::LostStopped,
+        Ending::Refused => ExitStatus::Refused,
         Ending::RestartLimit => ExitStatus::RestartLimit,
         Ending::StoppedBy(signal) => ExitStatus::Stopped(u8::try_from(signal).unwrap_or(u8::MAX)),
         Ending::Stuck => ExitStatus::Unkillable,
@@ -45,25 +45,6 @@ pub(super) fn order(order: Order) -> guard::Order {
         Order::Stop { signal, kill_at } => guard::Order::Stop { signal, kill_at },
         Order::TakeBack => guard::Order::TakeBack,
     }
-}
-
-/// What a candidate's note means to the hooks.
-pub(super) fn cause_for_hooks(note: &Note) -> Option<hooks::Event> {
-    Some(match note {
-        Note::Fenced { why, .. } => hooks::Event::Fenced(*why),
-        Note::Leading { term, .. } => hooks::Event::Led(*term),
-        Note::Released { why, .. } => hooks::Event::Released(*why),
-        Note::Standby { .. } => hooks::Event::StoodBy,
-        Note::Superseded { .. } => hooks::Event::Superseded,
-        Note::Claiming { .. }
-        | Note::Ended { .. }
-        | Note::FenceWarning { .. }
-        | Note::Resigned { .. }
-        | Note::ReaderStuck { .. }
-        | Note::TopicRemade
-        | Note::TopicUnnamed
-        | Note::UnusedPartitions => return None,
-    })
 }
 
 /// The guard's word to the supervisor, about the job of `term`.

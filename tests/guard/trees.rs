@@ -223,6 +223,8 @@ fn what_is_left_behind_is_asked_one_by_one_and_killed_in_the_end() {
         post.start(0, far());
         let words: Vec<String> = (0..4).map(|_| post.words.next()).collect();
         let stubborn = words.iter().find_map(|word| word.parse().ok()).unwrap();
+        let sleeps = |process: &Process| process.name().as_deref() == Some("sleep");
+        harness::wait::until_true("what it starts after it has said so", || alive(&post).iter().any(sleeps));
         fs::write(go, "go\n").unwrap();
         assert_eq!(post.hear(), Answer::Exited { code: Some(4), signal: None, left: true, foreground: false });
         post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });

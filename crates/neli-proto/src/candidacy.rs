@@ -183,6 +183,8 @@ pub enum Action {
     ForgetTerms,
     /// Say so.
     Note(Note),
+    /// The election has come so far: the guard and the hooks act on it, and a person is told.
+    Reached(Milestone),
     /// Read from this offset, which the log holds.
     ReadFrom(Offset),
     /// Make a new producer, and forget the one before.
@@ -262,6 +264,40 @@ pub enum Note {
         /// And why.
         reason: Option<Box<str>>,
     },
+    /// Beats are not coming back.
+    FenceWarning {
+        /// The term.
+        term: Offset,
+        /// How much of the lease is left.
+        left: Duration,
+        /// No heartbeat that was sent in this time has come back.
+        silent: Duration,
+    },
+    /// The reader has handed over nothing for a while, although the log goes on: another one reads.
+    ReaderStuck {
+        /// Where the log is known to end.
+        end: Offset,
+        /// For how long.
+        silent: Duration,
+    },
+    /// An operator asked the leader to stand down.
+    Resigned {
+        /// The term.
+        term: Offset,
+        /// Who.
+        by: Option<Box<str>>,
+        /// And why.
+        reason: Option<Box<str>>,
+    },
+    /// The broker has no ids for topics: that one is deleted and made again may go unnoticed.
+    TopicUnnamed,
+    /// The topic has more partitions than roles.
+    UnusedPartitions,
+}
+
+/// How far the election has come: what the guard and the hooks act on.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Milestone {
     /// The lease ran out or was taken, and nothing of the job is left.
     Fenced {
         /// The term.
@@ -275,28 +311,12 @@ pub enum Note {
         /// How long after the lease's end something of the job was still alive: the guarantee was broken.
         late: Option<Duration>,
     },
-    /// Beats are not coming back.
-    FenceWarning {
-        /// The term.
-        term: Offset,
-        /// How much of the lease is left.
-        left: Duration,
-        /// No heartbeat that was sent in this time has come back.
-        silent: Duration,
-    },
     /// The lead was won.
     Leading {
         /// The term.
         term: Offset,
         /// When the lease ends if no beat comes back.
         until: Time,
-    },
-    /// The reader has handed over nothing for a while, although the log goes on: another one reads.
-    ReaderStuck {
-        /// Where the log is known to end.
-        end: Offset,
-        /// For how long.
-        silent: Duration,
     },
     /// A term was released, or could not be.
     Released {
@@ -307,24 +327,8 @@ pub enum Note {
         /// Whether Kafka acknowledged it.
         delivered: bool,
     },
-    /// An operator asked the leader to stand down.
-    Resigned {
-        /// The term.
-        term: Offset,
-        /// Who.
-        by: Option<Box<str>>,
-        /// And why.
-        reason: Option<Box<str>>,
-    },
     /// Standing by.
-    Standby {
-        /// Who leads, as far as known.
-        leader: Option<Box<str>>,
-        /// Its term.
-        term: Option<Offset>,
-        /// Why it may not claim yet.
-        why: Option<Waiting>,
-    },
+    Standby(Standby),
     /// Another's claim took effect while we led.
     Superseded {
         /// The term that is over.
@@ -336,10 +340,17 @@ pub enum Note {
     },
     /// Another topic stands under the name: it was deleted and made again.
     TopicRemade,
-    /// The broker has no ids for topics: that one is deleted and made again may go unnoticed.
-    TopicUnnamed,
-    /// The topic has more partitions than roles.
-    UnusedPartitions,
+}
+
+/// Whom a candidate stands by for.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Standby {
+    /// Who leads, as far as known.
+    pub leader: Option<Box<str>>,
+    /// Its term.
+    pub term: Option<Offset>,
+    /// Why the candidate may not claim yet.
+    pub why: Option<Waiting>,
 }
 
 /// What a candidate is in the election, for whoever looks at it from outside.
@@ -370,15 +381,8 @@ pub enum Position {
         /// The term.
         term: Offset,
     },
-    /// It stands by.
-    Standby {
-        /// Who leads, as far as known.
-        leader: Option<Box<str>>,
-        /// Its term.
-        term: Option<Offset>,
-        /// Why it may not claim yet.
-        why: Option<Waiting>,
-    },
+    /// It stands by; as it was told last, so that nobody is told two things.
+    Standby(Option<Standby>),
     /// It holds nothing, and is stopped until it is continued, or about to be.
     Suspended,
 }

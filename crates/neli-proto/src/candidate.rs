@@ -16,7 +16,8 @@ use super::time::Time;
 use identifying::KnownTopic;
 
 pub use super::candidacy::{
-    Action, Departure, Elector, Event, Identity, JobReport, Loss, Note, Patience, Position, Right, Timings, Waiting,
+    Action, Departure, Elector, Event, Identity, JobReport, Loss, Milestone, Note, Patience, Position, Right, Standby,
+    Timings, Waiting,
 };
 
 // Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
@@ -82,8 +83,8 @@ pub struct Candidate {
     claim_unanswered: bool,
     /// Since when claims have gone unanswered, or the producer was renewed for that.
     unanswered_since: Option<Time>,
-    /// What was last noted of standing by.
-    noted: Option<Note>,
+    /// What was last said of standing by.
+    standing_by: Option<Standby>,
     actions: VecDeque<Action>,
 }
 
@@ -213,7 +214,7 @@ impl Candidate {
             draw: None,
             claim_unanswered: false,
             unanswered_since: None,
-            noted: None,
+            standing_by: None,
             actions: VecDeque::from([Action::Ask]),
         }
     }

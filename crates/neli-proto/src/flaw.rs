@@ -24,6 +24,8 @@ pub enum Flaw {
     EmptinessUnderSizeRetention,
     /// L1 is dropped: every claim is effective, the newest wins.
     EveryClaimEffective,
+    /// R6: a fence is over for the candidate before the guard has said that nothing is left.
+    FenceTakenForDone,
     /// L4: a missing offset leaves a decided view decided.
     GapIgnored,
     /// R6: the guard takes the main process's end for that of the whole tree.

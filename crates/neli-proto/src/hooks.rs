@@ -162,6 +162,10 @@ impl Hooks {
 
     /// Takes in what happened.
     pub fn handle(&mut self, now: Time, event: Event) {
+        // Where none was given there is nothing to remember.
+        if self.given.is_empty() {
+            return;
+        }
         match event {
             Event::Ended { hook, id, end } => {
                 let is_leads = self.led.take_if(|(awaited, _)| hook == Hook::Lead && *awaited == id).is_some();

@@ -19,6 +19,7 @@ pub mod health;
 pub mod hooks;
 pub mod journal;
 pub mod listener;
+pub mod node;
 pub mod precedence;
 pub mod random;
 pub mod record;

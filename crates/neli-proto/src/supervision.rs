@@ -273,6 +273,8 @@ pub enum Ending {
     Lost(Lost),
     /// The job failed too often.
     RestartLimit,
+    /// Kafka refuses for good, or the topic may not carry an election.
+    Refused,
     /// Something could not be killed.
     Stuck,
     /// Stopped by this signal while no job was alive.

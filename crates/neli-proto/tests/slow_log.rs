@@ -130,6 +130,7 @@ impl World {
                 | Action::LeaveGroup
                 | Action::LookForEnd
                 | Action::Note(_)
+                | Action::Reached(_)
                 | Action::ReadFrom(_)
                 | Action::RenewProducer
                 | Action::StopJob(_)

@@ -91,7 +91,7 @@ impl Candidate {
         }
         // Kafka gives no answer: that has been said, and each lease brings another try.
         if !self.claim_unanswered {
-            self.noted = None;
+            self.standing_by = None;
             self.actions.push_back(Action::Note(Note::Claiming { after }));
         }
     }

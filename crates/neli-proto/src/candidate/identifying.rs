@@ -6,7 +6,7 @@
 
 use core::time::Duration;
 
-use super::super::candidacy::{Action, Note};
+use super::super::candidacy::{Action, Milestone, Note};
 use super::super::time::Time;
 use super::super::topic::{TopicId, TopicIdentity};
 use super::{Candidate, Role};
@@ -99,7 +99,7 @@ impl Candidate {
             (TopicIdentity::Id(id), TopicName::Unknown | TopicName::Unnamed) => {
                 (topic.name, topic.confirmed) = (TopicName::Id(id), Some(asked));
                 if topic.before.take().is_some_and(|before| before != id) {
-                    self.actions.push_back(Action::Note(Note::TopicRemade));
+                    self.actions.push_back(Action::Reached(Milestone::TopicRemade));
                 }
             }
             (TopicIdentity::Missing, TopicName::Id(_)) => {
@@ -119,7 +119,7 @@ impl Candidate {
 
     /// Another topic stands under the name: whatever was read of the old one is no word about what is there now.
     fn topic_was_remade(&mut self, now: Time) {
-        self.actions.push_back(Action::Note(Note::TopicRemade));
+        self.actions.push_back(Action::Reached(Milestone::TopicRemade));
         self.history_cut(now);
         self.topic.before = None;
     }

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::super::candidacy::{Action, JobReport, Loss, Note, Right};
+use super::super::candidacy::{Action, JobReport, Loss, Milestone, Note, Right};
 use super::super::record::{Body, JobState, Offset, Why};
 use super::super::time::Time;
 use super::{Candidate, Lead, Role};
@@ -36,7 +36,7 @@ impl Candidate {
             job: JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now },
         };
         self.actions.push_back(Action::Lead(right));
-        self.actions.push_back(Action::Note(Note::Leading { term, until: lease_end }));
+        self.actions.push_back(Action::Reached(Milestone::Leading { term, until: lease_end }));
         self.role = Role::Leading(lead);
     }
 

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::super::candidacy::{Action, Loss, Note};
+use super::super::candidacy::{Action, Loss, Milestone, Note};
 use super::super::journal::{Term, Verdict, View};
 use super::super::record::{Body, Offset, Record, Why};
 use super::super::time::Time;
@@ -184,7 +184,7 @@ impl Candidate {
         }
         // Another leads: whatever this term stood down for has come about.
         self.role = Role::Fenced { term, why: Why::Fenced, stood_down: None, lease_end, loss: Loss::Superseded };
-        self.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
+        self.actions.push_back(Action::Reached(Milestone::Superseded { term, by_term, by }));
         self.actions.push_back(Action::Kill(Loss::Superseded));
     }
 }

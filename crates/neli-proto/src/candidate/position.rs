@@ -1,12 +1,12 @@
 //! What a candidate is, for whoever looks at it from outside.
 
-use super::super::candidacy::{Note, Position};
+use super::super::candidacy::Position;
 use super::super::journal::View;
 use super::super::time::Time;
 use super::{Candidate, Role};
 
 impl Candidate {
-    /// What it is in the election, now. Of standing by it says what was noted last, so that nobody is told two things.
+    /// What it is in the election, now. Of standing by it says what was said last, so that nobody is told two things.
     #[must_use]
     pub fn position(&self) -> Position {
         match &self.role {
@@ -17,14 +17,7 @@ impl Candidate {
             Role::Leading(lead) => Position::Leading { term: lead.term, job: lead.job, stopping: lead.stopping },
             Role::Releasing(releasing) => Position::Releasing { term: releasing.term },
             Role::Standby { .. } if !self.listener.is_caught_up() => Position::Listening,
-            Role::Standby { .. } => {
-                let (leader, term, why) = if let Some(Note::Standby { leader, term, why }) = &self.noted {
-                    (leader.clone(), *term, *why)
-                } else {
-                    (None, None, None)
-                };
-                Position::Standby { leader, term, why }
-            }
+            Role::Standby { .. } => Position::Standby(self.standing_by.clone()),
         }
     }
 
@@ -43,6 +36,12 @@ impl Candidate {
     #[must_use]
     pub const fn holds_unjudged(&self) -> bool {
         matches!(self.role, Role::AwaitingJudgement { .. })
+    }
+
+    /// Whether a claim or a release is on its way, or a term is held in a topic that is not judged yet.
+    #[must_use]
+    pub const fn has_claimed(&self) -> bool {
+        matches!(self.role, Role::AwaitingJudgement { .. } | Role::Claiming { .. } | Role::Releasing(_))
     }
 
     /// Whether it goes for good, once nothing is held.

@@ -1,6 +1,6 @@
 //! R6: a release is written when nothing is left, and then nothing more.
 
-use super::super::candidacy::{Action, Loss, Note};
+use super::super::candidacy::{Action, Loss, Milestone};
 use super::super::precedence::SPREAD;
 use super::super::record::{Body, Offset, Why};
 use super::super::time::Time;
@@ -27,7 +27,7 @@ impl Candidate {
                 if *loss != Loss::Superseded {
                     let left = lease_end.since(gone_at.unwrap_or(now));
                     let (term, why, loss) = (*term, *why, *loss);
-                    self.actions.push_back(Action::Note(Note::Fenced { term, why, loss, left, late }));
+                    self.actions.push_back(Action::Reached(Milestone::Fenced { term, why, loss, left, late }));
                 }
                 (*term, *lease_end, *why, (*stood_down, late))
             }
@@ -110,11 +110,11 @@ impl Candidate {
 
     pub(super) fn release_is_over(&mut self, now: Time, delivered: bool) {
         let Role::Releasing(Releasing { term, why, anew, .. }) = self.role else { return };
-        self.actions.push_back(Action::Note(Note::Released { term, why, delivered }));
+        self.actions.push_back(Action::Reached(Milestone::Released { term, why, delivered }));
         // R2: what came back too late may have voided a claim of ours, or of somebody's who retries in step.
         let not_before = if why == Why::Stillborn { now + self.random.up_to(SPREAD) } else { now };
         self.role = Role::Standby { not_before };
-        self.noted = None;
+        self.standing_by = None;
         if anew {
             self.ask_anew(now);
         }

@@ -1,6 +1,6 @@
-//! The records and the notes that a candidate hands out.
+//! The records that a candidate hands out.
 
-use super::super::candidacy::{Action, Note, Waiting};
+use super::super::candidacy::{Action, Milestone, Standby, Waiting};
 use super::super::journal::View;
 use super::super::precedence::{HELLO_AWAITS_NAME, HELLO_INTERVAL, SPREAD};
 use super::super::record::{Body, Record};
@@ -79,10 +79,10 @@ impl Candidate {
             View::NeverLed | View::Released { .. } if self.claim_due().is_some_and(|due| due < now + SPREAD) => return,
             View::NeverLed | View::Released { .. } => (None, None, Some(Waiting::Precedence)),
         };
-        let note = Note::Standby { leader, term, why };
-        if self.noted.as_ref() != Some(&note) {
-            self.noted = Some(note.clone());
-            self.actions.push_back(Action::Note(note));
+        let standby = Standby { leader, term, why };
+        if self.standing_by.as_ref() != Some(&standby) {
+            self.standing_by = Some(standby.clone());
+            self.actions.push_back(Action::Reached(Milestone::Standby(standby)));
         }
     }
 }

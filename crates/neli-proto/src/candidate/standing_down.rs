@@ -81,7 +81,7 @@ impl Candidate {
         self.suspending = false;
         if self.role == Role::Suspended {
             self.role = Role::Standby { not_before: now };
-            self.noted = None;
+            self.standing_by = None;
             self.ask_anew(now);
         }
     }

@@ -80,9 +80,12 @@ impl Supervisor {
                 (interrupted_by, true)
             }
             Ending::Job(_) | Ending::StoppedBy(_) => (typed, false),
-            Ending::Ended | Ending::Lost(_) | Ending::RestartLimit | Ending::Stuck | Ending::WaitedEnough => {
-                return ending;
-            }
+            Ending::Ended
+            | Ending::Lost(_)
+            | Ending::Refused
+            | Ending::RestartLimit
+            | Ending::Stuck
+            | Ending::WaitedEnough => return ending,
         };
         let Some(signal) = signal else { return ending };
         self.actions.push_back(Action::DieOf { signal, to_group });

@@ -1,15 +1,16 @@
-//! One machine: the real candidate and supervisor, a Kafka that answers or does not, and a guard that does as it is told.
+//! One machine: a whole node as it is shipped, a Kafka that answers or does not, and a guard that does as it is told.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Candidate, Elector, Identity, Patience, Right, Timings};
+use neli_proto::candidate::{self, Elector, Identity, Patience, Right, Timings};
+use neli_proto::listener::FIRST_SPAN;
+use neli_proto::node::{self, Action, Node, Settings};
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Offset, Record, What, Why};
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
-use neli_proto::supervision::{Action, Ending, Event, JobStatus, Lost, OnLoss, Order, Policy, StopPolicy};
-use neli_proto::supervisor::Supervisor;
+use neli_proto::supervision::{Ending, Event, JobStatus, Lost, OnLoss, Order, Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
@@ -67,8 +68,7 @@ pub(crate) enum Kafka {
 /// One machine.
 pub(crate) struct Scene {
     now: Time,
-    candidate: Candidate,
-    supervisor: Supervisor,
+    node: Node,
     guard: Guard,
     pub(crate) kafka: Kafka,
     /// Where the next record is read.
@@ -141,10 +141,19 @@ impl Scene {
             health: None,
         };
         let identity = Identity { member: MemberId::from("me"), name: "me".into(), hello };
+        let settings = Settings {
+            identity,
+            timings,
+            job: policy,
+            hooks: Vec::new(),
+            accepts_remade_topic: true,
+            started: now,
+            wait: None,
+            first_span: FIRST_SPAN,
+        };
         let mut scene = Self {
             now,
-            candidate: Candidate::new(now, identity, timings, Random::from_seed(1), (now, None)),
-            supervisor: Supervisor::new(policy),
+            node: Node::new(now, settings, Random::from_seed(1)),
             guard: Guard { holds_start: true, ..Guard::default() },
             kafka: Kafka::Answers,
             end: 0,
@@ -188,7 +197,7 @@ impl Scene {
             Cause::GuardDied => self.guard_dies(),
             Cause::LeaseOver => self.without_kafka(LEASE),
             Cause::Resigned => {
-                let (term, by, reason) = (self.candidate.leads(), None, None);
+                let (term, by, reason) = (self.node.leads(), None, None);
                 self.append(None, Body::Request { what: What::Resign, term, by, reason });
             }
             Cause::Revoked => self.tell(candidate::Event::Revoked),
@@ -203,7 +212,10 @@ impl Scene {
                 self.append(Some("other"), Body::Claim { after, lease_ms: 5_000 });
             }
             Cause::Term => self.signal_term(),
-            Cause::Unhealthy => self.tell(candidate::Event::StandDown { why: Why::Unhealthy, leaving: false }),
+            Cause::Unhealthy => {
+                self.node.handle(self.now, node::Event::StandDown { why: Why::Unhealthy, leaving: false });
+                self.perform();
+            }
         }
     }
 
@@ -249,14 +261,14 @@ impl Scene {
         let until = self.now + span;
         while self.exit.is_none() {
             let guard = [self.guard.deadline, self.guard.run.and_then(|run| run.kill_at)];
-            let logic = [self.candidate.poll_timeout(), self.supervisor.poll_timeout()];
-            let Some(next) = guard.into_iter().chain(logic).flatten().min().filter(|next| *next <= until) else {
+            let Some(next) =
+                guard.into_iter().chain([self.node.poll_timeout()]).flatten().min().filter(|next| *next <= until)
+            else {
                 break;
             };
             self.now = self.now.max(next);
             self.guard_acts();
-            self.supervisor.handle_timeout(self.now);
-            self.candidate.handle_timeout(self.now);
+            self.node.handle_timeout(self.now);
             self.perform();
         }
         self.now = self.now.max(until);
@@ -292,7 +304,7 @@ impl Scene {
                 self.guard.run = Some(Run::default());
                 self.hold_until(right);
                 if !self.guard.holds_start {
-                    self.supervisor.handle(self.now, Event::Started { pid: 7 });
+                    self.hear_of_job(Event::Started { pid: 7 });
                 }
             }
             Order::Stop { kill_at, .. } => self.guard.run.iter_mut().for_each(|run| run.kill_at = Some(kill_at)),
@@ -301,7 +313,7 @@ impl Scene {
 
     fn hold_until(&mut self, right: Right) {
         self.guard.deadline = self.guard.deadline.max(Some(right.until));
-        self.supervisor.handle(self.now, Event::Answered { until: right.until });
+        self.hear_of_job(Event::Answered { until: right.until });
     }
 
     pub(crate) fn say_started(&mut self) {
@@ -314,7 +326,7 @@ impl Scene {
             self.guard.deadline = None;
             match &mut self.guard.run {
                 Some(run) => run.dying = Some(Dying::Fenced),
-                None => self.hear(Event::Fenced { term: self.supervisor.term(), gone_at: None }),
+                None => self.hear(Event::Fenced { term: self.node.term(), gone_at: None }),
             }
         } else if self.guard.run.and_then(|run| run.kill_at).is_some_and(|at| self.now >= at) {
             self.kill();
@@ -336,14 +348,14 @@ impl Scene {
             self.hear(Event::MainExited { status: KILLED, left: false, foreground: false });
         }
         self.hear(match run.dying {
-            Some(Dying::Fenced) => Event::Fenced { term: self.supervisor.term(), gone_at: None },
+            Some(Dying::Fenced) => Event::Fenced { term: self.node.term(), gone_at: None },
             Some(Dying::Killed) | None => Event::Gone,
         });
     }
 
     fn guard_dies(&mut self) {
         self.guard = Guard { is_dead: true, ..Guard::default() };
-        self.supervisor.handle(self.now, Event::GuardDied);
+        self.hear_of_job(Event::GuardDied);
         self.perform();
     }
 
@@ -360,29 +372,31 @@ impl Scene {
         self.hear(Event::Gone);
     }
 
-    // ---- as run.rs does ---------------------------------------------------------------------------------------------
+    // ---- as the process does ----------------------------------------------------------------------------------------
 
     fn signal_term(&mut self) {
-        self.supervisor.handle_signal(self.now, 15);
+        self.node.handle(self.now, node::Event::Signal { signal: 15 });
         self.perform();
     }
 
     fn hear(&mut self, event: Event) {
-        self.supervisor.handle(self.now, event);
+        self.hear_of_job(event);
         self.perform();
     }
 
+    fn hear_of_job(&mut self, event: Event) {
+        self.node.handle(self.now, node::Event::Job(event));
+    }
+
     fn tell(&mut self, event: candidate::Event) {
-        self.candidate.handle(self.now, event);
+        self.node.handle(self.now, node::Event::Election(event));
         self.perform();
     }
 
     fn perform(&mut self) {
         while self.exit.is_none() {
-            if let Some(action) = self.supervisor.poll_action() {
-                self.perform_for_supervisor(action);
-            } else if let Some(action) = self.candidate.poll_action() {
-                self.perform_for_candidate(action);
+            if let Some(action) = self.node.poll_action() {
+                self.perform_one(action);
             } else if self.kafka != Kafka::Answers || !self.read_one() {
                 return;
             }
@@ -400,7 +414,7 @@ impl Scene {
                 candidate::Event::Read { offset, record: Some(record) }
             }
         };
-        self.candidate.handle(self.now, event);
+        self.node.handle(self.now, node::Event::Election(event));
         true
     }
 
@@ -410,30 +424,12 @@ impl Scene {
         self.perform();
     }
 
-    fn perform_for_supervisor(&mut self, action: Action) {
+    fn perform_one(&mut self, action: Action) {
         match action {
             Action::Exit(ending) => self.exit = Some((ending, self.now)),
-            Action::GiveUpWaiting => self.candidate.give_up(self.now),
             // It is given little time to kill at the lease's end.
             Action::KillGuard => self.guard_dies(),
-            Action::CheckHealth { .. }
-            | Action::DieOf { .. }
-            | Action::KillOrphans
-            | Action::LookAtForeground
-            | Action::Note(_) => {}
-            Action::StartGuard => self.guard = Guard::default(),
             Action::Order(order) => self.obey(order),
-            Action::Tell(event) => self.candidate.handle(self.now, event),
-        }
-    }
-
-    fn perform_for_candidate(&mut self, action: candidate::Action) {
-        use candidate::Action;
-        let event = match action {
-            Action::Depart(departure) => Event::Departed(departure),
-            Action::Extend(right) => Event::Extended(right),
-            Action::Kill(loss) => Event::Killed(loss),
-            Action::Lead(right) => Event::Led(right),
             Action::Send { record } => {
                 if self.kafka != Kafka::IsGone {
                     match record.body {
@@ -443,22 +439,27 @@ impl Scene {
                     }
                     self.unread.push_back(record);
                 }
-                return;
             }
-            Action::StopJob(why) => Event::StoppedFor(why),
-            // Whoever asks anew is told nothing: it is to stand by, and not to lead again.
-            Action::Ask
-            | Action::ForgetTerms
-            | Action::JoinGroup
-            | Action::LeaveGroup
-            | Action::Note(_)
-            | Action::ReadFrom(_)
+            Action::StartGuard => self.guard = Guard::default(),
+            // Whoever reads anew is told nothing: it is to stand by, and not to lead again.
+            Action::CheckHealth { .. }
+            | Action::DieOf { .. }
             | Action::Identify
+            | Action::JoinGroup
+            | Action::KillHook { .. }
+            | Action::KillOrphans
+            | Action::LeaveGroup { .. }
+            | Action::LookAtForeground
             | Action::LookForEnd
+            | Action::Note(_)
+            | Action::ReadAnew
+            | Action::ReadFrom(_)
+            | Action::Released { .. }
+            | Action::RenewGuard
             | Action::RenewProducer
-            | Action::Suspend => return,
-        };
-        self.supervisor.handle(self.now, event);
+            | Action::RunHook(_)
+            | Action::Suspend => {}
+        }
     }
 }
 
@@ -469,6 +470,7 @@ fn code(ending: Ending) -> u8 {
         Ending::Lost(Lost::Fenced) => 82,
         Ending::Lost(Lost::Killed) => 81,
         Ending::Lost(Lost::Stopped) => 80,
+        Ending::Refused => 125,
         Ending::RestartLimit => 84,
         Ending::StoppedBy(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
         Ending::Stuck => 85,

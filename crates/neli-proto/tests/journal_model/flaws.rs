@@ -21,8 +21,6 @@ pub(crate) enum WorldFlaw {
     BothAsleep,
     /// A command that runs beside the job is not waited for when the job has ended (R6).
     CommandForgotten,
-    /// A fence is over for the candidate before the guard has said that nothing is left (R6).
-    FenceTakenForDone,
     /// The guard's `seen` goes on when its `term` is no longer current (R6).
     GuardSeesTooMuch,
     /// The guard, left alone, releases before it has killed (R6).

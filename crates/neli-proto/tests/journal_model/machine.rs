@@ -1,11 +1,12 @@
-//! One machine: the real candidate and the real supervisor, and around them what `run.rs`, the reader and the guard do.
+//! One machine: a whole node as it is shipped, and around it what the process, the reader and the guard do.
 
 use std::collections::VecDeque;
 
-use neli_proto::candidate::{self, Action, Candidate, Identity, Loss, Note};
+use neli_proto::candidate::{self, Identity};
+use neli_proto::node::{self, Action, Node, Settings};
 use neli_proto::random::Random;
-use neli_proto::record::{Body, MemberId, Offset, Record, Why};
-use neli_proto::supervisor::{self, Event, Order, Policy, StopPolicy, Supervisor};
+use neli_proto::record::{Body, MemberId, Offset, Record};
+use neli_proto::supervisor::{Event, Order, Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
@@ -19,8 +20,7 @@ use crate::world::Breach;
 #[derive(Clone, Hash)]
 pub(crate) struct Machine {
     pub(crate) member: MemberId,
-    pub(crate) candidate: Candidate,
-    supervisor: Supervisor,
+    pub(crate) node: Node,
     /// The supervisor's process.
     pub(crate) life: Life,
     pub(crate) guard: Guard,
@@ -87,10 +87,19 @@ impl Machine {
         };
         // Each its own share, so that no two are in step.
         let random = Random::fixed([20, 50, 80][index]);
+        let settings = Settings {
+            identity,
+            timings,
+            job: policy,
+            hooks: Vec::new(),
+            accepts_remade_topic: true,
+            started: now,
+            wait: None,
+            first_span: setup.span,
+        };
         let mut machine = Self {
             member,
-            candidate: Candidate::new(now, identity, timings, random, (now, None)).with_first_span(now, setup.span),
-            supervisor: Supervisor::new(policy),
+            node: Node::new(now, settings, random),
             life: Life::Awake,
             guard: Guard::default(),
             reader: Reader::default(),
@@ -106,7 +115,7 @@ impl Machine {
         };
         if !setup.topic_ids {
             let (asked, identity) = (now, TopicIdentity::Unnamed);
-            machine.candidate.handle(now, candidate::Event::TopicIdentified { asked, identity });
+            machine.hear_of_election(now, candidate::Event::TopicIdentified { asked, identity });
         }
         machine.perform(now, setup, deeds);
         machine
@@ -114,7 +123,7 @@ impl Machine {
 
     /// When something is due at the supervisor's.
     pub(crate) fn due(&self) -> Option<Time> {
-        [self.candidate.poll_timeout(), self.supervisor.poll_timeout()].into_iter().flatten().min()
+        self.node.poll_timeout()
     }
 
     /// Whether neither supervisor nor guard is left.
@@ -128,8 +137,7 @@ impl Machine {
     }
 
     pub(crate) fn fire(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
-        self.supervisor.handle_timeout(now);
-        self.candidate.handle_timeout(now);
+        self.node.handle_timeout(now);
         self.perform(now, setup, deeds);
         if self.life == Life::Awake && self.due().is_some_and(|due| due <= now) {
             deeds.breach = Some(Breach::BusyLoop);
@@ -137,15 +145,23 @@ impl Machine {
     }
 
     pub(crate) fn tell(&mut self, now: Time, event: candidate::Event, setup: &Setup, deeds: &mut Deeds) {
-        self.candidate.handle(now, event);
+        self.hear_of_election(now, event);
         self.perform(now, setup, deeds);
+    }
+
+    fn hear_of_election(&mut self, now: Time, event: candidate::Event) {
+        self.node.handle(now, node::Event::Election(event));
+    }
+
+    fn hear_of_job(&mut self, now: Time, event: Event) {
+        self.node.handle(now, node::Event::Job(event));
     }
 
     /// R0 is judged.
     pub(crate) fn judge(&mut self, now: Time, setup: &Setup) {
         self.is_judged = true;
         let (cut_is_harmless, gaps_are_markers) = (!setup.size_retention, setup.gaps_are_markers);
-        self.candidate.handle(now, candidate::Event::TopicJudged { cut_is_harmless, gaps_are_markers });
+        self.hear_of_election(now, candidate::Event::TopicJudged { cut_is_harmless, gaps_are_markers });
     }
 
     /// The judgement that was awaited has come.
@@ -156,13 +172,13 @@ impl Machine {
 
     /// A signal to `neli-run`.
     pub(crate) fn stop(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
-        self.supervisor.handle(now, Event::StopSignal { signal: 15 });
+        self.node.handle(now, node::Event::Signal { signal: 15 });
         self.perform(now, setup, deeds);
     }
 
     /// TSTP to `neli-run`.
     pub(crate) fn suspend(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
-        self.supervisor.handle(now, Event::SuspendSignal { continuable: true });
+        self.hear_of_job(now, Event::SuspendSignal { continuable: true });
         self.perform(now, setup, deeds);
     }
 
@@ -170,8 +186,8 @@ impl Machine {
     pub(crate) fn resume(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
         const SIGCONT: i32 = 18;
         self.life = Life::Awake;
-        if self.candidate.is_suspended() {
-            self.supervisor.handle_signal(now, SIGCONT);
+        if self.node.is_suspended() {
+            self.node.handle(now, node::Event::Signal { signal: SIGCONT });
             self.perform(now, setup, deeds);
         }
     }
@@ -180,9 +196,9 @@ impl Machine {
     pub(crate) fn hear(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
         if let Some(word) = self.words.pop_front() {
             deeds.said.push(format!("hears of its guard: {word:?}"));
-            self.supervisor.handle(now, word);
+            self.hear_of_job(now, word);
         } else if let Some(receipt) = self.receipts.pop_front() {
-            self.candidate.handle(now, receipt);
+            self.hear_of_election(now, receipt);
         }
         self.perform(now, setup, deeds);
     }
@@ -226,7 +242,7 @@ impl Machine {
                 }
             }
         };
-        self.candidate.handle(now, event);
+        self.hear_of_election(now, event);
         self.perform(now, setup, deeds);
         if self.to_read(log).is_none() {
             self.reader.lags = false;
@@ -243,20 +259,20 @@ impl Machine {
 
     /// Notes in which of the topics it leads, or has a job.
     pub(crate) fn note_topic(&mut self, remakes: u8) {
-        let leads = self.candidate.leads().is_some() || self.job_is_alive();
+        let leads = self.node.leads().is_some() || self.job_is_alive();
         self.leads_in = leads.then(|| self.leads_in.unwrap_or(remakes));
     }
 
     /// The guard has died and has been waited for; all that it said is heard first.
     pub(crate) fn guard_died(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
         while let Some(word) = self.words.pop_front() {
-            self.supervisor.handle(now, word);
+            self.hear_of_job(now, word);
         }
         self.guard.life = Life::Dead;
         if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
             self.guard.job = None;
         }
-        self.supervisor.handle(now, Event::GuardDied);
+        self.hear_of_job(now, Event::GuardDied);
         self.perform(now, setup, deeds);
     }
 
@@ -267,57 +283,69 @@ impl Machine {
         }
     }
 
-    /// Performs what the logic wants, as `run.rs` does; then hears what the guard says to it, unless that takes its time.
+    /// Performs what the node wants; then hears what the guard says to it, unless that takes its time.
     pub(crate) fn perform(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
         loop {
-            if let Some(action) = self.supervisor.poll_action() {
-                self.perform_for_supervisor(now, action, setup, deeds);
-            } else if let Some(action) = self.candidate.poll_action() {
-                self.perform_for_candidate(now, action, setup, deeds);
+            if let Some(action) = self.node.poll_action() {
+                self.perform_one(now, action, setup, deeds);
             } else if !setup.slow_pipe
                 && let Some(word) = self.words.pop_front()
             {
-                self.supervisor.handle(now, word);
+                self.hear_of_job(now, word);
             } else {
-                return;
+                break;
             }
+        }
+        if !self.is_judged && self.node.leads().is_some() {
+            deeds.breach = Some(Breach::Unjudged);
         }
     }
 
-    fn perform_for_candidate(&mut self, now: Time, action: Action, setup: &Setup, deeds: &mut Deeds) {
-        let event = match action {
-            Action::Ask => {
+    fn perform_one(&mut self, now: Time, action: Action, setup: &Setup, deeds: &mut Deeds) {
+        match action {
+            // Neither hooks nor a health command are given; there is neither a group nor a terminal; the reader and the producer
+            // never fail.
+            Action::CheckHealth { .. }
+            | Action::DieOf { .. }
+            | Action::JoinGroup
+            | Action::KillHook { .. }
+            | Action::LeaveGroup { .. }
+            | Action::LookAtForeground
+            | Action::LookForEnd
+            | Action::RenewProducer
+            | Action::RunHook(_) => {}
+            Action::Exit(_) => self.life = Life::Dead,
+            Action::Identify => self.identity_asked = Some(now),
+            Action::KillGuard => {
+                deeds.said.push("kills its guard, which does not answer".to_owned());
+                if !is_flawed(WorldFlaw::GuardUnwatched) {
+                    self.kill_guard(now);
+                }
+            }
+            Action::KillOrphans => {
+                if !is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
+                    self.guard.job = None;
+                }
+                self.hear_of_job(now, Event::Gone);
+            }
+            Action::Note(note) => deeds.said.push(format!("{note:?}")),
+            Action::Order(order) => {
+                deeds.said.push(format!("{order:?}"));
+                self.order(now, order, setup);
+            }
+            Action::ReadAnew => {
                 self.reader = Reader { asked: Some(now), ..Reader::default() };
                 self.late_answer = None;
-                if !self.is_judged && !setup.judged_late {
-                    self.judge(now, setup);
-                }
-                return;
+                self.judge_if_prompt(now, setup);
             }
-            Action::Depart(departure) => Event::Departed(departure),
-            Action::Extend(right) => Event::Extended(right),
-            Action::ForgetTerms => {
-                self.guard.tenure = None;
+            Action::ReadFrom(offset) => self.reader.next = Some(offset),
+            Action::Released { term } => self.guard.note_released(term),
+            // The topic that is read from now on has not been judged.
+            Action::RenewGuard => {
+                self.guard = Guard { job: self.guard.job, ..Guard::default() };
                 self.released = -1;
                 self.is_judged = false;
-                return;
-            }
-            Action::Identify => {
-                self.identity_asked = Some(now);
-                return;
-            }
-            Action::JoinGroup | Action::LeaveGroup | Action::LookForEnd | Action::RenewProducer => return,
-            Action::Kill(loss) => return self.lose(now, loss, deeds),
-            Action::Lead(right) => {
-                if !self.is_judged {
-                    deeds.breach = Some(Breach::Unjudged);
-                }
-                Event::Led(right)
-            }
-            Action::Note(note) => return self.note(&note, deeds),
-            Action::ReadFrom(offset) => {
-                self.reader.next = Some(offset);
-                return;
+                self.judge_if_prompt(now, setup);
             }
             Action::Send { record } => {
                 if let Body::Release { term, .. } = record.body {
@@ -330,78 +358,24 @@ impl Machine {
                 if !matches!(record.body, Body::Hello { .. }) {
                     deeds.sent.push(record);
                 }
-                return;
             }
-            Action::StopJob(why) => Event::StoppedFor(why),
-            Action::Suspend => {
-                if self.job_is_alive() || self.candidate.leads().is_some() {
-                    deeds.breach = Some(Breach::SuspendedLeader);
-                }
-                self.life = Life::Asleep;
-                return;
-            }
-        };
-        deeds.said.push(format!("{event:?}"));
-        self.supervisor.handle(now, event);
-    }
-
-    fn lose(&mut self, now: Time, loss: Loss, deeds: &mut Deeds) {
-        deeds.said.push(format!("{loss:?}"));
-        self.supervisor.handle(now, Event::Killed(loss));
-        if loss == Loss::LeaseOver && is_flawed(WorldFlaw::FenceTakenForDone) {
-            let done = candidate::Event::NothingLeft { why: Why::Fenced, exit: None, leaving: false, gone_at: None };
-            self.candidate.handle(now, done);
-        }
-    }
-
-    fn note(&mut self, note: &Note, deeds: &mut Deeds) {
-        match note {
-            Note::Released { term, delivered: true, .. } | Note::Superseded { term, .. } => {
-                self.guard.note_released(*term);
-            }
-            Note::Claiming { .. }
-            | Note::Ended { .. }
-            | Note::FenceWarning { .. }
-            | Note::Fenced { .. }
-            | Note::Leading { .. }
-            | Note::ReaderStuck { .. }
-            | Note::Released { delivered: false, .. }
-            | Note::Resigned { .. }
-            | Note::Standby { .. }
-            | Note::TopicRemade
-            | Note::TopicUnnamed
-            | Note::UnusedPartitions => {}
-        }
-        deeds.said.push(format!("{note:?}"));
-    }
-
-    fn perform_for_supervisor(&mut self, now: Time, action: supervisor::Action, setup: &Setup, deeds: &mut Deeds) {
-        match action {
-            supervisor::Action::Exit(_) => self.life = Life::Dead,
-            supervisor::Action::GiveUpWaiting => self.candidate.give_up(now),
-            supervisor::Action::KillGuard => {
-                deeds.said.push("kills its guard, which does not answer".to_owned());
-                if !is_flawed(WorldFlaw::GuardUnwatched) {
-                    self.kill_guard(now);
-                }
-            }
-            supervisor::Action::KillOrphans => {
-                if !is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
-                    self.guard.job = None;
-                }
-                self.supervisor.handle(now, Event::Gone);
-            }
-            supervisor::Action::CheckHealth { .. }
-            | supervisor::Action::DieOf { .. }
-            | supervisor::Action::LookAtForeground
-            | supervisor::Action::Note(_) => {}
-            supervisor::Action::Order(order) => self.order(now, order, setup),
-            supervisor::Action::StartGuard => {
+            Action::StartGuard => {
                 if self.guard.life == Life::Dead {
                     self.guard = Guard::default();
                 }
             }
-            supervisor::Action::Tell(event) => self.candidate.handle(now, event),
+            Action::Suspend => {
+                if self.job_is_alive() || self.node.leads().is_some() {
+                    deeds.breach = Some(Breach::SuspendedLeader);
+                }
+                self.life = Life::Asleep;
+            }
+        }
+    }
+
+    fn judge_if_prompt(&mut self, now: Time, setup: &Setup) {
+        if !self.is_judged && !setup.judged_late {
+            self.judge(now, setup);
         }
     }
 
@@ -425,7 +399,7 @@ impl Machine {
             }
         }
         if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
-            self.supervisor.handle(now, Event::GuardDied);
+            self.hear_of_job(now, Event::GuardDied);
         }
     }
 

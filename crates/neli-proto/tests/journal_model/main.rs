@@ -1,8 +1,8 @@
 //! An exhaustive search for two jobs at once, over the protocol itself.
 //!
-//! Candidate, listener, journal and supervisor are the real ones; the guard, Kafka, the clocks and everything that goes wrong
-//! are the world's, and its rules can be broken (`flaws.rs`). A [search](search::search) looks at every state of a small world,
-//! breadth first: with a rule broken it must find the way to two jobs, with the right rules there is none (nor a release
+//! A whole node (candidate, supervisor, health and hooks) is the real one; the guard, Kafka, the clocks and everything that goes
+//! wrong are the world's, and its rules can be broken (`flaws.rs`). A [search](search::search) looks at every state of a small
+//! world, breadth first: with a rule broken it must find the way to two jobs, with the right rules there is none (nor a release
 //! beside a living job, a fencing token that falls, or a timeout that stays due). That it also finds two jobs when a rule of
 //! the real objects is broken is shown by `tests/mutants`, on a copy of the sources.
 //!
@@ -197,7 +197,7 @@ fn a_start_that_is_held_up() {
 
 #[test]
 fn a_guard_that_is_late() {
-    look_into(worlds::a_guard_that_is_late, &[world(WorldFlaw::FenceTakenForDone)]);
+    look_into(worlds::a_guard_that_is_late, &[logic(Flaw::FenceTakenForDone)]);
 }
 
 #[test]

@@ -280,7 +280,7 @@ impl World {
             }
             Step::RemakeUnnoticed => self.remake_unnoticed(),
             Step::Resign(who) => {
-                let term = self.machine(who).and_then(|machine| machine.candidate.leads());
+                let term = self.machine(who).and_then(|machine| machine.node.leads());
                 self.request(What::Resign, term);
             }
             Step::Resume(who) => self.at(who, |machine, now, (setup, deeds)| machine.resume(now, setup, deeds)),

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use neli_proto::candidate::{Action, Candidate, Elector, Event, Identity, JobReport, Note, Patience, Right, Timings};
+use neli_proto::candidate::{
+    Action, Candidate, Elector, Event, Identity, JobReport, Milestone, Note, Patience, Right, Standby, Timings,
+};
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, Hello, JobState, Record, What};
@@ -238,6 +240,7 @@ fn deed(action: Action) -> String {
         Action::LeaveGroup => "leaves the group".to_owned(),
         Action::LookForEnd => "asks soon where the log ends".to_owned(),
         Action::Note(note) => shown_note(note),
+        Action::Reached(milestone) => shown_milestone(milestone),
         Action::ReadFrom(offset) => format!("reads from {offset}"),
         Action::RenewProducer => "makes a new producer".to_owned(),
         Action::Send { record } => format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body)),
@@ -274,34 +277,42 @@ fn shown_body(body: &Body) -> String {
 }
 
 fn shown_note(note: Note) -> String {
-    let name = |who: Option<Box<str>>| who.unwrap_or("somebody".into());
     match note {
         Note::Claiming { after } => format!("says: claiming, after {after}"),
-        Note::Ended { by, .. } => format!("says: ended by {}", name(by)),
+        Note::Ended { by, .. } => format!("says: ended by {}", named(by)),
         Note::FenceWarning { term, left, silent } => {
             format!("says: fence warning, term {term}, {} left, silent for {}", shown(left), shown(silent))
         }
-        Note::Fenced { term, why, loss, left, late } => {
-            let late = late.map(|late| format!(", {} late", shown(late))).unwrap_or_default();
-            format!("says: fenced, term {term}, {why}, {loss:?}, {} left{late}", shown(left))
-        }
-        Note::Leading { term, until } => format!("says: leading, term {term}, until {}", told(until)),
         Note::ReaderStuck { end, silent } => {
             format!("says: nothing was read for {}, although the log goes on to {end}", shown(silent))
         }
-        Note::Released { term, why, delivered } => {
+        Note::Resigned { term, by, .. } => format!("says: term {term} is asked to resign by {}", named(by)),
+        Note::TopicUnnamed => NO_IDS.to_owned(),
+        Note::UnusedPartitions => "says: the topic has more partitions than roles".to_owned(),
+    }
+}
+
+fn shown_milestone(milestone: Milestone) -> String {
+    match milestone {
+        Milestone::Fenced { term, why, loss, left, late } => {
+            let late = late.map(|late| format!(", {} late", shown(late))).unwrap_or_default();
+            format!("says: fenced, term {term}, {why}, {loss:?}, {} left{late}", shown(left))
+        }
+        Milestone::Leading { term, until } => format!("says: leading, term {term}, until {}", told(until)),
+        Milestone::Released { term, why, delivered } => {
             format!("says: released, term {term}, {why}, delivered: {delivered}")
         }
-        Note::Resigned { term, by, .. } => format!("says: term {term} is asked to resign by {}", name(by)),
-        Note::Standby { leader, term, why } => {
+        Milestone::Standby(Standby { leader, term, why }) => {
             let leader = leader.map(|leader| format!(", {leader} leads")).unwrap_or_default();
             let term = term.map(|term| format!(", term {term}")).unwrap_or_default();
             let why = why.map(|why| format!(", {why:?}").to_lowercase()).unwrap_or_default();
             format!("says: standby{leader}{term}{why}")
         }
-        Note::Superseded { term, by, .. } => format!("says: term {term} is superseded by {}", name(by)),
-        Note::TopicRemade => "says: the topic was deleted and made again".to_owned(),
-        Note::TopicUnnamed => NO_IDS.to_owned(),
-        Note::UnusedPartitions => "says: the topic has more partitions than roles".to_owned(),
+        Milestone::Superseded { term, by, .. } => format!("says: term {term} is superseded by {}", named(by)),
+        Milestone::TopicRemade => "says: the topic was deleted and made again".to_owned(),
     }
+}
+
+fn named(who: Option<Box<str>>) -> Box<str> {
+    who.unwrap_or("somebody".into())
 }

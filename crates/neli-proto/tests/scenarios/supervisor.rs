@@ -184,6 +184,7 @@ fn deed(action: Action) -> String {
             Ending::Lost(Lost::Fenced) => "exits: the lead is lost, the job was fenced".to_owned(),
             Ending::Lost(Lost::Killed) => "exits: the lead is lost, the job had to be killed".to_owned(),
             Ending::Lost(Lost::Stopped) => "exits: the lead is lost, the job had stopped".to_owned(),
+            Ending::Refused => "exits: refused".to_owned(),
             Ending::RestartLimit => "exits: the restart limit is reached".to_owned(),
             Ending::StoppedBy(signal) => format!("exits: stopped by signal {signal}"),
             Ending::Stuck => "exits: something can't be killed".to_owned(),

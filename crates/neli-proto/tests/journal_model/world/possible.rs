@@ -96,7 +96,7 @@ impl World {
             if self.faults.suspensions > 0 {
                 steps.push(Step::Suspend(who));
             }
-            if self.faults.resigns > 0 && machine.candidate.leads().is_some() {
+            if self.faults.resigns > 0 && machine.node.leads().is_some() {
                 steps.push(Step::Resign(who));
             }
             if self.faults.crashes > 0 && guard.life == Life::Awake {

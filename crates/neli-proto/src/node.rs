@@ -1,0 +1,505 @@
+//! One election's node: candidate, supervisor, health and hooks, and what each of them tells the others.
+//!
+//! What happened goes in ([`Node::handle`]), what is to be done comes out ([`Node::poll_action`]), in the order in which it is
+//! to be done. What belongs to the whole process (its signals, its terminal, the guard's process, its end) comes in as an
+//! event, so that several nodes can share one process, one loop and one connection to Kafka.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::candidate::{self, Candidate, Identity, Loss, Milestone, Timings};
+use super::command::CommandEnd;
+use super::flaw::{Flaw, broken};
+use super::hooks::{self, Hook, Hooks};
+use super::random::Random;
+use super::record::{Offset, Record, Why};
+use super::supervisor::{self, Ending, Order, Supervisor};
+use super::time::Time;
+
+/// What a node is made of.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who the candidate is.
+    pub identity: Identity,
+    /// Every duration of the protocol.
+    pub timings: Timings,
+    /// How the job is treated.
+    pub job: supervisor::Policy,
+    /// The hooks that were given.
+    pub hooks: Vec<Hook>,
+    /// Whether a topic that was deleted and made again is taken for the old one's successor. Who keeps the making of topics to
+    /// themselves is not to find their jobs led by another topic's word.
+    pub accepts_remade_topic: bool,
+    /// When the process started: `wait` runs from then on.
+    pub started: Time,
+    /// `--wait`: the node departs when nothing has been led for so long.
+    pub wait: Option<Duration>,
+    /// R1: how far before the log's end a reading begins, in offsets: [`FIRST_SPAN`](super::listener::FIRST_SPAN), but in tests.
+    pub first_span: Offset,
+}
+
+/// Things that happened.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Event {
+    /// The process goes on although nobody sent it SIGCONT: it could not be suspended.
+    Continued,
+    /// The election: what Kafka says of the journal, of the topic and of the group.
+    Election(candidate::Event),
+    /// The process goes: nothing is started any more but the hook that runs at exit.
+    Exiting,
+    /// A hook has ended.
+    HookEnded {
+        /// Which.
+        hook: Hook,
+        /// Its number.
+        id: u32,
+        /// How.
+        end: CommandEnd,
+    },
+    /// The job: what its guard says of it, how its health command ended, and what the terminal does to it.
+    Job(supervisor::Event),
+    /// The terminal is gone, and its kernel has told only the job, which had the foreground.
+    JobsTerminalGone,
+    /// Kafka refuses for good: nothing is read or written any more.
+    KafkaRefused {
+        /// What it said: one line.
+        error: Box<str>,
+    },
+    /// A signal to the process.
+    Signal {
+        /// Its number.
+        signal: i32,
+    },
+    /// The process wants the node to stand down.
+    StandDown {
+        /// Why.
+        why: Why,
+        /// For good.
+        leaving: bool,
+    },
+    /// R0: the topic may not carry an election.
+    TopicRefused {
+        /// Why: one line.
+        error: Box<str>,
+    },
+}
+
+/// Things to do.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Action {
+    /// Run the health command beside the job, by the guard.
+    CheckHealth {
+        /// To be said with its end.
+        id: u32,
+        /// When it is killed.
+        kill_at: Time,
+    },
+    /// At the end, die of this signal: it was the terminal's.
+    DieOf {
+        /// SIGINT or SIGQUIT.
+        signal: i32,
+        /// Send it to the whole process group: the job alone has had it.
+        to_group: bool,
+    },
+    /// The node has ended, with this status.
+    Exit(Ending),
+    /// Ask which topic stands under the name, until there is an answer ([`candidate::Event::TopicIdentified`]).
+    Identify,
+    /// Join the group.
+    JoinGroup,
+    /// Kill the guard, since it does not answer, and what can be found of the job beside it.
+    KillGuard,
+    /// SIGKILL to this hook and all of its group.
+    KillHook {
+        /// Its number.
+        id: u32,
+    },
+    /// The guard is dead: kill what it left, and say [`supervisor::Event::Gone`] when nothing is left.
+    KillOrphans,
+    /// Leave the group.
+    LeaveGroup {
+        /// No other candidate is known.
+        alone: bool,
+    },
+    /// Say whose the terminal's foreground is: [`supervisor::Event::ForegroundSeen`].
+    LookAtForeground,
+    /// Ask soon where the log ends ([`candidate::Event::Answered`]).
+    LookForEnd,
+    /// For the log. Nothing is decided by it.
+    Note(Note),
+    /// Tell the guard.
+    Order(Order),
+    /// R1: make a reader, ask it for the end offset, and forget the one before; have the topic judged (R0).
+    ReadAnew,
+    /// Read from this offset, which the log holds.
+    ReadFrom(Offset),
+    /// Tell the guard that nothing is to be released for this term any more.
+    Released {
+        /// The term.
+        term: Offset,
+    },
+    /// Replace the guard, which remembers the terms of a history that is gone (R5). No job is alive.
+    RenewGuard,
+    /// Make a new producer, and forget the one before.
+    RenewProducer,
+    /// Run a hook: `--on-lead` by the guard, beside the job; the others here.
+    RunHook(HookRun),
+    /// Hand this record to the producer: the send time is the time of the input that caused it (R3).
+    Send {
+        /// Under the election's key; a hello goes under the hello's.
+        record: Record,
+    },
+    /// Start a new guard.
+    StartGuard,
+    /// Stop the process, once the group is left: no term is held, no claim under way, and none will be until it is continued.
+    Suspend,
+}
+
+/// One run of a hook.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct HookRun {
+    /// Which hook.
+    pub hook: Hook,
+    /// To be said with its end.
+    pub id: u32,
+    /// `NELI_WHY`; may be empty.
+    pub why: &'static str,
+    /// The term that the lead is or was of, when there was one.
+    pub term: Option<Offset>,
+    /// The number of the run of the job that is alive, or was last, in that term.
+    pub attempt: u32,
+    /// When it is killed.
+    pub kill_at: Time,
+}
+
+/// What a person is told.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Note {
+    /// Of the election.
+    Election(candidate::Note),
+    /// A hook has failed.
+    HookFailed {
+        /// Which.
+        hook: Hook,
+        /// How.
+        end: CommandEnd,
+    },
+    /// Of the job.
+    Job {
+        /// The term in which it runs, or ran last.
+        term: Offset,
+        /// What.
+        note: supervisor::Note,
+    },
+    /// The election has come so far.
+    Milestone(Milestone),
+    /// The node goes for good, since it is refused.
+    Refused(Refusal),
+}
+
+/// By whom a node is refused.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Refusal {
+    /// By Kafka, or by R0; the line says why.
+    Said(Box<str>),
+    /// The topic was deleted and made again, which the settings do not accept.
+    TopicRemade,
+}
+
+/// One election's node.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
+pub struct Node {
+    candidate: Candidate,
+    supervisor: Supervisor,
+    hooks: Hooks,
+    accepts_remade_topic: bool,
+    /// The guard remembers terms of a history that is gone: it is replaced as soon as no job is alive.
+    guard_is_outdated: bool,
+    /// Kafka or R0 has refused for good.
+    is_refused: bool,
+    /// The status to exit with was said.
+    has_ended: bool,
+    /// The process goes.
+    is_exiting: bool,
+    actions: VecDeque<Action>,
+}
+
+impl Node {
+    /// A node that begins to listen.
+    #[must_use]
+    pub fn new(now: Time, settings: Settings, random: Random) -> Self {
+        let Settings { identity, timings, job, hooks, accepts_remade_topic, started, wait, first_span } = settings;
+        let mut node = Self {
+            candidate: Candidate::new(now, identity, timings, random, (started, wait)).with_first_span(now, first_span),
+            supervisor: Supervisor::new(job),
+            hooks: Hooks::new(hooks),
+            accepts_remade_topic,
+            guard_is_outdated: false,
+            is_refused: false,
+            has_ended: false,
+            is_exiting: false,
+            actions: VecDeque::new(),
+        };
+        node.connect(now);
+        node
+    }
+
+    /// What to do next.
+    #[must_use]
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        if self.is_exiting {
+            return self.hooks.poll_timeout();
+        }
+        let timeouts = [self.candidate.poll_timeout(), self.supervisor.poll_timeout(), self.hooks.poll_timeout()];
+        timeouts.into_iter().flatten().min()
+    }
+
+    /// Does what is due by now. Early calls do nothing.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if !self.is_exiting {
+            self.supervisor.handle_timeout(now);
+            self.candidate.handle_timeout(now);
+        }
+        self.hooks.handle_timeout(now);
+        self.connect(now);
+    }
+
+    /// Takes in what happened.
+    pub fn handle(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Continued => self.candidate.handle(now, candidate::Event::Continued),
+            Event::Election(event) => self.candidate.handle(now, event),
+            Event::Exiting => {
+                self.is_exiting = true;
+                self.hooks.handle(now, hooks::Event::Exiting);
+            }
+            Event::HookEnded { hook, id, end } => self.hooks.handle(now, hooks::Event::Ended { hook, id, end }),
+            Event::Job(event) => self.supervisor.handle(now, event),
+            Event::JobsTerminalGone => {
+                if self.supervisor.job_may_be_alive() {
+                    self.supervisor.handle(now, supervisor::Event::TerminalGone);
+                }
+            }
+            Event::KafkaRefused { error } => self.kafka_refuses(now, Refusal::Said(error)),
+            Event::Signal { signal } => self.supervisor.handle_signal(now, signal),
+            Event::StandDown { why, leaving } => {
+                self.candidate.handle(now, candidate::Event::StandDown { why, leaving });
+            }
+            Event::TopicRefused { error } => {
+                // A claim that was sent meanwhile may take effect yet: it is awaited, a lease at most, and released.
+                let holds = self.supervisor.job_may_be_alive() || self.candidate.has_claimed();
+                self.refuse(now, Refusal::Said(error), holds);
+            }
+        }
+        self.connect(now);
+    }
+
+    /// The term that is held, while the lease lasts.
+    #[must_use]
+    pub fn leads(&self) -> Option<Offset> {
+        self.candidate.leads()
+    }
+
+    /// The term of the job that is alive, or was last.
+    #[must_use]
+    pub const fn term(&self) -> Offset {
+        self.supervisor.term()
+    }
+
+    /// Whether everything was read, and no other candidate is known.
+    #[must_use]
+    pub fn is_alone(&self, now: Time) -> bool {
+        self.candidate.is_alone(now)
+    }
+
+    /// Whether nothing is held and no hook runs, and the process is to be stopped until it is continued.
+    #[must_use]
+    pub fn is_suspended(&self) -> bool {
+        self.candidate.is_suspended() && self.hooks.is_idle()
+    }
+
+    /// Whether the node goes for good, once nothing is held.
+    #[must_use]
+    pub const fn is_leaving(&self) -> bool {
+        self.candidate.is_leaving()
+    }
+
+    /// Whether a hook runs that the exit waits for.
+    #[must_use]
+    pub const fn has_running_hooks(&self) -> bool {
+        !self.hooks.is_idle()
+    }
+
+    /// What the candidate is in the election.
+    #[must_use]
+    pub fn position(&self) -> candidate::Position {
+        self.candidate.position()
+    }
+
+    // ---- what each tells the others ---------------------------------------------------------------------------------
+
+    /// Passes on what candidate, supervisor and hooks want, until they want nothing more of each other. What stops or kills
+    /// comes first: a hook is never in its way.
+    fn connect(&mut self, now: Time) {
+        loop {
+            if let Some(action) = self.supervisor.poll_action() {
+                self.take_from_supervisor(now, action);
+            } else if self.is_exiting {
+                break self.take_from_hooks();
+            } else if let Some(action) = self.candidate.poll_action() {
+                self.take_from_candidate(now, action);
+            } else if self.guard_is_outdated && !self.supervisor.job_may_be_alive() {
+                self.guard_is_outdated = false;
+                self.take_from_hooks();
+                // Nothing of that history is to be released any more.
+                self.actions.push_back(Action::Released { term: self.supervisor.term() });
+                self.actions.push_back(Action::RenewGuard);
+            } else {
+                break self.take_from_hooks();
+            }
+        }
+    }
+
+    fn take_from_supervisor(&mut self, now: Time, action: supervisor::Action) {
+        use supervisor::Action as From;
+        let action = match action {
+            From::GiveUpWaiting => {
+                self.hooks.give_up();
+                return self.candidate.give_up(now);
+            }
+            // Whoever goes waits for hooks alone.
+            _ if self.is_exiting => return,
+            From::CheckHealth { id, kill_at } => Action::CheckHealth { id, kill_at },
+            From::DieOf { .. } if self.is_refused => return,
+            From::DieOf { signal, to_group } => Action::DieOf { signal, to_group },
+            From::Exit(ending) if self.is_refused && ending != Ending::Stuck => return self.exit(Ending::Refused),
+            From::Exit(ending) => return self.exit(ending),
+            From::KillGuard => Action::KillGuard,
+            From::KillOrphans => Action::KillOrphans,
+            From::LookAtForeground => Action::LookAtForeground,
+            From::Note(note) => Action::Note(Note::Job { term: self.supervisor.term(), note }),
+            From::Order(order) => Action::Order(order),
+            From::StartGuard => Action::StartGuard,
+            From::Tell(event) => return self.candidate.handle(now, event),
+        };
+        self.actions.push_back(action);
+    }
+
+    fn take_from_candidate(&mut self, now: Time, action: candidate::Action) {
+        use candidate::Action as From;
+        let event = match action {
+            From::Depart(departure) => supervisor::Event::Departed(departure),
+            From::Extend(right) => supervisor::Event::Extended(right),
+            From::Kill(loss) => {
+                self.supervisor.handle(now, supervisor::Event::Killed(loss));
+                if loss == Loss::LeaseOver && broken(Flaw::FenceTakenForDone) {
+                    let (why, exit, leaving, gone_at) = (Why::Fenced, None, false, None);
+                    self.candidate.handle(now, candidate::Event::NothingLeft { why, exit, leaving, gone_at });
+                }
+                return;
+            }
+            From::Lead(right) => supervisor::Event::Led(right),
+            From::StopJob(why) => supervisor::Event::StoppedFor(why),
+            From::Ask => return self.actions.push_back(Action::ReadAnew),
+            From::ForgetTerms => {
+                self.guard_is_outdated = true;
+                return;
+            }
+            From::Identify => return self.actions.push_back(Action::Identify),
+            From::JoinGroup => return self.actions.push_back(Action::JoinGroup),
+            From::LeaveGroup => {
+                let alone = self.candidate.is_alone(now);
+                return self.actions.push_back(Action::LeaveGroup { alone });
+            }
+            From::LookForEnd => return self.actions.push_back(Action::LookForEnd),
+            From::Note(note) => return self.actions.push_back(Action::Note(Note::Election(note))),
+            From::Reached(milestone) => return self.reached(now, milestone),
+            From::ReadFrom(offset) => return self.actions.push_back(Action::ReadFrom(offset)),
+            From::RenewProducer => return self.actions.push_back(Action::RenewProducer),
+            From::Send { record } => return self.actions.push_back(Action::Send { record }),
+            From::Suspend => return self.actions.push_back(Action::Suspend),
+        };
+        self.supervisor.handle(now, event);
+    }
+
+    /// What the guard and the hooks make of it.
+    fn reached(&mut self, now: Time, milestone: Milestone) {
+        let event = match &milestone {
+            Milestone::Fenced { why, .. } => hooks::Event::Fenced(*why),
+            Milestone::Leading { term, .. } => hooks::Event::Led(*term),
+            Milestone::Released { term, why, delivered } => {
+                if *delivered {
+                    self.nothing_to_release(*term);
+                }
+                hooks::Event::Released(*why)
+            }
+            Milestone::Standby(_) => hooks::Event::StoodBy,
+            Milestone::Superseded { term, .. } => {
+                self.nothing_to_release(*term);
+                hooks::Event::Superseded
+            }
+            Milestone::TopicRemade if self.accepts_remade_topic => {
+                return self.actions.push_back(Action::Note(Note::Milestone(milestone)));
+            }
+            Milestone::TopicRemade => return self.kafka_refuses(now, Refusal::TopicRemade),
+        };
+        self.hooks.handle(now, event);
+        self.actions.push_back(Action::Note(Note::Milestone(milestone)));
+    }
+
+    fn nothing_to_release(&mut self, term: Offset) {
+        // Whoever takes a job for done has nobody else kill it.
+        if !broken(Flaw::StopTakenForDone) {
+            self.actions.push_back(Action::Released { term });
+        }
+    }
+
+    /// A job that runs is stopped in order, as far as the lease reaches; a term that is held is released.
+    fn kafka_refuses(&mut self, now: Time, refusal: Refusal) {
+        let holds = self.supervisor.job_may_be_alive() || self.candidate.holds_unjudged();
+        self.refuse(now, refusal, holds);
+    }
+
+    /// Ends for good: in order where something is held, or at once.
+    fn refuse(&mut self, now: Time, refusal: Refusal, holds: bool) {
+        if self.is_refused {
+            return;
+        }
+        self.is_refused = true;
+        self.actions.push_back(Action::Note(Note::Refused(refusal)));
+        if holds {
+            self.candidate.handle(now, candidate::Event::StandDown { why: Why::Refused, leaving: true });
+        } else {
+            self.exit(Ending::Refused);
+        }
+    }
+
+    fn exit(&mut self, ending: Ending) {
+        if !self.has_ended {
+            self.has_ended = true;
+            self.actions.push_back(Action::Exit(ending));
+        }
+    }
+
+    fn take_from_hooks(&mut self) {
+        while let Some(action) = self.hooks.poll_action() {
+            self.actions.push_back(match action {
+                hooks::Action::Kill { id } => Action::KillHook { id },
+                hooks::Action::NoteFailure { hook, end } => Action::Note(Note::HookFailed { hook, end }),
+                hooks::Action::Run { hook, id, why, term, kill_at } => {
+                    let attempt = self.supervisor.attempt();
+                    Action::RunHook(HookRun { hook, id, why, term, attempt, kill_at })
+                }
+            });
+        }
+    }
+}
