@@ -16,14 +16,15 @@ use rdkafka::bindings::{
     rd_kafka_AdminOptions_destroy, rd_kafka_AdminOptions_new, rd_kafka_AdminOptions_set_broker,
     rd_kafka_AdminOptions_set_request_timeout, rd_kafka_ConfigEntry_name, rd_kafka_ConfigEntry_value,
     rd_kafka_ConfigResource_configs, rd_kafka_ConfigResource_destroy, rd_kafka_ConfigResource_error,
-    rd_kafka_ConfigResource_new, rd_kafka_CreateTopics, rd_kafka_CreateTopics_result_topics, rd_kafka_DescribeConfigs,
-    rd_kafka_DescribeConfigs_result_resources, rd_kafka_DescribeTopics, rd_kafka_DescribeTopics_result_topics,
-    rd_kafka_NewTopic_destroy, rd_kafka_NewTopic_new, rd_kafka_NewTopic_set_config, rd_kafka_TopicCollection_destroy,
-    rd_kafka_TopicCollection_of_topic_names, rd_kafka_TopicDescription_error, rd_kafka_TopicDescription_topic_id,
-    rd_kafka_Uuid_least_significant_bits, rd_kafka_Uuid_most_significant_bits, rd_kafka_error_code,
-    rd_kafka_event_CreateTopics_result, rd_kafka_event_DescribeConfigs_result, rd_kafka_event_DescribeTopics_result,
-    rd_kafka_event_destroy, rd_kafka_event_error, rd_kafka_mem_free, rd_kafka_memberid, rd_kafka_queue_destroy,
-    rd_kafka_queue_new, rd_kafka_queue_poll, rd_kafka_topic_result_error,
+    rd_kafka_ConfigResource_new, rd_kafka_ConfigResource_set_config, rd_kafka_CreateTopics,
+    rd_kafka_CreateTopics_result_topics, rd_kafka_DescribeConfigs, rd_kafka_DescribeConfigs_result_resources,
+    rd_kafka_DescribeTopics, rd_kafka_DescribeTopics_result_topics, rd_kafka_NewTopic_destroy, rd_kafka_NewTopic_new,
+    rd_kafka_NewTopic_set_config, rd_kafka_TopicCollection_destroy, rd_kafka_TopicCollection_of_topic_names,
+    rd_kafka_TopicDescription_error, rd_kafka_TopicDescription_topic_id, rd_kafka_Uuid_least_significant_bits,
+    rd_kafka_Uuid_most_significant_bits, rd_kafka_error_code, rd_kafka_event_CreateTopics_result,
+    rd_kafka_event_DescribeConfigs_result, rd_kafka_event_DescribeTopics_result, rd_kafka_event_destroy,
+    rd_kafka_event_error, rd_kafka_mem_free, rd_kafka_memberid, rd_kafka_queue_destroy, rd_kafka_queue_new,
+    rd_kafka_queue_poll, rd_kafka_topic_result_error,
 };
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
@@ -87,8 +88,11 @@ pub fn topic_identity(
     Ok(if (high, low) == (0, 0) { TopicIdentity::Unnamed } else { TopicIdentity::Id(TopicId { high, low }) })
 }
 
-/// A topic's settings by name, as the broker with this id shows them (`DescribeConfigs`); one whose value is not shown has none.
-/// To a user who may not see them none is shown, without an error. Waits `timeout` for the answer.
+/// Those of a topic's settings with these names, as the broker with this id shows them (`DescribeConfigs`); one whose value is not
+/// shown has none. To a user who may not see them none is shown, without an error. Waits `timeout` for the answer.
+///
+/// Only those that are asked for are sent: for all of them a broker takes several times as long, while whatever else is asked on this
+/// connection waits.
 ///
 /// # Errors
 ///
@@ -96,28 +100,31 @@ pub fn topic_identity(
 pub fn topic_settings(
     client: &Client<impl ClientContext>,
     topic: &str,
+    names: &[&str],
     broker: i32,
     timeout: Duration,
 ) -> Result<Vec<(String, Option<String>)>, RDKafkaErrorCode> {
-    settings(client, (RDKafkaResourceType::RD_KAFKA_RESOURCE_TOPIC, topic), broker, timeout)
+    settings(client, (RDKafkaResourceType::RD_KAFKA_RESOURCE_TOPIC, topic), names, broker, timeout)
 }
 
-/// The settings of the broker with this id by name, as it shows them itself (`DescribeConfigs`); else as [`topic_settings`].
+/// Those of a broker's settings with these names, as it shows them itself (`DescribeConfigs`); else as [`topic_settings`].
 ///
 /// # Errors
 ///
 /// librdkafka's code: no answer in time, no right to it, or an answer that does not say.
 pub fn broker_settings(
     client: &Client<impl ClientContext>,
+    names: &[&str],
     broker: i32,
     timeout: Duration,
 ) -> Result<Vec<(String, Option<String>)>, RDKafkaErrorCode> {
-    settings(client, (RDKafkaResourceType::RD_KAFKA_RESOURCE_BROKER, &broker.to_string()), broker, timeout)
+    settings(client, (RDKafkaResourceType::RD_KAFKA_RESOURCE_BROKER, &broker.to_string()), names, broker, timeout)
 }
 
 fn settings(
     client: &Client<impl ClientContext>,
     (kind, name): (RDKafkaResourceType, &str),
+    names: &[&str],
     broker: i32,
     timeout: Duration,
 ) -> Result<Vec<(String, Option<String>)>, RDKafkaErrorCode> {
@@ -125,6 +132,14 @@ fn settings(
     // SAFETY: the name ends in a zero byte; librdkafka copies it.
     let resource = unsafe { rd_kafka_ConfigResource_new(kind, name.as_ptr()) };
     let resource = Owned::new(resource, rd_kafka_ConfigResource_destroy)?;
+    for name in names {
+        let name = CString::new(*name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;
+        // SAFETY: the resource is alive, and librdkafka copies both strings, which end in zero bytes; a question has no value.
+        let set = unsafe { rd_kafka_ConfigResource_set_config(resource.as_ptr(), name.as_ptr(), c"".as_ptr()) };
+        if set.is_error() {
+            return Err(set.into());
+        }
+    }
     let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS;
     let event = ask(client, call, Some(broker), timeout, |handle, options, queue| {
         let mut resources = [resource.as_ptr()];

@@ -4,7 +4,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufReader, Seek};
+use std::io::{self, BufReader, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::fcntl::{self, FcntlArg, SealFlag};
@@ -17,7 +17,8 @@ use crate::driver::process;
 /// Writes `content` down, as JSON. The descriptor closes at an exec unless it is kept open.
 pub(super) fn write(content: &impl Serialize) -> io::Result<OwnedFd> {
     let mut paper = File::from(memfd::memfd_create(c"neli-run", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?);
-    serde_json::to_writer(&paper, content)?;
+    // In one piece: the writer of JSON would make a system call for each of its words and signs.
+    paper.write_all(&serde_json::to_vec(content)?)?;
     paper.rewind()?;
     fcntl::fcntl(&paper, FcntlArg::F_ADD_SEALS(seals()))?;
     Ok(paper.into())

@@ -17,6 +17,16 @@ use crate::driver::patience::Patience;
 /// How much longer than two round trips an answer about the settings may take.
 const SETTINGS_ALLOWANCE: Duration = Duration::from_secs(1);
 
+/// What R0 judges.
+const SETTINGS: [&str; 6] =
+    [CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES, TIMESTAMP_TYPE, UNCLEAN_LEADER_ELECTION, MIN_INSYNC_REPLICAS];
+const CLEANUP_POLICY: &str = "cleanup.policy";
+const RETENTION_MS: &str = "retention.ms";
+const RETENTION_BYTES: &str = "retention.bytes";
+const TIMESTAMP_TYPE: &str = "message.timestamp.type";
+const UNCLEAN_LEADER_ELECTION: &str = "unclean.leader.election.enable";
+const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
+
 /// So many brokers are asked about the settings before the one that leads the partition.
 const BESIDES_LEADER: usize = 2;
 
@@ -106,16 +116,16 @@ pub fn create(
     }
     let replicas = brokers.clamp(1, 3);
     let mut settings = vec![
-        ("cleanup.policy", "delete"),
-        ("message.timestamp.type", "LogAppendTime"),
-        ("retention.bytes", "-1"),
+        (CLEANUP_POLICY, "delete"),
+        (TIMESTAMP_TYPE, "LogAppendTime"),
+        (RETENTION_BYTES, "-1"),
         // A night can be looked at in the morning; a beat a second is 20 MB a day.
-        ("retention.ms", "86400000"),
+        (RETENTION_MS, "86400000"),
         ("segment.ms", "3600000"),
-        ("unclean.leader.election.enable", "false"),
+        (UNCLEAN_LEADER_ELECTION, "false"),
     ];
     if replicas == 3 {
-        settings.push(("min.insync.replicas", "2"));
+        settings.push((MIN_INSYNC_REPLICAS, "2"));
     }
     let size = (election.partition + 1, i32::try_from(replicas).unwrap_or(1));
     match create_topic(client, &election.topic, size, &settings, timeout) {
@@ -126,7 +136,8 @@ pub fn create(
 }
 
 /// Asks for what R0 judges; waits `patience` for where the partition lies, and then twice as long as that took and a second for
-/// the settings. That they can't be read is a fact too, and so is that nobody says.
+/// the settings. That they can't be read is a fact too, and so is that nobody says. `let_others_go_first` is told how long the
+/// first answer took, before the settings are asked for.
 ///
 /// # Errors
 ///
@@ -135,16 +146,19 @@ pub(super) fn facts(
     client: &Client<impl ClientContext>,
     election: &Election,
     patience: &mut Patience,
+    let_others_go_first: impl FnOnce(Duration),
 ) -> Result<TopicFacts, Trouble> {
     let limit = patience.ask();
     let asked = clock::now();
     let Presence::There(layout) = look(client, election, limit)? else {
         return Err(Trouble::Transient(RDKafkaErrorCode::UnknownTopicOrPartition));
     };
-    let limit = patience.answered(asked) * 2 + SETTINGS_ALLOWANCE;
+    let took = patience.answered(asked);
+    let limit = took * 2 + SETTINGS_ALLOWANCE;
+    let_others_go_first(took);
     // Any broker can tell. The leader is asked last: it answers one request of a connection after the other, and the claim may
     // wait for its replicas there. One that has just died is still listed for seconds, so that another is asked after it.
-    let ask = |broker| topic_settings(client, &election.topic, broker, limit);
+    let ask = |broker| topic_settings(client, &election.topic, &SETTINGS, broker, limit);
     let besides = layout.besides_leader().take(BESIDES_LEADER).find_map(|broker| ask(broker).ok());
     let settings = match besides.map_or_else(|| ask(layout.leader), Ok) {
         // Forbidden, they come without an error and without an entry.
@@ -162,8 +176,9 @@ pub(super) fn facts(
 /// After so long without a heartbeat the controller takes a broker for dead, as this broker is set (`broker.session.timeout.ms`);
 /// none where it does not say so within `timeout`, or not to this user.
 pub(super) fn broker_session(client: &Client<impl ClientContext>, broker: i32, timeout: Duration) -> Option<Duration> {
-    let settings = broker_settings(client, broker, timeout).ok()?;
-    let (_, value) = settings.into_iter().find(|(name, _)| name == "broker.session.timeout.ms")?;
+    const SESSION: &str = "broker.session.timeout.ms";
+    let settings = broker_settings(client, &[SESSION], broker, timeout).ok()?;
+    let (_, value) = settings.into_iter().find(|(name, _)| name == SESSION)?;
     value?.parse().ok().map(Duration::from_millis)
 }
 
@@ -194,12 +209,12 @@ fn read(settings: &[(String, Option<String>)]) -> Option<Settings> {
     }
     let value = |name: &str| settings.iter().find(|(known, _)| known == name).and_then(|(_, value)| value.as_deref());
     Some(Settings {
-        cleanup_policy: value("cleanup.policy").map(str::to_owned),
-        retention_ms: value("retention.ms").and_then(|value| value.parse().ok()),
-        retention_bytes: value("retention.bytes").and_then(|value| value.parse().ok()),
-        timestamp_type: value("message.timestamp.type").map(str::to_owned),
-        unclean_leader_election: value("unclean.leader.election.enable").map(|value| value == "true"),
-        min_insync_replicas: value("min.insync.replicas").and_then(|value| value.parse().ok()),
+        cleanup_policy: value(CLEANUP_POLICY).map(str::to_owned),
+        retention_ms: value(RETENTION_MS).and_then(|value| value.parse().ok()),
+        retention_bytes: value(RETENTION_BYTES).and_then(|value| value.parse().ok()),
+        timestamp_type: value(TIMESTAMP_TYPE).map(str::to_owned),
+        unclean_leader_election: value(UNCLEAN_LEADER_ELECTION).map(|value| value == "true"),
+        min_insync_replicas: value(MIN_INSYNC_REPLICAS).and_then(|value| value.parse().ok()),
     })
 }
 
