@@ -4,7 +4,6 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use neli_proto::flaw::{Flaw, broken};
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 use nix::libc::{SIGCHLD, SIGKILL, SIGPIPE};
@@ -100,9 +99,6 @@ impl Run {
         self.guard_is_silent = true;
         // It is dead, or about to be.
         let _ = self.guard.kill();
-        if broken(Flaw::OrphansTakenForGone) {
-            return;
-        }
         if let Some(main) = &self.main {
             // It may have ended by itself.
             let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
@@ -207,8 +203,7 @@ impl Run {
     /// Called again at each child's end, and when it is time.
     pub(super) fn kill_orphans(&mut self) {
         let Some(mut orphans) = self.orphans.take() else { return };
-        let left = if broken(Flaw::OrphansTakenForGone) { Left::Nothing } else { self.kill_what_is_left(&mut orphans) };
-        match left {
+        match self.kill_what_is_left(&mut orphans) {
             Left::Nothing => {
                 self.reserve.fill();
                 self.session.terminal.take_back();

@@ -42,6 +42,8 @@ const LISTENING: &str = "crates/neli-proto/src/candidate/listening.rs";
 const RELEASING: &str = "crates/neli-proto/src/candidate/releasing.rs";
 const JOURNAL: &str = "crates/neli-proto/src/journal.rs";
 const LISTENER: &str = "crates/neli-proto/src/listener.rs";
+const NODE: &str = "crates/neli-proto/src/node.rs";
+const ORPHANS: &str = "src/run/guard.rs";
 const RUNNING: &str = "crates/neli-proto/src/supervisor/running.rs";
 const STOPPING: &str = "crates/neli-proto/src/supervisor/stopping.rs";
 
@@ -116,6 +118,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("two_starts_at_once"), Law, Chaos(&["delay", "kill-supervisor", "term"])],
     },
     Mutant {
+        name: "FenceTakenForDone",
+        breaks: "R6: a fence is over for the candidate before the guard has said that nothing is left",
+        edits: &[edit(
+            NODE,
+            "self.supervisor.handle(now, supervisor::Event::Killed(loss));",
+            "self.supervisor.handle(now, supervisor::Event::Killed(loss));
+            if loss == candidate::Loss::LeaseOver {
+                let (why, exit, leaving, gone_at) = (crate::record::Why::Fenced, None, false, None);
+                self.candidate.handle(now, candidate::Event::NothingLeft { why, exit, leaving, gone_at });
+            }",
+        )],
+        noticed_by: &[Model("a_guard_that_is_late")],
+    },
+    Mutant {
         name: "GapIgnored",
         breaks: "L4: a missing offset leaves a decided view decided",
         edits: &[edit(JOURNAL, "if ‹!matches!(self.view, View::Undecided(_))› {", "false")],
@@ -185,7 +201,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OrphansTakenForGone",
         breaks: "R6: whoever inherits a dead guard's job takes it for gone, alive as it is",
-        edits: &[],
+        edits: &[
+            edit(ORPHANS, "let _ = process::signal_pidfd(main.as_fd(), SIGKILL);", ""),
+            edit(ORPHANS, "self.cgroup.iter().for_each(|cgroup| cgroup.kill());", ""),
+            edit(ORPHANS, "match ‹self.kill_what_is_left(&mut orphans)› {", "Left::Nothing"),
+        ],
         noticed_by: &[Chaos(&["kill-guard", "term"])],
     },
     Mutant {
@@ -270,6 +290,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 "self.begin_to_stop(now, reason, Some(main));",
                 "let _ = main; self.order_stop(now); self.nothing_left(reason);",
             ),
+            edit(NODE, "self.actions.push_back(Action::Released { term });", ""),
             GUARD_NOT_TOLD,
         ],
         noticed_by: &[Chaos(&["resign", "term"])],

@@ -9,9 +9,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::candidate::{self, Candidate, Identity, Loss, Milestone, Timings};
+use super::candidate::{self, Candidate, Identity, Milestone, Timings};
 use super::command::CommandEnd;
-use super::flaw::{Flaw, broken};
 use super::hooks::{self, Hook, Hooks};
 use super::random::Random;
 use super::record::{Offset, Record, Why};
@@ -401,10 +400,6 @@ impl Node {
             From::Extend(right) => supervisor::Event::Extended(right),
             From::Kill(loss) => {
                 self.supervisor.handle(now, supervisor::Event::Killed(loss));
-                if loss == Loss::LeaseOver && broken(Flaw::FenceTakenForDone) {
-                    let (why, exit, leaving, gone_at) = (Why::Fenced, None, false, None);
-                    self.candidate.handle(now, candidate::Event::NothingLeft { why, exit, leaving, gone_at });
-                }
                 return;
             }
             From::Lead(right) => supervisor::Event::Led(right),
@@ -457,10 +452,7 @@ impl Node {
     }
 
     fn nothing_to_release(&mut self, term: Offset) {
-        // Whoever takes a job for done has nobody else kill it.
-        if !broken(Flaw::StopTakenForDone) {
-            self.actions.push_back(Action::Released { term });
-        }
+        self.actions.push_back(Action::Released { term });
     }
 
     /// A job that runs is stopped in order, as far as the lease reaches; a term that is held is released.
