@@ -9,22 +9,21 @@
 //! - When the supervisor is dead, the tree gone and the term not released, it releases for the dead (R6).
 //! - It hears its socket alone, and writes to its socket and the lease descriptor alone.
 //!
-//! It does not decide: when to start, extend and stop is the supervisor's. What changed its uid or gid may be out of its
-//! reach; that is said ([`Answer::Stuck`]), never taken for gone.
+//! When to start, extend and stop is the supervisor's to decide; what the guard decides is [`neli_proto::guard::Guard`]. What
+//! changed its uid or gid may be out of its reach; that is said ([`Answer::Stuck`]), never taken for gone.
 //!
-//! This file is the supervisor's end.
+//! This file is the supervisor's end. The process is [`watch`], which performs what the guard decides.
 
 mod alarm;
 mod backlog;
 mod channel;
 mod commands;
-mod forwarded;
+mod job;
 mod message;
 mod outbox;
+mod perform;
 mod release;
-mod run;
 mod standing;
-mod tenure;
 mod watch;
 
 use std::cell::{Cell, RefCell};
@@ -35,12 +34,12 @@ use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
 
+use neli_proto::guard::Orders;
 use nix::errno::Errno;
 use nix::libc::{SIGCONT, SIGKILL};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{self, Pid};
 
-use crate::driver::guard::backlog::Backlog;
 use crate::driver::guard::channel::Channel;
 use crate::driver::guard::watch::Watch;
 use crate::driver::image::Image;
@@ -48,7 +47,8 @@ use crate::driver::paper;
 use crate::driver::process::{self, Birth, Kind, Progress};
 use crate::driver::signals::Set;
 
-pub use crate::driver::guard::message::{Answer, Charge, CommandKind, Grant, Order, Step, Target, Testament};
+pub use crate::driver::guard::message::{Charge, Testament};
+pub use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 
 /// The first argument of a process that is to be the guard.
 const GUARD: &str = "guard";
@@ -77,7 +77,7 @@ pub struct Guard {
     was_waited_for: bool,
     owes_release: Cell<bool>,
     channel: Channel,
-    backlog: RefCell<Backlog>,
+    backlog: RefCell<Orders<OwnedFd>>,
 }
 
 impl Guard {
@@ -175,7 +175,7 @@ impl Guard {
     ///
     /// As for [`send`](Self::send).
     pub fn flush(&self) -> io::Result<()> {
-        self.backlog.borrow_mut().flush(&self.channel)
+        backlog::flush(&mut self.backlog.borrow_mut(), &self.channel)
     }
 
     /// Whether orders wait for the guard to read.

@@ -1,76 +1,20 @@
-//! SIGKILL to a tree, again and again until nothing is left of it: the guard's work, and that of a supervisor which has
-//! inherited a dead guard's tree.
+//! SIGKILL to a tree, by the means that [`Killing`](neli_proto::guard::Killing) names.
 
-use std::time::Duration;
+use neli_proto::guard::Means;
 
-use neli_proto::time::Time;
-use nix::unistd::Pid;
-
-use crate::driver::clock;
 use crate::driver::tree::Tree;
 
-/// From one SIGKILL to the next, while something is still there: at first, and at last.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const LAST_PAUSE: Duration = Duration::from_millis(100);
-
-/// From the first SIGKILL to the first look for what was not known, where the tree was learnt. A look opens files, and may stall
-/// for as long as the job is at its memory limit; so those that are known get the time to die, and to give their memory back.
-const LOOK_AFTER: Duration = Duration::from_millis(2);
-
-/// A tree that was sent SIGKILL.
-#[derive(Debug)]
-pub(super) struct Killing {
-    /// When what is still there is said to be stuck, unless it was.
-    stuck_at: Option<Time>,
-    again_at: Time,
-    /// `None` before the first SIGKILL; then from this one to the next.
-    pause: Option<Duration>,
-}
-
-impl Killing {
-    /// Begins at `now`; what is still there after `patience` is stuck.
-    pub(super) fn new(now: Time, patience: Duration) -> Self {
-        Self { stuck_at: Some(now + patience), again_at: now, pause: None }
+/// SIGKILL to what is left of the tree, by these means in this order. Whether no look has failed to see something.
+pub(super) fn kill(means: &[Means], tree: &Tree) -> bool {
+    let mut has_seen_all = true;
+    for means in means {
+        match means {
+            Means::Known => tree.kill_known(),
+            Means::Cgroup => tree.kill_cgroup(),
+            Means::Found => has_seen_all = tree.kill_found(),
+        }
     }
-
-    /// SIGKILL to all that is left: to what is known, which never waits for anybody; to the control group, for which the kernel
-    /// waits while somebody makes or removes another one (up to 29 ms were measured); and at last to what a look finds. To be called
-    /// again at [`again_at`](Self::again_at) at the latest, and whenever a child has ended.
-    pub(super) fn kill(&mut self, now: Time, tree: &Tree) {
-        let pause = if let Some(pause) = self.pause {
-            tree.kill_known();
-            if now < self.again_at {
-                return;
-            }
-            tree.kill_cgroup();
-            pause
-        } else {
-            tree.kill_known();
-            tree.kill_cgroup();
-            if tree.is_learnt() {
-                (self.again_at, self.pause) = (clock::now() + LOOK_AFTER, Some(FIRST_PAUSE));
-                return;
-            }
-            // Nobody knows what there is: it would run on until a later look.
-            FIRST_PAUSE
-        };
-        let has_seen_all = tree.kill_found();
-        let end = clock::now();
-        // In a large tree a look takes longer than the pause, and the processors are needed for dying: at most every other
-        // moment is spent looking.
-        self.again_at = end + pause.max(end.since(now));
-        self.pause = Some(if has_seen_all { LAST_PAUSE.min(pause * 2) } else { pause });
-    }
-
-    /// When to kill again.
-    pub(super) const fn again_at(&self) -> Time {
-        self.again_at
-    }
-
-    /// What can't be killed, once it is time to say so; said once.
-    pub(super) fn stuck(&mut self, now: Time, tree: &Tree) -> Option<Vec<Pid>> {
-        self.stuck_at.take_if(|at| now >= *at).map(|_| tree.remains())
-    }
+    has_seen_all
 }
 
 #[cfg(test)]
@@ -82,14 +26,17 @@ mod tests {
     use std::process::{Child, Command, Stdio};
     use std::rc::Rc;
     use std::thread;
+    use std::time::Duration;
 
+    use neli_proto::guard::Killing;
     use nix::libc::O_NONBLOCK;
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use nix::sys::stat::Mode;
-    use nix::unistd::mkfifo;
+    use nix::unistd::{Pid, mkfifo};
 
     use super::*;
     use crate::driver::cgroup::Cgroup;
+    use crate::driver::clock;
     use crate::driver::process;
 
     /// A tree's root, which is to be waited for, and a process in a session of its own below it.
@@ -108,7 +55,8 @@ mod tests {
 
     fn kill_once(tree: &Tree) {
         let now = clock::now();
-        Killing::new(now, Duration::from_secs(60)).kill(now, tree);
+        let round = Killing::new(now, Duration::from_secs(60)).round(now, tree.is_learnt());
+        kill(round, tree);
     }
 
     fn dies(process: &OwnedFd) -> bool {

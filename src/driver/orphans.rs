@@ -7,12 +7,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
+use neli_proto::guard::Killing;
 use neli_proto::time::Time;
 use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
 use crate::driver::cgroup::Cgroup;
-use crate::driver::killing::Killing;
+use crate::driver::clock;
+use crate::driver::killing;
 use crate::driver::process;
 use crate::driver::tree::Tree;
 
@@ -66,7 +68,9 @@ impl Orphans {
             // It may have ended.
             let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
         }
-        self.killing.kill(now, &self.tree);
+        let means = self.killing.round(now, self.tree.is_learnt());
+        let has_seen_all = killing::kill(means, &self.tree);
+        self.killing.performed(clock::now(), has_seen_all);
     }
 
     /// What is left of it, once all that has ended was waited for.
@@ -74,8 +78,11 @@ impl Orphans {
         if self.guard.is_none() && self.tree.is_gone() {
             return Left::Nothing;
         }
-        let stuck = self.killing.stuck(now, &self.tree);
-        stuck.map_or(Left::Something, |tree| Left::Stuck(self.guard.into_iter().chain(tree).collect()))
+        if self.killing.is_stuck(now) {
+            Left::Stuck(self.guard.into_iter().chain(self.tree.remains()).collect())
+        } else {
+            Left::Something
+        }
     }
 
     /// Whether their guard has not died: they are its children, and not ours to wait for.

@@ -9,17 +9,16 @@
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use neli_proto::guard::Named;
 use neli_proto::time::Time;
 use nix::libc::{self, SIGKILL};
 use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
 
 use crate::driver::cgroup::Cgroup;
 use crate::driver::clock;
@@ -360,21 +359,6 @@ impl Tree {
             None if member.is_hidden && is_held => self.proc.lists(member),
             None => false,
         }
-    }
-}
-
-/// A process, as a person is told of it.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Named {
-    /// Its number.
-    pub pid: i32,
-    /// The name of its program, as far as it could be read: up to 15 bytes, which the process may have changed.
-    pub name: String,
-}
-
-impl fmt::Display for Named {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.pid, self.name)
     }
 }
 

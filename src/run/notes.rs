@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use neli_proto::candidate::{self, JobReport, Loss, Milestone, Position, Standby, Waiting};
 use neli_proto::command::CommandEnd;
+use neli_proto::guard::Named;
 use neli_proto::health::Failure;
 use neli_proto::node::{Note, Refusal};
 use neli_proto::record::{JobState, Offset, Why};
@@ -11,7 +12,6 @@ use neli_proto::supervisor::{self, JobStatus};
 
 use crate::config::{Config, signal_name};
 use crate::driver::log::{Event, because, timestamp};
-use crate::driver::tree::Named;
 
 /// The log's event for what the node notes, whose guard has this process id.
 pub(super) fn of_node(note: Note, config: &Config, guard: i32) -> Event {

@@ -34,6 +34,8 @@ pub enum Flaw {
     GuardIgnoresDeadline,
     /// R6: the guard, left alone, releases before it has killed.
     GuardReleasesFirst,
+    /// R6: the guard releases for the dead before it has read all that they had ordered.
+    GuardReleasesUnread,
     /// R0: a claim that took effect is taken up although nobody has said that the topic may carry an election.
     JudgementNotAwaited,
     /// R3: a claim that comes back a lease after its sending is taken up from then on.

@@ -15,6 +15,7 @@ pub mod candidacy;
 pub mod candidate;
 pub mod command;
 pub mod flaw;
+pub mod guard;
 pub mod health;
 pub mod hooks;
 pub mod journal;

@@ -1,7 +1,7 @@
-//! Stories of a candidate and of a supervisor, as text: what happens, and below it, indented, what they do about it and
+//! Stories of a candidate, of a supervisor and of a guard, as text: what happens, and below it, indented, what they do about it and
 //! when they want to be woken. `UPDATE=1 cargo test --test scenarios` writes what they do; the diff is the review.
 //!
-//! A story begins with `candidate` or `supervisor`. Times count from its first line. `timeout` goes on to the moment that
+//! A story begins with `candidate`, `guard` or `supervisor`. Times count from its first line. `timeout` goes on to the moment that
 //! was wanted last, and wakes there.
 
 use std::fs;
@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 #[path = "scenarios/candidate.rs"]
 mod candidate;
+#[path = "scenarios/guard.rs"]
+mod guard;
 #[path = "scenarios/supervisor.rs"]
 mod supervisor;
 #[path = "scenarios/words.rs"]
@@ -65,6 +67,10 @@ fn retell(told: &str) -> String {
                 let (born, deeds) = candidate::Story::begin(&words);
                 hero = Some(Box::new(born));
                 deeds
+            }
+            ("guard", _) => {
+                hero = Some(Box::new(guard::Story::begin(&words)));
+                Vec::new()
             }
             ("supervisor", _) => {
                 hero = Some(Box::new(supervisor::Story::begin(&words)));

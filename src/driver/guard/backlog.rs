@@ -1,78 +1,26 @@
-//! The orders that the guard has not taken yet. A socket that is full must lose none of them: the job of a stop that was
-//! dropped runs on.
+//! Sends the orders that wait, as far as the socket has room for them.
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use neli_proto::guard::Orders;
 use nix::libc::{EAGAIN, ENOBUFS, ENOMEM};
 
 use crate::driver::guard::channel::Channel;
-use crate::driver::guard::forwarded::Forwarded;
-use crate::driver::guard::message::Order;
 
-/// Orders in order, and after them the signals to be passed on: so Stop and Kill never wait behind those. It stays short: a
-/// guard that does not answer is killed within a lease, and of what may come more often than that the last is kept.
-#[derive(Debug, Default)]
-pub(super) struct Backlog {
-    orders: VecDeque<(Order, Option<OwnedFd>)>,
-    signals: Forwarded,
-}
-
-impl Backlog {
-    /// Puts an order at the end.
-    pub(super) fn put(&mut self, order: &Order, descriptor: Option<OwnedFd>) {
-        match order {
-            Order::Signal { signal, to } => return self.signals.put(*signal, *to),
-            // Whatever waits was for the run before.
-            Order::Spawn { .. } => self.signals.clear(),
-            Order::Command { kind, .. } => {
-                // One that is ordered again was given up.
-                let is_same =
-                    |waiting: &Order| matches!(waiting, Order::Command { kind: waiting, .. } if waiting == kind);
-                self.orders.retain(|(waiting, _)| !is_same(waiting));
-            }
-            Order::HandOn
-            | Order::Kill
-            // Each one is answered, and its answers are counted.
-            | Order::Lease(_)
-            | Order::Over { .. }
-            | Order::Released { .. }
-            | Order::Stop { .. }
-            | Order::TakeBack => {}
+/// Sends what can be sent. What the kernel has no room or no memory for waits; an error says that it is lost.
+pub(super) fn flush(orders: &mut Orders<OwnedFd>, channel: &Channel) -> io::Result<()> {
+    while let Some((order, descriptor)) = orders.first() {
+        let sent = serde_json::to_vec(&order)
+            .map_err(io::Error::from)
+            .and_then(|bytes| channel.send(&bytes, descriptor.map(AsFd::as_fd)));
+        if sent.as_ref().is_err_and(may_be_sent_later) {
+            return Ok(());
         }
-        self.orders.push_back((order.clone(), descriptor));
+        orders.drop_first();
+        sent?;
     }
-
-    /// Sends what can be sent. What the kernel has no room or no memory for waits; an error says that it is lost.
-    pub(super) fn flush(&mut self, channel: &Channel) -> io::Result<()> {
-        while let Some((order, descriptor)) = self.orders.front() {
-            let sent = serde_json::to_vec(order)
-                .map_err(io::Error::from)
-                .and_then(|bytes| channel.send(&bytes, descriptor.as_ref().map(AsFd::as_fd)));
-            if sent.as_ref().is_err_and(may_be_sent_later) {
-                return Ok(());
-            }
-            self.orders.pop_front();
-            sent?;
-        }
-        while let Some((signal, to)) = self.signals.first() {
-            let sent = serde_json::to_vec(&Order::Signal { signal, to })
-                .map_err(io::Error::from)
-                .and_then(|bytes| channel.send(&bytes, None));
-            if sent.as_ref().is_err_and(may_be_sent_later) {
-                return Ok(());
-            }
-            self.signals.take_first();
-            sent?;
-        }
-        Ok(())
-    }
-
-    /// Whether nothing waits.
-    pub(super) fn is_empty(&self) -> bool {
-        self.orders.is_empty() && self.signals.is_empty()
-    }
+    Ok(())
 }
 
 fn may_be_sent_later(error: &io::Error) -> bool {
@@ -81,11 +29,11 @@ fn may_be_sent_later(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::guard::{CommandKind, Grant, Order, Target};
     use neli_proto::time::Time;
     use nix::libc::{SIGTERM, SIGUSR1};
 
     use super::*;
-    use crate::driver::guard::message::{CommandKind, Grant, Target};
 
     const SIGNAL: Order = Order::Signal { signal: SIGUSR1, to: Target::Main };
 
@@ -97,13 +45,13 @@ mod tests {
     fn taken_after(orders: &[Order]) -> Vec<Order> {
         let (ours, theirs) = Channel::pair().unwrap();
         while ours.send(b"filler", None).is_ok() {}
-        let mut backlog = Backlog::default();
+        let mut backlog = Orders::default();
         for order in orders {
             backlog.put(order, None);
-            backlog.flush(&ours).unwrap();
+            flush(&mut backlog, &ours).unwrap();
         }
         while theirs.receive().is_ok() {}
-        backlog.flush(&ours).unwrap();
+        flush(&mut backlog, &ours).unwrap();
         assert!(backlog.is_empty());
         let next = || theirs.receive().ok()?.map(|packet| serde_json::from_slice(&packet.bytes).unwrap());
         std::iter::from_fn(next).collect()
@@ -134,9 +82,9 @@ mod tests {
     fn a_guard_that_is_gone_takes_nothing_and_says_so() {
         let (ours, theirs) = Channel::pair().unwrap();
         drop(theirs);
-        let mut backlog = Backlog::default();
+        let mut backlog = Orders::default();
         backlog.put(&stop(), None);
-        assert_eq!(backlog.flush(&ours).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(flush(&mut backlog, &ours).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         assert!(backlog.is_empty());
     }
 }

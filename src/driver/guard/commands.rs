@@ -1,51 +1,24 @@
-//! What runs beside the job: the health command, and the hook that runs when the lead is won.
-//!
-//! Each is a part of the job's tree, and dies with it; but it is no part of the job's work. So it is killed when the main
-//! process has ended, and what is left of the tree without it is what the job left.
+//! What runs beside the job: the processes of the health command, and of the hook that runs when the lead is won.
 
 use std::ffi::OsString;
 use std::io;
 
 use neli_proto::command::CommandEnd;
-use neli_proto::time::Time;
+use neli_proto::guard::CommandKind;
 use nix::unistd::Pid;
 
-use crate::driver::guard::message::{Answer, Charge, CommandKind};
-use crate::driver::guard::outbox::Outbox;
+use crate::driver::guard::message::Charge;
 use crate::driver::image::Image;
-use crate::driver::process::{Change, Reaped};
+use crate::driver::process::Change;
 use crate::driver::shell::{self, Circumstances, ShellCommand};
 use crate::driver::tree::Tree;
 
-/// The commands, and those of them that run.
+/// The commands, and those of them that were not waited for.
 #[derive(Debug)]
 pub(super) struct Commands {
     health: Option<Image>,
     on_lead: Option<Image>,
-    running: Vec<Running>,
-}
-
-/// Which command was ordered.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    pub(super) kind: CommandKind,
-    pub(super) id: u32,
-}
-
-impl Asked {
-    pub(super) fn answer(self, end: CommandEnd) -> Answer {
-        let Self { kind, id } = self;
-        Answer::CommandEnded { kind, id, end }
-    }
-}
-
-/// A command that was not waited for.
-#[derive(Debug)]
-struct Running {
-    asked: Asked,
-    command: ShellCommand,
-    /// `None` when it was killed, and its end is told.
-    kill_at: Option<Time>,
+    running: Vec<(CommandKind, ShellCommand)>,
 }
 
 impl Commands {
@@ -55,73 +28,41 @@ impl Commands {
         Ok(Self { health: image(&charge.health)?, on_lead: image(&charge.on_lead)?, running: Vec::new() })
     }
 
-    /// When there is something to do.
-    pub(super) fn due(&self) -> Option<Time> {
-        self.running.iter().filter_map(|running| running.kill_at).min()
-    }
-
-    /// Starts one; the answer, when it has ended already.
-    pub(super) fn start(
-        &mut self,
-        asked: Asked,
-        kill_at: Time,
-        circumstances: Circumstances<'_>,
-    ) -> Result<(), CommandEnd> {
-        let image = match asked.kind {
+    /// Starts one; else how it has ended already.
+    pub(super) fn start(&mut self, kind: CommandKind, circumstances: Circumstances<'_>) -> Result<(), CommandEnd> {
+        let image = match kind {
             CommandKind::Health => &self.health,
             CommandKind::Lead => &self.on_lead,
         };
         let image = image.as_ref().ok_or(CommandEnd::Abandoned)?;
-        if self.running.iter().any(|running| running.asked.kind == asked.kind) {
-            // It was killed and does not die, so that another would hang as well.
-            return Err(CommandEnd::TimedOut);
-        }
         let command = ShellCommand::start_in(image, circumstances).map_err(shell::not_started)?;
-        self.running.push(Running { asked, command, kill_at: Some(kill_at) });
+        self.running.push((kind, command));
         Ok(())
     }
 
-    /// Kills what has had its time.
-    pub(super) fn handle_timeout(&mut self, now: Time, outbox: &mut Outbox) {
-        self.kill(|kill_at| now >= kill_at, &CommandEnd::TimedOut, outbox);
+    /// SIGKILL to the group of one.
+    pub(super) fn kill(&self, kind: CommandKind) {
+        self.running.iter().filter(|(running, _)| *running == kind).for_each(|(_, command)| command.kill());
     }
 
-    /// Kills all: the main process has ended.
-    pub(super) fn abandon(&mut self, outbox: &mut Outbox) {
-        self.kill(|_| true, &CommandEnd::Abandoned, outbox);
-    }
-
-    fn kill(&mut self, which: impl Fn(Time) -> bool, end: &CommandEnd, outbox: &mut Outbox) {
-        for running in &mut self.running {
-            if running.kill_at.take_if(|kill_at| which(*kill_at)).is_some() {
-                running.command.kill();
-                outbox.put(running.asked.answer(end.clone()), None);
-            }
-        }
-    }
-
-    /// A child has ended, and was not waited for: what a command leaves in its group is ended with it.
+    /// A child has ended, and was not waited for: what a command leaves in its group is ended with it, while its number is its
+    /// own.
     pub(super) fn end_group_of(&self, pid: Pid) {
-        if let Some(running) = self.running.iter().find(|running| running.command.pid() == pid) {
-            running.command.kill();
+        if let Some((_, command)) = self.running.iter().find(|(_, command)| command.pid() == pid) {
+            command.kill();
         }
     }
 
-    /// Takes note of what happened to children; `all_killed`: the whole tree was sent SIGKILL.
-    pub(super) fn observe_children(&mut self, reaped: &Reaped, all_killed: bool, outbox: &mut Outbox) {
-        for Change { pid, fate } in &reaped.changes {
-            let Some(at) = self.running.iter().position(|running| running.command.pid() == *pid) else { continue };
-            let Some(end) = self.running[at].command.end(*fate) else { continue };
-            let Running { asked, kill_at, .. } = self.running.swap_remove(at);
-            if kill_at.is_some() {
-                outbox.put(asked.answer(if all_killed { CommandEnd::Abandoned } else { end }), None);
-            }
-        }
+    /// The command that this child was, if it was one and has ended, and how.
+    pub(super) fn observe_child(&mut self, change: &Change) -> Option<(CommandKind, CommandEnd)> {
+        let at = self.running.iter().position(|(_, command)| command.pid() == change.pid)?;
+        let end = self.running[at].1.end(change.fate)?;
+        Some((self.running.swap_remove(at).0, end))
     }
 
     /// Whether nothing but commands is left of a tree.
     pub(super) fn are_all_of(&self, tree: &Tree) -> bool {
-        let commands: Vec<Pid> = self.running.iter().map(|running| running.command.pid()).collect();
+        let commands: Vec<Pid> = self.running.iter().map(|(_, command)| command.pid()).collect();
         !commands.is_empty() && tree.is_all_below(&commands)
     }
 }

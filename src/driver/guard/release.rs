@@ -11,11 +11,12 @@ use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 
+use neli_proto::guard::Grant;
 use nix::fcntl::{self, FcntlArg, FdFlag};
 use nix::unistd;
 
 use crate::driver::descriptors;
-use crate::driver::guard::message::{Charge, Grant, Testament};
+use crate::driver::guard::message::{Charge, Testament};
 use crate::driver::paper;
 use crate::driver::process;
 

@@ -1,11 +1,10 @@
 //! The term that the guard knows of, and until when its job may run. Pure: the time is told.
 
-use neli_proto::time::Time;
-
-use crate::driver::guard::message::Grant;
+use crate::guard::message::Grant;
+use crate::time::Time;
 
 /// The last term that was granted.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Tenure {
     grant: Grant,
     /// Nothing is started or extended under it any more.
@@ -15,7 +14,7 @@ pub(super) struct Tenure {
 }
 
 /// What came of a grant.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Verdict {
     /// The job may run until then.
     Granted(Time),

@@ -1,8 +1,8 @@
 //! Signals that are to be passed on to the job, and can't be yet.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
-use crate::driver::guard::message::Target;
+use crate::guard::message::Target;
 
 /// The first real-time signal, as the kernel counts them: these are queued, all below are merged.
 const FIRST_REAL_TIME: i32 = 32;
@@ -10,7 +10,7 @@ const FIRST_REAL_TIME: i32 = 32;
 /// Signals that wait, merged as the kernel merges what waits for a process: a standard signal waits once, however often it
 /// was sent; of a real-time signal each one counts. So memory is bounded, and nothing is lost that a process could have
 /// told apart.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct Forwarded {
     /// Each signal and target once, in the order in which they were last sent; and how often.
     waiting: VecDeque<(i32, Target, u64)>,
@@ -58,12 +58,16 @@ impl Forwarded {
 
 #[cfg(test)]
 mod tests {
-    use nix::libc::{SIGCONT, SIGTTIN, SIGUSR1};
+    use alloc::vec::Vec;
 
     use super::*;
 
+    const SIGUSR1: i32 = 10;
+    const SIGCONT: i32 = 18;
+    const SIGTTIN: i32 = 21;
+
     fn taken(mut forwarded: Forwarded) -> Vec<(i32, Target)> {
-        std::iter::from_fn(|| forwarded.take_first()).collect()
+        core::iter::from_fn(|| forwarded.take_first()).collect()
     }
 
     #[test]

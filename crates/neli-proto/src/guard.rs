@@ -1,0 +1,473 @@
+//! The guard of one job: a process between the supervisor and the job, which holds the deadline (R4). This is what it decides;
+//! its process performs [`Action`]s and tells [`Event`]s.
+//!
+//! - At the deadline the whole tree of the job is killed, whatever the supervisor does.
+//! - When the supervisor's end of the socket closes, or the supervisor dies, the tree is killed at once. That it is silent, or
+//!   stopped, is no reason for anything: the deadline holds.
+//! - When the supervisor is dead, all that it had ordered was read, the tree is gone and the term is not released, the guard
+//!   releases for the dead (R6). A closed socket alone is reason to kill, and not to release.
+//! - One run at a time: the next one is started when nothing is left of the one before.
+
+use alloc::collections::VecDeque;
+use core::mem;
+use core::time::Duration;
+
+pub use answers::Answers;
+pub use killing::{Killing, Means};
+pub use message::{Answer, CommandKind, Grant, Named, Order, Step, Target};
+pub use orders::Orders;
+pub use words::{Action, Event, NothingLeft, Remains};
+
+use crate::command::CommandEnd;
+use crate::flaw::{Flaw, broken};
+use crate::time::Time;
+use commands::Commands;
+use run::Run;
+use tenure::{Tenure, Verdict};
+
+mod answers;
+mod commands;
+mod forwarded;
+mod killing;
+mod message;
+mod orders;
+mod run;
+mod tenure;
+mod words;
+
+/// More than are ever waiting at once: at the deadline nothing is allocated, since at the job's memory limit, which the guard
+/// shares, an allocation may stall or fail.
+const ACTIONS: usize = 32;
+
+/// How long a look at the job's tree may take while nothing is to be done, and its share of the time: one in so many.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOK_SHARE: u32 = 100;
+
+/// The guard of one job.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Guard {
+    /// What is still there this long after SIGKILL is stuck.
+    patience: Duration,
+    supervisor: Supervisor,
+    /// The last term that was granted.
+    tenure: Option<Tenure>,
+    run: Option<Run>,
+    commands: Commands,
+    /// Whether the deadline has come while the run was alive.
+    fenced: bool,
+    tree: Picture,
+    /// Nothing is left to be done.
+    is_over: bool,
+    actions: VecDeque<Action>,
+}
+
+/// What is known of the process that gives the orders.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Supervisor {
+    /// Its end of the socket is open, and it is not known to be dead.
+    Open,
+    /// Its end of the socket is closed, and it is not known to be dead.
+    Closed,
+    /// It is dead, and what it had ordered may be unread.
+    DeadUnread,
+    /// It is dead, and all that it had ordered was read.
+    Dead,
+}
+
+impl Supervisor {
+    /// Whether it can't order anything any more, or is about to be unable to.
+    fn has_gone(self) -> bool {
+        self != Self::Open
+    }
+
+    const fn is_known_dead(self) -> bool {
+        matches!(self, Self::DeadUnread | Self::Dead)
+    }
+
+    /// What it had sent by now was read: whoever was dead before can have sent no more.
+    fn all_was_read(&mut self) {
+        if *self == Self::DeadUnread {
+            *self = Self::Dead;
+        }
+    }
+}
+
+/// What is known of the job's tree, so that at the deadline it need not be looked for. It is looked at when the lease was
+/// extended just now, and not else: at the job's memory limit a look may stall, and must be over long before the deadline.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+struct Picture {
+    /// The lease was extended since it could be looked at last.
+    may_be_looked_at: bool,
+    /// When it is looked at again, at the earliest.
+    look_at: Time,
+    /// All of it was known once.
+    is_learnt: bool,
+}
+
+impl Guard {
+    /// One that has no orders yet. `patience`: what is still there this long after SIGKILL is said to be stuck, a lease.
+    #[must_use]
+    pub fn new(patience: Duration) -> Self {
+        Self {
+            patience,
+            supervisor: Supervisor::Open,
+            tenure: None,
+            run: None,
+            commands: Commands::default(),
+            fenced: false,
+            tree: Picture::default(),
+            is_over: false,
+            actions: VecDeque::with_capacity(ACTIONS),
+        }
+    }
+
+    /// What to do next.
+    #[must_use]
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let run = self.run.as_ref().and_then(Run::due);
+        [self.deadline(), run, self.commands.due()].into_iter().flatten().min()
+    }
+
+    /// Does what is due by now: the deadline first. Early calls do nothing.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.fence(now);
+        if self.is_over {
+            return;
+        }
+        self.commands.handle_timeout(now, &mut self.actions);
+        let Some(run) = self.run.as_mut().filter(|run| run.due().is_some_and(|due| now >= due)) else { return };
+        if !run.is_being_killed() {
+            self.actions.push_back(Action::Answer(Answer::Killed));
+            let look_until = end_of_look(self.tenure, now).filter(|_| !run.has_main());
+            self.actions.extend(look_until.map(|until| Action::AnswerLeftBehind { until }));
+        }
+        run.kill(now, self.patience, self.tree.is_learnt, &mut self.actions);
+        if run.is_stuck(now) {
+            self.actions.push_back(Action::AnswerStuck);
+            // Whenever it ends: what was said stands, and the lease runs out by itself.
+            self.settle();
+        }
+    }
+
+    /// R4: at the deadline nothing may run. That alone of what is due, and at once: to be called first when the guard was woken.
+    pub fn fence(&mut self, now: Time) {
+        if self.is_over || self.deadline().is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        if self.run.is_some() {
+            self.fenced = true;
+        } else if let Some(tenure) = self.tenure {
+            self.actions.push_back(fenced(tenure.term(), None));
+        }
+        self.end_term(now);
+    }
+
+    /// Takes in what happened.
+    pub fn handle(&mut self, now: Time, event: Event) {
+        // Before each order: what it says may have come too late.
+        self.fence(now);
+        if self.is_over {
+            return;
+        }
+        match event {
+            Event::AllRead => self.supervisor.all_was_read(),
+            Event::CommandEnded { kind, end } => {
+                let is_killed = self.run.as_ref().is_some_and(Run::is_being_killed);
+                let end = if is_killed { CommandEnd::Abandoned } else { end };
+                self.commands.ended(kind, end, &mut self.actions);
+            }
+            Event::Executed => {
+                if let Some(run) = &mut self.run {
+                    run.executed(&mut self.actions);
+                }
+            }
+            Event::Killed { has_seen_all } => {
+                if let Some(run) = &mut self.run {
+                    run.killed(now, has_seen_all);
+                }
+            }
+            Event::Learnt { begun, is_learnt } => {
+                self.tree.look_at = now + now.since(begun) * LOOK_SHARE;
+                self.tree.is_learnt |= is_learnt;
+            }
+            Event::MainEnded { code, signal } => {
+                if let Some(run) = &mut self.run {
+                    run.main_ended(code, signal, &mut self.actions);
+                    self.commands.abandon(&mut self.actions);
+                }
+            }
+            Event::MainStopped { signal } => {
+                if let Some(run) = &mut self.run {
+                    run.main_stopped(signal, &mut self.actions);
+                }
+            }
+            Event::NotStarted { errno, at } => self.not_started(errno, at),
+            Event::Ordered(order) => self.obey(now, &order),
+            Event::SocketClosed => self.socket_closed(now),
+            Event::SupervisorDied => self.supervisor_died(now),
+            Event::Waited(remains) => self.waited(now, remains),
+        }
+        self.end_if_done();
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.tenure.and_then(|tenure| tenure.deadline()).filter(|_| !broken(Flaw::GuardIgnoresDeadline))
+    }
+
+    // ---- orders ---------------------------------------------------------------------------------------------------
+
+    fn obey(&mut self, now: Time, order: &Order) {
+        match *order {
+            Order::Command { kind, id, kill_at } => self.start_command(kind, id, kill_at),
+            Order::HandOn => {
+                if let Some(run) = self.run.as_mut().filter(|_| !self.supervisor.has_gone()) {
+                    run.hand_on(&mut self.actions);
+                }
+            }
+            Order::Kill => {
+                if self.run.as_ref().is_some_and(|run| !run.is_being_killed()) {
+                    self.actions.push_back(Action::Answer(Answer::Killed));
+                    self.kill(now);
+                }
+            }
+            Order::Lease(grant) => self.extend(now, grant),
+            Order::Over { term } => {
+                if self.holds(term) {
+                    self.end_term(now);
+                }
+            }
+            Order::Released { term } => {
+                if self.holds(term) {
+                    self.end_term(now);
+                    self.settle();
+                }
+            }
+            Order::Signal { signal, to } => {
+                if let Some(run) = &mut self.run {
+                    run.signal(signal, to, &mut self.actions);
+                }
+            }
+            Order::Spawn { grant, attempt } => self.spawn(now, grant, attempt),
+            Order::Stop { signal, kill_at } => {
+                if let Some(run) = &mut self.run {
+                    run.stop(signal, kill_at, &mut self.actions);
+                }
+            }
+            Order::TakeBack => self.actions.push_back(Action::TakeBack),
+        }
+        if self.supervisor.has_gone() {
+            // A term that only its last orders have told of.
+            self.end_term(now);
+        }
+    }
+
+    fn holds(&self, term: i64) -> bool {
+        self.tenure.is_some_and(|tenure| tenure.term() == term)
+    }
+
+    fn extend(&mut self, now: Time, grant: Grant) {
+        if self.run.is_some() && !self.holds(grant.term) {
+            // The job of one term never runs on another's lease.
+            return;
+        }
+        match self.take_grant(now, grant) {
+            Verdict::Granted(until) => {
+                self.actions.push_back(Action::ShowDeadline { term: grant.term, until });
+                self.actions.push_back(Action::Answer(Answer::Extended { until }));
+                self.tree.may_be_looked_at = true;
+            }
+            // While something is being killed, its end says so.
+            Verdict::Refused if self.run.is_some() => {}
+            Verdict::Refused => self.actions.push_back(fenced(grant.term, None)),
+        }
+    }
+
+    fn take_grant(&mut self, now: Time, grant: Grant) -> Verdict {
+        let (tenure, verdict) = Tenure::granted(self.tenure, grant, now);
+        self.tenure = Some(tenure);
+        verdict
+    }
+
+    /// Starts the job, unless one is there: two at once is what no order can bring about.
+    fn spawn(&mut self, now: Time, grant: Grant, attempt: u64) {
+        if self.run.is_some() {
+            return;
+        }
+        let Verdict::Granted(until) = self.take_grant(now, grant) else {
+            self.actions.push_back(fenced(grant.term, None));
+            return;
+        };
+        if self.supervisor.has_gone() {
+            return;
+        }
+        self.actions.push_back(Action::Answer(Answer::Accepted { until }));
+        self.actions.push_back(Action::Start { term: grant.term, until, attempt });
+        self.run = Some(Run::new());
+    }
+
+    /// A command runs beside a job that runs, and beside no other.
+    fn start_command(&mut self, kind: CommandKind, id: u32, kill_at: Time) {
+        let runs = self.run.as_ref().is_some_and(|run| run.has_main() && !run.is_being_killed());
+        if runs && !self.supervisor.is_known_dead() {
+            self.commands.start(kind, id, kill_at, &mut self.actions);
+        } else {
+            self.actions.push_back(commands::ended(kind, id, CommandEnd::Abandoned));
+        }
+    }
+
+    // ---- the supervisor's end -------------------------------------------------------------------------------------
+
+    fn socket_closed(&mut self, now: Time) {
+        self.supervisor.all_was_read();
+        if self.supervisor == Supervisor::Open {
+            self.supervisor = Supervisor::Closed;
+            if !broken(Flaw::GuardReleasesFirst) {
+                self.lose_supervisor(now);
+            }
+        }
+    }
+
+    fn supervisor_died(&mut self, now: Time) {
+        let before = self.supervisor;
+        self.supervisor = match before {
+            Supervisor::Open if broken(Flaw::GuardReleasesUnread) => Supervisor::Dead,
+            Supervisor::Open => Supervisor::DeadUnread,
+            Supervisor::Closed => Supervisor::Dead,
+            Supervisor::DeadUnread | Supervisor::Dead => return,
+        };
+        let unreleased = self.tenure.and_then(|tenure| tenure.unreleased());
+        if let Some(grant) = unreleased.filter(|_| broken(Flaw::GuardReleasesFirst)) {
+            self.is_over = true;
+            self.actions.push_back(Action::Release(grant));
+        } else if before == Supervisor::Open {
+            self.lose_supervisor(now);
+        }
+    }
+
+    /// Nothing runs without a supervisor.
+    fn lose_supervisor(&mut self, now: Time) {
+        // First of all: a script around the dead goes on at once, and may want to read.
+        self.actions.push_back(Action::TakeBack);
+        self.end_term(now);
+    }
+
+    /// Ends when there is no supervisor and nothing is left; releases, where the supervisor is known to be dead and could not do
+    /// so itself. Orders that were not read may tell of a term, or of its release.
+    fn end_if_done(&mut self) {
+        let can_order_more = matches!(self.supervisor, Supervisor::Open | Supervisor::DeadUnread);
+        if self.is_over || can_order_more || self.run.is_some() {
+            return;
+        }
+        let last = match self.tenure.and_then(|tenure| tenure.unreleased()) {
+            None => Action::End,
+            Some(grant) if self.supervisor == Supervisor::Dead => Action::Release(grant),
+            // A closed socket is reason to kill, not to release (R6).
+            Some(_) => return,
+        };
+        self.is_over = true;
+        if self.supervisor.is_known_dead() {
+            self.actions.push_back(Action::RemoveCgroup);
+        }
+        self.actions.push_back(last);
+    }
+
+    // ---- the run --------------------------------------------------------------------------------------------------
+
+    /// Nothing is started or extended under the term any more, and its job may not run.
+    fn end_term(&mut self, now: Time) {
+        if let Some(tenure) = self.tenure.as_mut().filter(|tenure| tenure.deadline().is_some()) {
+            tenure.end();
+            self.actions.push_back(Action::ShowEnd);
+        }
+        if self.run.as_ref().is_some_and(|run| !run.is_being_killed()) {
+            self.kill(now);
+        }
+    }
+
+    /// Nothing is to be released for the term any more.
+    fn settle(&mut self) {
+        self.tenure.iter_mut().for_each(Tenure::settle);
+    }
+
+    fn kill(&mut self, now: Time) {
+        if let Some(run) = &mut self.run {
+            run.kill(now, self.patience, self.tree.is_learnt, &mut self.actions);
+        }
+    }
+
+    fn not_started(&mut self, errno: i32, at: Step) {
+        match at {
+            Step::Exec | Step::InTime => {
+                if let Some(run) = &mut self.run {
+                    run.not_executed(errno, at, &mut self.actions);
+                }
+            }
+            Step::Fork | Step::Lease => {
+                self.run = None;
+                self.actions.push_back(Action::Answer(Answer::NotStarted { errno, at }));
+            }
+        }
+    }
+
+    fn waited(&mut self, now: Time, remains: Remains) {
+        if let Some(run) = &mut self.run {
+            match remains {
+                Remains::Nothing(proof) => self.end_run(now, proof),
+                Remains::Children | Remains::ControlGroup if broken(Flaw::GuardForgetsTree) && !run.has_main() => {
+                    self.end_run_unproved(now);
+                }
+                // What somebody else has put into the job's control group is not asked when the job has ended.
+                Remains::ControlGroup if !run.is_being_killed() => self.kill(now),
+                Remains::Children | Remains::ControlGroup => {
+                    run.kill_who_was_left(now, self.tree.is_learnt, &mut self.actions);
+                }
+            }
+        }
+        self.learn_if_calm(now);
+    }
+
+    /// Nothing is left of the job.
+    fn end_run(&mut self, now: Time, _: NothingLeft) {
+        self.end_run_unproved(now);
+    }
+
+    fn end_run_unproved(&mut self, now: Time) {
+        self.actions.push_back(Action::TakeBack);
+        let failure = self.run.take().and_then(Run::into_failure);
+        let term = mem::take(&mut self.fenced).then_some(self.tenure).flatten().map(|tenure| tenure.term());
+        let is_plain = failure.is_none() && term.is_none();
+        self.actions.extend(failure.map(Action::Answer));
+        self.actions.extend(term.map(|term| fenced(term, Some(now))));
+        if is_plain {
+            self.actions.push_back(Action::Answer(Answer::Gone));
+        }
+        self.tree.is_learnt = false;
+        self.actions.push_back(Action::BeginAnew);
+    }
+
+    fn learn_if_calm(&mut self, now: Time) {
+        if !mem::take(&mut self.tree.may_be_looked_at) || now < self.tree.look_at {
+            return;
+        }
+        let is_calm = self.run.as_ref().is_some_and(|run| run.due().is_none());
+        if let Some(until) = end_of_look(self.tenure, now).filter(|_| is_calm) {
+            self.actions.push_back(Action::Learn { until });
+        }
+    }
+}
+
+/// When a look at the job's tree that begins now must be over; `None` where the deadline is too near for one.
+fn end_of_look(tenure: Option<Tenure>, now: Time) -> Option<Time> {
+    let deadline = tenure.and_then(|tenure| tenure.deadline())?;
+    (now + LOOK * 2 <= deadline).then(|| now + LOOK)
+}
+
+const fn fenced(term: i64, gone_at: Option<Time>) -> Action {
+    Action::Answer(Answer::Fenced { term, gone_at })
+}

@@ -1,0 +1,71 @@
+//! The answers that the supervisor has not taken yet. A supervisor that is stopped must not hold up the guard, and must miss
+//! no end of a job when it goes on.
+
+use alloc::collections::VecDeque;
+use core::mem;
+
+use super::message::Answer;
+
+/// Answers in the order in which they were given, each with what is sent along (`D`: a descriptor). It stays short: a run gives
+/// few, and of those that may be given again and again the last is kept.
+#[derive(Clone, Debug)]
+pub struct Answers<D> {
+    waiting: VecDeque<(Answer, Option<D>)>,
+}
+
+impl<D> Answers<D> {
+    /// Adds an answer at the end.
+    pub fn put(&mut self, answer: Answer, along: Option<D>) {
+        if may_come_often(&answer) {
+            self.waiting.retain(|(waiting, _)| mem::discriminant(waiting) != mem::discriminant(&answer));
+        }
+        self.waiting.push_back((answer, along));
+    }
+
+    /// The one to be sent next.
+    #[must_use]
+    pub fn first(&self) -> Option<(&Answer, Option<&D>)> {
+        self.waiting.front().map(|(answer, along)| (answer, along.as_ref()))
+    }
+
+    /// Takes away the one to be sent next.
+    pub fn take_first(&mut self) -> Option<(Answer, Option<D>)> {
+        self.waiting.pop_front()
+    }
+
+    /// Whether none waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+impl<D> Default for Answers<D> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new() }
+    }
+}
+
+const fn may_come_often(answer: &Answer) -> bool {
+    matches!(answer, Answer::Extended { .. } | Answer::Fenced { .. } | Answer::Stopped { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Time;
+
+    #[test]
+    fn of_a_thousand_extensions_the_last_waits_and_every_end() {
+        let mut answers = Answers::<()>::default();
+        for nanos in 0..1_000 {
+            answers.put(Answer::Extended { until: Time::from_nanos(nanos) }, None);
+        }
+        answers.put(Answer::Gone, None);
+        answers.put(Answer::Gone, None);
+        assert_eq!(answers.first(), Some((&Answer::Extended { until: Time::from_nanos(999) }, None)));
+        let taken: [_; 4] = core::array::from_fn(|_| answers.take_first().map(|(answer, _)| answer));
+        let extended = Answer::Extended { until: Time::from_nanos(999) };
+        assert_eq!(taken, [Some(extended), Some(Answer::Gone), Some(Answer::Gone), None]);
+    }
+}

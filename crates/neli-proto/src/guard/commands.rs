@@ -1,0 +1,85 @@
+//! What runs beside the job: the health command, and the hook that runs when the lead is won.
+//!
+//! Each is a part of the job's tree, and dies with it; but it is no part of the job's work. So it is killed when the main
+//! process has ended, and what is left of the tree without it is what the job left.
+
+use alloc::collections::VecDeque;
+
+use super::message::{Answer, CommandKind};
+use super::words::Action;
+use crate::command::CommandEnd;
+use crate::time::Time;
+
+const KINDS: [CommandKind; 2] = [CommandKind::Health, CommandKind::Lead];
+
+/// The commands that were started and not waited for; one of each kind at most.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub(super) struct Commands {
+    running: [Option<Running>; KINDS.len()],
+}
+
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct Running {
+    /// To be said with its end.
+    id: u32,
+    /// `None` when it was killed, and its end is told.
+    kill_at: Option<Time>,
+}
+
+impl Commands {
+    /// When there is something to do.
+    pub(super) fn due(&self) -> Option<Time> {
+        self.running.iter().filter_map(|running| running.as_ref()?.kill_at).min()
+    }
+
+    /// Has one started; or says how it has ended already.
+    pub(super) fn start(&mut self, kind: CommandKind, id: u32, kill_at: Time, actions: &mut VecDeque<Action>) {
+        let running = &mut self.running[index(kind)];
+        if running.is_some() {
+            // It was killed and does not die, so that another would hang as well.
+            actions.push_back(ended(kind, id, CommandEnd::TimedOut));
+            return;
+        }
+        *running = Some(Running { id, kill_at: Some(kill_at) });
+        actions.push_back(Action::StartCommand(kind));
+    }
+
+    /// Kills what has had its time.
+    pub(super) fn handle_timeout(&mut self, now: Time, actions: &mut VecDeque<Action>) {
+        self.kill(|kill_at| now >= kill_at, &CommandEnd::TimedOut, actions);
+    }
+
+    /// Kills all: the main process has ended.
+    pub(super) fn abandon(&mut self, actions: &mut VecDeque<Action>) {
+        self.kill(|_| true, &CommandEnd::Abandoned, actions);
+    }
+
+    fn kill(&mut self, which: impl Fn(Time) -> bool, end: &CommandEnd, actions: &mut VecDeque<Action>) {
+        for kind in KINDS {
+            let Some(running) = &mut self.running[index(kind)] else { continue };
+            if running.kill_at.take_if(|kill_at| which(*kill_at)).is_some() {
+                actions.push_back(Action::KillCommand(kind));
+                actions.push_back(ended(kind, running.id, end.clone()));
+            }
+        }
+    }
+
+    /// One was waited for, or could not be started; its end is told unless it was.
+    pub(super) fn ended(&mut self, kind: CommandKind, end: CommandEnd, actions: &mut VecDeque<Action>) {
+        if let Some(Running { id, kill_at: Some(_) }) = self.running[index(kind)].take() {
+            actions.push_back(ended(kind, id, end));
+        }
+    }
+}
+
+/// The answer to the order of a command.
+pub(super) const fn ended(kind: CommandKind, id: u32, end: CommandEnd) -> Action {
+    Action::Answer(Answer::CommandEnded { kind, id, end })
+}
+
+const fn index(kind: CommandKind) -> usize {
+    match kind {
+        CommandKind::Health => 0,
+        CommandKind::Lead => 1,
+    }
+}

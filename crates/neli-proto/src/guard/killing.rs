@@ -1,0 +1,166 @@
+//! SIGKILL to a tree, again and again until nothing is left of it: the guard's work, and that of a supervisor which has
+//! inherited a dead guard's tree. When to kill, and by which means in which order.
+
+use core::time::Duration;
+
+use crate::time::Time;
+
+/// From one SIGKILL to the next, while something is still there: at first, and at last.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LAST_PAUSE: Duration = Duration::from_millis(100);
+
+/// From the first SIGKILL to the first look for what was not known, where the tree was learnt. A look opens files, and may stall
+/// for as long as the job is at its memory limit; so those that are known get the time to die, and to give their memory back.
+const LOOK_AFTER: Duration = Duration::from_millis(2);
+
+/// A way to send SIGKILL.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Means {
+    /// To what is known: what was learnt of the tree while there was time, and the guard's own children. It opens no file,
+    /// allocates nothing and never waits.
+    Known,
+    /// To the control group. The kernel waits while somebody makes or removes another one (up to 29 ms were measured).
+    Cgroup,
+    /// To each process that a look finds. It opens files.
+    Found,
+}
+
+/// A tree that was sent SIGKILL.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Killing {
+    /// When what is still there is said to be stuck, unless it was.
+    stuck_at: Option<Time>,
+    again_at: Time,
+    /// `None` before the first SIGKILL; then from this one to the next.
+    pause: Option<Duration>,
+    /// When the round began that is not over.
+    round: Option<Round>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct Round {
+    begun: Time,
+    looks: bool,
+}
+
+impl Killing {
+    /// Begins at `now`; what is still there after `patience` is stuck.
+    #[must_use]
+    pub fn new(now: Time, patience: Duration) -> Self {
+        Self { stuck_at: Some(now + patience), again_at: now, pause: None, round: None }
+    }
+
+    /// How to kill all that is left, in this order: what is known first, then the control group, and at last what a look finds.
+    /// To be asked again at [`again_at`](Self::again_at) at the latest, and whenever a child has ended: who has died may have
+    /// left children. [`performed`](Self::performed) is to follow.
+    ///
+    /// `is_learnt`: somebody has looked at the whole tree before, so that what is known may be all of it. Where nobody has, the
+    /// first round looks at once: what is not known would run on until a later one.
+    pub fn round(&mut self, now: Time, is_learnt: bool) -> &'static [Means] {
+        let is_first = self.pause.is_none();
+        if !is_first && now < self.again_at {
+            return &[Means::Known];
+        }
+        let looks = !(is_first && is_learnt);
+        self.round = Some(Round { begun: now, looks });
+        if looks { &[Means::Known, Means::Cgroup, Means::Found] } else { &[Means::Known, Means::Cgroup] }
+    }
+
+    /// The round is over at `now`. `has_seen_all`: no read has failed while it looked.
+    pub fn performed(&mut self, now: Time, has_seen_all: bool) {
+        let Some(round) = self.round.take() else { return };
+        let pause = self.pause.unwrap_or(FIRST_PAUSE);
+        if !round.looks {
+            (self.again_at, self.pause) = (now + LOOK_AFTER, Some(pause));
+            return;
+        }
+        // In a large tree a look takes longer than the pause, and the processors are needed for dying: at most every other
+        // moment is spent looking.
+        self.again_at = now + pause.max(now.since(round.begun));
+        self.pause = Some(if has_seen_all { LAST_PAUSE.min(pause * 2) } else { pause });
+    }
+
+    /// When to kill again.
+    #[must_use]
+    pub const fn again_at(&self) -> Time {
+        self.again_at
+    }
+
+    /// The same, unless a round is under way.
+    #[must_use]
+    pub fn due(&self) -> Option<Time> {
+        self.round.is_none().then_some(self.again_at)
+    }
+
+    /// Whether it is time to say that what is left can't be killed; true once.
+    pub fn is_stuck(&mut self, now: Time) -> bool {
+        self.stuck_at.take_if(|at| now >= *at).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn where_nobody_has_learnt_the_tree_the_first_round_looks_at_once() {
+        let mut killing = Killing::new(at(0), PATIENCE);
+        assert_eq!(killing.round(at(0), false), [Means::Known, Means::Cgroup, Means::Found]);
+        killing.performed(at(0), true);
+        assert_eq!(killing.again_at(), at(1));
+    }
+
+    #[test]
+    fn where_the_tree_was_learnt_the_first_look_comes_after_2_ms() {
+        let mut killing = Killing::new(at(0), PATIENCE);
+        assert_eq!(killing.round(at(0), true), [Means::Known, Means::Cgroup]);
+        assert_eq!(killing.due(), None, "it is under way");
+        // The kernel kept it waiting for the control group.
+        killing.performed(at(29), true);
+        assert_eq!(killing.again_at(), at(31));
+        assert_eq!(killing.round(at(30), true), [Means::Known], "a child has ended");
+        killing.performed(at(30), true);
+        assert_eq!(killing.again_at(), at(31));
+        assert_eq!(killing.round(at(31), true), [Means::Known, Means::Cgroup, Means::Found]);
+    }
+
+    #[test]
+    fn the_pause_doubles_up_to_100_ms_and_is_as_long_as_a_look_takes() {
+        let mut killing = Killing::new(at(0), PATIENCE);
+        let mut now = at(0);
+        for pause in [1, 2, 4, 8, 16, 32, 64, 100, 100] {
+            assert!(killing.round(now, false).contains(&Means::Found));
+            killing.performed(now, true);
+            assert_eq!(killing.again_at().since(now), Duration::from_millis(pause));
+            now = killing.again_at();
+        }
+        killing.round(now, false);
+        let end = now + Duration::from_millis(300);
+        killing.performed(end, true);
+        assert_eq!(killing.again_at().since(end), Duration::from_millis(300));
+    }
+
+    #[test]
+    fn a_look_that_has_not_seen_all_does_not_lengthen_the_pause() {
+        let mut killing = Killing::new(at(0), PATIENCE);
+        for millis in [0, 1, 2] {
+            killing.round(at(millis), false);
+            killing.performed(at(millis), false);
+            assert_eq!(killing.again_at(), at(millis + 1));
+        }
+    }
+
+    #[test]
+    fn what_is_there_a_lease_after_the_first_round_is_stuck_and_that_is_said_once() {
+        let mut killing = Killing::new(at(0), PATIENCE);
+        assert!(!killing.is_stuck(at(4_999)));
+        assert!(killing.is_stuck(at(5_000)));
+        assert!(!killing.is_stuck(at(5_001)));
+    }
+}

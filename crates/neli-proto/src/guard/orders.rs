@@ -1,0 +1,123 @@
+//! The orders that the guard has not taken yet. A socket that is full must lose none of them: the job of a stop that was
+//! dropped runs on.
+
+use alloc::collections::VecDeque;
+
+use super::forwarded::Forwarded;
+use super::message::Order;
+
+/// Orders in the order in which they were given, each with what is sent along (`D`: a descriptor), and after them the signals
+/// to be passed on: so Stop and Kill never wait behind those. It stays short: a guard that does not answer is killed within a
+/// lease, and of what may be given more often than that the last is kept.
+#[derive(Clone, Debug)]
+pub struct Orders<D> {
+    waiting: VecDeque<(Order, Option<D>)>,
+    signals: Forwarded,
+}
+
+impl<D> Orders<D> {
+    /// Adds an order at the end.
+    pub fn put(&mut self, order: &Order, along: Option<D>) {
+        match order {
+            Order::Signal { signal, to } => return self.signals.put(*signal, *to),
+            // Whatever waits was for the run before.
+            Order::Spawn { .. } => self.signals.clear(),
+            Order::Command { kind, .. } => {
+                // One that is ordered again was given up.
+                let is_same =
+                    |waiting: &Order| matches!(waiting, Order::Command { kind: waiting, .. } if waiting == kind);
+                self.waiting.retain(|(waiting, _)| !is_same(waiting));
+            }
+            Order::HandOn
+            | Order::Kill
+            // Each one is answered, and its answers are counted.
+            | Order::Lease(_)
+            | Order::Over { .. }
+            | Order::Released { .. }
+            | Order::Stop { .. }
+            | Order::TakeBack => {}
+        }
+        self.waiting.push_back((order.clone(), along));
+    }
+
+    /// The one to be sent next.
+    #[must_use]
+    pub fn first(&self) -> Option<(Order, Option<&D>)> {
+        match self.waiting.front() {
+            Some((order, along)) => Some((order.clone(), along.as_ref())),
+            None => self.signals.first().map(|(signal, to)| (Order::Signal { signal, to }, None)),
+        }
+    }
+
+    /// Takes away the one to be sent next.
+    pub fn drop_first(&mut self) {
+        if self.waiting.pop_front().is_none() {
+            self.signals.take_first();
+        }
+    }
+
+    /// Whether none waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.signals.is_empty()
+    }
+}
+
+impl<D> Default for Orders<D> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), signals: Forwarded::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::guard::message::{CommandKind, Grant, Target};
+    use crate::time::Time;
+
+    const SIGNAL: Order = Order::Signal { signal: 10, to: Target::Main };
+
+    fn stop() -> Order {
+        Order::Stop { signal: Some(15), kill_at: Time::from_nanos(1) }
+    }
+
+    /// What a guard takes that has taken none of these orders before.
+    fn taken_after(given: &[Order]) -> Vec<Order> {
+        let mut orders = Orders::<()>::default();
+        for order in given {
+            orders.put(order, None);
+        }
+        let taken = core::iter::from_fn(|| {
+            let (first, _) = orders.first()?;
+            orders.drop_first();
+            Some(first)
+        });
+        let taken = taken.collect();
+        assert!(orders.is_empty());
+        taken
+    }
+
+    #[test]
+    fn stop_and_kill_never_wait_behind_signals() {
+        let orders = [vec![SIGNAL; 1_000], vec![stop(), SIGNAL, Order::Kill]].concat();
+        assert_eq!(taken_after(&orders), [stop(), Order::Kill, SIGNAL]);
+    }
+
+    #[test]
+    fn a_signal_to_a_run_that_is_over_does_not_come_to_the_next() {
+        let grant = Grant { term: 1, seen: 1, next_seq: 1, until: Time::from_nanos(1) };
+        let spawn = Order::Spawn { grant, attempt: 2 };
+        assert_eq!(taken_after(&[SIGNAL, spawn.clone()]), core::slice::from_ref(&spawn));
+        assert_eq!(taken_after(&[spawn.clone(), SIGNAL]), [spawn, SIGNAL]);
+    }
+
+    #[test]
+    fn of_a_command_the_last_order_counts() {
+        let command = |kind, id| Order::Command { kind, id, kill_at: Time::from_nanos(1) };
+        let (lead, health) = (command(CommandKind::Lead, 1), |id| command(CommandKind::Health, id));
+        assert_eq!(taken_after(&[health(1), lead.clone(), health(2)]), [lead, health(2)]);
+    }
+}

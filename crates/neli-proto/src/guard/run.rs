@@ -1,0 +1,177 @@
+//! One run of the job, from the order until nothing is left of it.
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use super::forwarded::Forwarded;
+use super::killing::Killing;
+use super::message::{Answer, Step, Target};
+use super::words::Action;
+use crate::flaw::{Flaw, broken};
+use crate::time::Time;
+
+const SIGCONT: i32 = 18;
+const SIGTSTP: i32 = 20;
+
+/// A job, and all that descends from it.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Run {
+    main: Main,
+    /// Signals for when the main process has executed.
+    held_back: Forwarded,
+    /// Why it could not.
+    failure: Option<Answer>,
+    /// The main process's group was asked to stop.
+    group_was_asked: bool,
+    /// When the barrier ends.
+    kill_at: Option<Time>,
+    /// Once SIGKILL was sent.
+    killing: Option<Killing>,
+}
+
+/// How far the main process is.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Main {
+    /// Ordered, and not known to have executed.
+    Starting,
+    /// It has executed, or failed to.
+    Running,
+    /// It was waited for.
+    Ended,
+}
+
+impl Run {
+    /// The run of a job that is about to be started.
+    pub(super) fn new() -> Self {
+        Self {
+            main: Main::Starting,
+            held_back: Forwarded::default(),
+            failure: None,
+            group_was_asked: false,
+            kill_at: None,
+            killing: None,
+        }
+    }
+
+    /// When there is something to do.
+    pub(super) fn due(&self) -> Option<Time> {
+        self.killing.as_ref().map_or(self.kill_at, Killing::due)
+    }
+
+    /// Whether its main process was not waited for.
+    pub(super) fn has_main(&self) -> bool {
+        self.main != Main::Ended
+    }
+
+    /// Whether SIGKILL was sent.
+    pub(super) const fn is_being_killed(&self) -> bool {
+        self.killing.is_some()
+    }
+
+    /// Gives it the terminal's foreground, if that is to be had, and lets it go on.
+    pub(super) fn hand_on(&mut self, actions: &mut VecDeque<Action>) {
+        if self.has_main() {
+            actions.push_back(Action::HandOn);
+            self.signal(SIGCONT, Target::Group, actions);
+        }
+    }
+
+    /// Passes a signal on, as soon as the job has executed.
+    pub(super) fn signal(&mut self, signal: i32, to: Target, actions: &mut VecDeque<Action>) {
+        match self.main {
+            Main::Starting => self.held_back.put(signal, to),
+            Main::Running => actions.push_back(Action::Signal { signal, to }),
+            Main::Ended => {}
+        }
+    }
+
+    /// Begins the barrier: asks it to stop, and notes when SIGKILL comes.
+    pub(super) fn stop(&mut self, signal: Option<i32>, kill_at: Time, actions: &mut VecDeque<Action>) {
+        self.kill_at = Some(kill_at);
+        let Some(signal) = signal else { return };
+        if self.has_main() {
+            self.group_was_asked = true;
+            self.signal(signal, Target::Group, actions);
+            self.signal(SIGCONT, Target::Group, actions);
+        } else {
+            actions.push_back(Action::SignalRest { signal, but_group: self.group_was_asked });
+        }
+    }
+
+    /// SIGKILL to all of it, now and until nothing is left. What of it is still there after `patience` is stuck.
+    pub(super) fn kill(&mut self, now: Time, patience: Duration, is_learnt: bool, actions: &mut VecDeque<Action>) {
+        if self.has_main() {
+            actions.push_back(Action::KillMainGroup);
+        }
+        let killing = self.killing.get_or_insert_with(|| Killing::new(now, patience));
+        let means = killing.round(now, is_learnt);
+        actions.push_back(Action::Kill(if broken(Flaw::GuardForgetsTree) { &[] } else { means }));
+    }
+
+    /// A child has ended: who has died may have left children, which are the guard's now. When a whole round is due, that is the
+    /// timeout's to begin.
+    pub(super) fn kill_who_was_left(&mut self, now: Time, is_learnt: bool, actions: &mut VecDeque<Action>) {
+        let killing = self.killing.as_mut().filter(|killing| now < killing.again_at());
+        if let Some(killing) = killing.filter(|_| !broken(Flaw::GuardForgetsTree)) {
+            actions.push_back(Action::Kill(killing.round(now, is_learnt)));
+        }
+    }
+
+    /// What [`Action::Kill`] asked for was done.
+    pub(super) fn killed(&mut self, now: Time, has_seen_all: bool) {
+        if let Some(killing) = &mut self.killing {
+            killing.performed(now, has_seen_all);
+        }
+    }
+
+    /// Whether it is time to say that what is left of it can't be killed; true once.
+    pub(super) fn is_stuck(&mut self, now: Time) -> bool {
+        self.killing.as_mut().is_some_and(|killing| killing.is_stuck(now))
+    }
+
+    /// The job has executed.
+    pub(super) fn executed(&mut self, actions: &mut VecDeque<Action>) {
+        if self.main == Main::Starting {
+            actions.push_back(Action::AnswerStarted);
+            self.pass_on_held_back(actions);
+        }
+    }
+
+    /// The job could not execute, and its child ends.
+    pub(super) fn not_executed(&mut self, errno: i32, at: Step, actions: &mut VecDeque<Action>) {
+        self.failure = Some(Answer::NotStarted { errno, at });
+        self.pass_on_held_back(actions);
+    }
+
+    fn pass_on_held_back(&mut self, actions: &mut VecDeque<Action>) {
+        self.main = Main::Running;
+        while let Some((signal, to)) = self.held_back.take_first() {
+            actions.push_back(Action::Signal { signal, to });
+        }
+    }
+
+    /// The main process was stopped.
+    pub(super) fn main_stopped(&mut self, signal: i32, actions: &mut VecDeque<Action>) {
+        if self.main == Main::Starting && signal == SIGTSTP {
+            // What is to become of it waits for it to execute.
+            actions.push_back(Action::Signal { signal: SIGCONT, to: Target::Main });
+        }
+        if !self.is_being_killed() {
+            actions.push_back(Action::Answer(Answer::Stopped { signal }));
+        }
+    }
+
+    /// The main process has ended. As a shell does, the terminal is taken back, whatever the job has left behind.
+    pub(super) fn main_ended(&mut self, code: Option<i32>, signal: Option<i32>, actions: &mut VecDeque<Action>) {
+        self.main = Main::Ended;
+        actions.push_back(match self.failure {
+            Some(_) => Action::TakeBack,
+            None => Action::AnswerExited { code, signal, look: !self.is_being_killed() },
+        });
+    }
+
+    /// Why the job could not be started.
+    pub(super) fn into_failure(self) -> Option<Answer> {
+        self.failure
+    }
+}

@@ -1,0 +1,225 @@
+//! The stories of a guard.
+
+use std::time::Duration;
+
+use neli_proto::command::CommandEnd;
+use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, Guard, Means, Order, Remains, Step, Target};
+use neli_proto::time::Time;
+
+use crate::Hero;
+use crate::words::{Words, begin, time, told};
+
+/// A guard and its time.
+pub(crate) struct Story {
+    guard: Guard,
+    now: Time,
+}
+
+impl Story {
+    /// `guard patience=5s`.
+    pub(crate) fn begin(words: &Words<'_>) -> Self {
+        let patience = words.span_of("patience").unwrap_or(Duration::from_secs(5));
+        Self { guard: Guard::new(patience), now: begin() }
+    }
+
+    fn grant(words: &Words<'_>) -> Grant {
+        let term = words.needed("term", words.number_of("term"));
+        Grant {
+            term,
+            seen: words.number_of("seen").unwrap_or(term),
+            next_seq: words.number_of("seq").unwrap_or(1),
+            until: words.needed("until", words.time_of("until")),
+        }
+    }
+
+    fn order(words: &Words<'_>) -> Option<Order> {
+        let term = || words.needed("term", words.number_of("term"));
+        let kill_at = || words.needed("kill-at", words.time_of("kill-at"));
+        Some(match words.verb() {
+            "command" => {
+                let id = words.needed("id", words.number_of("id"));
+                Order::Command { kind: kind(words.word(1)), id, kill_at: kill_at() }
+            }
+            "hand-on" => Order::HandOn,
+            "kill" => Order::Kill,
+            "lease" => Order::Lease(Self::grant(words)),
+            "over" => Order::Over { term: term() },
+            "released" => Order::Released { term: term() },
+            "signal" => Order::Signal { signal: words.number(1), to: target(words.word(2)) },
+            "spawn" => Order::Spawn { grant: Self::grant(words), attempt: words.number_of("attempt").unwrap_or(1) },
+            "stop" => Order::Stop { signal: words.number_of("signal"), kill_at: kill_at() },
+            "take-back" => Order::TakeBack,
+            _ => return None,
+        })
+    }
+
+    fn event(words: &Words<'_>) -> Event {
+        match words.verb() {
+            "all-read" => Event::AllRead,
+            "closed" => Event::SocketClosed,
+            "command-ended" => {
+                let end = match words.number_of("signal") {
+                    Some(signal) => CommandEnd::Signaled(signal),
+                    None if words.says("not-started") => CommandEnd::NotStarted("no process to spare".into()),
+                    None => CommandEnd::Exited(words.needed("status", words.number_of("status"))),
+                };
+                Event::CommandEnded { kind: kind(words.word(1)), end }
+            }
+            "died" => Event::SupervisorDied,
+            "executed" => Event::Executed,
+            "learnt" => {
+                let begun = words.needed("begun", words.time_of("begun"));
+                Event::Learnt { begun, is_learnt: !words.says("in-part") }
+            }
+            "main-ended" => Event::MainEnded { code: words.number_of("status"), signal: words.number_of("signal") },
+            "main-stopped" => Event::MainStopped { signal: words.number(1) },
+            "not-started" => Event::NotStarted {
+                errno: words.needed("errno", words.number_of("errno")),
+                at: match words.word(1) {
+                    "exec" => Step::Exec,
+                    "fork" => Step::Fork,
+                    "in-time" => Step::InTime,
+                    "lease" => Step::Lease,
+                    other => panic!("{other} is no step of a start"),
+                },
+            },
+            "sigkill-sent" => Event::Killed { has_seen_all: !words.says("in-part") },
+            "waited" => Event::Waited(match words.word(1) {
+                "children-left" => Remains::seen(true, || false),
+                "control-group-left" => Remains::seen(false, || true),
+                "nothing-left" => Remains::seen(false, || false),
+                other => panic!("{other} is nothing that is left"),
+            }),
+            other => panic!("nothing is called {other}"),
+        }
+    }
+
+    fn deeds(&mut self) -> Vec<String> {
+        let mut deeds = Vec::new();
+        while let Some(action) = self.guard.poll_action() {
+            deeds.push(deed(action));
+        }
+        if let Some(next) = self.guard.poll_timeout() {
+            deeds.push(format!("next: {}", told(next)));
+        }
+        deeds
+    }
+}
+
+impl Hero for Story {
+    fn meet(&mut self, words: &Words<'_>) -> Vec<String> {
+        match words.verb() {
+            "time" => {
+                self.now = time(words.word(1));
+                return Vec::new();
+            }
+            "timeout" => {
+                let next = self.guard.poll_timeout().unwrap_or(self.now);
+                self.now = self.now.max(next);
+                self.guard.handle_timeout(self.now);
+                let mut deeds = vec![format!("at {}", told(self.now))];
+                deeds.extend(self.deeds());
+                return deeds;
+            }
+            _ => {
+                let event = Self::order(words).map(Event::Ordered);
+                self.guard.handle(self.now, event.unwrap_or_else(|| Self::event(words)));
+            }
+        }
+        self.deeds()
+    }
+}
+
+fn kind(word: &str) -> CommandKind {
+    match word {
+        "health" => CommandKind::Health,
+        "lead" => CommandKind::Lead,
+        other => panic!("{other} is no command"),
+    }
+}
+
+fn target(word: &str) -> Target {
+    match word {
+        "group" => Target::Group,
+        "main" => Target::Main,
+        other => panic!("{other} gets no signal"),
+    }
+}
+
+const fn shown_target(target: Target) -> &'static str {
+    match target {
+        Target::Group => "the main process's group",
+        Target::Main => "the main process",
+    }
+}
+
+fn deed(action: Action) -> String {
+    match action {
+        Action::Answer(answer) => format!("answers: {}", shown_answer(answer)),
+        Action::AnswerExited { code, signal, look } => {
+            let left = if look { "whether the job left anything, by a look" } else { "whether anything is left" };
+            format!("takes the terminal back, and answers: exited, {}; {left}", ended(code, signal))
+        }
+        Action::AnswerLeftBehind { until } => {
+            format!("answers: who is left and killed, by a look until {}", told(until))
+        }
+        Action::AnswerStarted => "answers: started".to_owned(),
+        Action::AnswerStuck => "answers: stuck, and who".to_owned(),
+        Action::BeginAnew => "gets ready for the next run".to_owned(),
+        Action::End => "ends".to_owned(),
+        Action::HandOn => "hands the foreground on".to_owned(),
+        Action::Kill(means) => {
+            let means = means.iter().map(|means| match means {
+                Means::Known => "what is known",
+                Means::Cgroup => "the control group",
+                Means::Found => "what a look finds",
+            });
+            format!("kills {}", means.collect::<Vec<_>>().join(", "))
+        }
+        Action::KillCommand(kind) => format!("kills the {} command's group", kind.event()),
+        Action::KillMainGroup => "kills the main process's group".to_owned(),
+        Action::Learn { until } => format!("learns the tree, until {}", told(until)),
+        Action::Release(Grant { term, seen, next_seq, .. }) => {
+            format!("releases term {term}, seen {seen}, seq {next_seq}")
+        }
+        Action::RemoveCgroup => "removes the control group".to_owned(),
+        Action::ShowDeadline { term, until } => format!("shows the job of term {term} its deadline, {}", told(until)),
+        Action::ShowEnd => "shows the job that the term is over".to_owned(),
+        Action::Signal { signal, to } => format!("signal {signal} to {}", shown_target(to)),
+        Action::SignalRest { signal, but_group } => {
+            let but = if but_group { ", but for the main process's group" } else { "" };
+            format!("signal {signal} and SIGCONT to who is left{but}, and answers who it was")
+        }
+        Action::Start { term, until, attempt } => {
+            format!("starts attempt {attempt} of term {term}, before {}", told(until))
+        }
+        Action::StartCommand(kind) => format!("starts the {} command", kind.event()),
+        Action::TakeBack => "takes the terminal back".to_owned(),
+    }
+}
+
+fn ended(code: Option<i32>, signal: Option<i32>) -> String {
+    match (code, signal) {
+        (_, Some(signal)) => format!("by signal {signal}"),
+        (code, None) => format!("with {}", code.unwrap_or_default()),
+    }
+}
+
+fn shown_answer(answer: Answer) -> String {
+    match answer {
+        Answer::Accepted { until } => format!("accepted, until {}", told(until)),
+        Answer::CommandEnded { kind, id, end } => format!("{} command {id} ended, {end:?}", kind.event()),
+        Answer::Extended { until } => format!("extended, until {}", told(until)),
+        Answer::Fenced { term, gone_at } => {
+            let gone = gone_at.map(|at| format!(", gone at {}", told(at))).unwrap_or_default();
+            format!("term {term} is fenced{gone}")
+        }
+        Answer::Gone => "gone".to_owned(),
+        Answer::Killed => "killed".to_owned(),
+        Answer::NotStarted { errno, at } => format!("not started, errno {errno} at {at:?}"),
+        Answer::Stopped { signal } => format!("stopped by signal {signal}"),
+        Answer::Exited { .. } | Answer::LeftBehind { .. } | Answer::Started { .. } | Answer::Stuck { .. } => {
+            panic!("the process fills in what it sees: {answer:?}")
+        }
+    }
+}
