@@ -39,7 +39,7 @@ impl Run {
                 let event = notes::of_node(note, &self.config, self.guard.pid().as_raw());
                 self.logger.event(&event);
             }
-            Action::Order(order) => self.order(&translate::order(order)),
+            Action::Order(order) => self.order(&order.into()),
             Action::ReadAnew => self.read_anew(),
             Action::ReadFrom(offset) => {
                 if let Some(reader) = &self.reader {

@@ -16,6 +16,7 @@ pub use answers::Answers;
 pub use killing::{Killing, Means};
 pub use message::{Answer, CommandKind, Grant, Named, Order, Step, Target};
 pub use orders::Orders;
+pub use supervised::heard;
 pub use words::{Action, Event, NothingLeft, Remains};
 
 use crate::command::CommandEnd;
@@ -32,6 +33,7 @@ mod killing;
 mod message;
 mod orders;
 mod run;
+mod supervised;
 mod tenure;
 mod words;
 
