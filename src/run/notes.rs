@@ -6,7 +6,7 @@ use neli_proto::candidate::{self, JobReport, Loss, Milestone, Position, Standby,
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::Named;
 use neli_proto::health::Failure;
-use neli_proto::node::{Note, Refusal};
+use neli_proto::node::{Note, Refusal, Status};
 use neli_proto::record::{JobState, Offset, Why};
 use neli_proto::supervisor::{self, JobStatus};
 
@@ -185,10 +185,10 @@ fn warning(message: &str) -> Event {
     Event::Warning { message: message.to_owned(), dropped: None }
 }
 
-/// What the candidate is, in the log's words; Kafka's trouble, how long it has lasted and what it is; by this wall clock.
-pub(super) fn of_position(position: &Position, trouble: Option<(Duration, &Trouble)>, wall_ms: u64) -> String {
-    let doing = match position {
-        Position::Claiming => "claiming the lead".to_owned(),
+/// What the node does, in the log's words.
+pub(super) fn of_status(status: &Status) -> String {
+    match &status.position {
+        Position::AwaitingJudgement { .. } | Position::Claiming => "claiming the lead".to_owned(),
         Position::Departed => "leaving the election".to_owned(),
         Position::Fenced { term } => format!("fenced: the job is being killed (term {term})"),
         Position::Leading { term, job, stopping } => format!("leading, term {term}, {}", of_job(job, *stopping)),
@@ -196,13 +196,16 @@ pub(super) fn of_position(position: &Position, trouble: Option<(Duration, &Troub
         Position::Releasing { term } => format!("releasing term {term}"),
         Position::Standby(standby) => of_standby(standby.clone()).sentence(),
         Position::Suspended => "suspended".to_owned(),
-    };
-    let Some((lasted, trouble)) = trouble else { return doing };
+    }
+}
+
+/// What keeps Kafka from its work, and for how long it has done so; by this wall clock. It follows what the node does.
+pub(super) fn of_trouble(lasted: Duration, trouble: &Trouble, wall_ms: u64) -> String {
     let lasted = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
     let since = timestamp(wall_ms.saturating_sub(lasted));
     match trouble {
-        Trouble::NoBroker(error) => format!("{doing}; no broker reached since {since}: {error}"),
-        Trouble::Refused(error) => format!("{doing}; Kafka refuses its records since {since}: {error}"),
+        Trouble::NoBroker(error) => format!("; no broker reached since {since}: {error}"),
+        Trouble::Refused(error) => format!("; Kafka refuses its records since {since}: {error}"),
     }
 }
 
@@ -252,6 +255,15 @@ mod tests {
         let leader = Some("db2:77".into());
         let down = Trouble::NoBroker("kafka:9092: refused".to_owned());
         let refused = Trouble::Refused("Not enough in-sync replicas".to_owned());
+        let at = |position| Status {
+            leader: None,
+            position,
+            lease_end: None,
+            awaits: None,
+            departs_at: None,
+            standbys: Vec::new(),
+            is_leaving: false,
+        };
         let told = [
             (Position::Claiming, Some((Duration::from_secs(2), &refused))),
             (Position::Listening, None),
@@ -264,7 +276,10 @@ mod tests {
             (Position::Releasing { term: 42 }, None),
         ];
         assert_eq!(
-            told.map(|(position, trouble)| of_position(&position, trouble, 1_769_860_801_123)),
+            told.map(|(position, trouble)| {
+                let trouble = trouble.map(|(lasted, trouble)| of_trouble(lasted, trouble, 1_769_860_801_123));
+                of_status(&at(position)) + &trouble.unwrap_or_default()
+            }),
             [
                 "claiming the lead; Kafka refuses its records since 2026-01-31T11:59:59.123Z: Not enough in-sync replicas",
                 "reading the journal",

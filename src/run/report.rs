@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::Position;
 use neli_proto::hooks;
 use neli_proto::time::Time;
 
@@ -15,7 +14,7 @@ use crate::driver::notify::Notifier;
 /// What is told, and what was.
 pub(super) struct Report {
     pub(super) notifier: Notifier,
-    told: Option<(Position, Option<(Time, Trouble)>)>,
+    told: Option<(String, Option<(Time, Trouble)>)>,
 }
 
 impl Report {
@@ -35,16 +34,19 @@ impl Run {
         let down = self.outage.trouble().map(|(since, error)| (since, Trouble::NoBroker(error.to_owned())));
         let refused = || self.refusals.trouble().map(|(since, error)| (since, Trouble::Refused(error.to_owned())));
         let trouble = down.or_else(refused);
-        let told = Some((self.node.position(), trouble));
+        let status = self.node.status(now);
+        let told = Some((notes::of_status(&status), trouble));
         if self.report.told != told
-            && let Some((position, trouble)) = &told
+            && let Some((doing, trouble)) = &told
         {
-            let trouble = trouble.as_ref().map(|(since, error)| (now.since(*since), error));
-            self.report.notifier.status(&notes::of_position(position, trouble, clock::wall_ms()));
+            let trouble = trouble.as_ref();
+            let trouble =
+                trouble.map(|(since, trouble)| notes::of_trouble(now.since(*since), trouble, clock::wall_ms()));
+            self.report.notifier.status(&format!("{doing}{}", trouble.unwrap_or_default()));
             self.report.told = told;
         }
         self.report.notifier.ready(now);
-        if self.ending.is_some() || self.node.is_leaving() {
+        if self.ending.is_some() || status.is_leaving {
             self.report.notifier.stopping(now, now + longest_stop(&self.config));
         }
         self.report.notifier.tell(now);

@@ -356,6 +356,11 @@ pub struct Standby {
 /// What a candidate is in the election, for whoever looks at it from outside.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Position {
+    /// R0: its claim has taken effect in a topic that is not judged yet. Nothing runs under the term.
+    AwaitingJudgement {
+        /// The term.
+        term: Offset,
+    },
     /// A claim is under way.
     Claiming,
     /// It is gone.

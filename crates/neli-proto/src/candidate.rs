@@ -8,6 +8,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::listener::{FIRST_SPAN, Listener};
+use super::node::status::Shown;
 use super::precedence::Precedence;
 use super::random::Random;
 use super::record::{JobState, Offset, Why};
@@ -85,6 +86,8 @@ pub struct Candidate {
     unanswered_since: Option<Time>,
     /// What was last said of standing by.
     standing_by: Option<Standby>,
+    /// Who leads, and since when that has been known.
+    leader_since: Shown<Option<(Offset, Time)>>,
     actions: VecDeque<Action>,
 }
 
@@ -215,6 +218,7 @@ impl Candidate {
             claim_unanswered: false,
             unanswered_since: None,
             standing_by: None,
+            leader_since: Shown(None),
             actions: VecDeque::from([Action::Ask]),
         }
     }
@@ -357,6 +361,7 @@ impl Candidate {
                     if let Some(hello) = hello.filter(|hello| hello.member != self.identity.member) {
                         self.precedence.heard(now, hello);
                     }
+                    self.note_leader(now);
                     self.superseded_by_the_view(now);
                 }
             }
@@ -387,13 +392,13 @@ impl Candidate {
 
     /// Whether it holds nothing, and is to be stopped until it is continued.
     #[must_use]
-    pub fn is_suspended(&self) -> bool {
+    pub(crate) fn is_suspended(&self) -> bool {
         self.role == Role::Suspended
     }
 
     /// The term that is held, while the lease lasts.
     #[must_use]
-    pub fn leads(&self) -> Option<Offset> {
+    pub(crate) fn leads(&self) -> Option<Offset> {
         match &self.role {
             Role::Leading(lead) => Some(lead.term),
             Role::AwaitingJudgement { .. }

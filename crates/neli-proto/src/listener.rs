@@ -441,7 +441,9 @@ impl Listener {
         self.first_end.is_some_and(|first| offset >= first)
     }
 
-    fn is_vacant(&self) -> bool {
+    /// Whether nobody leads, as far as the records tell.
+    #[must_use]
+    pub fn is_vacant(&self) -> bool {
         match self.journal.view() {
             View::Led(_) => false,
             View::NeverLed | View::Released { .. } => true,

@@ -17,6 +17,10 @@ use super::record::{Offset, Record, Why};
 use super::supervisor::{self, Ending, Order, Supervisor};
 use super::time::Time;
 
+pub(crate) mod status;
+
+pub use status::{Awaited, Awaits, Leader, OtherCandidate, Status};
+
 /// What a node is made of.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -326,22 +330,24 @@ impl Node {
         self.candidate.is_suspended() && self.hooks.is_idle()
     }
 
-    /// Whether the node goes for good, once nothing is held.
-    #[must_use]
-    pub const fn is_leaving(&self) -> bool {
-        self.candidate.is_leaving()
-    }
-
     /// Whether a hook runs that the exit waits for.
     #[must_use]
     pub const fn has_running_hooks(&self) -> bool {
         !self.hooks.is_idle()
     }
 
-    /// What the candidate is in the election.
+    /// What the node is and knows now.
     #[must_use]
-    pub fn position(&self) -> candidate::Position {
-        self.candidate.position()
+    pub fn status(&self, now: Time) -> Status {
+        Status {
+            leader: self.candidate.leader(),
+            position: self.candidate.position(),
+            lease_end: self.candidate.lease_end(),
+            awaits: self.candidate.awaits().or_else(|| self.supervisor.awaits()),
+            departs_at: self.candidate.departs_at(),
+            standbys: self.candidate.standbys(now),
+            is_leaving: self.candidate.is_leaving(),
+        }
     }
 
     // ---- what each tells the others ---------------------------------------------------------------------------------

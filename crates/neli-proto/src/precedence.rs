@@ -58,6 +58,7 @@ pub struct Precedence {
 struct Heard {
     at: Time,
     group_member: Option<Box<str>>,
+    name: Option<Box<str>>,
 }
 
 impl Heard {
@@ -120,10 +121,10 @@ impl Precedence {
 
     /// Another candidate said hello.
     pub fn heard(&mut self, now: Time, hello: Hello) {
-        let Hello { member, group_member } = hello;
+        let Hello { member, group_member, name } = hello;
         self.heard.retain(|_, heard| heard.holds(now));
         if self.heard.len() < STANDBYS_COUNTED || self.heard.contains_key(&member) {
-            self.heard.insert(member, Heard { at: now, group_member });
+            self.heard.insert(member, Heard { at: now, group_member, name });
         }
     }
 
@@ -137,6 +138,12 @@ impl Precedence {
     pub fn standbys(&self, now: Time) -> u32 {
         let standbys = self.heard.values().filter(|heard| heard.holds(now)).count();
         u32::try_from(standbys).unwrap_or(u32::MAX)
+    }
+
+    /// The others that are known by their hellos: who, how each is called, and when its last one was read.
+    pub(crate) fn others(&self, now: Time) -> impl Iterator<Item = (&MemberId, Option<&str>, Time)> {
+        let held = self.heard.iter().filter(move |(_, heard)| heard.holds(now));
+        held.map(|(member, heard)| (member, heard.name.as_deref(), heard.at))
     }
 
     /// The most that a random draw may add, and the delay below it; none when this member never claims.
@@ -183,7 +190,7 @@ mod tests {
     }
 
     fn hello(index: u128) -> Hello {
-        Hello { member: MemberId::from_random(index), group_member: None }
+        Hello { member: MemberId::from_random(index), group_member: None, name: None }
     }
 
     #[test]

@@ -67,6 +67,8 @@ pub struct Hello {
     pub member: MemberId,
     /// The id by which the group's coordinator knows it, if it is a member.
     pub group_member: Option<Box<str>>,
+    /// How it is called.
+    pub name: Option<Box<str>>,
 }
 
 /// What a record says.
@@ -251,7 +253,8 @@ impl Record {
             Body::Hello { group_member, .. } => group_member,
             Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => None,
         };
-        self.member.map(|member| Hello { member, group_member })
+        let name = self.name;
+        self.member.map(|member| Hello { member, group_member, name })
     }
 
     /// The record as a line of JSON, without a line end.

@@ -8,6 +8,7 @@ use core::time::Duration;
 
 use super::candidacy::{self, JobReport, Right};
 use super::health::Health;
+use super::node::status::{Awaited, Awaits};
 use super::record::{JobState, Offset, Why};
 use super::restart::Backoff;
 use super::time::Time;
@@ -265,21 +266,30 @@ impl Supervisor {
     }
 
     /// The term of the job that is alive, or was last.
-    #[must_use]
-    pub const fn term(&self) -> Offset {
+    pub(crate) const fn term(&self) -> Offset {
         self.right.term
     }
 
     /// The number of the run that is alive, or was last, in that term.
-    #[must_use]
-    pub const fn attempt(&self) -> u32 {
+    pub(crate) const fn attempt(&self) -> u32 {
         self.run.attempt
     }
 
     /// Whether a process of the job is alive, or may be soon.
-    #[must_use]
-    pub fn job_may_be_alive(&self) -> bool {
+    pub(crate) fn job_may_be_alive(&self) -> bool {
         self.job != Job::None
+    }
+
+    /// What is waited for, where there is a job, or was.
+    pub(crate) fn awaits(&self) -> Option<Awaits> {
+        let (what, until) = match self.job {
+            Job::None | Job::Running { .. } => return None,
+            Job::Ordered => (Awaited::JobStart, None),
+            Job::Orphaned => (Awaited::JobEnd, None),
+            Job::Restarting { at } => (Awaited::NextRun, Some(at)),
+            Job::Stopping { kill_at, .. } => (Awaited::JobEnd, kill_at),
+        };
+        Some(Awaits { what, until })
     }
 
     fn guard_due(&self) -> Option<Time> {

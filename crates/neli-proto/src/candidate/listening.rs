@@ -49,6 +49,7 @@ impl Candidate {
             Role::Departed | Role::Standby { .. } | Role::Suspended => {}
         }
         self.forget_topic(now);
+        self.leader_since.0 = None;
         self.listener.history_cut(now);
         // What was held there says nothing of the terms to come, which may begin from 0 again.
         self.highest_term = -1;
@@ -116,7 +117,16 @@ impl Candidate {
                 Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } => {}
             }
         }
+        self.note_leader(now);
         self.superseded_by_the_view(now);
+    }
+
+    /// Notes since when it has been known who leads.
+    pub(super) fn note_leader(&mut self, now: Time) {
+        let term = self.listener.journal().term();
+        if self.leader_since.0.map(|(term, _)| term) != term {
+            self.leader_since.0 = term.map(|term| (term, now));
+        }
     }
 
     /// One of our own records has been read for the first time.

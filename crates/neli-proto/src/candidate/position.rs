@@ -1,16 +1,19 @@
 //! What a candidate is, for whoever looks at it from outside.
 
+use alloc::vec::Vec;
+
 use super::super::candidacy::Position;
 use super::super::journal::View;
+use super::super::node::status::{Awaited, Awaits, Leader, OtherCandidate};
 use super::super::time::Time;
-use super::{Candidate, Role};
+use super::{Candidate, Judgement, Role};
 
 impl Candidate {
     /// What it is in the election, now. Of standing by it says what was said last, so that nobody is told two things.
-    #[must_use]
-    pub fn position(&self) -> Position {
+    pub(crate) fn position(&self) -> Position {
         match &self.role {
-            Role::AwaitingJudgement { .. } | Role::Claiming { .. } => Position::Claiming,
+            Role::AwaitingJudgement { term, .. } => Position::AwaitingJudgement { term: *term },
+            Role::Claiming { .. } => Position::Claiming,
             Role::Departed => Position::Departed,
             Role::Suspended => Position::Suspended,
             Role::Fenced { term, .. } => Position::Fenced { term: *term },
@@ -19,6 +22,87 @@ impl Candidate {
             Role::Standby { .. } if !self.listener.is_caught_up() => Position::Listening,
             Role::Standby { .. } => Position::Standby(self.standing_by.clone()),
         }
+    }
+
+    /// Who leads, as far as is known.
+    pub(crate) fn leader(&self) -> Option<Leader> {
+        match self.listener.journal().view() {
+            View::Led(term) => Some(Leader {
+                member: term.member.clone(),
+                name: term.name.clone(),
+                term: term.offset,
+                since: self.leader_since.0.filter(|(known, _)| *known == term.offset).map(|(_, since)| since),
+                is_self: term.member.as_ref() == Some(&self.identity.member),
+            }),
+            View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
+        }
+    }
+
+    /// The other candidates that are known by their hellos, but for the leader.
+    pub(crate) fn standbys(&self, now: Time) -> Vec<OtherCandidate> {
+        let leader = match self.listener.journal().view() {
+            View::Led(term) => term.member.as_ref(),
+            View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
+        };
+        let others = self.precedence.others(now).filter(|(member, ..)| Some(*member) != leader);
+        let other = others.map(|(member, name, heard)| OtherCandidate {
+            member: member.clone(),
+            name: name.map(Into::into),
+            age: now.since(heard),
+        });
+        other.collect()
+    }
+
+    /// When its own lease ends, while it holds one.
+    pub(crate) fn lease_end(&self) -> Option<Time> {
+        match &self.role {
+            Role::AwaitingJudgement { sent, .. } => Some(*sent + self.timings.lease),
+            Role::Fenced { lease_end, .. } => Some(*lease_end),
+            Role::Leading(lead) => Some(lead.lease_end),
+            Role::Claiming { .. } | Role::Departed | Role::Releasing(_) | Role::Standby { .. } | Role::Suspended => {
+                None
+            }
+        }
+    }
+
+    /// When it departs because of `--wait`, if it does.
+    pub(crate) fn departs_at(&self) -> Option<Time> {
+        match &self.role {
+            Role::Standby { .. } => self.wait_due(),
+            Role::AwaitingJudgement { .. }
+            | Role::Claiming { .. }
+            | Role::Departed
+            | Role::Fenced { .. }
+            | Role::Leading(_)
+            | Role::Releasing(_)
+            | Role::Suspended => None,
+        }
+    }
+
+    /// What it waits for. While it leads or is fenced, that is the job's to say.
+    pub(crate) fn awaits(&self) -> Option<Awaits> {
+        let (what, until) = match &self.role {
+            Role::AwaitingJudgement { sent, .. } => (Awaited::Judgement, Some(self.stillborn_from(*sent))),
+            Role::Claiming { sent, .. } => (Awaited::Claim, Some(*sent + self.timings.lease)),
+            Role::Departed | Role::Fenced { .. } | Role::Leading(_) => return None,
+            Role::Releasing(releasing) => (Awaited::Delivery, Some(releasing.give_up)),
+            Role::Standby { .. } if !self.listener.is_caught_up() => (Awaited::Records, None),
+            Role::Standby { .. } if self.cooling_off.is_some() => (Awaited::CoolOff, self.cooling_off),
+            Role::Standby { .. } if self.judgement == (Judgement::Awaited { claimed: true }) => {
+                (Awaited::Judgement, None)
+            }
+            Role::Standby { .. } => match self.listener.journal().view() {
+                View::Led(_) => (Awaited::Silence, self.silent_from()),
+                View::Undecided(_) if !self.listener.is_vacant() => (Awaited::Silence, self.silent_from()),
+                View::NeverLed | View::Released { .. } | View::Undecided(_) => (Awaited::ClaimDelay, self.claim_due()),
+            },
+            Role::Suspended => (Awaited::Continuation, None),
+        };
+        Some(Awaits { what, until })
+    }
+
+    fn silent_from(&self) -> Option<Time> {
+        self.listener.opening().map(|opening| opening.since)
     }
 
     /// Whether everything was read, and no other candidate is known: by its hello, or as the leader.
@@ -33,20 +117,17 @@ impl Candidate {
     }
 
     /// Whether it holds a term in a topic that is not judged yet: nothing runs, and whoever goes owes the release.
-    #[must_use]
-    pub const fn holds_unjudged(&self) -> bool {
+    pub(crate) const fn holds_unjudged(&self) -> bool {
         matches!(self.role, Role::AwaitingJudgement { .. })
     }
 
     /// Whether a claim or a release is on its way, or a term is held in a topic that is not judged yet.
-    #[must_use]
-    pub const fn has_claimed(&self) -> bool {
+    pub(crate) const fn has_claimed(&self) -> bool {
         matches!(self.role, Role::AwaitingJudgement { .. } | Role::Claiming { .. } | Role::Releasing(_))
     }
 
     /// Whether it goes for good, once nothing is held.
-    #[must_use]
-    pub const fn is_leaving(&self) -> bool {
+    pub(crate) const fn is_leaving(&self) -> bool {
         self.leaving.is_some()
     }
 }

@@ -129,7 +129,8 @@ impl Story {
     /// `hello=b`, or `hello=b@id-in-the-group`.
     fn hello(words: &Words<'_>) -> Option<Hello> {
         let (who, id) = words.value("hello").map(|hello| hello.split_once('@').unwrap_or((hello, "")))?;
-        Some(Hello { member: member(who), group_member: Some(id.into()).filter(|_| !id.is_empty()) })
+        let group_member = Some(id.into()).filter(|_| !id.is_empty());
+        Some(Hello { member: member(who), group_member, name: None })
     }
 
     /// `nonsense`, `sent 3` (what the candidate itself sent), or a record in full.

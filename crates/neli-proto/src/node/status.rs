@@ -1,0 +1,114 @@
+//! One look at a node: what logs, a service manager and a status page show of it.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::time::Duration;
+
+use super::super::candidate::Position;
+use super::super::record::{MemberId, Offset};
+use super::super::time::Time;
+
+/// What a node is and knows at one moment.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Status {
+    /// Who leads, as far as the records that were read tell. Somebody who has gone silent leads until another does.
+    pub leader: Option<Leader>,
+    /// What the node is in the election; where it leads, the state of its job.
+    pub position: Position,
+    /// When the node's own lease ends if nothing extends it; none while it holds none.
+    pub lease_end: Option<Time>,
+    /// What the node waits for, if it waits for anything.
+    pub awaits: Option<Awaits>,
+    /// When it departs because of `--wait`, unless it has led before.
+    pub departs_at: Option<Time>,
+    /// The other candidates, by their hellos of the last 75 s; at most 1,000. The leader is not among them.
+    pub standbys: Vec<OtherCandidate>,
+    /// The node goes for good, once nothing is held.
+    pub is_leaving: bool,
+}
+
+/// Who leads.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Leader {
+    /// Its member id; none where only records that do not tell it were read.
+    pub member: Option<MemberId>,
+    /// How it is called.
+    pub name: Option<Box<str>>,
+    /// The term: its fencing token.
+    pub term: Offset,
+    /// Since when this node has known it: it may have led before.
+    pub since: Option<Time>,
+    /// It is this node.
+    pub is_self: bool,
+}
+
+/// Another candidate of the election.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct OtherCandidate {
+    /// Its member id.
+    pub member: MemberId,
+    /// How it is called.
+    pub name: Option<Box<str>>,
+    /// How long ago its last hello was read.
+    pub age: Duration,
+}
+
+/// What is waited for, and until when.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Awaits {
+    /// What.
+    pub what: Awaited,
+    /// When it is no longer waited for, or is there; none where only an event ends it.
+    pub until: Option<Time>,
+}
+
+/// What a node may wait for.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Awaited {
+    /// The node's claim, to be read back.
+    Claim,
+    /// The node's own claim delay: nobody leads, and others may claim before it.
+    ClaimDelay,
+    /// SIGCONT.
+    Continuation,
+    /// After standing down: that another leads, or that two leases have passed.
+    CoolOff,
+    /// Acknowledgement of the release.
+    Delivery,
+    /// That nothing of the job is left; SIGKILL comes at `until`, unless it came.
+    JobEnd,
+    /// That the job's main process runs.
+    JobStart,
+    /// R0: whether the topic may carry an election.
+    Judgement,
+    /// The job's next run.
+    NextRun,
+    /// R1: the records that were written before the node came.
+    Records,
+    /// R2: that the leader, or whoever may lead, has been silent for so long that the node may claim.
+    Silence,
+}
+
+/// A fact that is only shown. No rule depends on it, so it does not tell two states apart: they are equal without it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Shown<T>(pub(crate) T);
+
+impl<T: fmt::Debug> fmt::Debug for Shown<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<T> Eq for Shown<T> {}
+
+impl<T> Hash for Shown<T> {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl<T> PartialEq for Shown<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}

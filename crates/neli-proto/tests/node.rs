@@ -1,0 +1,517 @@
+//! What candidate, supervisor and hooks of one node tell each other, and what its status shows of it.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use neli_proto::candidate::{self, Elector, Identity, JobReport, Milestone, Position, Standby, Timings, Waiting};
+use neli_proto::command::CommandEnd;
+use neli_proto::hooks::Hook;
+use neli_proto::listener::FIRST_SPAN;
+use neli_proto::node::{
+    Action, Awaited, Awaits, Event, HookRun, Leader, Node, Note, OtherCandidate, Refusal, Settings, Status,
+};
+use neli_proto::random::Random;
+use neli_proto::record::{Body, Hello, JobState, MemberId, Offset, Record, Why};
+use neli_proto::restart::RestartPolicy;
+use neli_proto::supervisor::{self, Ending, JobStatus, OnLoss, Order, Policy, StopPolicy};
+use neli_proto::time::Time;
+use neli_proto::topic::{TopicId, TopicIdentity};
+
+const LEASE: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(8);
+const TERM: i32 = 15;
+const TSTP_ENDS: i32 = 18;
+
+/// A node, its time, and the log.
+#[derive(Clone)]
+struct Host {
+    node: Node,
+    now: Time,
+    log: Vec<Record>,
+    /// Sent, and not appended yet.
+    sent: Vec<Record>,
+}
+
+impl Host {
+    fn new(hooks: &[Hook], accepts_remade_topic: bool) -> Self {
+        let now = Time::ZERO + Duration::from_secs(1_000);
+        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+        let kill_margin = LEASE / 50;
+        let settings = Settings {
+            identity: Identity { member: MemberId::from("me"), name: "me".into(), hello },
+            timings: Timings {
+                lease: LEASE,
+                heartbeat_interval: LEASE / 5,
+                kill_margin,
+                fence_warning: Duration::ZERO,
+                claim_delay: Duration::ZERO,
+                elector: Elector::Log,
+            },
+            job: Policy {
+                stop: StopPolicy { signal: TERM, timeout: STOP_TIMEOUT, kill_margin },
+                restart: RestartPolicy::NEVER,
+                on_loss: OnLoss::Standby,
+                health: None,
+            },
+            hooks: hooks.to_vec(),
+            accepts_remade_topic,
+            started: now,
+            wait: None,
+            first_span: FIRST_SPAN,
+        };
+        Self { node: Node::new(now, settings, Random::from_seed(1)), now, log: Vec::new(), sent: Vec::new() }
+    }
+
+    /// Reads an empty log, in a topic that will do; on the way to its claim.
+    fn listening(hooks: &[Hook]) -> Self {
+        let mut host = Self::new(hooks, true);
+        host.identified(TopicIdentity::Unnamed);
+        host.elects(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
+        host
+    }
+
+    /// A leader whose job runs.
+    fn leading(hooks: &[Hook]) -> Self {
+        let mut host = Self::listening(hooks);
+        host.answered();
+        host.claims();
+        host.reads_what_it_sent();
+        host.started();
+        host.actions();
+        host
+    }
+
+    fn happens(&mut self, event: Event) {
+        self.node.handle(self.now, event);
+    }
+
+    fn elects(&mut self, event: candidate::Event) {
+        self.happens(Event::Election(event));
+    }
+
+    fn job(&mut self, event: supervisor::Event) {
+        self.happens(Event::Job(event));
+    }
+
+    fn identified(&mut self, identity: TopicIdentity) {
+        self.elects(candidate::Event::TopicIdentified { asked: self.now, identity });
+    }
+
+    /// The log is empty.
+    fn answered(&mut self) {
+        self.answered_with(0);
+    }
+
+    /// The log holds so many records.
+    fn answered_with(&mut self, end: Offset) {
+        let asked = self.now;
+        self.elects(candidate::Event::Answered { asked, start: 0, end, trusted: true });
+    }
+
+    fn started(&mut self) {
+        self.job(supervisor::Event::Started { pid: 7 });
+    }
+
+    fn ends(&mut self, status: JobStatus) {
+        self.job(supervisor::Event::MainExited { status, left: false, foreground: false });
+        self.job(supervisor::Event::Gone);
+    }
+
+    /// What is to be done now; what is sent is kept.
+    fn actions(&mut self) -> Vec<Action> {
+        let actions: Vec<Action> = std::iter::from_fn(|| self.node.poll_action()).collect();
+        for action in &actions {
+            if let Action::Send { record } = action {
+                self.sent.push(record.clone());
+            }
+        }
+        actions
+    }
+
+    /// The time passes until the claim is sent.
+    fn claims(&mut self) {
+        while !self.actions().iter().any(|action| sends(action, "claim")) {
+            self.now = self.node.poll_timeout().unwrap();
+            self.node.handle_timeout(self.now);
+        }
+    }
+
+    fn end(&self) -> Offset {
+        Offset::try_from(self.log.len()).unwrap()
+    }
+
+    fn reads(&mut self, record: Record) {
+        self.log.push(record);
+        self.reads_at(self.end() - 1);
+    }
+
+    fn reads_at(&mut self, offset: Offset) {
+        let record = self.log[usize::try_from(offset).unwrap()].clone();
+        self.elects(match record.body {
+            Body::Hello { .. } => candidate::Event::ReadOther { offset, hello: record.into_hello() },
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
+                candidate::Event::Read { offset, record: Some(record) }
+            }
+        });
+    }
+
+    /// What was sent comes back.
+    fn reads_what_it_sent(&mut self) {
+        for record in std::mem::take(&mut self.sent) {
+            self.reads(record);
+        }
+    }
+
+    fn status(&self) -> Status {
+        self.node.status(self.now)
+    }
+
+    fn pass(&mut self, span: Duration) {
+        self.now = self.now + span;
+        self.node.handle_timeout(self.now);
+    }
+}
+
+fn sends(action: &Action, kind: &str) -> bool {
+    let Action::Send { record } = action else { return false };
+    let sent = match record.body {
+        Body::Beat { .. } => "beat",
+        Body::Claim { .. } => "claim",
+        Body::Hello { .. } => "hello",
+        Body::Release { .. } => "release",
+        Body::Request { .. } => "request",
+    };
+    sent == kind
+}
+
+fn by(member: &str, body: Body) -> Record {
+    Record { member: Some(MemberId::from(member)), name: Some(format!("{member}-name").into()), seq: Some(1), body }
+}
+
+fn exits(actions: &[Action]) -> Vec<Ending> {
+    actions.iter().filter_map(|action| if let Action::Exit(ending) = action { Some(*ending) } else { None }).collect()
+}
+
+fn refusals(actions: &[Action]) -> Vec<Refusal> {
+    let refusal = |action: &Action| {
+        if let Action::Note(Note::Refused(refusal)) = action { Some(refusal.clone()) } else { None }
+    };
+    actions.iter().filter_map(refusal).collect()
+}
+
+fn hooks_in(actions: &[Action]) -> Vec<HookRun> {
+    actions.iter().filter_map(|action| if let Action::RunHook(run) = action { Some(*run) } else { None }).collect()
+}
+
+fn awaits(what: Awaited, until: impl Into<Option<Time>>) -> Awaits {
+    Awaits { what, until: until.into() }
+}
+
+#[test]
+fn the_status_of_a_standby_names_the_leader_and_the_others() {
+    let mut host = Host::listening(&[]);
+    assert_eq!(
+        (host.status().position, host.status().awaits),
+        (Position::Listening, Some(awaits(Awaited::Records, None)))
+    );
+    host.answered_with(1);
+    host.actions();
+    let lease_ms = 2_000;
+    host.reads(by("db1", Body::Claim { after: -1, lease_ms }));
+    let since = host.now;
+    let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+    host.reads(by("db1", hello.clone()));
+    host.reads(by("db3", hello));
+    host.pass(Duration::from_secs(1));
+    let status = host.status();
+    let (member, name) = (Some(MemberId::from("db1")), Some("db1-name".into()));
+    assert_eq!(status.leader, Some(Leader { member, name, term: 0, since: Some(since), is_self: false }));
+    let standby = Standby { leader: Some("db1-name".into()), term: Some(0), why: Some(Waiting::Led) };
+    assert_eq!(status.position, Position::Standby(Some(standby)));
+    // R2: its own lease, 1 % and 10 ms.
+    assert_eq!(status.awaits, Some(awaits(Awaited::Silence, since + Duration::from_millis(2_030))));
+    let member = MemberId::from("db3");
+    let age = Duration::from_secs(1);
+    assert_eq!(status.standbys, [OtherCandidate { member, name: Some("db3-name".into()), age }]);
+    assert_eq!((status.lease_end, status.is_leaving), (None, false));
+    host.now = host.now + Duration::from_secs(80);
+    assert_eq!(host.status().standbys, [], "its hello is too old");
+}
+
+#[test]
+fn the_status_of_a_leader_from_its_claim_to_its_release() {
+    let mut host = Host::listening(&[]);
+    host.answered();
+    host.claims();
+    let lease_end = host.now + LEASE;
+    assert_eq!(
+        (host.status().position, host.status().awaits),
+        (Position::Claiming, Some(awaits(Awaited::Claim, lease_end)))
+    );
+    assert_eq!((host.status().leader, host.status().lease_end), (None, None));
+
+    host.reads_what_it_sent();
+    let status = host.status();
+    let leader = status.leader.unwrap();
+    assert!(leader.is_self);
+    assert_eq!((leader.since, status.lease_end), (Some(host.now), Some(lease_end)));
+    assert_eq!(status.awaits, Some(awaits(Awaited::JobStart, None)));
+
+    host.pass(Duration::from_millis(20));
+    host.started();
+    let status = host.status();
+    let job = JobReport { state: JobState::Running, pid: Some(7), attempt: 1, since: host.now };
+    assert_eq!(status.position, Position::Leading { term: leader.term, job, stopping: None });
+    assert_eq!((status.awaits, status.leader.unwrap().since), (None, leader.since));
+
+    host.happens(Event::Signal { signal: TERM });
+    let status = host.status();
+    assert!(status.is_leaving);
+    assert_eq!(status.awaits, Some(awaits(Awaited::JobEnd, host.now + STOP_TIMEOUT)));
+    let Position::Leading { stopping, .. } = status.position else { panic!("{status:?}") };
+    assert_eq!(stopping, Some(Why::Stopped));
+
+    host.ends(JobStatus::Exited(3));
+    let status = host.status();
+    assert_eq!(status.position, Position::Releasing { term: leader.term });
+    assert_eq!(status.awaits.unwrap().what, Awaited::Delivery);
+    host.actions();
+    host.reads_what_it_sent();
+    assert_eq!(host.status().position, Position::Departed);
+    assert_eq!(exits(&host.actions()), [Ending::Job(JobStatus::Exited(3))]);
+}
+
+#[test]
+fn a_term_without_judgement_shows_until_when_it_is_awaited() {
+    let mut host = Host::new(&[], true);
+    host.identified(TopicIdentity::Unnamed);
+    host.answered();
+    host.claims();
+    let sent = host.now;
+    host.reads_what_it_sent();
+    let status = host.status();
+    assert_eq!(status.position, Position::AwaitingJudgement { term: 0 });
+    // A lease less the beat's interval and the kill margin.
+    assert_eq!(status.awaits, Some(awaits(Awaited::Judgement, sent + LEASE * 78 / 100)));
+    assert_eq!(status.lease_end, Some(sent + LEASE));
+}
+
+#[test]
+fn kafkas_refusal_ends_what_holds_nothing_at_once_and_is_said_once() {
+    let mut host = Host::listening(&[]);
+    host.actions();
+    host.happens(Event::KafkaRefused { error: "no".into() });
+    let actions = host.actions();
+    assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::Said("no".into())], vec![Ending::Refused]));
+    host.happens(Event::KafkaRefused { error: "no again".into() });
+    assert_eq!(host.actions(), []);
+}
+
+#[test]
+fn kafkas_refusal_stops_a_job_in_order() {
+    let mut host = Host::leading(&[]);
+    host.happens(Event::KafkaRefused { error: "no".into() });
+    let actions = host.actions();
+    assert!(exits(&actions).is_empty() && !refusals(&actions).is_empty());
+    assert!(actions.iter().any(|action| matches!(action, Action::Order(Order::Stop { .. }))), "{actions:?}");
+    host.ends(JobStatus::Exited(0));
+    host.actions();
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::Refused]);
+}
+
+#[test]
+fn what_can_not_be_killed_is_said_even_where_kafka_refuses() {
+    let mut host = Host::leading(&[]);
+    host.happens(Event::KafkaRefused { error: "no".into() });
+    host.actions();
+    host.job(supervisor::Event::Stuck { pids: vec![7] });
+    assert_eq!(exits(&host.actions()), [Ending::Stuck]);
+}
+
+#[test]
+fn a_claim_is_awaited_where_the_topic_is_refused_and_not_where_kafka_refuses() {
+    let mut host = Host::listening(&[]);
+    host.answered();
+    host.claims();
+    let mut other = host.clone();
+    host.happens(Event::TopicRefused { error: "compacted".into() });
+    assert_eq!(exits(&host.actions()), []);
+    host.reads_what_it_sent();
+    assert!(host.actions().iter().any(|action| sends(action, "release")));
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::Refused]);
+
+    other.happens(Event::KafkaRefused { error: "no".into() });
+    assert_eq!(exits(&other.actions()), [Ending::Refused]);
+}
+
+#[test]
+fn a_topic_that_was_made_again_is_refused_where_the_settings_say_so() {
+    let id = |low| TopicIdentity::Id(TopicId { high: 0, low });
+    for accepts in [true, false] {
+        let mut host = Host::new(&[], accepts);
+        host.identified(id(1));
+        host.elects(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
+        host.answered();
+        host.actions();
+        host.pass(Duration::from_secs(30));
+        host.identified(id(2));
+        let actions = host.actions();
+        let is_renewed = actions.contains(&Action::RenewGuard);
+        if accepts {
+            assert!(actions.contains(&Action::Note(Note::Milestone(Milestone::TopicRemade))), "{actions:?}");
+            assert!(is_renewed && exits(&actions).is_empty());
+        } else {
+            assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::TopicRemade], vec![Ending::Refused]));
+        }
+    }
+}
+
+/// The old guard kills the old history's job by its deadline: it is not replaced before nothing is left of it.
+#[test]
+fn the_guard_is_replaced_when_no_job_is_alive() {
+    let mut host = Host::leading(&[]);
+    let term = host.node.term();
+    host.elects(candidate::Event::HistoryCut);
+    let actions = host.actions();
+    assert!(actions.contains(&Action::Order(Order::Kill)) && !actions.contains(&Action::RenewGuard), "{actions:?}");
+    assert!(actions.contains(&Action::ReadAnew) && actions.contains(&Action::RenewProducer), "{actions:?}");
+    host.ends(JobStatus::Signaled(9));
+    let actions = host.actions();
+    let released = actions.iter().position(|action| *action == Action::Released { term }).unwrap();
+    let renewed = actions.iter().position(|action| *action == Action::RenewGuard).unwrap();
+    assert!(released < renewed, "nothing of the old history is released: {actions:?}");
+    host.pass(Duration::from_millis(1));
+    assert!(!host.actions().contains(&Action::RenewGuard), "once");
+}
+
+#[test]
+fn the_guard_learns_of_a_release_that_was_delivered_and_of_no_other() {
+    for delivered in [true, false] {
+        let mut host = Host::leading(&[]);
+        let term = host.node.leads().unwrap();
+        host.happens(Event::StandDown { why: Why::Unhealthy, leaving: false });
+        host.ends(JobStatus::Exited(0));
+        assert!(!host.actions().contains(&Action::Released { term }));
+        if delivered {
+            host.reads_what_it_sent();
+        } else {
+            host.pass(LEASE * 3);
+        }
+        let actions = host.actions();
+        assert_eq!(actions.contains(&Action::Released { term }), delivered, "{actions:?}");
+        let told = actions.iter().any(|action| {
+            matches!(action, Action::Note(Note::Milestone(Milestone::Released { delivered: so, .. })) if *so == delivered)
+        });
+        assert!(told, "{actions:?}");
+    }
+}
+
+#[test]
+fn hooks_follow_the_lead_and_are_never_before_what_starts_or_kills() {
+    let all = [Hook::Fence, Hook::Lead, Hook::Standby];
+    let mut host = Host::listening(&all);
+    host.answered();
+    host.claims();
+    host.reads_what_it_sent();
+    let actions = host.actions();
+    let [HookRun { hook: Hook::Lead, id, term: Some(term), attempt: 1, .. }] = hooks_in(&actions)[..] else {
+        panic!("{actions:?}")
+    };
+    let at = |wanted: &dyn Fn(&Action) -> bool| actions.iter().position(wanted).unwrap();
+    let spawned = at(&|action| matches!(action, Action::Order(Order::Spawn { .. })));
+    assert!(spawned < at(&|action| matches!(action, Action::RunHook(_))));
+    host.happens(Event::HookEnded { hook: Hook::Lead, id, end: CommandEnd::Exited(1) });
+    let failed = Note::HookFailed { hook: Hook::Lead, end: CommandEnd::Exited(1) };
+    assert_eq!(host.actions(), [Action::Note(failed)]);
+    host.started();
+    // Another's claim: it was the first to be judged after ours.
+    let after = host.end() - 1;
+    host.reads(by("db2", Body::Claim { after, lease_ms: 5_000 }));
+    let actions = host.actions();
+    assert!(actions.contains(&Action::Released { term }), "the term is over: {actions:?}");
+    let fence = hooks_in(&actions);
+    assert_eq!(fence.iter().map(|run| (run.hook, run.why)).collect::<Vec<_>>(), [(Hook::Fence, "superseded")]);
+    host.ends(JobStatus::Signaled(9));
+    assert!(host.actions().contains(&Action::ReadAnew));
+    host.answered_with(host.end());
+    (0..host.end()).for_each(|offset| host.reads_at(offset));
+    let standby = hooks_in(&host.actions());
+    let [HookRun { hook: Hook::Standby, .. }] = standby[..] else { panic!("{standby:?}") };
+}
+
+#[test]
+fn whoever_goes_waits_for_the_hook_alone_and_a_second_stop_kills_it() {
+    let mut host = Host::leading(&[Hook::Standby]);
+    host.happens(Event::Exiting);
+    let actions = host.actions();
+    let [HookRun { hook: Hook::Standby, id, kill_at, .. }] = hooks_in(&actions)[..] else { panic!("{actions:?}") };
+    assert!(actions.len() == 1 && host.node.has_running_hooks());
+    assert_eq!(host.node.poll_timeout(), Some(kill_at), "no beat is due any more");
+    host.happens(Event::Signal { signal: TERM });
+    host.job(supervisor::Event::Gone);
+    assert_eq!(host.actions(), []);
+
+    let mut host = Host::listening(&[Hook::Standby]);
+    host.answered_with(1);
+    host.actions();
+    host.reads(by("db1", Body::Claim { after: -1, lease_ms: 5_000 }));
+    let started = hooks_in(&host.actions());
+    let [HookRun { id: running, .. }] = started[..] else { panic!("{started:?}") };
+    host.happens(Event::Signal { signal: TERM });
+    assert_eq!(exits(&host.actions()), [Ending::StoppedBy(TERM)]);
+    host.happens(Event::Exiting);
+    host.pass(Duration::from_secs(1));
+    assert!(host.node.has_running_hooks());
+    host.happens(Event::Signal { signal: TERM });
+    assert_eq!(host.actions(), [Action::KillHook { id: running }]);
+    assert!(!host.node.has_running_hooks());
+    assert_eq!(id, running, "each node counts its own");
+}
+
+#[test]
+fn the_terminal_that_only_the_job_lost_ends_whoever_has_a_job() {
+    let mut host = Host::listening(&[]);
+    host.answered_with(1);
+    host.happens(Event::JobsTerminalGone);
+    assert!(!host.status().is_leaving);
+    let mut host = Host::leading(&[]);
+    host.happens(Event::JobsTerminalGone);
+    assert!(host.status().is_leaving);
+}
+
+#[test]
+fn a_suspended_node_waits_for_its_hook_and_goes_on_from_the_beginning() {
+    let mut host = Host::leading(&[Hook::Standby]);
+    host.job(supervisor::Event::SuspendSignal { continuable: true });
+    host.ends(JobStatus::Exited(0));
+    host.actions();
+    host.reads_what_it_sent();
+    let actions = host.actions();
+    let [HookRun { id, .. }] = hooks_in(&actions)[..] else { panic!("{actions:?}") };
+    assert!(actions.contains(&Action::Suspend) && !host.node.is_suspended(), "the hook is not stopped amid its work");
+    host.happens(Event::HookEnded { hook: Hook::Standby, id, end: CommandEnd::Exited(0) });
+    assert!(host.node.is_suspended());
+    assert_eq!(host.status().awaits, Some(awaits(Awaited::Continuation, None)));
+    let mut other = host.clone();
+    host.happens(Event::Continued);
+    other.happens(Event::Signal { signal: TSTP_ENDS });
+    for mut host in [host, other] {
+        assert!(!host.node.is_suspended() && host.actions().contains(&Action::ReadAnew));
+    }
+}
+
+#[test]
+fn whoever_leaves_the_group_says_whether_it_is_alone() {
+    for others in [0, 1] {
+        let mut host = Host::listening(&[]);
+        host.answered();
+        if others > 0 {
+            let hello = Hello { member: MemberId::from("db3"), group_member: None, name: None };
+            host.elects(candidate::Event::ReadOther { offset: 0, hello: Some(hello) });
+        }
+        assert_eq!(host.node.is_alone(host.now), others == 0);
+    }
+}
