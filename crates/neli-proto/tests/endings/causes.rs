@@ -1,7 +1,7 @@
 //! Several causes, the first that applies: every two of them, at every moment of a run, against the page's own order.
 
 use neli_proto::restart::Restart;
-use neli_proto::supervision::{JobStatus, OnLoss};
+use neli_proto::supervision::OnLoss;
 
 use crate::scene::{Cause, Kafka, Manner, OBEYING, Outcome, Scene};
 
@@ -42,8 +42,8 @@ fn go_to(scene: &mut Scene, moment: Moment) {
     scene.say_started();
     match moment {
         Moment::Ordered | Moment::Running => {}
-        Moment::Leftover => scene.main_ends(JobStatus::Exited(BY_ITSELF), true),
-        Moment::Pause => scene.main_ends(JobStatus::Exited(BY_ITSELF), false),
+        Moment::Leftover => scene.main_ends(BY_ITSELF, true),
+        Moment::Pause => scene.main_ends(BY_ITSELF, false),
     }
 }
 
@@ -141,7 +141,7 @@ fn the_end_of_its_own_comes_last() {
                     let mut scene = Scene::leading(on_loss, restart, limit);
                     go_to(&mut scene, moment);
                     if moment == Moment::Running {
-                        scene.main_ends(JobStatus::Exited(BY_ITSELF), false);
+                        scene.main_ends(BY_ITSELF, false);
                     }
                     assert_eq!(scene.finish(manner), Outcome::Exit(wanted), "{restart:?} {moment:?} {manner:?}");
                 }
@@ -151,7 +151,7 @@ fn the_end_of_its_own_comes_last() {
                 let mut scene = Scene::leading(on_loss, restart, limit);
                 go_to(&mut scene, Moment::Running);
                 scene.kafka = Kafka::IsGone;
-                scene.main_ends(JobStatus::Exited(BY_ITSELF), false);
+                scene.main_ends(BY_ITSELF, false);
                 scene.happens(cause);
                 assert_eq!(scene.finish(Manner::Obeys), Outcome::Exit(wanted), "{cause:?} {restart:?}");
             }

@@ -1,16 +1,17 @@
-//! One machine: a whole node as it is shipped, a Kafka that answers or does not, and a guard that does as it is told.
+//! One machine: a whole node and its guard as they are shipped, a Kafka that answers or does not, and a job.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Elector, Identity, Patience, Right, Timings};
+use neli_proto::candidate::{self, Elector, Identity, Patience, Timings};
+use neli_proto::guard::{self, Answer, Guard, Remains};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{self, Action, Node, Settings};
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Offset, Record, What, Why};
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
-use neli_proto::supervision::{Ending, Event, JobStatus, Lost, OnLoss, Order, Policy, StopPolicy};
+use neli_proto::supervision::{Ending, Event, Lost, OnLoss, Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
@@ -48,7 +49,7 @@ pub(crate) enum Outcome {
 
 /// The status of a job that is told to stop, and does.
 pub(crate) const OBEYING: u8 = 3;
-const KILLED: JobStatus = JobStatus::Signaled(9);
+const SIGKILL: i32 = 9;
 
 pub(crate) const LEASE: Duration = Duration::from_secs(5);
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(30);
@@ -69,7 +70,7 @@ pub(crate) enum Kafka {
 pub(crate) struct Scene {
     now: Time,
     node: Node,
-    guard: Guard,
+    guard: GuardProcess,
     pub(crate) kafka: Kafka,
     /// Where the next record is read.
     end: Offset,
@@ -82,29 +83,29 @@ pub(crate) struct Scene {
     exit: Option<(Ending, Time)>,
 }
 
-/// A guard that does as it is told.
-#[derive(Default)]
-struct Guard {
-    deadline: Option<Time>,
+/// The guard's process: the guard as it is shipped, and a job that ends when the scene has it end.
+struct GuardProcess {
+    guard: Guard,
     run: Option<Run>,
-    /// It does not say yet that the job runs.
+    /// It does not see yet that the job has executed.
     holds_start: bool,
     /// It is dead, and what it left is being killed.
     is_dead: bool,
 }
 
+impl GuardProcess {
+    fn new() -> Self {
+        Self { guard: Guard::new(LEASE), run: None, holds_start: false, is_dead: false }
+    }
+}
+
 #[derive(Clone, Copy, Default)]
 struct Run {
     main_is_gone: bool,
-    kill_at: Option<Time>,
-    /// It was sent SIGKILL, and is not gone yet: what will be said then.
-    dying: Option<Dying>,
-}
-
-#[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
-enum Dying {
-    Killed,
-    Fenced,
+    /// The main process leaves others behind.
+    leaves: bool,
+    /// It was sent SIGKILL, and is not gone yet.
+    is_dying: bool,
 }
 
 impl Scene {
@@ -154,7 +155,7 @@ impl Scene {
         let mut scene = Self {
             now,
             node: Node::new(now, settings, Random::from_seed(1)),
-            guard: Guard { holds_start: true, ..Guard::default() },
+            guard: GuardProcess { holds_start: true, ..GuardProcess::new() },
             kafka: Kafka::Answers,
             end: 0,
             terms: (0, 0),
@@ -225,10 +226,10 @@ impl Scene {
             self.say_started();
         }
         match (self.guard.run, manner) {
-            (Some(Run { dying: None, main_is_gone: true, .. }), Manner::Obeys) => self.gone(),
-            (Some(Run { dying: None, .. }), Manner::Obeys) => self.main_ends(JobStatus::Exited(OBEYING), false),
-            (Some(Run { dying: None, .. }), Manner::Stubborn) => self.pass(STOP_TIMEOUT),
-            (None | Some(Run { dying: Some(_), .. }), _) => {}
+            (Some(Run { is_dying: false, main_is_gone: true, .. }), Manner::Obeys) => self.gone(),
+            (Some(Run { is_dying: false, .. }), Manner::Obeys) => self.main_ends(OBEYING, false),
+            (Some(Run { is_dying: false, .. }), Manner::Stubborn) => self.pass(STOP_TIMEOUT),
+            (None | Some(Run { is_dying: true, .. }), _) => {}
         }
         self.die();
         if self.guard.is_dead {
@@ -260,14 +261,11 @@ impl Scene {
     pub(crate) fn pass(&mut self, span: Duration) {
         let until = self.now + span;
         while self.exit.is_none() {
-            let guard = [self.guard.deadline, self.guard.run.and_then(|run| run.kill_at)];
-            let Some(next) =
-                guard.into_iter().chain([self.node.poll_timeout()]).flatten().min().filter(|next| *next <= until)
-            else {
-                break;
-            };
+            let next = [self.guard.guard.poll_timeout(), self.node.poll_timeout()].into_iter().flatten().min();
+            let Some(next) = next.filter(|next| *next <= until) else { break };
             self.now = self.now.max(next);
-            self.guard_acts();
+            self.guard.guard.handle_timeout(self.now);
+            self.perform_for_guard();
             self.node.handle_timeout(self.now);
             self.perform();
         }
@@ -292,84 +290,102 @@ impl Scene {
 
     // ---- the guard --------------------------------------------------------------------------------------------------
 
-    fn obey(&mut self, order: Order) {
-        match order {
-            Order::Extend(right) => self.hold_until(right),
-            Order::Kill => self.kill(),
-            Order::Over { .. } => self.guard.deadline = None,
-            Order::HandOn | Order::Signal { .. } | Order::TakeBack => {}
-            Order::Spawn { right, .. } => {
-                assert!(self.guard.run.is_none(), "one at a time");
-                self.spawns += 1;
-                self.guard.run = Some(Run::default());
-                self.hold_until(right);
-                if !self.guard.holds_start {
-                    self.hear_of_job(Event::Started { pid: 7 });
-                }
-            }
-            Order::Stop { kill_at, .. } => self.guard.run.iter_mut().for_each(|run| run.kill_at = Some(kill_at)),
+    fn order(&mut self, order: guard::Order) {
+        assert!(self.guard.run.is_none() || !matches!(order, guard::Order::Spawn { .. }), "one at a time");
+        if !self.guard.is_dead {
+            self.tell_guard(guard::Event::Ordered(order));
         }
     }
 
-    fn hold_until(&mut self, right: Right) {
-        self.guard.deadline = self.guard.deadline.max(Some(right.until));
-        self.hear_of_job(Event::Answered { until: right.until });
+    fn tell_guard(&mut self, event: guard::Event) {
+        self.guard.guard.handle(self.now, event);
+        self.perform_for_guard();
+    }
+
+    fn perform_for_guard(&mut self) {
+        use guard::Action;
+        while let Some(action) = self.guard.guard.poll_action() {
+            match action {
+                Action::Answer(answer) => self.hear_answer(answer),
+                Action::AnswerExited { code, signal, .. } => {
+                    let left = self.guard.run.is_some_and(|run| run.leaves);
+                    self.hear_answer(Answer::Exited { code, signal, left, foreground: false });
+                }
+                Action::AnswerStarted => self.hear_answer(Answer::Started { pid: 7 }),
+                Action::BeginAnew => self.guard.run = None,
+                // That it was done is told once the job is dead: until then nothing more is due.
+                Action::Kill(_) => self.guard.run.iter_mut().for_each(|run| run.is_dying = true),
+                Action::Start { .. } => {
+                    self.spawns += 1;
+                    self.guard.run = Some(Run::default());
+                    if !self.guard.holds_start {
+                        self.guard.guard.handle(self.now, guard::Event::Executed);
+                    }
+                }
+                // There are neither commands nor a terminal, and the supervisor lives as long as its guard.
+                Action::AnswerLeftBehind { .. }
+                | Action::AnswerStuck
+                | Action::End
+                | Action::HandOn
+                | Action::KillCommand(_)
+                | Action::KillMainGroup
+                | Action::Learn { .. }
+                | Action::Release(_)
+                | Action::RemoveCgroup
+                | Action::ShowDeadline { .. }
+                | Action::ShowEnd
+                | Action::Signal { .. }
+                | Action::SignalRest { .. }
+                | Action::StartCommand(_)
+                | Action::TakeBack => {}
+            }
+        }
+    }
+
+    fn hear_answer(&mut self, answer: Answer) {
+        if let Some(event) = guard::heard(answer, self.node.term()) {
+            self.hear_of_job(event);
+        }
     }
 
     pub(crate) fn say_started(&mut self) {
         self.guard.holds_start = false;
-        self.hear(Event::Started { pid: 7 });
-    }
-
-    fn guard_acts(&mut self) {
-        if self.guard.deadline.is_some_and(|deadline| self.now >= deadline) {
-            self.guard.deadline = None;
-            match &mut self.guard.run {
-                Some(run) => run.dying = Some(Dying::Fenced),
-                None => self.hear(Event::Fenced { term: self.node.term(), gone_at: None }),
-            }
-        } else if self.guard.run.and_then(|run| run.kill_at).is_some_and(|at| self.now >= at) {
-            self.kill();
-        }
-    }
-
-    fn kill(&mut self) {
-        if let Some(run) = self.guard.run.as_mut().filter(|run| run.dying.is_none()) {
-            (run.dying, run.kill_at) = (Some(Dying::Killed), None);
-            self.hear(Event::KilledAtTimeout);
-        }
+        self.tell_guard(guard::Event::Executed);
+        self.perform();
     }
 
     /// What was sent SIGKILL is gone.
     fn die(&mut self) {
-        let Some(run) = self.guard.run.filter(|run| run.dying.is_some()) else { return };
-        self.guard.run = None;
+        let Some(run) = self.guard.run.filter(|run| run.is_dying) else { return };
         if !run.main_is_gone {
-            self.hear(Event::MainExited { status: KILLED, left: false, foreground: false });
+            self.guard.run = Some(Run { leaves: false, ..run });
+            self.tell_guard(guard::Event::MainEnded { code: None, signal: Some(SIGKILL) });
         }
-        self.hear(match run.dying {
-            Some(Dying::Fenced) => Event::Fenced { term: self.node.term(), gone_at: None },
-            Some(Dying::Killed) | None => Event::Gone,
-        });
+        self.tell_guard(guard::Event::Killed { has_seen_all: true });
+        self.wait_for_children(false);
     }
 
     fn guard_dies(&mut self) {
-        self.guard = Guard { is_dead: true, ..Guard::default() };
+        self.guard = GuardProcess { is_dead: true, ..GuardProcess::new() };
         self.hear_of_job(Event::GuardDied);
         self.perform();
     }
 
-    pub(crate) fn main_ends(&mut self, status: JobStatus, left: bool) {
-        self.guard.run.iter_mut().for_each(|run| run.main_is_gone = true);
-        self.hear(Event::MainExited { status, left, foreground: false });
-        if !left {
-            self.gone();
-        }
+    /// The main process ends by itself, or since it was asked to.
+    pub(crate) fn main_ends(&mut self, status: u8, left: bool) {
+        self.guard.run.iter_mut().for_each(|run| (run.main_is_gone, run.leaves) = (true, left));
+        self.tell_guard(guard::Event::MainEnded { code: Some(status.into()), signal: None });
+        self.wait_for_children(left);
     }
 
+    /// What the main process left has ended.
     pub(crate) fn gone(&mut self) {
-        self.guard.run = None;
-        self.hear(Event::Gone);
+        self.wait_for_children(false);
+    }
+
+    fn wait_for_children(&mut self, are_left: bool) {
+        self.tell_guard(guard::Event::Waited(Remains::seen(are_left, || false)));
+        self.perform();
     }
 
     // ---- as the process does ----------------------------------------------------------------------------------------
@@ -429,7 +445,8 @@ impl Scene {
             Action::Exit(ending) => self.exit = Some((ending, self.now)),
             // It is given little time to kill at the lease's end.
             Action::KillGuard => self.guard_dies(),
-            Action::Order(order) => self.obey(order),
+            Action::Order(order) => self.order(order.into()),
+            Action::Released { term } => self.order(guard::Order::Released { term }),
             Action::Send { record } => {
                 if self.kafka != Kafka::IsGone {
                     match record.body {
@@ -440,7 +457,7 @@ impl Scene {
                     self.unread.push_back(record);
                 }
             }
-            Action::StartGuard => self.guard = Guard::default(),
+            Action::RenewGuard | Action::StartGuard => self.guard = GuardProcess::new(),
             // Whoever reads anew is told nothing: it is to stand by, and not to lead again.
             Action::CheckHealth { .. }
             | Action::DieOf { .. }
@@ -454,8 +471,6 @@ impl Scene {
             | Action::Note(_)
             | Action::ReadAnew
             | Action::ReadFrom(_)
-            | Action::Released { .. }
-            | Action::RenewGuard
             | Action::RenewProducer
             | Action::RunHook(_)
             | Action::Suspend => {}

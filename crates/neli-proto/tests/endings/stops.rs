@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use neli_proto::restart::Restart;
-use neli_proto::supervision::{JobStatus, OnLoss};
+use neli_proto::supervision::OnLoss;
 
 use crate::scene::{Cause, Kafka, LEASE, Manner, OBEYING, Outcome, RESTART_DELAY, STOP_TIMEOUT, Scene};
 
@@ -22,7 +22,7 @@ const LIFE: &[Step] = &[
     ("the first beat is read", Scene::read),
     ("a second passes", |scene| scene.pass(LEASE / 5)),
     ("the second beat is read", Scene::read),
-    ("the main process ends, and leaves a daemon", |scene| scene.main_ends(JobStatus::Exited(5), true)),
+    ("the main process ends, and leaves a daemon", |scene| scene.main_ends(5, true)),
     ("it takes its time", |scene| scene.pass(LEASE / 50)),
     ("a beat says so", Scene::read),
     ("nothing is left", Scene::gone),
@@ -33,7 +33,7 @@ const LIFE: &[Step] = &[
         scene.pass(RESTART_DELAY);
         scene.kafka = Kafka::Lags;
     }),
-    ("it ends", |scene| scene.main_ends(JobStatus::Exited(0), false)),
+    ("it ends", |scene| scene.main_ends(0, false)),
     ("a beat says so, as ever", Scene::read),
     ("the partition goes to another between two runs", |scene| scene.happens(Cause::Revoked)),
     ("the release is read", Scene::read),

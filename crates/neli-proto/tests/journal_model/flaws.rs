@@ -23,8 +23,6 @@ pub(crate) enum WorldFlaw {
     CommandForgotten,
     /// The guard's `seen` goes on when its `term` is no longer current (R6).
     GuardSeesTooMuch,
-    /// The guard, left alone, releases before it has killed (R6).
-    GuardReleasesFirst,
     /// Vacant: the new log of a broker that died is believed to be the first.
     NewLogTrusted,
     /// The guard's end of file is taken for its death, waited for: what it left is not yet there to be killed (R6).

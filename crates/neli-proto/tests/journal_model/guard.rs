@@ -1,24 +1,39 @@
-//! The guard, as guard.md has it: it alone starts the job, and kills it at the deadline. Its twin of flesh and blood is
-//! `driver/guard/watch.rs`.
+//! The guard's process: the guard as it is shipped, and around it the job's processes, the orders in the socket, and what befalls
+//! all of them. The guard alone starts the job, and kills it at the deadline.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use neli_proto::candidate::Right;
+use neli_proto::command::CommandEnd;
+use neli_proto::guard::{self, Action, Answer, CommandKind, Event, Grant, Order, Remains};
 use neli_proto::record::Offset;
-use neli_proto::supervisor::{Event, JobStatus, Order};
+use neli_proto::supervisor;
 use neli_proto::time::Time;
 
 use crate::flaws::{WorldFlaw, is_flawed};
 use crate::setup::Setup;
 
+const SIGKILL: i32 = 9;
+
 /// The guard's process, the job below it, and the orders that it has not read.
-#[derive(Clone, Debug, Default, Hash)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Guard {
     pub(crate) life: Life,
     pub(crate) orders: VecDeque<Order>,
-    pub(crate) tenure: Option<Tenure>,
     pub(crate) job: Option<Job>,
+    logic: guard::Guard,
+    /// It knows that the supervisor is dead.
+    knows_death: bool,
+    jobs: Jobs,
+}
+
+/// What the guard and its jobs are like.
+#[derive(Clone, Copy, Debug, Hash)]
+struct Jobs {
+    /// What still is there so long after SIGKILL is stuck; here nothing is.
+    patience: Duration,
+    have_children: bool,
+    have_commands: bool,
 }
 
 /// How a process is.
@@ -35,18 +50,9 @@ pub(crate) enum Life {
     Dead,
 }
 
-/// The last term that was granted.
-#[derive(Clone, Copy, Debug, Hash)]
-pub(crate) struct Tenure {
-    pub(crate) right: Right,
-    /// Nothing is started or extended under it any more.
-    over: bool,
-    /// Nothing is to be released for it any more.
-    released: bool,
-}
-
-/// The job's processes.
+/// The job's processes: which are alive, and what the guard has not waited for.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "processes that live and end each for itself")]
 pub(crate) struct Job {
     pub(crate) term: Offset,
     pub(crate) main: bool,
@@ -54,164 +60,257 @@ pub(crate) struct Job {
     pub(crate) child: bool,
     /// A command that runs beside it, or what that has left.
     pub(crate) command: bool,
-    /// It was asked to stop, and is killed at this time.
-    pub(crate) kill_at: Option<Time>,
+    /// It was asked to stop, and may do so.
+    pub(crate) is_asked: bool,
+    /// The main process has ended, and was not waited for.
+    main_ended: Option<MainEnd>,
+    /// So has the command.
+    command_ended: bool,
+}
+
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct MainEnd {
+    by_itself: bool,
+    /// A process outlived it, by a moment at least.
+    left: bool,
+}
+
+/// What the guard tells: the supervisor, and, in the end, the world.
+#[derive(Default)]
+pub(crate) struct Told {
+    pub(crate) words: Vec<supervisor::Event>,
+    /// It has become the program that releases this for the dead.
+    pub(crate) release: Option<Grant>,
+}
+
+impl Job {
+    fn started(term: Offset, jobs: Jobs) -> Self {
+        let (main, child) = (true, jobs.have_children);
+        Self { term, main, child, command: false, is_asked: false, main_ended: None, command_ended: false }
+    }
+
+    const fn has_ended_child(&self) -> bool {
+        self.main_ended.is_some() || self.command_ended
+    }
+
+    /// Whether a process of it is alive.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.main || self.child || self.command
+    }
+
+    /// SIGKILL to the main process.
+    fn kill_main(&mut self) {
+        if self.main {
+            self.main = false;
+            self.main_ended = Some(MainEnd { by_itself: false, left: self.child });
+        }
+    }
+
+    /// SIGKILL to all but the main process.
+    fn kill_rest(&mut self) {
+        self.child = false;
+        self.kill_command();
+    }
+
+    fn kill_command(&mut self) {
+        self.command_ended |= self.command;
+        self.command = false;
+    }
 }
 
 impl Guard {
-    /// When it has something to do, if nothing happens; `late` by as much as it may be scheduled late.
-    pub(crate) fn due(&self, late: Duration) -> Option<Time> {
-        if self.life != Life::Awake {
-            return None;
-        }
-        let deadline = self.tenure.filter(|tenure| !tenure.over).map(|tenure| tenure.right.until + late);
-        let kill_at = self.job.and_then(|job| job.kill_at);
-        [deadline, kill_at].into_iter().flatten().min()
+    /// One that has just started.
+    pub(crate) fn new(patience: Duration, setup: &Setup) -> Self {
+        let (have_children, have_commands) = (setup.jobs_have_children, setup.jobs_have_commands);
+        Self::of(Jobs { patience, have_children, have_commands })
     }
 
-    /// Does what is due: the deadline, then the stop timeout.
-    pub(crate) fn handle_timeout(&mut self, now: Time, words: &mut VecDeque<Event>) {
-        self.fence_if_due(now, words);
-        if self.job.and_then(|job| job.kill_at).is_some_and(|at| now >= at) {
-            words.push_back(Event::KilledAtTimeout);
-            self.kill_job(words);
-            words.push_back(Event::Gone);
-        }
+    /// Another one, that knows nothing of what this one was told.
+    pub(crate) fn anew(&self) -> Self {
+        Self::of(self.jobs)
+    }
+
+    fn of(jobs: Jobs) -> Self {
+        let logic = guard::Guard::new(jobs.patience);
+        Self { life: Life::Awake, orders: VecDeque::new(), job: None, logic, knows_death: false, jobs }
+    }
+
+    /// The term of the job, if a process of it is alive.
+    pub(crate) fn living_term(&self) -> Option<Offset> {
+        self.job.filter(Job::is_alive).map(|job| job.term)
+    }
+
+    /// When it has something to do, if nothing happens; `late` by as much as it may be scheduled late.
+    pub(crate) fn due(&self, late: Duration) -> Option<Time> {
+        self.logic.poll_timeout().filter(|_| self.life == Life::Awake).map(|due| due + late)
+    }
+
+    /// Whether there is something for it to do that was not told: a child has ended, or its supervisor.
+    pub(crate) fn has_news(&self, supervisor_is_dead: bool) -> bool {
+        let of_death = supervisor_is_dead && (!self.knows_death || self.orders.is_empty());
+        of_death || self.job.is_some_and(|job| job.has_ended_child())
+    }
+
+    /// Does what is due, and waits for children that have ended.
+    pub(crate) fn act(&mut self, now: Time) -> Told {
+        let mut told = Told::default();
+        self.logic.handle_timeout(now);
+        self.finish_turn(now, &mut told);
+        told
+    }
+
+    /// Waits for children that have ended.
+    pub(crate) fn notice(&mut self, now: Time) -> Told {
+        let mut told = Told::default();
+        self.finish_turn(now, &mut told);
+        told
     }
 
     /// Carries out an order, as read at `now`.
-    pub(crate) fn obey(&mut self, now: Time, order: Order, setup: &Setup, words: &mut VecDeque<Event>) {
-        let unchecked = is_flawed(WorldFlaw::SupervisorSpawns) && matches!(order, Order::Spawn { .. });
-        if !unchecked {
-            self.fence_if_due(now, words);
+    pub(crate) fn obey(&mut self, now: Time, order: Order) -> Told {
+        let mut told = Told::default();
+        let mut unchecked = None;
+        if let Order::Spawn { grant, .. } = order
+            && is_flawed(WorldFlaw::SupervisorSpawns)
+        {
+            unchecked = Some(grant);
         }
-        match order {
-            Order::Extend(right) => {
-                if self.job.is_some_and(|job| job.term != right.term) {
-                    return;
-                }
-                if self.grant(now, right) {
-                    words.extend(self.tenure.map(|tenure| Event::Answered { until: tenure.right.until }));
-                } else if self.job.is_none() {
-                    words.push_back(Event::Fenced { term: right.term, gone_at: None });
-                }
-            }
-            Order::Kill => {
-                if self.job.is_some() {
-                    words.push_back(Event::KilledAtTimeout);
-                    self.kill_job(words);
-                    words.push_back(Event::Gone);
-                }
-            }
-            Order::Over { term } => {
-                if let Some(tenure) = self.tenure.as_mut().filter(|tenure| tenure.right.term == term) {
-                    tenure.over = true;
-                    if self.job.is_some() {
-                        self.kill_job(words);
-                        words.push_back(Event::Gone);
-                    }
-                }
-            }
-            Order::HandOn | Order::Signal { .. } | Order::TakeBack => {}
-            Order::Spawn { right, .. } => {
-                if self.job.is_some() {
-                    return;
-                }
-                if !self.grant(now, right) && !unchecked {
-                    words.push_back(Event::Fenced { term: right.term, gone_at: None });
-                    return;
-                }
-                words.extend(self.tenure.map(|tenure| Event::Answered { until: tenure.right.until }));
-                words.push_back(Event::Started { pid: 1 });
-                let (child, command) = (setup.jobs_have_children, setup.jobs_have_commands);
-                self.job = Some(Job { term: right.term, main: true, child, command, kill_at: None });
-            }
-            Order::Stop { kill_at, .. } => {
-                if let Some(job) = &mut self.job {
-                    job.kill_at = Some(kill_at);
-                }
-            }
+        let (was_running, is_stop) = (self.job.is_some(), matches!(order, Order::Stop { .. }));
+        self.tell(now, Event::Ordered(order), &mut told);
+        if is_stop && let Some(job) = &mut self.job {
+            job.is_asked = true;
         }
+        if let Some(grant) = unchecked.filter(|_| self.job.is_none()) {
+            let words = [supervisor::Event::Answered { until: grant.until }, supervisor::Event::Started { pid: 1 }];
+            told = Told { words: words.into(), release: None };
+            self.job = Some(Job::started(grant.term, self.jobs));
+        }
+        if self.jobs.have_commands && !was_running && self.job.is_some() {
+            // As if it had been ordered in the same breath; its time is never up.
+            let kill_at = Time::from_nanos(u64::MAX);
+            self.tell(now, Event::Ordered(Order::Command { kind: CommandKind::Lead, id: 1, kill_at }), &mut told);
+        }
+        self.finish_turn(now, &mut told);
+        told
     }
 
-    /// The term was released and delivered, or another leads.
-    pub(crate) fn note_released(&mut self, term: Offset) {
-        if let Some(tenure) = self.tenure.as_mut().filter(|tenure| tenure.right.term == term) {
-            (tenure.over, tenure.released) = (true, true);
+    /// The supervisor is dead, which the guard sees before it reads what there still is to be read.
+    pub(crate) fn outlive_supervisor(&mut self, now: Time) -> Told {
+        let mut told = Told::default();
+        if !self.knows_death {
+            self.knows_death = true;
+            self.tell(now, Event::SupervisorDied, &mut told);
         }
+        if self.orders.is_empty() && self.life == Life::Awake {
+            self.tell(now, Event::SocketClosed, &mut told);
+        }
+        self.finish_turn(now, &mut told);
+        told
     }
 
-    /// The supervisor is dead: kills, and then says what is to be released for it.
-    pub(crate) fn outlive_supervisor(&mut self) -> Option<Right> {
-        let to_release = self.tenure.filter(|tenure| !tenure.released).map(|tenure| tenure.right);
-        if is_flawed(WorldFlaw::GuardReleasesFirst) && self.job.is_some() && to_release.is_some() {
-            self.note_released(to_release?.term);
-            return to_release;
-        }
-        self.job = None;
-        self.life = Life::Dead;
-        to_release
-    }
-
-    /// The main process ends by itself. What it left, if anything, goes on; what ran beside it is killed.
-    pub(crate) fn main_ends(&mut self, words: &mut VecDeque<Event>) {
-        let Some(job) = &mut self.job else { return };
-        job.main = false;
-        words.push_back(Event::MainExited { status: JobStatus::Exited(0), left: job.child, foreground: false });
-        job.command &= is_flawed(WorldFlaw::CommandForgotten);
-        if !job.child {
-            self.job = self.job.filter(|job| job.command);
-            words.push_back(Event::Gone);
+    /// The main process ends by itself. What it left, if anything, goes on.
+    pub(crate) fn main_ends(&mut self) {
+        if let Some(job) = self.job.as_mut().filter(|job| job.main) {
+            job.main = false;
+            job.main_ended = Some(MainEnd { by_itself: true, left: job.child });
         }
     }
 
     /// What the main process left ends too.
-    pub(crate) fn child_ends(&mut self, words: &mut VecDeque<Event>) {
-        let Some(job) = &mut self.job else { return };
-        job.child = false;
-        if !job.main {
-            self.job = None;
-            words.push_back(Event::Gone);
+    pub(crate) fn child_ends(&mut self) {
+        self.job.iter_mut().for_each(|job| job.child = false);
+    }
+
+    /// SIGKILL to the guard: the job's main process dies with it, what that started does not.
+    pub(crate) fn be_killed(&mut self) {
+        self.life = Life::Dying;
+        self.orders.clear();
+        if let Some(job) = &mut self.job {
+            (job.main, job.main_ended, job.command_ended) = (false, None, false);
         }
+        self.job = self.job.filter(Job::is_alive);
     }
 
-    fn fence_if_due(&mut self, now: Time, words: &mut VecDeque<Event>) {
-        let Some(tenure) = self.tenure.as_mut().filter(|tenure| !tenure.over && now >= tenure.right.until) else {
-            return;
-        };
-        tenure.over = true;
-        let term = tenure.right.term;
-        self.kill_job(words);
-        words.push_back(Event::Fenced { term, gone_at: None });
-    }
-
-    fn kill_job(&mut self, words: &mut VecDeque<Event>) {
-        if let Some(job) = self.job.take().filter(|job| job.main) {
-            words.push_back(Event::MainExited { status: JobStatus::Signaled(9), left: job.child, foreground: false });
-        }
-    }
-
-    /// Whether the job may run under `right`, as of `now`: a lease that ended is not taken up again, and no term at or
-    /// below one that was held before.
-    fn grant(&mut self, now: Time, right: Right) -> bool {
-        let tenure = match self.tenure {
-            Some(held) if held.right.term > right.term => return false,
-            Some(held) if held.right.term == right.term => {
-                let may_extend = !held.over && now < held.right.until;
-                Tenure {
-                    right: Right {
-                        term: right.term,
-                        seen: right.seen.max(held.right.seen),
-                        next_seq: right.next_seq.max(held.right.next_seq),
-                        until: if may_extend { right.until.max(held.right.until) } else { held.right.until },
-                    },
-                    ..held
+    /// The end of each turn: waits for children that have ended, and tells what is left.
+    fn finish_turn(&mut self, now: Time, told: &mut Told) {
+        self.perform(now, told);
+        loop {
+            let Some(job) = &mut self.job else { return };
+            if std::mem::take(&mut job.command_ended) {
+                let (kind, end) = (CommandKind::Lead, CommandEnd::Signaled(SIGKILL));
+                self.tell(now, Event::CommandEnded { kind, end }, told);
+            } else if let Some(end) = job.main_ended {
+                let (code, signal) = if end.by_itself { (Some(0), None) } else { (None, Some(SIGKILL)) };
+                self.tell(now, Event::MainEnded { code, signal }, told);
+                self.job.iter_mut().for_each(|job| job.main_ended = None);
+            } else {
+                let has_command = job.command && !is_flawed(WorldFlaw::CommandForgotten);
+                let remains = Remains::seen(job.main || job.child || has_command, || false);
+                self.tell(now, Event::Waited(remains), told);
+                if !self.job.is_some_and(|job| job.has_ended_child()) {
+                    return;
                 }
             }
-            _ => Tenure { right, over: false, released: false },
-        };
-        let over = tenure.over || now >= tenure.right.until;
-        self.tenure = Some(Tenure { over, ..tenure });
-        !over
+        }
+    }
+
+    fn tell(&mut self, now: Time, event: Event, told: &mut Told) {
+        self.logic.handle(now, event);
+        self.perform(now, told);
+    }
+
+    /// Does what the guard has decided. Whatever is sent SIGKILL is dead at once.
+    fn perform(&mut self, now: Time, told: &mut Told) {
+        while let Some(action) = self.logic.poll_action() {
+            match action {
+                Action::Answer(answer) => told.hear(answer),
+                Action::AnswerExited { code, signal, .. } => {
+                    let left = self.job.and_then(|job| job.main_ended).is_some_and(|end| end.left);
+                    told.hear(Answer::Exited { code, signal, left, foreground: false });
+                }
+                Action::AnswerStarted => told.hear(Answer::Started { pid: 1 }),
+                Action::BeginAnew => self.job = self.job.filter(Job::is_alive),
+                Action::End => self.life = Life::Dead,
+                Action::Kill(means) => {
+                    if !means.is_empty() {
+                        self.job.iter_mut().for_each(Job::kill_rest);
+                    }
+                    self.logic.handle(now, Event::Killed { has_seen_all: true });
+                }
+                Action::KillCommand(_) => {
+                    if !is_flawed(WorldFlaw::CommandForgotten) {
+                        self.job.iter_mut().for_each(Job::kill_command);
+                    }
+                }
+                Action::KillMainGroup => self.job.iter_mut().for_each(Job::kill_main),
+                Action::Release(grant) => {
+                    self.life = Life::Dead;
+                    told.release = Some(grant);
+                }
+                Action::Start { term, .. } => {
+                    self.job = Some(Job::started(term, self.jobs));
+                    self.logic.handle(now, Event::Executed);
+                }
+                Action::StartCommand(_) => self.job.iter_mut().for_each(|job| job.command = true),
+                // The tree is never looked at, and there is no terminal. Whoever is left may end at any time, asked or not.
+                Action::AnswerLeftBehind { .. }
+                | Action::AnswerStuck
+                | Action::HandOn
+                | Action::Learn { .. }
+                | Action::RemoveCgroup
+                | Action::ShowDeadline { .. }
+                | Action::ShowEnd
+                | Action::Signal { .. }
+                | Action::SignalRest { .. }
+                | Action::TakeBack => {}
+            }
+        }
+    }
+}
+
+impl Told {
+    fn hear(&mut self, answer: Answer) {
+        // A start that fails is none of the world's: the term is said by the answer itself.
+        self.words.extend(guard::heard(answer, -1));
     }
 }

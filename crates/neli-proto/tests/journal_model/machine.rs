@@ -3,15 +3,16 @@
 use std::collections::VecDeque;
 
 use neli_proto::candidate::{self, Identity};
+use neli_proto::guard::{Grant, Order};
 use neli_proto::node::{self, Action, Node, Settings};
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Offset, Record};
-use neli_proto::supervisor::{Event, Order, Policy, StopPolicy};
+use neli_proto::supervisor::{Event, Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
 use crate::flaws::{WorldFlaw, is_flawed};
-use crate::guard::{Guard, Life};
+use crate::guard::{Guard, Life, Told};
 use crate::kafka::{Log, Slot};
 use crate::setup::{Setup, Who};
 use crate::world::Breach;
@@ -64,6 +65,8 @@ pub(crate) struct Reader {
 #[derive(Default)]
 pub(crate) struct Deeds {
     pub(crate) sent: Vec<Record>,
+    /// What the guard releases for the dead.
+    pub(crate) released: Option<Grant>,
     /// Told to a person, for the story.
     pub(crate) said: Vec<String>,
     /// What must never happen, and has.
@@ -101,7 +104,7 @@ impl Machine {
             member,
             node: Node::new(now, settings, random),
             life: Life::Awake,
-            guard: Guard::default(),
+            guard: Guard::new(candidate.lease, setup),
             reader: Reader::default(),
             late_answer: None,
             identity_asked: None,
@@ -133,7 +136,7 @@ impl Machine {
 
     /// Whether a process of a job is alive.
     pub(crate) fn job_is_alive(&self) -> bool {
-        self.guard.job.is_some()
+        self.guard.living_term().is_some()
     }
 
     pub(crate) fn fire(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
@@ -331,7 +334,7 @@ impl Machine {
             Action::Note(note) => deeds.said.push(format!("{note:?}")),
             Action::Order(order) => {
                 deeds.said.push(format!("{order:?}"));
-                self.order(now, order, setup);
+                self.order(now, order.into(), setup, deeds);
             }
             Action::ReadAnew => {
                 self.reader = Reader { asked: Some(now), ..Reader::default() };
@@ -339,10 +342,12 @@ impl Machine {
                 self.judge_if_prompt(now, setup);
             }
             Action::ReadFrom(offset) => self.reader.next = Some(offset),
-            Action::Released { term } => self.guard.note_released(term),
+            Action::Released { term } => self.order(now, Order::Released { term }, setup, deeds),
             // The topic that is read from now on has not been judged.
             Action::RenewGuard => {
-                self.guard = Guard { job: self.guard.job, ..Guard::default() };
+                let job = self.guard.job;
+                self.guard = self.guard.anew();
+                self.guard.job = job;
                 self.released = -1;
                 self.is_judged = false;
                 self.judge_if_prompt(now, setup);
@@ -361,7 +366,7 @@ impl Machine {
             }
             Action::StartGuard => {
                 if self.guard.life == Life::Dead {
-                    self.guard = Guard::default();
+                    self.guard = self.guard.anew();
                 }
             }
             Action::Suspend => {
@@ -379,38 +384,67 @@ impl Machine {
         }
     }
 
-    fn order(&mut self, now: Time, order: Order, setup: &Setup) {
+    fn order(&mut self, now: Time, order: Order, setup: &Setup, deeds: &mut Deeds) {
         let by_hand = is_flawed(WorldFlaw::SupervisorSpawns) && matches!(order, Order::Spawn { .. });
         if self.guard.life == Life::Awake && self.guard.orders.is_empty() && !setup.slow_pipe && !by_hand {
-            self.guard.obey(now, order, setup, &mut self.words);
+            let told = self.guard.obey(now, order);
+            self.be_told(told, deeds);
         } else if matches!(self.guard.life, Life::Awake | Life::Asleep) {
             self.guard.orders.push_back(order);
         }
     }
 
-    /// SIGKILL to the guard: the job's main process dies with it, what that started does not.
-    pub(crate) fn kill_guard(&mut self, now: Time) {
-        self.guard.life = Life::Dying;
-        self.guard.orders.clear();
-        if let Some(job) = &mut self.guard.job {
-            job.main = false;
-            if !job.child && !job.command {
-                self.guard.job = None;
+    /// The guard reads an order.
+    pub(crate) fn guard_reads(&mut self, now: Time, (setup, deeds): (&Setup, &mut Deeds)) {
+        let Some(order) = self.guard.orders.pop_front() else { return };
+        deeds.said.push(format!("its guard reads {order:?}"));
+        let told = self.guard.obey(now, order);
+        self.be_told(told, deeds);
+        self.perform_if_awake(now, setup, deeds);
+    }
+
+    /// The guard does what is due, or sees that its supervisor or a child of it has ended.
+    pub(crate) fn guard_acts(&mut self, now: Time, (setup, deeds): (&Setup, &mut Deeds)) {
+        let told = if self.life == Life::Dead { self.guard.outlive_supervisor(now) } else { self.guard.act(now) };
+        self.be_told(told, deeds);
+        self.perform_if_awake(now, setup, deeds);
+    }
+
+    /// A process of the job has ended.
+    pub(crate) fn job_changed(&mut self, now: Time, (setup, deeds): (&Setup, &mut Deeds)) {
+        if self.guard.life == Life::Awake {
+            let told = self.guard.notice(now);
+            self.be_told(told, deeds);
+        }
+        self.perform_if_awake(now, setup, deeds);
+    }
+
+    fn be_told(&mut self, told: Told, deeds: &mut Deeds) {
+        self.words.extend(told.words);
+        if told.release.is_some() {
+            deeds.released = told.release;
+            if !self.guard.orders.is_empty() {
+                deeds.breach = Some(Breach::ReleasedUnread);
             }
         }
+    }
+
+    /// SIGKILL to the guard.
+    pub(crate) fn kill_guard(&mut self, now: Time) {
+        self.guard.be_killed();
         if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
             self.hear_of_job(now, Event::GuardDied);
         }
     }
 
-    /// SIGKILL to the supervisor.
-    pub(crate) fn crash(&mut self, log: &Log) {
+    /// SIGKILL to the supervisor. What it has ordered is still to be read.
+    pub(crate) fn crash(&mut self, now: Time, log: &Log) {
         if is_flawed(WorldFlaw::GuardSeesTooMuch)
-            && let Some(Reading::Record(offset, _)) = self.to_read(log)
-            && let Some(tenure) = &mut self.guard.tenure
+            && let Some(Reading::Record(seen, _)) = self.to_read(log)
         {
             // It had just read that, told its guard, and did not come to judge it.
-            tenure.right.seen = offset;
+            let term = self.node.term();
+            self.guard.obey(now, Order::Lease(Grant { term, seen, next_seq: 0, until: Time::ZERO }));
         }
         self.life = Life::Dead;
         self.forget();
@@ -419,7 +453,8 @@ impl Machine {
     /// The whole machine is dead.
     pub(crate) fn die(&mut self) {
         self.life = Life::Dead;
-        self.guard = Guard { life: Life::Dead, ..Guard::default() };
+        self.guard = self.guard.anew();
+        self.guard.life = Life::Dead;
         self.forget();
     }
 
@@ -429,7 +464,6 @@ impl Machine {
         self.late_answer = None;
         self.words.clear();
         self.receipts.clear();
-        self.guard.orders.clear();
     }
 }
 

@@ -1,7 +1,7 @@
 //! An exhaustive search for two jobs at once, over the protocol itself.
 //!
-//! A whole node (candidate, supervisor, health and hooks) is the real one; the guard, Kafka, the clocks and everything that goes
-//! wrong are the world's, and its rules can be broken (`flaws.rs`). A [search](search::search) looks at every state of a small
+//! A whole node (candidate, supervisor, health and hooks) and its guard are the real ones; the job, Kafka, the clocks and everything
+//! that goes wrong are the world's, and its rules can be broken (`flaws.rs`). A [search](search::search) looks at every state of a small
 //! world, breadth first: with a rule broken it must find the way to two jobs, with the right rules there is none (nor a release
 //! beside a living job, a fencing token that falls, or a timeout that stays due). That it also finds two jobs when a rule of
 //! the real objects is broken is shown by `tests/mutants`, on a copy of the sources.
@@ -162,7 +162,12 @@ fn a_command_beside_the_job() {
 
 #[test]
 fn deaths() {
-    look_into(worlds::deaths, &[world(WorldFlaw::GuardReleasesFirst), world(WorldFlaw::ReleaseAtGuardsEnd)]);
+    look_into(worlds::deaths, &[logic(Flaw::GuardReleasesFirst), world(WorldFlaw::ReleaseAtGuardsEnd)]);
+}
+
+#[test]
+fn orders_of_the_dead() {
+    look_into(worlds::orders_of_the_dead, &[logic(Flaw::GuardReleasesUnread)]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use neli_proto::candidate;
+use neli_proto::guard::Grant;
 use neli_proto::record::{Body, Offset, Record, What, Why};
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
@@ -81,6 +82,8 @@ pub(crate) enum Breach {
     BusyLoop,
     /// R6: a release was handed over while the job was alive.
     ReleasedAlive,
+    /// R6: a guard released for the dead before it had read all that they had ordered.
+    ReleasedUnread,
     /// A process that was suspended had a job, or a term.
     SuspendedLeader,
     /// R6: a job was started under a term whose release had been handed over.
@@ -216,13 +219,13 @@ impl World {
                 self.at(who, |machine, _, _| machine.reader.answer = Some(bounds));
             }
             Step::ChildEnds(who) => self.at(who, |machine, now, (setup, deeds)| {
-                machine.guard.child_ends(&mut machine.words);
-                machine.perform_if_awake(now, setup, deeds);
+                machine.guard.child_ends();
+                machine.job_changed(now, (setup, deeds));
             }),
             Step::Compact(offset) => self.change_log(|log| log.delete(offset)),
             Step::Crash(who) => {
                 let log = Rc::clone(&self.log);
-                self.at(who, |machine, _, _| machine.crash(&log.part));
+                self.at(who, |machine, now, _| machine.crash(now, &log.part));
             }
             Step::Cut => {
                 let start = self.log.part.start_after_cut(self.now, self.cuts_young());
@@ -233,14 +236,8 @@ impl World {
             Step::Double(flight) => self.append(&self.flying[flight].clone()),
             Step::End => self.request(What::End, None),
             Step::Fire(who) => self.at(who, |machine, now, (setup, deeds)| machine.fire(now, setup, deeds)),
-            Step::GuardActs(who) => self.guard_acts(who),
-            Step::GuardReads(who) => self.at(who, |machine, now, (setup, deeds)| {
-                if let Some(order) = machine.guard.orders.pop_front() {
-                    deeds.said.push(format!("its guard reads {order:?}"));
-                    machine.guard.obey(now, order, setup, &mut machine.words);
-                    machine.perform_if_awake(now, setup, deeds);
-                }
-            }),
+            Step::GuardActs(who) => self.at(who, Machine::guard_acts),
+            Step::GuardReads(who) => self.at(who, Machine::guard_reads),
             Step::GuardWaited(who) => {
                 self.at(who, |machine, now, (setup, deeds)| machine.guard_died(now, setup, deeds));
             }
@@ -257,8 +254,8 @@ impl World {
                 self.receipt(&flight, false);
             }
             Step::MainEnds(who) => self.at(who, |machine, now, (setup, deeds)| {
-                machine.guard.main_ends(&mut machine.words);
-                machine.perform_if_awake(now, setup, deeds);
+                machine.guard.main_ends();
+                machine.job_changed(now, (setup, deeds));
             }),
             Step::Marker => self.append_slot(Slot::Absent),
             Step::Mute(who) => self.at(who, |machine, _, _| machine.is_muted = true),
@@ -328,32 +325,6 @@ impl World {
         self.log = Known::new(Log::with_others(0, self.now));
         for who in 0..self.machines.len() {
             self.at(who, |machine, _, _| machine.reader.waits = machine.reader.next.is_some());
-        }
-    }
-
-    fn guard_acts(&mut self, who: Who) {
-        let mut release = None;
-        self.at(who, |machine, now, (setup, deeds)| {
-            if machine.life == Life::Dead {
-                release = machine.guard.outlive_supervisor();
-            } else {
-                machine.guard.handle_timeout(now, &mut machine.words);
-                machine.perform_if_awake(now, setup, deeds);
-            }
-        });
-        if let Some(right) = release {
-            let body = Body::Release {
-                term: right.term,
-                seen: right.seen,
-                why: Some(Why::SupervisorDied.as_str().into()),
-                exit: None,
-                late_ms: None,
-                group_member: None,
-            };
-            let member = self.machine(who).map(|machine| machine.member.clone());
-            let record = Record { member, name: Some(NAMES[who].into()), seq: Some(right.next_seq), body };
-            self.say(&format!("           {}'s guard sends {}", NAMES[who], Sealed::new(record.clone())));
-            self.flying.push(Flight { from: None, record: Sealed::new(record), delayed: false });
         }
     }
 
@@ -433,7 +404,25 @@ impl World {
             }
             self.flying.push(Flight { from: Some(who), record, delayed: false });
         }
+        if let Some(grant) = deeds.released {
+            self.release_for_the_dead(who, grant);
+        }
         self.judge(who, deeds.breach);
+    }
+
+    fn release_for_the_dead(&mut self, who: Who, grant: Grant) {
+        let body = Body::Release {
+            term: grant.term,
+            seen: grant.seen,
+            why: Some(Why::SupervisorDied.as_str().into()),
+            exit: None,
+            late_ms: None,
+            group_member: None,
+        };
+        let member = self.machine(who).map(|machine| machine.member.clone());
+        let record = Record { member, name: Some(NAMES[who].into()), seq: Some(grant.next_seq), body };
+        self.say(&format!("           {}'s guard sends {}", NAMES[who], Sealed::new(record.clone())));
+        self.flying.push(Flight { from: None, record: Sealed::new(record), delayed: false });
     }
 
     /// What must never happen; the worst of it counts.
@@ -443,14 +432,14 @@ impl World {
         let is_excused = self.remakes > 0 && self.now <= self.remade_at + self.setup.remade_for;
         let of_one_topic = |one: usize, other: usize| alive[one].part.leads_in == alive[other].part.leads_in;
         let two_jobs = (0..alive.len()).any(|one| (0..one).any(|other| !is_excused || of_one_topic(one, other)));
-        if let Some((job, released)) = self.machine(who).and_then(|it| Some((it.guard.job?, it.released))) {
-            if job.term <= released {
+        if let Some((term, released)) = self.machine(who).and_then(|it| Some((it.guard.living_term()?, it.released))) {
+            if term <= released {
                 breach = breach.or(Some(Breach::RunAfterRelease));
             }
-            if job.term < self.highest_started && !self.remade && self.remakes == 0 {
+            if term < self.highest_started && !self.remade && self.remakes == 0 {
                 breach = Some(Breach::TokenFell);
             }
-            self.highest_started = self.highest_started.max(job.term);
+            self.highest_started = self.highest_started.max(term);
         }
         if two_jobs {
             breach = Some(Breach::TwoJobs);

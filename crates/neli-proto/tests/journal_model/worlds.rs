@@ -330,6 +330,21 @@ pub(crate) fn deaths() -> Setup {
     }
 }
 
+/// R6: what the dead had ordered is read before anything is released for them: they may have released it themselves.
+pub(crate) fn orders_of_the_dead() -> Setup {
+    Setup {
+        slow_pipe: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { crashes: 1, guard_pauses: 1, stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Crash(B) | Step::PauseGuard(B) | Step::Stop(B)),
+        limit: millis(110),
+        ..Setup::named("orders of the dead")
+    }
+}
+
 /// R6: nothing is released before the guard has said that nothing runs.
 pub(crate) fn a_stop_behind_the_spawn() -> Setup {
     Setup {

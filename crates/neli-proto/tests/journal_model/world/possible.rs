@@ -122,7 +122,7 @@ impl World {
             Life::Asleep => steps.push(Step::ResumeGuard(who)),
             Life::Awake => {
                 let due = guard.due(self.setup.guard_late).is_some_and(|due| due <= self.now);
-                if due || machine.life == Life::Dead {
+                if due || guard.has_news(machine.life == Life::Dead) {
                     steps.push(Step::GuardActs(who));
                 }
                 // What the supervisor does by hand it does when it is awake.
@@ -140,8 +140,7 @@ impl World {
             steps.push(Step::KillGuard(who));
         }
         if let Some(job) = guard.job {
-            let is_asked = job.kill_at.is_some();
-            if job.main && (is_asked || self.faults.exits > 0) {
+            if job.main && (job.is_asked || self.faults.exits > 0) {
                 steps.push(Step::MainEnds(who));
             }
             if !job.main && job.child && guard.life == Life::Awake {
