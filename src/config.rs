@@ -4,14 +4,13 @@
 //! bound.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use neli::election::{Brokers, Client, Election};
 use neli_proto::candidate::{Elector, Patience, Timings};
 use neli_proto::restart::RestartPolicy;
 use neli_proto::supervision::OnLoss;
-use serde::{Deserialize, Serialize};
 
 use crate::cli::given::{Given, Value};
 use crate::exit::Refusal;
@@ -62,55 +61,6 @@ pub struct Config {
     pub command: Vec<OsString>,
     /// What is no reason to refuse, and ought to be known: one log line each.
     pub warnings: Vec<String>,
-}
-
-/// One election: (topic, partition, key).
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Election {
-    /// `--group`.
-    pub group: String,
-    /// `--topic`, or `<group>.neli`.
-    pub topic: String,
-    /// The partition; that of the role.
-    pub partition: i32,
-    /// The role; 0 until `--roles` comes.
-    pub role: u32,
-}
-
-impl Election {
-    /// The key of the election's records: `<group>/<role>`.
-    #[must_use]
-    pub fn key(&self) -> String {
-        format!("{}/{}", self.group, self.role)
-    }
-}
-
-/// How Kafka is reached.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Client {
-    /// Where Kafka is.
-    pub brokers: Brokers,
-    /// librdkafka properties of the user's, in the order given (a later one wins); proven to be none that the protocol rests on.
-    pub properties: Properties,
-}
-
-/// Where Kafka is.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub enum Brokers {
-    /// `--brokers`: bootstrap servers, as librdkafka takes them.
-    At(String),
-    /// `--embedded`: the small broker on this machine's loopback, found or started.
-    Embedded,
-}
-
-/// librdkafka properties; some are secrets, so that none is ever shown.
-#[derive(Clone, Default, Deserialize, Serialize)]
-pub struct Properties(pub Vec<(String, String)>);
-
-impl fmt::Debug for Properties {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(key, _)| key)).finish()
-    }
 }
 
 /// Where and how we log.

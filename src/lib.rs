@@ -18,40 +18,29 @@ pub mod text;
 
 /// Looks and does, and never decides.
 pub mod driver {
-    pub mod broker;
     pub mod cgroup;
-    pub mod clock;
     pub mod descriptors;
-    pub mod embedded;
-    pub mod group;
+    pub mod embedded_host;
     pub mod guard;
-    mod identity;
     pub mod image;
-    pub mod journal;
     mod killing;
     mod known;
     pub mod lease;
-    pub mod librdkafka;
     pub mod limits;
-    mod listener;
     pub mod log;
-    pub mod meaning;
     pub mod notify;
     pub mod orphans;
     pub mod paper;
-    mod patience;
     pub mod priority;
     pub mod process;
     pub mod quota;
     pub mod random;
-    pub mod reader;
     pub mod ready;
     pub mod shell;
     pub mod signals;
     pub mod tail;
     pub mod terminal;
     pub mod timer;
-    pub mod topic;
     pub mod tree;
 }
 

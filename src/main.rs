@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
+use neli::kafka::embedded;
 use neli_run::cli::given::Environment;
 use neli_run::cli::{self, Request};
 use neli_run::command;
 use neli_run::config::{Config, Watch};
-use neli_run::driver::{embedded, guard, paper};
+use neli_run::driver::{guard, paper};
 use neli_run::exit::{ExitStatus, Refusal};
 use neli_run::run::{self, AtStart};
 use neli_run::text::one_line;

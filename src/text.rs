@@ -1,15 +1,8 @@
 //! Text that is shown to people: one line, and nothing in it that moves a terminal's cursor.
 
 use std::ffi::OsStr;
-use std::io;
 
-use nix::errno::Errno;
-
-/// Why a system call failed, in the words that everybody knows: `no such file or directory`.
-#[must_use]
-pub fn reason(error: &io::Error) -> String {
-    error.raw_os_error().map_or_else(|| error.to_string(), |code| Errno::from_raw(code).desc().to_lowercase())
-}
+pub use neli::text::reason;
 
 /// The text with every control character spelled out, so that it is one line and moves no terminal's cursor.
 #[must_use]

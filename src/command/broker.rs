@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use neli::kafka::embedded::place::Place;
+use neli::kafka::embedded::{DOUBT, LINGER};
+
 use crate::cli::given::Given;
 use crate::command::stdout;
-use crate::driver::embedded::host::{self, Host};
-use crate::driver::embedded::place::Place;
-use crate::driver::embedded::{DOUBT, LINGER};
+use crate::driver::embedded_host::{self, Host};
 use crate::exit::{ExitStatus, Refusal};
 
 /// The address is for other tools: a candidate asks the broker's process, not Kafka's protocol, to make a topic.
@@ -35,7 +36,7 @@ pub fn main(_: &Given) -> Result<ExitStatus, Refusal> {
 /// One is running already, or it can't be started.
 pub fn daemon() -> Result<ExitStatus, Refusal> {
     let refused = |error: io::Error| Refusal::new(error.to_string());
-    let (place, linger, doubt) = host::detach().map_err(refused)?;
+    let (place, linger, doubt) = embedded_host::detach().map_err(refused)?;
     let broker = Host::open(&place, linger, doubt).map_err(|error| Refusal::new(error.to_string()))?;
     serve(broker, true)
 }

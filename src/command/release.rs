@@ -9,13 +9,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use neli::election::{Client, Election};
+use neli::kafka::access::Access;
+use neli::kafka::journal::{Producer, Seen};
 use neli_proto::record::{Body, MemberId, Offset, Record, Why};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use crate::config::{Client, Election};
-use crate::driver::broker::Access;
-use crate::driver::journal::{Producer, Seen};
 use crate::exit::{ExitStatus, Refusal};
 
 /// What the guard hands over, as JSON in a file in memory.

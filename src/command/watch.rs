@@ -6,17 +6,19 @@
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::sync::Arc;
 
+use neli::clock;
+use neli::election::{Brokers, Client};
+use neli::kafka::access::Access;
+use neli::kafka::embedded;
+use neli::kafka::journal::{Key, Seen};
+use neli::kafka::reader::{Reader, Source};
 use neli_proto::journal::{Journal, Origin};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 use tokio::sync::mpsc::{Receiver, channel, error::TryRecvError};
 
 use crate::command::watch::account::Account;
-use crate::config::{Brokers, Client, Watch, WatchFrom};
-use crate::driver::broker::Access;
-use crate::driver::journal::{Key, Seen};
-use crate::driver::reader::{Reader, Source};
-use crate::driver::{clock, embedded};
+use crate::config::{Watch, WatchFrom};
 use crate::exit::{ExitStatus, Refusal};
 use crate::text::{one_line, reason};
 

@@ -2,8 +2,9 @@
 
 use std::net::Ipv6Addr;
 
+use neli::election::Properties;
+
 use crate::cli::given::Value;
-use crate::config::Properties;
 use crate::exit::Refusal;
 
 /// Proves the list, and gives it back without spaces.

@@ -8,13 +8,13 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
+use neli::election::{Properties, is_secret};
 use neli_proto::candidate::Elector;
 use rdkafka::ClientConfig;
 use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaConfRes;
 
 use crate::cli::given::{Given, Source, Value};
-use crate::config::Properties;
 use crate::exit::Refusal;
 use crate::features::{self, Feature};
 use crate::text::{quoted, reason};
@@ -62,14 +62,6 @@ const ALIASES: &[(&str, &str)] = &[
 /// What the driver sets where the user doesn't (facts.md, The group).
 const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
 const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
-
-impl Properties {
-    /// The value that counts.
-    #[must_use]
-    pub fn find(&self, key: &str) -> Option<&str> {
-        self.0.iter().rev().find(|(candidate, _)| candidate == key).map(|(_, value)| value.as_str())
-    }
-}
 
 /// One property, and where to mend it.
 struct Property {
@@ -310,10 +302,4 @@ fn canonical(key: &str) -> &str {
         _ => key,
     };
     ALIASES.iter().find(|(alias, _)| *alias == key).map_or(key, |(_, name)| name)
-}
-
-/// Whether its value is one that nobody else should see (those that librdkafka calls sensitive, less names of users and
-/// files).
-pub(crate) fn is_secret(key: &str) -> bool {
-    ["password", "passphrase", "secret", "key.pem", "oauthbearer.config"].iter().any(|part| key.contains(part))
 }

@@ -1,7 +1,9 @@
 //! What `watch` is told, proven.
 
+use neli::election::{Client, Election};
+
 use crate::cli::given::Given;
-use crate::config::{Client, Election, client, election};
+use crate::config::{client, election};
 use crate::exit::Refusal;
 
 /// What `watch` is told.

@@ -34,6 +34,7 @@ use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
 
+use neli::sealed_memfd;
 use neli_proto::guard::Orders;
 use nix::errno::Errno;
 use nix::libc::{SIGCONT, SIGKILL};
@@ -91,7 +92,7 @@ impl Guard {
     /// When there are no descriptors, no memory or no process to spare, or `program` can't be executed.
     pub fn start(program: &Path, charge: &Charge) -> io::Result<Self> {
         let (channel, theirs) = Channel::pair()?;
-        let paper = paper::write(charge)?;
+        let paper = sealed_memfd::write(charge)?;
         let supervisor = process::open_pidfd(unistd::getpid()).ok();
         let descriptors: Vec<RawFd> = [Some(theirs.as_fd()), Some(paper.as_fd()), supervisor.as_ref().map(AsFd::as_fd)]
             .into_iter()

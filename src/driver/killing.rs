@@ -36,8 +36,8 @@ mod tests {
 
     use super::*;
     use crate::driver::cgroup::Cgroup;
-    use crate::driver::clock;
     use crate::driver::process;
+    use neli::clock;
 
     /// A tree's root, which is to be waited for, and a process in a session of its own below it.
     fn family() -> (Child, OwnedFd) {

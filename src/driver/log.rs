@@ -15,11 +15,12 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use neli::clock;
+use neli::election::Election;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::config::{Election, Log, LogFormat};
-use crate::driver::clock;
+use crate::config::{Log, LogFormat};
 use crate::driver::log::sink::Sink;
 use crate::exit::Refusal;
 use crate::text::reason;

@@ -7,13 +7,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
+use neli::clock;
 use neli_proto::guard::Killing;
 use neli_proto::time::Time;
 use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
 use crate::driver::cgroup::Cgroup;
-use crate::driver::clock;
 use crate::driver::killing;
 use crate::driver::process;
 use crate::driver::tree::Tree;

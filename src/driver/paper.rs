@@ -4,25 +4,14 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufReader, Seek, Write};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::io::{self, BufReader};
+use std::os::fd::{AsRawFd, RawFd};
 
-use nix::fcntl::{self, FcntlArg, SealFlag};
-use nix::sys::memfd::{self, MFdFlags};
-use serde::Serialize;
+use neli::sealed_memfd::seals;
+use nix::fcntl::SealFlag;
 use serde::de::DeserializeOwned;
 
 use crate::driver::process;
-
-/// Writes `content` down, as JSON. The descriptor closes at an exec unless it is kept open.
-pub(super) fn write(content: &impl Serialize) -> io::Result<OwnedFd> {
-    let mut paper = File::from(memfd::memfd_create(c"neli-run", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?);
-    // In one piece: the writer of JSON would make a system call for each of its words and signs.
-    paper.write_all(&serde_json::to_vec(content)?)?;
-    paper.rewind()?;
-    fcntl::fcntl(&paper, FcntlArg::F_ADD_SEALS(seals()))?;
-    Ok(paper.into())
-}
 
 /// Reads what was written down, and closes the descriptor with this number.
 pub(super) fn read<T: DeserializeOwned>(number: RawFd) -> io::Result<T> {
@@ -43,13 +32,11 @@ fn is_sealed(number: RawFd) -> bool {
     process::seals_of(number).is_ok_and(|present| SealFlag::from_bits_retain(present).contains(seals()))
 }
 
-fn seals() -> SealFlag {
-    SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_WRITE
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::fd::IntoRawFd;
+
+    use neli::sealed_memfd::write;
 
     use super::*;
 

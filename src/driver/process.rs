@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use neli::clock;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::libc;
@@ -19,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::driver::clock;
 use crate::driver::image::Image;
 use crate::driver::signals::{self, Set};
 use crate::driver::terminal::Handover;

@@ -15,13 +15,13 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use neli::clock;
 use neli_proto::guard::Named;
 use neli_proto::time::Time;
 use nix::libc::{self, SIGKILL};
 use nix::unistd::Pid;
 
 use crate::driver::cgroup::Cgroup;
-use crate::driver::clock;
 use crate::driver::known::{Known, OwnChildren};
 use crate::driver::process::{self, Scheduling};
 

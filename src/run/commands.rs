@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use neli::clock;
 use neli_proto::command::CommandEnd;
 use neli_proto::hooks::Hook;
 use neli_proto::node::{Event, HookRun};
@@ -11,7 +12,6 @@ use nix::unistd::Pid;
 
 use super::Run;
 use crate::config::Beside;
-use crate::driver::clock;
 use crate::driver::guard::{CommandKind, Order};
 use crate::driver::process::Change;
 use crate::driver::shell::{self, ShellCommand};

@@ -1,12 +1,12 @@
 //! What the loop does with the group: its member joins and leaves, and what it says goes to the candidate.
 
+use neli::clock;
+use neli::kafka::group::{Grouped, Member, Said};
 use neli_proto::candidate;
 use neli_proto::node::Event;
 use neli_proto::precedence::Standing;
 
 use super::Run;
-use crate::driver::clock;
-use crate::driver::group::{Grouped, Member, Said};
 use crate::driver::log::Event as LogEvent;
 
 /// This process's members of the group: the one that speaks for it, and those that leave. `M` is a member, [`Member`] but in a

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use neli::clock;
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 use nix::libc::{SIGCHLD, SIGKILL, SIGPIPE};
@@ -11,7 +12,6 @@ use nix::unistd::{self, Pid};
 
 use super::commands::RunningHook;
 use super::{PROGRAM, Run, notes, translate};
-use crate::driver::clock;
 use crate::driver::guard::{Answer, Guard, Heard, Order};
 use crate::driver::orphans::{Left, Orphans};
 use crate::driver::process::{self, Change, Fate};

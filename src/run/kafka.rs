@@ -3,6 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use neli::clock;
+use neli::election::Election;
+use neli::kafka::access::Access;
+use neli::kafka::embedded::{Found, Seeker};
+use neli::kafka::journal::{Key, Producer, Seen};
+use neli::kafka::reader::{Reader, Source};
 use neli_proto::broker_death;
 use neli_proto::candidate::{Elector, Event};
 use neli_proto::node;
@@ -11,13 +17,7 @@ use neli_proto::time::Time;
 use neli_proto::topic::{self, Place, TopicFacts};
 
 use super::Run;
-use crate::config::Election;
-use crate::driver::broker::Access;
-use crate::driver::clock;
-use crate::driver::embedded::{Found, Seeker};
-use crate::driver::journal::{Key, Producer, Seen};
 use crate::driver::log::{Event as LogEvent, timestamp};
-use crate::driver::reader::{Reader, Source};
 use crate::exit::Refusal;
 use crate::text::reason;
 

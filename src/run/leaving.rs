@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use neli::clock;
 use neli_proto::node::Event;
 
 use super::Run;
-use crate::driver::clock;
 use crate::driver::ready::Ready;
 use crate::driver::signals::Signals;
 use crate::driver::timer::Timer;

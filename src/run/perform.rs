@@ -1,10 +1,10 @@
 //! What the node wants, done.
 
+use neli::clock;
 use neli_proto::node::{Action, Event};
 use neli_proto::supervisor;
 
 use super::{Run, notes, translate};
-use crate::driver::clock;
 use crate::driver::guard::Order;
 
 impl Run {

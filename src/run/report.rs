@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use neli::clock;
 use neli_proto::hooks;
 use neli_proto::time::Time;
 
 use super::notes::Trouble;
 use super::{Run, notes};
 use crate::config::Config;
-use crate::driver::clock;
 use crate::driver::notify::Notifier;
 
 /// What is told, and what was.

@@ -4,13 +4,13 @@ use std::future;
 use std::io;
 use std::mem;
 
+use neli::clock;
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 use nix::libc::{SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use nix::unistd::{self, Pid};
 
 use super::Run;
-use crate::driver::clock;
 use crate::driver::guard::Answer;
 use crate::driver::ready::Ready;
 use crate::driver::signals::{self, Received};

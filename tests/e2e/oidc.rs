@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use harness::accounts::{Account, PASSWORD};
 use harness::candidate::{Candidate, Elector};
-use neli_run::driver::clock;
+use neli::clock;
 use nix::sys::signal::Signal;
 
 use crate::bad_input::{Guarded, assert_refused};

@@ -7,8 +7,8 @@ use harness::kafka::Kafka;
 use harness::process::Process;
 use harness::stage::Stage;
 use harness::wait;
+use neli::kafka::librdkafka;
 use neli_proto::topic::TopicIdentity;
-use neli_run::driver::librdkafka;
 use nix::sys::signal::Signal;
 use rdkafka::producer::{BaseProducer, Producer as _};
 

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 
+use neli::clock;
 use neli_proto::command::CommandEnd;
 use neli_proto::time::Time;
-use neli_run::driver::clock;
 use neli_run::driver::guard::{Answer, CommandKind, Order};
 use nix::fcntl::OFlag;
 use nix::libc::{SIGKILL, SIGTERM};

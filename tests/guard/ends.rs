@@ -1,14 +1,14 @@
 //! How a job is ended: asked, forced, fenced; and that nothing of it gets away.
 
+use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
 
+use neli::clock;
 use neli_proto::time::Time;
-use neli_run::driver::clock;
 use neli_run::driver::guard::{Answer, Order};
 use nix::libc::{SIGKILL, SIGTERM};
 
 use crate::post::{Post, await_readable, far, grant, has_ended, left_behind, soon, spawn};
-use std::os::fd::AsFd;
 
 /// Starts what tries everything to get away, and tells the pid of each.
 const RUNAWAYS: &str = r#"

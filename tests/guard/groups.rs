@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use harness::not_tested;
+use neli::clock;
 use neli_run::driver::cgroup::Cgroup;
-use neli_run::driver::clock;
 use neli_run::driver::guard::{Answer, Order};
 use nix::libc::{SIGKILL, SIGTERM};
 use nix::sys::signal::{Signal, kill};

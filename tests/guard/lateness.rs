@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use neli::clock;
 use neli_proto::time::Time;
-use neli_run::driver::clock;
 use neli_run::driver::guard::Answer;
 
 use crate::post::{PROGRAM, Post, Words, await_readable, charge, script, spawn};

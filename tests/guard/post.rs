@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use neli::clock;
 use neli_proto::time::Time;
-use neli_run::driver::clock;
 use neli_run::driver::guard::{Answer, Charge, Grant, Guard, Order};
 use neli_run::driver::process;
 use neli_run::driver::signals::Set;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use harness::not_tested;
 use harness::process::Process;
-use neli_run::driver::clock;
+use neli::clock;
 use neli_run::driver::guard::{Answer, Order};
 use nix::unistd::Pid;
 

@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use harness::process::Process;
-use neli_run::driver::clock;
+use neli::clock;
 use neli_run::driver::guard::{Answer, Charge, Guard, Order, Testament};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};

@@ -1,12 +1,12 @@
 //! Trees that try to live on: each is killed as the walk finds it, and once more with a control group.
 
 use std::fs::{self, File};
+use std::os::fd::{AsFd, AsRawFd};
 
 use harness::process::Process;
 use neli_run::driver::cgroup::Cgroup;
 use neli_run::driver::guard::{Answer, Order};
 use nix::libc::{SIGKILL, SIGTERM};
-use std::os::fd::{AsFd, AsRawFd};
 
 use crate::groups::made;
 use crate::post::{PROGRAM, Post, alone, await_readable, far, has_ended, left_behind, process_of, script};
@@ -239,7 +239,7 @@ fn what_is_left_behind_is_asked_one_by_one_and_killed_in_the_end() {
         assert!(post.is_silent());
         let process = process_of(stubborn);
         // With nothing to be asked: it is killed.
-        post.send(&Order::Stop { signal: None, kill_at: neli_run::driver::clock::now() });
+        post.send(&Order::Stop { signal: None, kill_at: neli::clock::now() });
         assert_eq!(post.hear(), Answer::Killed);
         let (names, killed) = left_behind(post.hear());
         assert!(killed && names.contains(&"sh".to_owned()), "{names:?}");

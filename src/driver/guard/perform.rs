@@ -6,12 +6,12 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use neli::clock;
 use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, Named, Step};
 use neli_proto::time::Time;
 use nix::libc::{self, SIGCONT};
 use nix::unistd::Pid;
 
-use crate::driver::clock;
 use crate::driver::guard::job::Job;
 use crate::driver::guard::release;
 use crate::driver::guard::watch::{ATTEMPT, EPOCH, EVENT, LEASE_FD, WHY, Watch};

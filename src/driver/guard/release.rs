@@ -11,13 +11,13 @@ use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 
+use neli::sealed_memfd;
 use neli_proto::guard::Grant;
 use nix::fcntl::{self, FcntlArg, FdFlag};
 use nix::unistd;
 
 use crate::driver::descriptors;
 use crate::driver::guard::message::{Charge, Testament};
-use crate::driver::paper;
 use crate::driver::process;
 
 /// Executes `<releaser> release <descriptor>`, with nothing of what was inherited. Returns only when that fails.
@@ -36,7 +36,7 @@ pub(super) fn execute(charge: &Charge, grant: Grant) -> io::Result<Infallible> {
     let _ = null.into_raw_fd();
     descriptors::close_all_but(&[0, 1, 2])?;
 
-    let testament = paper::write(&Testament {
+    let testament = sealed_memfd::write(&Testament {
         member: charge.member.clone(),
         term: grant.term,
         seen: grant.seen,

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
+use neli::clock;
 use neli_proto::guard::{Answers, Event, Guard, Remains};
 use neli_proto::time::Time;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -15,7 +16,6 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{self, Pid};
 
 use crate::driver::cgroup::Cgroup;
-use crate::driver::clock;
 use crate::driver::descriptors;
 use crate::driver::guard::Call;
 use crate::driver::guard::alarm::Alarm;

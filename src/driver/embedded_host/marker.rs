@@ -7,10 +7,9 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
+use neli::kafka::embedded::place::Place;
 use neli_proto::time::Time;
 use serde::{Deserialize, Serialize};
-
-use crate::driver::embedded::place::Place;
 
 /// Changes with each boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";

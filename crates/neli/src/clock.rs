@@ -1,8 +1,7 @@
 //! The only clock read: `CLOCK_BOOTTIME`, which goes on while the machine sleeps (R8), and the wall clock for display.
 
-use nix::time::{ClockId, clock_gettime};
-
 use neli_proto::time::Time;
+use nix::time::{ClockId, clock_gettime};
 
 /// The present, on `CLOCK_BOOTTIME`.
 #[must_use]

@@ -9,13 +9,13 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 
-use crate::driver::broker::Ears;
-use crate::driver::clock;
-use crate::driver::group::refusal;
-use crate::driver::journal::{Key, Seen};
-use crate::driver::meaning::{Meaning, NoToken, is_worth_another_login};
-use crate::driver::reader::{Shared, Source};
-use crate::driver::topic::{may_not_describe, may_not_read};
+use crate::clock;
+use crate::kafka::access::Ears;
+use crate::kafka::error_class::{Meaning, NoToken, is_worth_another_login};
+use crate::kafka::group::refusal;
+use crate::kafka::journal::{Key, Seen};
+use crate::kafka::reader::{Shared, Source};
+use crate::kafka::topic::{may_not_describe, may_not_read};
 
 /// Between two tries to read what can't be decoded.
 const DECODE_RETRY: Duration = Duration::from_millis(500);

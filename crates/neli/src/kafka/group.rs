@@ -17,11 +17,11 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionLi
 use rdkafka::types::RDKafkaRespErr;
 use tokio::sync::mpsc::Sender;
 
-use crate::config::Election;
-use crate::driver::broker::{Access, Ears, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, explain};
-use crate::driver::clock;
-use crate::driver::librdkafka;
-use crate::driver::meaning::Meaning;
+use crate::clock;
+use crate::election::Election;
+use crate::kafka::access::{Access, Ears, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, explain};
+use crate::kafka::error_class::Meaning;
+use crate::kafka::librdkafka;
 
 /// Leaving may take this long; then we are gone whatever the coordinator says.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);

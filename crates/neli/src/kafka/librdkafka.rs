@@ -30,7 +30,7 @@ use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
 use rdkafka::types::{RDKafka, RDKafkaAdminOp, RDKafkaAdminOptions, RDKafkaEvent, RDKafkaQueue, RDKafkaResourceType};
 
-use crate::driver::meaning::Meaning;
+use crate::kafka::error_class::Meaning;
 
 /// librdkafka answers each administrative call within its time limit; an answer that is this much later is not waited for.
 const LATE: Duration = Duration::from_secs(1);
@@ -340,7 +340,7 @@ mod tests {
     use rdkafka::producer::{BaseProducer, Producer as _};
 
     use super::*;
-    use crate::driver::clock;
+    use crate::clock;
 
     const LONG: Duration = Duration::from_secs(10);
 

@@ -13,10 +13,10 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::producer::{BaseProducer, Producer as _, ProducerContext};
 use tokio::sync::mpsc::Sender;
 
-use crate::config::Election;
-use crate::driver::clock;
-use crate::driver::journal::Seen;
-use crate::driver::librdkafka::topic_identity;
+use crate::clock;
+use crate::election::Election;
+use crate::kafka::journal::Seen;
+use crate::kafka::librdkafka::topic_identity;
 
 /// How long one broker has for its answer: librdkafka takes a connection for dead after as long.
 const ANSWER: Duration = Duration::from_secs(2);

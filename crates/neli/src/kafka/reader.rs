@@ -16,15 +16,15 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use tokio::sync::mpsc::Sender;
 
-use crate::config::Election;
-use crate::driver::broker::{Access, Ears, explain};
-use crate::driver::clock;
-use crate::driver::journal::Seen;
-use crate::driver::librdkafka::topic_identity;
-use crate::driver::listener::Listener;
-use crate::driver::meaning::{self, Meaning, plain};
-use crate::driver::patience::Patience;
-use crate::driver::topic::{self, Presence, Trouble};
+use crate::clock;
+use crate::election::Election;
+use crate::kafka::access::{Access, Ears, explain};
+use crate::kafka::error_class::{self, Meaning, plain};
+use crate::kafka::journal::Seen;
+use crate::kafka::librdkafka::topic_identity;
+use crate::kafka::patience::Patience;
+use crate::kafka::poll::Listener;
+use crate::kafka::topic::{self, Presence, Trouble};
 use crate::text::reason;
 
 /// Between two questions where the log ends (L4).
@@ -195,7 +195,7 @@ impl Shared {
         if self.source.access.answered.load(Ordering::Relaxed) {
             return None;
         }
-        self.ears.trouble().as_deref().and_then(meaning::of_certificate)
+        self.ears.trouble().as_deref().and_then(error_class::of_certificate)
     }
 
     /// Has the asker ask now, unless it has been called already.

@@ -15,10 +15,10 @@ use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaConfRes;
 
-use crate::config::properties::is_secret;
-use crate::config::{Brokers, Client, Election, Properties};
-use crate::driver::embedded;
-use crate::driver::meaning::{self, Meaning, NoToken, plain};
+use crate::election::is_secret;
+use crate::election::{Brokers, Client, Election, Properties};
+use crate::kafka::embedded;
+use crate::kafka::error_class::{self, Meaning, NoToken, plain};
 
 /// A Kafka that can be reached: an address, and what the user says about reaching it.
 #[derive(Clone)]
@@ -259,7 +259,7 @@ impl Ears {
     #[must_use]
     pub fn no_token(&self, words: &str) -> Option<NoToken> {
         let heard = self.heard();
-        self.asks_for_tokens.then(|| meaning::of_token(words, heard.token.as_deref())).flatten()
+        self.asks_for_tokens.then(|| error_class::of_token(words, heard.token.as_deref())).flatten()
     }
 
     /// The last trouble with a connection, host and port first.
@@ -281,7 +281,7 @@ impl Ears {
 impl ClientContext for Ears {
     fn log(&self, level: RDKafkaLogLevel, _facility: &str, line: &str) {
         // Before the error that it explains.
-        if self.asks_for_tokens && meaning::is_about_token(line) {
+        if self.asks_for_tokens && error_class::is_about_token(line) {
             self.heard().token = Some(line.to_owned());
         }
         if let Some(chatter) = &self.chatter {

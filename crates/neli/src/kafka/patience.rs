@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use neli_proto::time::Time;
 
-use crate::driver::clock;
+use crate::clock;
 
 /// No answer is waited for longer than this.
 const LONGEST: Duration = Duration::from_secs(16);

@@ -13,6 +13,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use neli::clock;
+use neli::kafka::embedded::place::Place;
+use neli::kafka::embedded::{Greeting, Reply, Request, Start};
 use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -24,12 +27,11 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
 
-use super::{Greeting, Reply, Request, Start};
-use crate::driver::clock;
 use crate::driver::descriptors;
-use crate::driver::embedded::marker::{self, Marker};
-use crate::driver::embedded::place::Place;
+use crate::driver::embedded_host::marker::Marker;
 use crate::driver::paper;
+
+mod marker;
 
 /// For a broker that is just ending we wait this long.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);

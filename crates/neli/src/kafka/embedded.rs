@@ -2,7 +2,7 @@
 //! on one machine share. For trials: it keeps nothing, and anybody on this machine can reach its loopback port.
 //!
 //! Candidates meet it in one directory ([`Place`]). The first that finds nobody starts it; each holds a connection for
-//! as long as it lives, and ten seconds after the last has gone it ends. The process itself is [`host`].
+//! as long as it lives, and ten seconds after the last has gone it ends. The process itself is neli-run's.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -20,13 +20,11 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::Sender;
 
-use crate::driver::clock;
-use crate::driver::embedded::place::Place;
-use crate::driver::journal::Seen;
-use crate::driver::paper;
+use crate::clock;
+use crate::kafka::embedded::place::Place;
+use crate::kafka::journal::Seen;
+use crate::sealed_memfd;
 
-pub mod host;
-mod marker;
 pub mod place;
 
 /// After the last candidate has gone the broker waits this long for another.
@@ -84,31 +82,38 @@ pub struct Found {
 
 /// What a broker is told that a candidate starts.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct Start {
-    directory: OsString,
-    linger_ms: u64,
-    doubt_ms: u64,
+pub struct Start {
+    /// Where it is to be met.
+    pub directory: OsString,
+    /// How long it waits for another candidate after the last has gone, in milliseconds.
+    pub linger_ms: u64,
+    /// For how long it doubts that its empty journal is vacancy, where it follows a killed one, in milliseconds.
+    pub doubt_ms: u64,
 }
 
 /// What the broker says to whoever it lets in.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct Greeting {
-    bootstrap: String,
+pub struct Greeting {
+    /// Where it is, as librdkafka takes it.
+    pub bootstrap: String,
     /// From when on an empty journal is vacancy.
-    sure_from: Time,
+    pub sure_from: Time,
 }
 
 /// What a candidate may ask of it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct Request {
-    create_topic: String,
-    partitions: i32,
+pub struct Request {
+    /// The topic to make.
+    pub create_topic: String,
+    /// Its partitions.
+    pub partitions: i32,
 }
 
 /// And what it answers.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct Reply {
-    error: Option<String>,
+pub struct Reply {
+    /// Why it was not done.
+    pub error: Option<String>,
 }
 
 impl Seeker {
@@ -204,7 +209,7 @@ impl Seeker {
             // What tells one user's broker from another's in a list of processes.
             .envs(std::env::var_os("XDG_RUNTIME_DIR").map(|directory| ("XDG_RUNTIME_DIR", directory)))
             .current_dir("/")
-            .stdin(paper::write(&start)?)
+            .stdin(sealed_memfd::write(&start)?)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;

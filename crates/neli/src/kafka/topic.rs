@@ -7,12 +7,12 @@ use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::MetadataBroker;
 
-use crate::config::Election;
-use crate::driver::broker::Access;
-use crate::driver::clock;
-use crate::driver::librdkafka::{broker_settings, create_topic, topic_settings};
-use crate::driver::meaning::{Meaning, plain};
-use crate::driver::patience::Patience;
+use crate::clock;
+use crate::election::Election;
+use crate::kafka::access::Access;
+use crate::kafka::error_class::{Meaning, plain};
+use crate::kafka::librdkafka::{broker_settings, create_topic, topic_settings};
+use crate::kafka::patience::Patience;
 
 /// How much longer than two round trips an answer about the settings may take.
 const SETTINGS_ALLOWANCE: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
 //! The journal's two ends: what is [`Seen`] in it, and the [`Producer`] that writes to it. The other half of the
-//! hands, the [`Reader`](crate::driver::reader::Reader), has a file of its own.
+//! hands, the [`Reader`](crate::kafka::reader::Reader), has a file of its own.
 //!
 //! Nothing here decides: records are bytes, and `neli-proto` says what they mean.
 
@@ -17,15 +17,15 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext
 use rdkafka::{ClientContext, error::RDKafkaErrorCode};
 use tokio::sync::mpsc::Sender;
 
-use crate::config::Election;
-use crate::driver::broker::{Access, Ears, explain};
-use crate::driver::clock;
-use crate::driver::embedded::Found;
-use crate::driver::identity::Identifier;
-use crate::driver::librdkafka::topic_identity;
-use crate::driver::meaning::{Meaning, of_refused_append, plain};
-use crate::driver::patience::Patience;
-use crate::driver::topic::{self, Presence, Trouble};
+use crate::clock;
+use crate::election::Election;
+use crate::kafka::access::{Access, Ears, explain};
+use crate::kafka::embedded::Found;
+use crate::kafka::error_class::{Meaning, of_refused_append, plain};
+use crate::kafka::identity::Identifier;
+use crate::kafka::librdkafka::topic_identity;
+use crate::kafka::patience::Patience;
+use crate::kafka::topic::{self, Presence, Trouble};
 use crate::text;
 
 /// How long the question that warms the producer's connection may take.
