@@ -122,11 +122,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         breaks: "R6: a fence is over for the candidate before the guard has said that nothing is left",
         edits: &[edit(
             NODE,
-            "self.supervisor.handle(now, supervisor::Event::Killed(loss));",
-            "self.supervisor.handle(now, supervisor::Event::Killed(loss));
+            "self.supervisor.handle_lead(now, LeadEvent::Killed(loss));",
+            "self.supervisor.handle_lead(now, LeadEvent::Killed(loss));
             if loss == candidate::Loss::LeaseOver {
                 let (why, exit, leaving, gone_at) = (crate::record::Why::Fenced, None, false, None);
-                self.candidate.handle(now, candidate::Event::NothingLeft { why, exit, leaving, gone_at });
+                self.candidate.handle_local(now, LocalEvent::NothingLeft { why, exit, leaving, gone_at });
             }",
         )],
         noticed_by: &[Model("a_guard_that_is_late")],
@@ -236,7 +236,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         edits: &[edit(
             STOPPING,
             "self.nothing_left(reason)",
-            "self.tell(crate::candidacy::Event::NothingLeft { why: reason, exit: None, leaving: true, gone_at: None })",
+            "self.tell(crate::candidacy::LocalEvent::NothingLeft { why: reason, exit: None, leaving: true, gone_at: None })",
         )],
         noticed_by: &[Model("a_stop_between_two_runs")],
     },

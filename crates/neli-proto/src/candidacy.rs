@@ -54,7 +54,7 @@ pub struct Identity {
     pub hello: Body,
 }
 
-/// Things that happened.
+/// Things that happened in Kafka: to the journal, the topic and the group.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Event {
     /// The log holds `start..end`, as of `asked`. `trusted`: an empty log from offset 0 is a new one.
@@ -68,39 +68,19 @@ pub enum Event {
         /// False where the broker may have lost a log.
         trusted: bool,
     },
-    /// The process was told to go on: SIGCONT.
-    Continued,
     /// A record of this candidate's has been acknowledged.
     Delivered {
         /// Which.
         seq: u64,
     },
-    /// The lease of the current term is over, whatever was believed here: the guard fenced, or died.
-    Fenced {
-        /// What the release will say.
-        why: Why,
-    },
     /// The partition's history was cut or made anew.
     HistoryCut,
-    /// The job is in another state.
-    JobChanged(JobReport),
     /// From now on an empty log is a new one, where [`Answered`](Event::Answered) said that it was not to be trusted.
     LogTrusted,
     /// The group's coordinator knows this member by this id from now on.
     Named {
         /// The id.
         id: Box<str>,
-    },
-    /// No process of the job is left, and none will be started under this term (R6).
-    NothingLeft {
-        /// Why the term ends, unless the candidate knows better.
-        why: Why,
-        /// The job's exit status.
-        exit: Option<u8>,
-        /// The candidate goes for good.
-        leaving: bool,
-        /// When that was so; `None` where it was so by the guard's deadline, or no job was alive then.
-        gone_at: Option<Time>,
     },
     /// A record of another key stands at `offset`.
     ReadOther {
@@ -125,14 +105,6 @@ pub enum Event {
     Revoked,
     /// The group has spoken.
     StandingChanged(Standing),
-    /// The candidate is to go for good (`Stopped`, `Ended`, ...), to stand down and cool off (`Unhealthy`), or to stand
-    /// down until it is [`Continued`](Event::Continued) (`Suspended`).
-    StandDown {
-        /// Why.
-        why: Why,
-        /// For good.
-        leaving: bool,
-    },
     /// A broker has said which topic stands under the election's topic's name.
     TopicIdentified {
         /// Just before the asking.
@@ -155,6 +127,40 @@ pub enum Event {
     Undelivered {
         /// Which.
         seq: u64,
+    },
+}
+
+/// Things that happened on this machine. They come from the supervisor, or from the node: nobody else can say that nothing of a
+/// job is left.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum LocalEvent {
+    /// The process was told to go on: SIGCONT.
+    Continued,
+    /// The lease of the current term is over, whatever was believed here: the guard fenced, or died.
+    Fenced {
+        /// What the release will say.
+        why: Why,
+    },
+    /// The job is in another state.
+    JobChanged(JobReport),
+    /// No process of the job is left, and none will be started under this term (R6).
+    NothingLeft {
+        /// Why the term ends, unless the candidate knows better.
+        why: Why,
+        /// The job's exit status.
+        exit: Option<u8>,
+        /// The candidate goes for good.
+        leaving: bool,
+        /// When that was so; `None` where it was so by the guard's deadline, or no job was alive then.
+        gone_at: Option<Time>,
+    },
+    /// The candidate is to go for good (`Stopped`, `Ended`, ...), to stand down and cool off (`Unhealthy`), or to stand
+    /// down until it is [`Continued`](LocalEvent::Continued) (`Suspended`).
+    StandDown {
+        /// Why.
+        why: Why,
+        /// For good.
+        leaving: bool,
     },
 }
 
@@ -197,7 +203,7 @@ pub enum Action {
     /// The barrier: stop the job, and say when nothing of it is left. Beats go on.
     StopJob(Why),
     /// Stop the process, once the group is left: no term is held, no claim under way, and none will be until
-    /// [`Event::Continued`].
+    /// [`LocalEvent::Continued`].
     Suspend,
 }
 

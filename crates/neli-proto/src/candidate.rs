@@ -1,7 +1,7 @@
 //! May this member lead? Input in, action out: the rules R1 to R7 of a candidate.
 //!
 //! It knows the journal and the lease. It does not know the job: that it may run, and until when, it says with
-//! [`Action::Lead`] and [`Action::Extend`]; that nothing of it is left, it is told by [`Event::NothingLeft`].
+//! [`Action::Lead`] and [`Action::Extend`]; that nothing of it is left, it is told by [`LocalEvent::NothingLeft`].
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -17,8 +17,8 @@ use super::time::Time;
 use identifying::KnownTopic;
 
 pub use super::candidacy::{
-    Action, Departure, Elector, Event, Identity, JobReport, Loss, Milestone, Note, Patience, Position, Right, Standby,
-    Timings, Waiting,
+    Action, Departure, Elector, Event, Identity, JobReport, LocalEvent, Loss, Milestone, Note, Patience, Position,
+    Right, Standby, Timings, Waiting,
 };
 
 // Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
@@ -91,7 +91,7 @@ pub struct Candidate {
     actions: VecDeque<Action>,
 }
 
-/// R0: whether the topic may carry an election. One that may not is told by [`Event::StandDown`].
+/// R0: whether the topic may carry an election. One that may not is told by [`LocalEvent::StandDown`].
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Judgement {
     /// It has not been judged yet.
@@ -311,7 +311,7 @@ impl Candidate {
         self.ask_identity_if_due(now);
     }
 
-    /// Takes in what happened.
+    /// Takes in what happened in Kafka.
     pub fn handle(&mut self, now: Time, event: Event) {
         if self.role == Role::Departed {
             return;
@@ -320,7 +320,6 @@ impl Candidate {
         self.end_lease_if_due(now);
         match event {
             Event::Answered { asked, start, end, trusted } => self.answered(now, asked, (start, end), trusted),
-            Event::Continued => self.continued(now),
             Event::Delivered { seq } => {
                 if let Role::Releasing(releasing) = &self.role
                     && releasing.seq == seq
@@ -328,28 +327,9 @@ impl Candidate {
                     self.release_is_over(now, true);
                 }
             }
-            Event::Fenced { why } => {
-                if matches!(self.role, Role::Leading(_)) {
-                    self.lose_lease(why, Loss::LeaseOver);
-                }
-            }
             Event::HistoryCut => self.history_cut(now),
-            Event::JobChanged(job) => {
-                if let Role::Leading(lead) = &mut self.role {
-                    let changed = lead.job.state != job.state || lead.job.attempt != job.attempt;
-                    lead.job = job;
-                    if changed {
-                        let quick = if job.state == JobState::Stopping { leading::QUICK_STOP } else { Duration::ZERO };
-                        lead.state_is_new = true;
-                        lead.next_beat = lead.next_beat.min((now + quick).max(lead.state_beats_from));
-                    }
-                }
-            }
             Event::LogTrusted => self.log_trusted(now),
             Event::Named { id } => self.named(now, id),
-            Event::NothingLeft { why, exit, leaving, gone_at } => {
-                self.nothing_left(now, why, (exit, gone_at), leaving);
-            }
             Event::ReachedEnd { next } => self.listener.reached(now, next),
             Event::Read { offset, record } => self.read(now, offset, record.as_ref()),
             Event::ReadOther { offset, hello } => {
@@ -366,7 +346,6 @@ impl Candidate {
                 }
             }
             Event::Revoked => self.revoked(now),
-            Event::StandDown { why, leaving } => self.stand_down(now, why, leaving),
             Event::StandingChanged(standing) => {
                 // What the group said before it was left is said to nobody.
                 if self.in_group {
@@ -386,6 +365,38 @@ impl Candidate {
             Event::Undecodable => self.listener.undecodable(now),
             Event::UnusedPartitions => self.learn_of_unused_partitions(),
             Event::Undelivered { seq } => self.undelivered(now, seq),
+        }
+        self.handle_timeout(now);
+    }
+
+    /// Takes in what happened on this machine.
+    pub fn handle_local(&mut self, now: Time, event: LocalEvent) {
+        if self.role == Role::Departed {
+            return;
+        }
+        self.end_lease_if_due(now);
+        match event {
+            LocalEvent::Continued => self.continued(now),
+            LocalEvent::Fenced { why } => {
+                if matches!(self.role, Role::Leading(_)) {
+                    self.lose_lease(why, Loss::LeaseOver);
+                }
+            }
+            LocalEvent::JobChanged(job) => {
+                if let Role::Leading(lead) = &mut self.role {
+                    let changed = lead.job.state != job.state || lead.job.attempt != job.attempt;
+                    lead.job = job;
+                    if changed {
+                        let quick = if job.state == JobState::Stopping { leading::QUICK_STOP } else { Duration::ZERO };
+                        lead.state_is_new = true;
+                        lead.next_beat = lead.next_beat.min((now + quick).max(lead.state_beats_from));
+                    }
+                }
+            }
+            LocalEvent::NothingLeft { why, exit, leaving, gone_at } => {
+                self.nothing_left(now, why, (exit, gone_at), leaving);
+            }
+            LocalEvent::StandDown { why, leaving } => self.stand_down(now, why, leaving),
         }
         self.handle_timeout(now);
     }

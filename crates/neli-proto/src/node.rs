@@ -9,12 +9,12 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::candidate::{self, Candidate, Identity, Milestone, Timings};
+use super::candidate::{self, Candidate, Identity, LocalEvent, Milestone, Timings};
 use super::command::CommandEnd;
 use super::hooks::{self, Hook, Hooks};
 use super::random::Random;
 use super::record::{Offset, Record, Why};
-use super::supervisor::{self, Ending, Order, Supervisor};
+use super::supervisor::{self, Ending, LeadEvent, Order, Supervisor};
 use super::time::Time;
 
 pub(crate) mod status;
@@ -279,7 +279,7 @@ impl Node {
     /// Takes in what happened.
     pub fn handle(&mut self, now: Time, event: Event) {
         match event {
-            Event::Continued => self.candidate.handle(now, candidate::Event::Continued),
+            Event::Continued => self.candidate.handle_local(now, LocalEvent::Continued),
             Event::Election(event) => self.candidate.handle(now, event),
             Event::Exiting => {
                 self.is_exiting = true;
@@ -295,7 +295,7 @@ impl Node {
             Event::KafkaRefused { error } => self.kafka_refuses(now, Refusal::Said(error)),
             Event::Signal { signal } => self.supervisor.handle_signal(now, signal),
             Event::StandDown { why, leaving } => {
-                self.candidate.handle(now, candidate::Event::StandDown { why, leaving });
+                self.candidate.handle_local(now, LocalEvent::StandDown { why, leaving });
             }
             Event::TopicRefused { error } => {
                 // A claim that was sent meanwhile may take effect yet: it is awaited, a lease at most, and released.
@@ -394,7 +394,7 @@ impl Node {
             From::Note(note) => Action::Note(Note::Job { term: self.supervisor.term(), note }),
             From::Order(order) => Action::Order(order),
             From::StartGuard => Action::StartGuard,
-            From::Tell(event) => return self.candidate.handle(now, event),
+            From::Tell(event) => return self.candidate.handle_local(now, event),
         };
         self.actions.push_back(action);
     }
@@ -402,14 +402,14 @@ impl Node {
     fn take_from_candidate(&mut self, now: Time, action: candidate::Action) {
         use candidate::Action as From;
         let event = match action {
-            From::Depart(departure) => supervisor::Event::Departed(departure),
-            From::Extend(right) => supervisor::Event::Extended(right),
+            From::Depart(departure) => LeadEvent::Departed(departure),
+            From::Extend(right) => LeadEvent::Extended(right),
             From::Kill(loss) => {
-                self.supervisor.handle(now, supervisor::Event::Killed(loss));
+                self.supervisor.handle_lead(now, LeadEvent::Killed(loss));
                 return;
             }
-            From::Lead(right) => supervisor::Event::Led(right),
-            From::StopJob(why) => supervisor::Event::StoppedFor(why),
+            From::Lead(right) => LeadEvent::Led(right),
+            From::StopJob(why) => LeadEvent::StoppedFor(why),
             From::Ask => return self.actions.push_back(Action::ReadAnew),
             From::ForgetTerms => {
                 self.guard_is_outdated = true;
@@ -429,7 +429,7 @@ impl Node {
             From::Send { record } => return self.actions.push_back(Action::Send { record }),
             From::Suspend => return self.actions.push_back(Action::Suspend),
         };
-        self.supervisor.handle(now, event);
+        self.supervisor.handle_lead(now, event);
     }
 
     /// What the guard and the hooks make of it.
@@ -475,7 +475,7 @@ impl Node {
         self.is_refused = true;
         self.actions.push_back(Action::Note(Note::Refused(refusal)));
         if holds {
-            self.candidate.handle(now, candidate::Event::StandDown { why: Why::Refused, leaving: true });
+            self.candidate.handle_local(now, LocalEvent::StandDown { why: Why::Refused, leaving: true });
         } else {
             self.exit(Ending::Refused);
         }

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::candidacy::{self, Departure, Loss, Right};
+use super::candidacy::{Departure, LocalEvent, Loss, Right};
 use super::command::CommandEnd;
 use super::health::{Failure, HealthPolicy};
 use super::record::{Offset, Why};
@@ -76,7 +76,7 @@ pub enum Foreground {
     NeliRun,
 }
 
-/// Things that happened.
+/// Things that happened to the job, to its guard and to `neli-run`.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Event {
     /// The guard has answered the spawn, or a lease: its deadline is this.
@@ -84,10 +84,6 @@ pub enum Event {
         /// The deadline that it holds.
         until: Time,
     },
-    /// The candidate leaves.
-    Departed(Departure),
-    /// The candidate's right was extended.
-    Extended(Right),
     /// The guard killed the tree at the deadline, or refused to start it so late; nothing of the term is left.
     Fenced {
         /// The term: a word about one that is over may come late.
@@ -119,12 +115,8 @@ pub enum Event {
         /// `neli-run` may stop: there is somebody to continue it.
         continuable: bool,
     },
-    /// The candidate's right is over at once.
-    Killed(Loss),
     /// The tree's rest was killed at the stop timeout.
     KilledAtTimeout,
-    /// The candidate leads.
-    Led(Right),
     /// The main process ended.
     MainExited {
         /// How.
@@ -165,8 +157,6 @@ pub enum Event {
         /// Its number.
         signal: i32,
     },
-    /// The candidate stands down: the barrier.
-    StoppedFor(Why),
     /// These are still there one lease after SIGKILL.
     Stuck {
         /// Their process ids.
@@ -184,6 +174,21 @@ pub enum Event {
         /// Its number.
         signal: i32,
     },
+}
+
+/// What the candidate says of the lead.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum LeadEvent {
+    /// The candidate leaves.
+    Departed(Departure),
+    /// The candidate's right was extended.
+    Extended(Right),
+    /// The candidate's right is over at once.
+    Killed(Loss),
+    /// The candidate leads.
+    Led(Right),
+    /// The candidate stands down: the barrier.
+    StoppedFor(Why),
 }
 
 /// Things to do.
@@ -220,7 +225,7 @@ pub enum Action {
     /// Start a new guard.
     StartGuard,
     /// Tell the candidate.
-    Tell(candidacy::Event),
+    Tell(LocalEvent),
 }
 
 /// What the guard is told.

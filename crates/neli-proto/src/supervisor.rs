@@ -15,7 +15,7 @@ use super::time::Time;
 use terminal::Terminal;
 
 pub use super::supervision::{
-    Action, Ending, Event, Foreground, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy,
+    Action, Ending, Event, Foreground, JobStatus, LeadEvent, Lost, Note, OnLoss, Order, Policy, StopPolicy,
 };
 
 // Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
@@ -223,7 +223,7 @@ impl Supervisor {
         self.look_after_health(now);
     }
 
-    /// Takes in what happened.
+    /// Takes in what happened to the job, to its guard and to `neli-run`.
     pub fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::Answered { until } => {
@@ -231,8 +231,6 @@ impl Supervisor {
                     watch.answered(until);
                 }
             }
-            Event::Departed(departure) => self.exit(departure),
-            Event::Extended(right) => self.extended(now, right),
             Event::Fenced { term, gone_at } => self.fenced(term, gone_at),
             Event::ForegroundSeen(foreground) => self.foreground_seen(now, foreground),
             Event::Gone => self.gone(now),
@@ -244,9 +242,7 @@ impl Supervisor {
             Event::JobStopped { signal, foreground, continuable } => {
                 self.job_stopped(now, signal, (foreground, continuable));
             }
-            Event::Killed(_) => self.lose(now),
             Event::KilledAtTimeout => self.killed_at_timeout(),
-            Event::Led(right) => self.led(now, right),
             Event::MainExited { status, left, foreground } => {
                 self.interrupted_by(now, status, foreground);
                 self.main_exited(now, status, left);
@@ -256,11 +252,22 @@ impl Supervisor {
             Event::Started { pid } => self.started(now, pid),
             Event::StartedUnseen { pid, error } => self.started_unseen(now, pid, error),
             Event::StopSignal { signal } => self.stop_signal(now, signal),
-            Event::StoppedFor(why) => self.stop(now, why),
             Event::Stuck { pids } => self.stuck(pids),
             Event::SuspendSignal { continuable } => self.suspend(continuable),
             Event::TerminalGone => self.terminal_gone(now),
             Event::Typed { signal } => self.typed(now, signal),
+        }
+        self.look_after_health(now);
+    }
+
+    /// Takes in what the candidate says of the lead.
+    pub fn handle_lead(&mut self, now: Time, event: LeadEvent) {
+        match event {
+            LeadEvent::Departed(departure) => self.exit(departure),
+            LeadEvent::Extended(right) => self.extended(now, right),
+            LeadEvent::Killed(_) => self.lose(now),
+            LeadEvent::Led(right) => self.led(now, right),
+            LeadEvent::StoppedFor(why) => self.stop(now, why),
         }
         self.look_after_health(now);
     }
@@ -299,10 +306,10 @@ impl Supervisor {
     // ---- speaking -------------------------------------------------------------------------------------------------
 
     fn report(&mut self, state: JobState, pid: Option<u32>, since: Time) {
-        self.tell(candidacy::Event::JobChanged(JobReport { state, pid, attempt: self.run.attempt, since }));
+        self.tell(candidacy::LocalEvent::JobChanged(JobReport { state, pid, attempt: self.run.attempt, since }));
     }
 
-    fn tell(&mut self, event: candidacy::Event) {
+    fn tell(&mut self, event: candidacy::LocalEvent) {
         self.actions.push_back(Action::Tell(event));
     }
 

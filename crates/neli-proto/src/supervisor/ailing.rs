@@ -39,7 +39,7 @@ impl Supervisor {
                 Deed::Run { id, kill_at } => self.actions.push_back(Action::CheckHealth { id, kill_at }),
                 Deed::StandDown(failure) => {
                     self.note(Note::Unhealthy(failure));
-                    self.tell(candidacy::Event::StandDown { why: Why::Unhealthy, leaving: false });
+                    self.tell(candidacy::LocalEvent::StandDown { why: Why::Unhealthy, leaving: false });
                 }
             }
         }

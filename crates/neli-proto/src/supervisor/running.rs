@@ -143,7 +143,7 @@ impl Supervisor {
     pub(super) fn fenced(&mut self, term: Offset, gone_at: Option<Time>) {
         if term == self.term() && self.job != Job::None {
             self.be_killed(Killed::ForLoss);
-            self.tell(candidacy::Event::Fenced { why: Why::Fenced });
+            self.tell(candidacy::LocalEvent::Fenced { why: Why::Fenced });
             self.nothing_left_since(Why::Fenced, gone_at);
         }
     }
@@ -155,7 +155,7 @@ impl Supervisor {
         self.actions.push_back(Action::KillGuard);
         self.note(Note::GuardHangs);
         if self.job != Job::None {
-            self.tell(candidacy::Event::Fenced { why: Why::GuardDied });
+            self.tell(candidacy::LocalEvent::Fenced { why: Why::GuardDied });
         }
     }
 
@@ -171,7 +171,7 @@ impl Supervisor {
         self.run.started |= !matches!(self.job, Job::Restarting { .. });
         self.be_killed(Killed::ForLoss);
         self.job = Job::Orphaned;
-        self.tell(candidacy::Event::Fenced { why: Why::GuardDied });
+        self.tell(candidacy::LocalEvent::Fenced { why: Why::GuardDied });
         self.actions.push_back(Action::KillOrphans);
     }
 
@@ -222,6 +222,6 @@ impl Supervisor {
         self.over = Some(why);
         self.order(Order::Over { term: self.term() });
         let (exit, leaving) = (self.run.status.map(JobStatus::code), self.leaves_after(why));
-        self.tell(candidacy::Event::NothingLeft { why, exit, leaving, gone_at });
+        self.tell(candidacy::LocalEvent::NothingLeft { why, exit, leaving, gone_at });
     }
 }

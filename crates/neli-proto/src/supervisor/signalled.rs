@@ -43,7 +43,7 @@ impl Supervisor {
     pub(super) fn stop_signal(&mut self, now: Time, signal: i32) {
         let Some(stop) = self.stop else {
             self.stop = Some(Stop { signal, at: now, amid_runs: self.job != Job::None });
-            return self.tell(candidacy::Event::StandDown { why: Why::Stopped, leaving: true });
+            return self.tell(candidacy::LocalEvent::StandDown { why: Why::Stopped, leaving: true });
         };
         if now.since(stop.at) < SAME_STOP {
             return;

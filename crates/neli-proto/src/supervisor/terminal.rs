@@ -168,12 +168,12 @@ impl Supervisor {
         if self.job_may_be_alive() {
             self.order(Order::TakeBack);
         }
-        self.tell(candidacy::Event::StandDown { why: Why::Suspended, leaving: false });
+        self.tell(candidacy::LocalEvent::StandDown { why: Why::Suspended, leaving: false });
     }
 
     pub(super) fn continued(&mut self, now: Time) {
         self.handle(now, Event::PassSignal { signal: SIGCONT, to_group: true });
-        self.tell(candidacy::Event::Continued);
+        self.tell(candidacy::LocalEvent::Continued);
     }
 
     /// Several of them are one: the kernel and the shell each send their own.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use neli_proto::candidate::{
-    Action, Candidate, Elector, Event, Identity, JobReport, Milestone, Note, Patience, Right, Standby, Timings,
+    Action, Candidate, Elector, Event, Identity, JobReport, LocalEvent, Milestone, Note, Patience, Right, Standby,
+    Timings,
 };
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
@@ -61,23 +62,12 @@ impl Story {
         (story, deeds)
     }
 
-    fn event(&self, words: &Words<'_>) -> Event {
-        match words.verb() {
-            "answered" => {
-                let held = words.range(1);
-                Event::Answered {
-                    asked: words.time_of("asked").unwrap_or(self.now),
-                    start: held.start,
-                    end: held.end,
-                    trusted: !words.says("untrusted"),
-                }
-            }
-            "continued" => Event::Continued,
-            "cut" => Event::HistoryCut,
-            "delivered" => Event::Delivered { seq: words.number(1) },
-            "end" => Event::ReachedEnd { next: words.number(1) },
-            "fenced" => Event::Fenced { why: words.why() },
-            "job" => Event::JobChanged(JobReport {
+    /// What happens on its machine; none where the words tell of Kafka.
+    fn local_event(&self, words: &Words<'_>) -> Option<LocalEvent> {
+        Some(match words.verb() {
+            "continued" => LocalEvent::Continued,
+            "fenced" => LocalEvent::Fenced { why: words.why() },
+            "job" => LocalEvent::JobChanged(JobReport {
                 state: match words.word(1) {
                     "restarting" => JobState::Restarting,
                     "running" => JobState::Running,
@@ -89,21 +79,39 @@ impl Story {
                 attempt: 1,
                 since: self.now,
             }),
-            "judged" => Event::TopicJudged {
-                cut_is_harmless: !words.says("harmful"),
-                gaps_are_markers: words.says("gaps-are-markers"),
-            },
-            "named" => Event::Named { id: words.word(1).into() },
-            "nothing-left" => Event::NothingLeft {
+            "nothing-left" => LocalEvent::NothingLeft {
                 why: words.why(),
                 exit: words.number_of("exit"),
                 leaving: words.says("leaving"),
                 gone_at: words.time_of("gone-at"),
             },
+            "stand-down" => LocalEvent::StandDown { why: words.why(), leaving: words.says("leaving") },
+            _ => return None,
+        })
+    }
+
+    fn event(&self, words: &Words<'_>) -> Event {
+        match words.verb() {
+            "answered" => {
+                let held = words.range(1);
+                Event::Answered {
+                    asked: words.time_of("asked").unwrap_or(self.now),
+                    start: held.start,
+                    end: held.end,
+                    trusted: !words.says("untrusted"),
+                }
+            }
+            "cut" => Event::HistoryCut,
+            "delivered" => Event::Delivered { seq: words.number(1) },
+            "end" => Event::ReachedEnd { next: words.number(1) },
+            "judged" => Event::TopicJudged {
+                cut_is_harmless: !words.says("harmful"),
+                gaps_are_markers: words.says("gaps-are-markers"),
+            },
+            "named" => Event::Named { id: words.word(1).into() },
             "other" => Event::ReadOther { offset: words.number(1), hello: Self::hello(words) },
             "read" => Event::Read { offset: words.number(1), record: self.record(words) },
             "revoked" => Event::Revoked,
-            "stand-down" => Event::StandDown { why: words.why(), leaving: words.says("leaving") },
             "standing" => Event::StandingChanged(match words.word(1) {
                 "assigned" => Standing::Assigned,
                 "elsewhere" => Standing::Elsewhere,
@@ -219,10 +227,10 @@ impl Hero for Story {
                     self.candidate.handle(self.now, Event::ReadOther { offset, hello: None });
                 }
             }
-            _ => {
-                let event = self.event(words);
-                self.candidate.handle(self.now, event);
-            }
+            _ => match self.local_event(words) {
+                Some(event) => self.candidate.handle_local(self.now, event),
+                None => self.candidate.handle(self.now, self.event(words)),
+            },
         }
         self.deeds()
     }

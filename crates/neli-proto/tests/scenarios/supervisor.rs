@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use neli_proto::candidacy::{self as candidate, Departure, JobReport, Loss, Right};
+use neli_proto::candidacy::{Departure, JobReport, LocalEvent, Loss, Right};
 use neli_proto::command::CommandEnd;
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use neli_proto::supervision::{
-    Action, Ending, Event, Foreground, JobStatus, Lost, Note, OnLoss, Order, Policy, StopPolicy,
+    Action, Ending, Event, Foreground, JobStatus, LeadEvent, Lost, Note, OnLoss, Order, Policy, StopPolicy,
 };
 use neli_proto::supervisor::Supervisor;
 use neli_proto::time::Time;
@@ -69,22 +69,38 @@ impl Story {
         Event::HealthEnded { id: words.number(1), end, last_line: words.value("line").unwrap_or_default().into() }
     }
 
-    fn event(words: &Words<'_>) -> Event {
+    /// What the candidate says of the lead; none where the words tell of something else.
+    fn lead_event(words: &Words<'_>) -> Option<LeadEvent> {
         let right = || Right {
             term: words.needed("term", words.number_of("term")),
             seen: words.needed("seen", words.number_of("seen").or(words.number_of("term"))),
             next_seq: 3,
             until: words.needed("until", words.time_of("until")),
         };
-        match words.verb() {
-            "abandoned" | "healthy" | "ill" => Self::health_ended(words),
-            "answered" => Event::Answered { until: words.needed("until", words.time_of("until")) },
-            "departed" => Event::Departed(match words.word(1) {
+        Some(match words.verb() {
+            "departed" => LeadEvent::Departed(match words.word(1) {
                 "ended" => Departure::Ended,
                 "left" => Departure::Left,
                 "waited-enough" => Departure::WaitedEnough,
                 other => panic!("{other} is no departure"),
             }),
+            "extended" => LeadEvent::Extended(right()),
+            "killed" => LeadEvent::Killed(match words.word(1) {
+                "history-cut" => Loss::HistoryCut,
+                "lease-over" => Loss::LeaseOver,
+                "superseded" => Loss::Superseded,
+                other => panic!("{other} is no loss"),
+            }),
+            "led" => LeadEvent::Led(right()),
+            "stopped-for" => LeadEvent::StoppedFor(crate::words::why(words.word(1))),
+            _ => return None,
+        })
+    }
+
+    fn event(words: &Words<'_>) -> Event {
+        match words.verb() {
+            "abandoned" | "healthy" | "ill" => Self::health_ended(words),
+            "answered" => Event::Answered { until: words.needed("until", words.time_of("until")) },
             "exited" => Event::MainExited {
                 status: match words.number_of("signal") {
                     Some(signal) => JobStatus::Signaled(signal),
@@ -93,29 +109,20 @@ impl Story {
                 left: words.says("left"),
                 foreground: words.says("foreground"),
             },
-            "extended" => Event::Extended(right()),
             "fenced" => {
                 Event::Fenced { term: words.needed("term", words.number_of("term")), gone_at: words.time_of("gone-at") }
             }
             "foreground" => Event::ForegroundSeen(foreground(words.word(1))),
             "gone" => Event::Gone,
             "guard-died" => Event::GuardDied,
-            "killed" => Event::Killed(match words.word(1) {
-                "history-cut" => Loss::HistoryCut,
-                "lease-over" => Loss::LeaseOver,
-                "superseded" => Loss::Superseded,
-                other => panic!("{other} is no loss"),
-            }),
             "killed-at-timeout" => Event::KilledAtTimeout,
             "job-stopped" => Event::JobStopped {
                 signal: words.number(1),
                 foreground: words.value("foreground").map_or(Foreground::Elsewhere, foreground),
                 continuable: !words.says("orphaned"),
             },
-            "led" => Event::Led(right()),
             "not-started" => Event::NotStarted { code: words.number(1), error: "no such file".to_owned() },
             "started" => Event::Started { pid: words.needed("pid", words.number_of("pid")) },
-            "stopped-for" => Event::StoppedFor(crate::words::why(words.word(1))),
             "started-unseen" => Event::StartedUnseen {
                 pid: words.needed("pid", words.number_of("pid")),
                 error: "no descriptor".to_owned(),
@@ -157,7 +164,10 @@ impl Hero for Story {
                 return deeds;
             }
             "signal" => self.supervisor.handle_signal(self.now, words.number(1)),
-            _ => self.supervisor.handle(self.now, Self::event(words)),
+            _ => match Self::lead_event(words) {
+                Some(event) => self.supervisor.handle_lead(self.now, event),
+                None => self.supervisor.handle(self.now, Self::event(words)),
+            },
         }
         self.deeds()
     }
@@ -219,37 +229,22 @@ fn shown_order(order: Order) -> String {
     }
 }
 
-fn shown_event(event: &candidate::Event) -> String {
+fn shown_event(event: &LocalEvent) -> String {
     match event {
-        candidate::Event::Continued => "it was continued".to_owned(),
-        candidate::Event::Fenced { why } => format!("fenced, {why}"),
-        candidate::Event::JobChanged(JobReport { state, pid, .. }) => {
+        LocalEvent::Continued => "it was continued".to_owned(),
+        LocalEvent::Fenced { why } => format!("fenced, {why}"),
+        LocalEvent::JobChanged(JobReport { state, pid, .. }) => {
             let pid = pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
             format!("the job is {}{pid}", format!("{state:?}").to_lowercase())
         }
-        candidate::Event::NothingLeft { why, exit, leaving, gone_at } => {
+        LocalEvent::NothingLeft { why, exit, leaving, gone_at } => {
             let exit = exit.map(|exit| format!(", exit {exit}")).unwrap_or_default();
             let since = gone_at.map(|at| format!(", since {}", told(at))).unwrap_or_default();
             format!("nothing is left, {why}{exit}{since}{}", if *leaving { ", and it leaves" } else { "" })
         }
-        candidate::Event::StandDown { why, leaving } => {
+        LocalEvent::StandDown { why, leaving } => {
             format!("stand down, {why}{}", if *leaving { ", and leave" } else { "" })
         }
-        candidate::Event::Answered { .. }
-        | candidate::Event::Delivered { .. }
-        | candidate::Event::HistoryCut
-        | candidate::Event::LogTrusted
-        | candidate::Event::TopicIdentified { .. }
-        | candidate::Event::Named { .. }
-        | candidate::Event::ReachedEnd { .. }
-        | candidate::Event::Read { .. }
-        | candidate::Event::ReadOther { .. }
-        | candidate::Event::Revoked
-        | candidate::Event::StandingChanged(_)
-        | candidate::Event::TopicJudged { .. }
-        | candidate::Event::Undecodable
-        | candidate::Event::Undelivered { .. }
-        | candidate::Event::UnusedPartitions => format!("{event:?}"),
     }
 }
 
