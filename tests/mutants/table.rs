@@ -166,8 +166,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         breaks: "R3: a claim that comes back a lease after its sending is taken up from then on",
         edits: &[edit(
             CLAIMING,
-            "let is_late = ‹now >= self.stillborn_from(sent)›;",
-            "if now >= self.stillborn_from(sent) { return self.lead(now, term, now); } false",
+            "let is_late = ‹now >= self.claim_expires_at(sent)›;",
+            "if now >= self.claim_expires_at(sent) { return self.lead(now, term, now); } false",
         )],
         noticed_by: &[Model("a_claim_that_comes_back_late")],
     },

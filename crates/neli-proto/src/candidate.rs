@@ -240,7 +240,7 @@ impl Candidate {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let role = match &self.role {
-            Role::AwaitingJudgement { sent, .. } => Some(self.stillborn_from(*sent)),
+            Role::AwaitingJudgement { sent, .. } => Some(self.claim_expires_at(*sent)),
             Role::Claiming { sent, .. } => Some(*sent + self.timings.lease),
             Role::Departed | Role::Suspended => return None,
             Role::Fenced { .. } => None,
@@ -280,8 +280,8 @@ impl Candidate {
         }
         match &self.role {
             Role::AwaitingJudgement { sent, .. } => {
-                if now >= self.stillborn_from(*sent) {
-                    self.release_unjudged(now, Why::Stillborn);
+                if now >= self.claim_expires_at(*sent) {
+                    self.release_unjudged(now, Why::ClaimExpired);
                 }
             }
             Role::Claiming { sent, .. } => {

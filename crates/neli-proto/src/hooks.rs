@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn whoever_never_led_exits_without_a_word() {
         let mut hooks = Hooks::new(ALL.to_vec());
-        assert_eq!(run(&mut hooks, Event::Released(Why::Stillborn)), []);
+        assert_eq!(run(&mut hooks, Event::Released(Why::ClaimExpired)), []);
         assert_eq!(run(&mut hooks, Event::Exiting), []);
     }
 

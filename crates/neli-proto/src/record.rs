@@ -170,6 +170,8 @@ pub enum What {
 /// Why a term ended.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Why {
+    /// The claim came back with its lease over.
+    ClaimExpired,
     /// The election was ended.
     Ended,
     /// The job ended by itself.
@@ -186,8 +188,6 @@ pub enum Why {
     RestartLimit,
     /// The group took the partition away.
     Revoked,
-    /// The claim came back with its lease over.
-    Stillborn,
     /// A signal to `neli-run`.
     Stopped,
     /// The supervisor died, and its guard wrote this.
@@ -203,6 +203,7 @@ impl Why {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::ClaimExpired => "claim-expired",
             Self::Ended => "ended",
             Self::Exited => "exited",
             Self::Fenced => "fenced",
@@ -211,7 +212,6 @@ impl Why {
             Self::Resigned => "resigned",
             Self::RestartLimit => "restart-limit",
             Self::Revoked => "revoked",
-            Self::Stillborn => "stillborn",
             Self::Stopped => "stopped",
             Self::SupervisorDied => "supervisor-died",
             Self::Suspended => "suspended",

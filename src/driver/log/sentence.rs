@@ -121,7 +121,7 @@ pub fn because(why: &str) -> &str {
         "resigned" => "an operator asked for it",
         "restart-limit" => "the job failed too often",
         "revoked" => "the consumer group has chosen another candidate",
-        "stillborn" => "the claim took effect too late to be used",
+        "claim-expired" => "the claim took effect too late to be used",
         "stopped" => "a signal to neli-run",
         "superseded" => "another's claim took effect",
         "supervisor-died" => "the supervisor died",

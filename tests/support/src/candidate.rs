@@ -339,7 +339,7 @@ impl Running {
     pub fn await_release(&mut self) -> Event {
         loop {
             let released = self.await_event("released");
-            if released.text("why") != "stillborn" {
+            if released.text("why") != "claim-expired" {
                 return released;
             }
         }

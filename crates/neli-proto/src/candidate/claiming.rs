@@ -149,9 +149,9 @@ impl Candidate {
         if let Some(why) = self.leaving.or(stood_down) {
             return self.release(now, term, (why, End::default()), (lease_end, false), NothingLeft);
         }
-        let is_late = now >= self.stillborn_from(sent);
+        let is_late = now >= self.claim_expires_at(sent);
         if is_late || term <= self.highest_term {
-            return self.release(now, term, (Why::Stillborn, End::default()), (lease_end, false), NothingLeft);
+            return self.release(now, term, (Why::ClaimExpired, End::default()), (lease_end, false), NothingLeft);
         }
         if self.judgement != Judgement::Fit {
             self.role = Role::AwaitingJudgement { term, sent };
@@ -163,8 +163,8 @@ impl Candidate {
     /// R0: the topic may carry an election, and a claim in it had taken effect before that was known.
     pub(super) fn lead_if_judged(&mut self, now: Time) {
         let Role::AwaitingJudgement { term, sent } = self.role else { return };
-        if now >= self.stillborn_from(sent) {
-            self.release_unjudged(now, Why::Stillborn);
+        if now >= self.claim_expires_at(sent) {
+            self.release_unjudged(now, Why::ClaimExpired);
         } else if self.listener.journal().term() == Some(term) {
             self.lead(now, term, sent);
         } else {
@@ -194,7 +194,7 @@ impl Candidate {
 
     /// From then on a claim that was sent at `sent` is too late: the job would be warned of the fence before a beat had
     /// an interval's time to come back. Where beats are always as slow, no job could ever stay.
-    pub(super) fn stillborn_from(&self, sent: Time) -> Time {
+    pub(super) fn claim_expires_at(&self, sent: Time) -> Time {
         let Timings { lease, heartbeat_interval, kill_margin, fence_warning, .. } = &self.timings;
         sent + lease.saturating_sub(*heartbeat_interval + *kill_margin + *fence_warning)
     }

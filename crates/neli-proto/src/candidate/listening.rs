@@ -143,7 +143,7 @@ impl Candidate {
             }
             // A claim that was given up took effect all the same: its lease is over (R5).
             (Body::Claim { .. }, Role::Claiming { .. } | Role::Standby { .. } | Role::Suspended) if effective => {
-                self.release(now, offset, (Why::Stillborn, End::default()), (now, false), NothingLeft);
+                self.release(now, offset, (Why::ClaimExpired, End::default()), (now, false), NothingLeft);
             }
             (Body::Beat { .. }, Role::Leading(_)) if effective => {
                 if let Some(seq) = record.seq {

@@ -82,7 +82,7 @@ impl Candidate {
     /// What it waits for. While it leads or is fenced, that is the job's to say.
     pub(crate) fn awaits(&self) -> Option<Awaits> {
         let (what, until) = match &self.role {
-            Role::AwaitingJudgement { sent, .. } => (Awaited::Judgement, Some(self.stillborn_from(*sent))),
+            Role::AwaitingJudgement { sent, .. } => (Awaited::Judgement, Some(self.claim_expires_at(*sent))),
             Role::Claiming { sent, .. } => (Awaited::Claim, Some(*sent + self.timings.lease)),
             Role::Departed | Role::Fenced { .. } | Role::Leading(_) => return None,
             Role::Releasing(releasing) => (Awaited::Delivery, Some(releasing.give_up)),

@@ -112,7 +112,7 @@ impl Candidate {
         let Role::Releasing(Releasing { term, why, anew, .. }) = self.role else { return };
         self.actions.push_back(Action::Reached(Milestone::Released { term, why, delivered }));
         // R2: what came back too late may have voided a claim of ours, or of somebody's who retries in step.
-        let not_before = if why == Why::Stillborn { now + self.random.up_to(SPREAD) } else { now };
+        let not_before = if why == Why::ClaimExpired { now + self.random.up_to(SPREAD) } else { now };
         self.role = Role::Standby { not_before };
         self.standing_by = None;
         if anew {

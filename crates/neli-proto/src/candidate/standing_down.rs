@@ -216,7 +216,7 @@ pub(super) const fn rank(why: Why) -> u8 {
         Why::Ended => 3,
         Why::Exited | Why::Refused | Why::Stopped => 2,
         Why::Resigned | Why::RestartLimit | Why::Suspended | Why::Unhealthy => 1,
-        Why::Fenced | Why::GuardDied | Why::Revoked | Why::Stillborn | Why::SupervisorDied => 0,
+        Why::Fenced | Why::GuardDied | Why::Revoked | Why::ClaimExpired | Why::SupervisorDied => 0,
     }
 }
 
@@ -230,7 +230,7 @@ pub(super) const fn lets_another_lead(why: Why) -> bool {
         | Why::GuardDied
         | Why::Refused
         | Why::Revoked
-        | Why::Stillborn
+        | Why::ClaimExpired
         | Why::Stopped
         | Why::SupervisorDied
         | Why::Suspended => false,

@@ -54,7 +54,7 @@ const fn is_loss(why: Why) -> bool {
         | Why::Exited
         | Why::Refused
         | Why::RestartLimit
-        | Why::Stillborn
+        | Why::ClaimExpired
         | Why::Stopped
         | Why::SupervisorDied
         | Why::Suspended => false,

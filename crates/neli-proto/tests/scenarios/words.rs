@@ -141,7 +141,7 @@ pub(crate) fn why(word: &str) -> Why {
         Why::Resigned,
         Why::RestartLimit,
         Why::Revoked,
-        Why::Stillborn,
+        Why::ClaimExpired,
         Why::Stopped,
         Why::SupervisorDied,
         Why::Suspended,
