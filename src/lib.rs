@@ -6,9 +6,6 @@
 //! What is promised, and under which assumptions, is said in the README; the rules are cited as they are numbered in
 //! docs/protocol.md: the law is L1 to L4, the rules of a candidate are R0 to R8.
 
-#[cfg(all(feature = "flaws", not(debug_assertions)))]
-compile_error!("the feature `flaws` breaks rules on purpose: it is for tests, and never for a release");
-
 pub mod cli;
 pub mod config;
 pub mod exit;

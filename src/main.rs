@@ -15,8 +15,6 @@ use neli_run::run::{self, AtStart};
 use neli_run::text::one_line;
 
 fn main() -> ExitCode {
-    #[cfg(feature = "flaws")]
-    break_a_rule();
     if let Some(call) = guard::called(std::env::args_os()) {
         return guard::main(call);
     }
@@ -48,25 +46,6 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Refu
             let watch = Watch::prove(&given)?;
             watch.warnings.iter().for_each(|warning| say(&format!("warning: {}", one_line(warning))));
             command::watch::main(&watch)
-        }
-    }
-}
-
-/// Breaks the rule that the environment names, on the thread on which all is decided.
-#[cfg(feature = "flaws")]
-fn break_a_rule() {
-    use neli_proto::flaw::{Flaw, break_rule};
-    use serde::Deserialize;
-    use serde::de::IntoDeserializer;
-    use serde::de::value::{Error, StrDeserializer};
-
-    let Ok(name) = std::env::var("NELI_FLAW") else { return };
-    let name: StrDeserializer<'_, Error> = name.as_str().into_deserializer();
-    match Flaw::deserialize(name) {
-        Ok(flaw) => break_rule(Some(flaw)),
-        Err(error) => {
-            say(&format!("NELI_FLAW: {error}"));
-            std::process::abort();
         }
     }
 }

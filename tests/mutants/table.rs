@@ -44,6 +44,8 @@ const JOURNAL: &str = "crates/neli-proto/src/journal.rs";
 const LISTENER: &str = "crates/neli-proto/src/listener.rs";
 const NODE: &str = "crates/neli-proto/src/node.rs";
 const ORPHANS: &str = "src/run/guard.rs";
+const GUARD: &str = "crates/neli-proto/src/guard.rs";
+const GUARD_RUN: &str = "crates/neli-proto/src/guard/run.rs";
 const RUNNING: &str = "crates/neli-proto/src/supervisor/running.rs";
 const STOPPING: &str = "crates/neli-proto/src/supervisor/stopping.rs";
 
@@ -140,20 +142,46 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "GuardForgetsTree",
         breaks: "R6: the guard takes the main process's end for that of the whole tree",
-        edits: &[],
-        noticed_by: &[Chaos(&["kill-job", "kill-supervisor", "term"])],
+        edits: &[
+            edit(GUARD, "match ‹remains› {", "if run.has_main() { remains } else { Remains::seen(false, || false) }"),
+            edit(GUARD_RUN, "Action::Kill(‹means›)", "&[]"),
+            edit(GUARD_RUN, "actions.extend(killing.map(|killing| Action::Kill(killing.round(now, is_learnt))));", ""),
+        ],
+        noticed_by: &[Model("a_daemon_that_is_left"), Chaos(&["kill-job", "kill-supervisor", "term"])],
     },
     Mutant {
         name: "GuardIgnoresDeadline",
         breaks: "R4: the guard starts and kills nothing by its deadline",
-        edits: &[],
-        noticed_by: &[Chaos(&["stop-supervisor"])],
+        edits: &[edit(
+            GUARD,
+            "fn deadline(&self) -> Option<Time> { ‹self.tenure.and_then(|tenure| tenure.deadline())› }",
+            "None",
+        )],
+        noticed_by: &[Model("sleepers"), Chaos(&["stop-supervisor"])],
     },
     Mutant {
         name: "GuardReleasesFirst",
         breaks: "R6: the guard, left alone, releases before it has killed",
-        edits: &[],
-        noticed_by: &[Chaos(&["kill-supervisor"])],
+        edits: &[
+            edit(GUARD, "self.supervisor = Supervisor::Closed; ‹self.lose_supervisor(now);›", ""),
+            edit(
+                GUARD,
+                "if before == Supervisor::Open { self.lose_supervisor(now); }",
+                "if let Some(grant) = self.tenure.and_then(|tenure| tenure.unreleased()) {
+                    self.is_over = true;
+                    self.actions.push_back(Action::Release(grant));
+                } else if before == Supervisor::Open {
+                    self.lose_supervisor(now);
+                }",
+            ),
+        ],
+        noticed_by: &[Model("deaths"), Chaos(&["kill-supervisor"])],
+    },
+    Mutant {
+        name: "GuardReleasesUnread",
+        breaks: "R6: the guard releases for the dead before it has read all that they had ordered",
+        edits: &[edit(GUARD, "Supervisor::Open => ‹Supervisor::DeadUnread›,", "Supervisor::Dead")],
+        noticed_by: &[Model("orders_of_the_dead")],
     },
     Mutant {
         name: "JudgementNotAwaited",

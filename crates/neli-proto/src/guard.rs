@@ -20,7 +20,6 @@ pub use supervised::heard;
 pub use words::{Action, Event, NothingLeft, Remains};
 
 use crate::command::CommandEnd;
-use crate::flaw::{Flaw, broken};
 use crate::time::Time;
 use commands::Commands;
 use run::Run;
@@ -219,7 +218,7 @@ impl Guard {
     }
 
     fn deadline(&self) -> Option<Time> {
-        self.tenure.and_then(|tenure| tenure.deadline()).filter(|_| !broken(Flaw::GuardIgnoresDeadline))
+        self.tenure.and_then(|tenure| tenure.deadline())
     }
 
     // ---- orders ---------------------------------------------------------------------------------------------------
@@ -329,25 +328,18 @@ impl Guard {
         self.supervisor.all_was_read();
         if self.supervisor == Supervisor::Open {
             self.supervisor = Supervisor::Closed;
-            if !broken(Flaw::GuardReleasesFirst) {
-                self.lose_supervisor(now);
-            }
+            self.lose_supervisor(now);
         }
     }
 
     fn supervisor_died(&mut self, now: Time) {
         let before = self.supervisor;
         self.supervisor = match before {
-            Supervisor::Open if broken(Flaw::GuardReleasesUnread) => Supervisor::Dead,
             Supervisor::Open => Supervisor::DeadUnread,
             Supervisor::Closed => Supervisor::Dead,
             Supervisor::DeadUnread | Supervisor::Dead => return,
         };
-        let unreleased = self.tenure.and_then(|tenure| tenure.unreleased());
-        if let Some(grant) = unreleased.filter(|_| broken(Flaw::GuardReleasesFirst)) {
-            self.is_over = true;
-            self.actions.push_back(Action::Release(grant));
-        } else if before == Supervisor::Open {
+        if before == Supervisor::Open {
             self.lose_supervisor(now);
         }
     }
@@ -421,9 +413,6 @@ impl Guard {
         if let Some(run) = &mut self.run {
             match remains {
                 Remains::Nothing(proof) => self.end_run(now, proof),
-                Remains::Children | Remains::ControlGroup if broken(Flaw::GuardForgetsTree) && !run.has_main() => {
-                    self.end_run_unproved(now);
-                }
                 // What somebody else has put into the job's control group is not asked when the job has ended.
                 Remains::ControlGroup if !run.is_being_killed() => self.kill(now),
                 Remains::Children | Remains::ControlGroup => {
@@ -436,10 +425,6 @@ impl Guard {
 
     /// Nothing is left of the job.
     fn end_run(&mut self, now: Time, _: NothingLeft) {
-        self.end_run_unproved(now);
-    }
-
-    fn end_run_unproved(&mut self, now: Time) {
         self.actions.push_back(Action::TakeBack);
         let failure = self.run.take().and_then(Run::into_failure);
         let term = mem::take(&mut self.fenced).then_some(self.tenure).flatten().map(|tenure| tenure.term());
@@ -472,4 +457,65 @@ fn end_of_look(tenure: Option<Tenure>, now: Time) -> Option<Time> {
 
 const fn fenced(term: i64, gone_at: Option<Time>) -> Action {
     Action::Answer(Answer::Fenced { term, gone_at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    /// Tells it that, at that time; whether it is over then.
+    fn told(guard: &mut Guard, millis: u64, event: Event) -> bool {
+        guard.handle(at(millis), event);
+        core::iter::from_fn(|| guard.poll_action()).any(|action| matches!(action, Action::Release(_) | Action::End))
+    }
+
+    fn spawn(until: u64) -> Event {
+        let grant = Grant { term: 5, seen: 5, next_seq: 1, until: at(until) };
+        Event::Ordered(Order::Spawn { grant, attempt: 1 })
+    }
+
+    fn nothing_left() -> Event {
+        Event::Waited(Remains::seen(false, || false))
+    }
+
+    #[test]
+    fn at_the_deadline_nothing_is_allocated() {
+        let mut guard = Guard::new(Duration::from_secs(5));
+        told(&mut guard, 0, spawn(1_000));
+        told(&mut guard, 0, Event::Executed);
+        let capacity = guard.actions.capacity();
+        guard.fence(at(1_000));
+        assert!(guard.actions.contains(&Action::KillMainGroup));
+        assert_eq!(guard.actions.capacity(), capacity);
+    }
+
+    /// In whatever order it learns that its supervisor is dead, that all was read and that nothing is left: it is over with the
+    /// last of the three, and not before.
+    #[test]
+    fn it_is_over_when_the_supervisor_is_dead_all_is_read_and_nothing_is_left() {
+        const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+        for order in ORDERS {
+            let mut guard = Guard::new(Duration::from_secs(5));
+            told(&mut guard, 0, spawn(1_000));
+            told(&mut guard, 0, Event::Executed);
+            for (count, which) in order.into_iter().enumerate() {
+                let mut is_over = false;
+                match which {
+                    0 => is_over |= told(&mut guard, 1, Event::SupervisorDied),
+                    1 => is_over |= told(&mut guard, 1, Event::SocketClosed),
+                    _ => {
+                        is_over |= told(&mut guard, 1, Event::MainEnded { code: None, signal: Some(9) });
+                        is_over |= told(&mut guard, 1, nothing_left());
+                    }
+                }
+                assert_eq!(is_over, count == 2, "{order:?} after {}", count + 1);
+            }
+            assert!(!told(&mut guard, 2, nothing_left()), "it is over once");
+            assert_eq!(guard.poll_timeout(), None);
+        }
+    }
 }

@@ -14,7 +14,6 @@ pub mod broker_death;
 pub mod candidacy;
 pub mod candidate;
 pub mod command;
-pub mod flaw;
 pub mod guard;
 pub mod health;
 pub mod hooks;

@@ -7,7 +7,6 @@ use super::forwarded::Forwarded;
 use super::killing::Killing;
 use super::message::{Answer, Step, Target};
 use super::words::Action;
-use crate::flaw::{Flaw, broken};
 use crate::time::Time;
 
 const SIGCONT: i32 = 18;
@@ -105,16 +104,14 @@ impl Run {
         }
         let killing = self.killing.get_or_insert_with(|| Killing::new(now, patience));
         let means = killing.round(now, is_learnt);
-        actions.push_back(Action::Kill(if broken(Flaw::GuardForgetsTree) { &[] } else { means }));
+        actions.push_back(Action::Kill(means));
     }
 
     /// A child has ended: who has died may have left children, which are the guard's now. When a whole round is due, that is the
     /// timeout's to begin.
     pub(super) fn kill_who_was_left(&mut self, now: Time, is_learnt: bool, actions: &mut VecDeque<Action>) {
         let killing = self.killing.as_mut().filter(|killing| now < killing.again_at());
-        if let Some(killing) = killing.filter(|_| !broken(Flaw::GuardForgetsTree)) {
-            actions.push_back(Action::Kill(killing.round(now, is_learnt)));
-        }
+        actions.extend(killing.map(|killing| Action::Kill(killing.round(now, is_learnt))));
     }
 
     /// What [`Action::Kill`] asked for was done.

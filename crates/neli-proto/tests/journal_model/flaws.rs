@@ -1,20 +1,8 @@
-//! Deliberately wrong rules outside the logic: of the guard, of what lies between the two, and of the world.
+//! Deliberately wrong rules around the real objects: of the processes that run them, of what lies between these, and of the world.
 
 use std::cell::Cell;
 
-use neli_proto::flaw::{Flaw, break_rule};
-
-/// A rule that is broken on purpose.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(crate) enum Broken {
-    /// One of the logic's own.
-    #[allow(dead_code, reason = "until no rule of the logic is broken by `Flaw` any more")]
-    Logic(Flaw),
-    /// One of the guard's, of the loop's, or of the world's.
-    World(WorldFlaw),
-}
-
-/// A rule of the guard, of the loop between guard and logic, or of the world's assumptions.
+/// A rule of the guard's process, of what lies between it and the supervisor, or of the world's assumptions.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum WorldFlaw {
     /// Assumption 3: guard and supervisor are asleep at once.
@@ -40,14 +28,8 @@ std::thread_local! {
 }
 
 /// Breaks one rule, or none, from here on, on this thread.
-pub(crate) fn break_only(rule: Option<Broken>) {
-    let (logic, world) = match rule {
-        Some(Broken::Logic(flaw)) => (Some(flaw), None),
-        Some(Broken::World(flaw)) => (None, Some(flaw)),
-        None => (None, None),
-    };
-    break_rule(logic);
-    FLAWED.set(world);
+pub(crate) fn break_only(rule: Option<WorldFlaw>) {
+    FLAWED.set(rule);
 }
 
 /// Whether this rule of the world is broken.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
-use crate::flaws::{Broken, break_only};
+use crate::flaws::{WorldFlaw, break_only};
 use crate::setup::Setup;
 use crate::step::Step;
 use crate::world::{Breach, World};
@@ -53,7 +53,7 @@ impl Hasher for Identity {
 /// two jobs at once count, a job in a topic that nobody has judged, and a release by a guard that has not read all; with the right
 /// ones everything does. The variable
 /// `TWO_JOBS_ALONE` says that a rule of the real objects is broken (`tests/mutants`).
-pub(crate) fn search(setup: Setup, rule: Option<Broken>) -> Found {
+pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
     break_only(rule);
     let setup = Rc::new(setup);
     let is_right = rule.is_none() && std::env::var_os("TWO_JOBS_ALONE").is_none();
