@@ -12,8 +12,8 @@ use neli::clock;
 use neli::election::{Brokers, Client};
 use neli::kafka::access::Access;
 use neli::kafka::embedded;
-use neli::kafka::group::{Member, Said};
-use neli::kafka::journal::{Producer, Seen};
+use neli::kafka::group::{GroupReport, Member};
+use neli::kafka::journal::{KafkaEvent, Producer};
 use neli::kafka::reader::Reader;
 use neli_proto::candidate::{self, Elector, Identity};
 use neli_proto::listener::FIRST_SPAN;
@@ -248,11 +248,11 @@ struct Run {
     producer: Producer,
     reader: Option<Reader>,
     reading: u32,
-    seen: mpsc::Receiver<Seen>,
-    seen_sender: mpsc::Sender<Seen>,
+    seen: mpsc::Receiver<KafkaEvent>,
+    seen_sender: mpsc::Sender<KafkaEvent>,
     members: Members<Member>,
-    said: mpsc::Receiver<Said>,
-    said_sender: mpsc::Sender<Said>,
+    said: mpsc::Receiver<GroupReport>,
+    said_sender: mpsc::Sender<GroupReport>,
     logger: Logger,
     /// The way to stderr for what others say: the log's, unless that goes to a file.
     stderr: Logger,
@@ -275,8 +275,8 @@ enum Input {
     GuardHasRoom,
     Hangup,
     HealthOutput,
-    Kafka(Option<Seen>),
-    Group(Option<Said>),
+    Kafka(Option<KafkaEvent>),
+    Group(Option<GroupReport>),
     Signal,
     Timeout,
 }
@@ -293,10 +293,11 @@ impl Run {
     ) -> Result<Self, Refusal> {
         let (seen_sender, seen) = mpsc::channel(SEEN_WAITING);
         let (said_sender, said) = mpsc::channel(SAID_WAITING);
-        let chatter = logger.clone();
+        let log_callback = logger.clone();
         let access = Access {
-            chatter: Some(Arc::new(move |_level: RDKafkaLogLevel, message: &str| {
-                chatter.event(&LogEvent::Librdkafka { facility: "client".to_owned(), message: message.to_owned() });
+            log_callback: Some(Arc::new(move |_level: RDKafkaLogLevel, message: &str| {
+                log_callback
+                    .event(&LogEvent::Librdkafka { facility: "client".to_owned(), message: message.to_owned() });
             })),
             ..access
         };

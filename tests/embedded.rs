@@ -13,7 +13,7 @@ use neli::election::{Election, Properties};
 use neli::kafka::access::Access;
 use neli::kafka::embedded::place::Place;
 use neli::kafka::embedded::{Found, Seeker, Started};
-use neli::kafka::journal::{Key, Producer, Seen};
+use neli::kafka::journal::{KafkaEvent, Key, Producer};
 use neli::kafka::reader::{Reader, Source};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -51,7 +51,7 @@ fn terminate(process: &Child) {
 }
 
 /// The next thing seen that `pick` makes something of.
-fn await_seen<T>(seen: &mut Receiver<Seen>, mut pick: impl FnMut(Seen) -> Option<T>) -> T {
+fn await_seen<T>(seen: &mut Receiver<KafkaEvent>, mut pick: impl FnMut(KafkaEvent) -> Option<T>) -> T {
     loop {
         if let Some(picked) = pick(seen.blocking_recv().unwrap()) {
             return picked;
@@ -115,7 +115,7 @@ fn a_killed_broker_is_followed_by_one_that_knows() {
     broker.kill().unwrap();
     broker.wait().unwrap();
 
-    let moved = await_seen(&mut saw, |seen| if let Seen::Moved(found) = seen { Some(found) } else { None });
+    let moved = await_seen(&mut saw, |seen| if let KafkaEvent::Moved(found) = seen { Some(found) } else { None });
     assert!(!is_sure(&moved));
     assert_ne!(moved.connection.bootstrap(), before);
     // Ended while somebody is in, it does not know what became of that one's job.
@@ -197,7 +197,7 @@ fn the_journal_goes_through_it() {
     let (seen, mut saw) = channel(64);
     let source = Source { access: access.clone(), election: election.clone(), create_topic: true, joins_group: false };
     let reader = Reader::start(source, 1, seen.clone()).unwrap();
-    let pick = |seen| if let Seen::Ends { start, end, .. } = seen { Some((start, end)) } else { None };
+    let pick = |seen| if let KafkaEvent::Ends { start, end, .. } = seen { Some((start, end)) } else { None };
     assert_eq!(await_seen(&mut saw, pick), (0, 0));
     reader.read_from(0);
 
@@ -208,9 +208,9 @@ fn the_journal_goes_through_it() {
     let (mut records, mut delivered) = (Vec::new(), Vec::new());
     while records.len() < 3 || delivered.len() < 3 {
         let seen = saw.blocking_recv().unwrap();
-        if let Seen::Delivered { seq, offset } = seen {
+        if let KafkaEvent::Delivered { seq, offset } = seen {
             delivered.push((seq, offset));
-        } else if let Seen::Record { reading, offset, key, value, .. } = seen {
+        } else if let KafkaEvent::Record { reading, offset, key, value, .. } = seen {
             records.push((reading, offset, key, value));
         }
     }
@@ -219,7 +219,7 @@ fn the_journal_goes_through_it() {
     let ours = [(1, 0, Key::Hello, value("hello")), (1, 1, Key::Election, value("claim"))];
     assert_eq!(records[..2], ours);
     assert_eq!(records[2], (1, 2, Key::Other, None));
-    let pick = |seen| if let Seen::CaughtUp { next, .. } = seen { Some(next) } else { None };
+    let pick = |seen| if let KafkaEvent::CaughtUp { next, .. } = seen { Some(next) } else { None };
     while await_seen(&mut saw, pick) != 3 {}
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use neli::election::{Client, Election};
 use neli::kafka::access::Access;
-use neli::kafka::journal::{Producer, Seen};
+use neli::kafka::journal::{KafkaEvent, Producer};
 use neli_proto::record::{Body, MemberId, Offset, Record, Why};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -68,8 +68,8 @@ fn deliver(order: &ReleaseOrder) -> Result<ExitStatus, String> {
     producer.send(order.seq, &election.key(), &record(order).to_bytes())?;
     loop {
         match delivered.blocking_recv() {
-            Some(Seen::Delivered { .. }) => return Ok(ExitStatus::Success),
-            Some(Seen::NotDelivered { error, .. } | Seen::Refused { error }) => return Err(error),
+            Some(KafkaEvent::Delivered { .. }) => return Ok(ExitStatus::Success),
+            Some(KafkaEvent::NotDelivered { error, .. } | KafkaEvent::Refused { error }) => return Err(error),
             // Tried again.
             Some(_) => {}
             None => return Err("the producer is gone".to_owned()),

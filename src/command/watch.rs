@@ -10,7 +10,7 @@ use neli::clock;
 use neli::election::{Brokers, Client};
 use neli::kafka::access::Access;
 use neli::kafka::embedded;
-use neli::kafka::journal::{Key, Seen};
+use neli::kafka::journal::{KafkaEvent, Key};
 use neli::kafka::reader::{Reader, Source};
 use neli_proto::journal::{Journal, Origin};
 use neli_proto::record::Offset;
@@ -87,7 +87,7 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
 }
 
 /// The next event; what was shown is written out before anything is waited for.
-fn next(seen: &mut Receiver<Seen>, screen: &mut impl Write) -> io::Result<Option<Seen>> {
+fn next(seen: &mut Receiver<KafkaEvent>, screen: &mut impl Write) -> io::Result<Option<KafkaEvent>> {
     match seen.try_recv() {
         Ok(event) => Ok(Some(event)),
         Err(TryRecvError::Disconnected) => Ok(None),
@@ -131,23 +131,23 @@ struct Show<'a> {
 }
 
 impl Show<'_> {
-    fn see(&mut self, event: Seen) -> Result<Step, Refusal> {
+    fn see(&mut self, event: KafkaEvent) -> Result<Step, Refusal> {
         let now = clock::now();
         match event {
-            Seen::CaughtUp { next, .. } => return Ok(self.read_up_to(next)),
-            Seen::Cut { .. } => {
+            KafkaEvent::CaughtUp { next, .. } => return Ok(self.read_up_to(next)),
+            KafkaEvent::Cut { .. } => {
                 let topic = &self.watch.election.topic;
                 return Err(Refusal::new(format!("topic {topic}: its history was cut or made anew meanwhile")));
             }
-            Seen::Down { .. } if self.embedded.is_some() => {
+            KafkaEvent::Down { .. } if self.embedded.is_some() => {
                 return Err(Refusal::new("the embedded broker is gone, and its journal with it"));
             }
-            Seen::Down { error } => say(&format!("Kafka does not answer: {error}; waiting")),
-            Seen::Ends { asked, start, end, .. } => match &mut self.account {
+            KafkaEvent::Down { error } => say(&format!("Kafka does not answer: {error}; waiting")),
+            KafkaEvent::Ends { asked, start, end, .. } => match &mut self.account {
                 Some(account) => account.answered(now, asked, end),
                 None => return self.begin(now, asked, (start, end)),
             },
-            Seen::Record { offset, key, value, written_ms, .. } => {
+            KafkaEvent::Record { offset, key, value, written_ms, .. } => {
                 if let Some(account) = &mut self.account {
                     match key {
                         Key::Election => account.read(now, offset, value.as_deref(), written_ms),
@@ -156,22 +156,22 @@ impl Show<'_> {
                 }
                 return Ok(self.read_up_to(offset + 1));
             }
-            Seen::Refused { error } => return Err(Refusal::new(error)),
-            Seen::Undecodable { offset, error, .. } => {
+            KafkaEvent::Refused { error } => return Err(Refusal::new(error)),
+            KafkaEvent::Undecodable { offset, error, .. } => {
                 return Err(Refusal::new(format!("the records from offset {offset} on can't be decoded: {error}")));
             }
-            Seen::Up => say("Kafka answers again"),
-            Seen::Warning(warning) => say(&warning),
+            KafkaEvent::Up => say("Kafka answers again"),
+            KafkaEvent::Warning(warning) => say(&warning),
             // The embedded broker's move is for whoever follows it; here its end shows as silence.
-            Seen::AppendRefused { .. }
-            | Seen::Created { .. }
-            | Seen::Debug(_)
-            | Seen::Delivered { .. }
-            | Seen::Identified { .. }
-            | Seen::Moved(_)
-            | Seen::NotDelivered { .. }
-            | Seen::BrokerSession(_)
-            | Seen::Topic { .. } => {}
+            KafkaEvent::AppendRefused { .. }
+            | KafkaEvent::Created { .. }
+            | KafkaEvent::Debug(_)
+            | KafkaEvent::Delivered { .. }
+            | KafkaEvent::Identified { .. }
+            | KafkaEvent::Moved(_)
+            | KafkaEvent::NotDelivered { .. }
+            | KafkaEvent::BrokerSession(_)
+            | KafkaEvent::Topic { .. } => {}
         }
         Ok(Step::On)
     }

@@ -51,7 +51,7 @@ enum Word {
     #[default]
     NotYet,
     Due,
-    Said,
+    GroupReport,
 }
 
 impl Word {
@@ -63,7 +63,7 @@ impl Word {
 
     fn say(&mut self) {
         if *self == Self::Due {
-            *self = Self::Said;
+            *self = Self::GroupReport;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the loop does with the group: its member joins and leaves, and what it says goes to the candidate.
 
 use neli::clock;
-use neli::kafka::group::{Grouped, Member, Said};
+use neli::kafka::group::{GroupEvent, GroupReport, Member};
 use neli_proto::candidate;
 use neli_proto::node::Event;
 use neli_proto::precedence::Standing;
@@ -81,33 +81,33 @@ impl Run {
         }
     }
 
-    pub(super) fn hear_group(&mut self, said: Said) {
+    pub(super) fn hear_group(&mut self, said: GroupReport) {
         let now = clock::now();
-        let speaks = self.members.speaks(said.by);
-        let event = match said.what {
-            Grouped::Left => return self.members.left(),
-            Grouped::Refused { error } => return self.node.handle(now, Event::KafkaRefused { error: error.into() }),
-            Grouped::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
-            Grouped::Assigned
-            | Grouped::Elsewhere
-            | Grouped::Named { .. }
-            | Grouped::Revoked { .. }
-            | Grouped::UnusedPartitions
+        let speaks = self.members.speaks(said.member);
+        let event = match said.event {
+            GroupEvent::Left => return self.members.left(),
+            GroupEvent::Refused { error } => return self.node.handle(now, Event::KafkaRefused { error: error.into() }),
+            GroupEvent::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
+            GroupEvent::Assigned
+            | GroupEvent::Elsewhere
+            | GroupEvent::Named { .. }
+            | GroupEvent::Revoked { .. }
+            | GroupEvent::UnusedPartitions
                 if !speaks =>
             {
                 return;
             }
-            Grouped::Assigned => {
+            GroupEvent::Assigned => {
                 self.logger.event(&LogEvent::Assigned { partition: self.config.election.partition });
                 candidate::Event::StandingChanged(Standing::Assigned)
             }
-            Grouped::Elsewhere => candidate::Event::StandingChanged(Standing::Elsewhere),
-            Grouped::Named { id } => candidate::Event::Named { id: id.into() },
-            Grouped::Revoked { lost } => {
+            GroupEvent::Elsewhere => candidate::Event::StandingChanged(Standing::Elsewhere),
+            GroupEvent::Named { id } => candidate::Event::Named { id: id.into() },
+            GroupEvent::Revoked { lost } => {
                 self.logger.event(&LogEvent::Revoked { lost });
                 if lost { candidate::Event::StandingChanged(Standing::Unknown) } else { candidate::Event::Revoked }
             }
-            Grouped::UnusedPartitions => candidate::Event::UnusedPartitions,
+            GroupEvent::UnusedPartitions => candidate::Event::UnusedPartitions,
         };
         self.node.handle(now, Event::Election(event));
     }

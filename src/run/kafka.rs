@@ -7,7 +7,7 @@ use neli::clock;
 use neli::election::Election;
 use neli::kafka::access::Access;
 use neli::kafka::embedded::{Found, Seeker};
-use neli::kafka::journal::{Key, Producer, Seen};
+use neli::kafka::journal::{KafkaEvent, Key, Producer};
 use neli::kafka::reader::{Reader, Source};
 use neli_proto::broker_death;
 use neli_proto::candidate::{Elector, Event};
@@ -63,30 +63,30 @@ impl Run {
         }
     }
 
-    pub(super) fn see(&mut self, seen: Seen) {
+    pub(super) fn see(&mut self, seen: KafkaEvent) {
         let now = clock::now();
         let event = match seen {
-            Seen::AppendRefused { error } => return self.append_was_refused(now, error),
-            Seen::CaughtUp { reading, next } if reading == self.reading => Event::ReachedEnd { next },
-            Seen::Created { replicas, brokers } => {
+            KafkaEvent::AppendRefused { error } => return self.append_was_refused(now, error),
+            KafkaEvent::CaughtUp { reading, next } if reading == self.reading => Event::ReachedEnd { next },
+            KafkaEvent::Created { replicas, brokers } => {
                 let topic = self.config.election.topic.clone();
                 return self.logger.event(&LogEvent::TopicCreated { topic, replicas, brokers });
             }
-            Seen::Cut { reading } if reading == self.reading => Event::HistoryCut,
-            Seen::Debug(message) => return self.logger.event(&LogEvent::Debug { message }),
-            Seen::Delivered { seq, .. } => {
+            KafkaEvent::Cut { reading } if reading == self.reading => Event::HistoryCut,
+            KafkaEvent::Debug(message) => return self.logger.event(&LogEvent::Debug { message }),
+            KafkaEvent::Delivered { seq, .. } => {
                 self.refusals.end();
                 Event::Delivered { seq }
             }
-            Seen::Down { error } => return self.outage.begin(now, error),
-            Seen::Ends { reading, asked, start, end } if reading == self.reading => {
+            KafkaEvent::Down { error } => return self.outage.begin(now, error),
+            KafkaEvent::Ends { reading, asked, start, end } if reading == self.reading => {
                 self.undecodable.end(now);
                 Event::Answered { asked, start, end, trusted: self.log_is_trusted(now) }
             }
-            Seen::Identified { asked, identity } => Event::TopicIdentified { asked, identity },
-            Seen::Moved(found) => return self.move_to(now, &found),
-            Seen::NotDelivered { seq, .. } => Event::Undelivered { seq },
-            Seen::Record { reading, offset, key, value, .. } if reading == self.reading => match key {
+            KafkaEvent::Identified { asked, identity } => Event::TopicIdentified { asked, identity },
+            KafkaEvent::Moved(found) => return self.move_to(now, &found),
+            KafkaEvent::NotDelivered { seq, .. } => Event::Undelivered { seq },
+            KafkaEvent::Record { reading, offset, key, value, .. } if reading == self.reading => match key {
                 Key::Election => Event::Read { offset, record: value.and_then(|value| Record::parse(&value)) },
                 Key::Hello => {
                     let hello = value.and_then(|value| Record::parse(&value));
@@ -94,10 +94,12 @@ impl Run {
                 }
                 Key::Other => Event::ReadOther { offset, hello: None },
             },
-            Seen::Refused { error } => return self.node.handle(now, node::Event::KafkaRefused { error: error.into() }),
-            Seen::BrokerSession(session) => return self.judge_lease(session),
-            Seen::Topic { reading, facts } if reading == self.reading => return self.judge_topic(now, &facts),
-            Seen::Undecodable { reading, offset, error } if reading == self.reading => {
+            KafkaEvent::Refused { error } => {
+                return self.node.handle(now, node::Event::KafkaRefused { error: error.into() });
+            }
+            KafkaEvent::BrokerSession(session) => return self.judge_lease(session),
+            KafkaEvent::Topic { reading, facts } if reading == self.reading => return self.judge_topic(now, &facts),
+            KafkaEvent::Undecodable { reading, offset, error } if reading == self.reading => {
                 let topic = &self.config.election.topic;
                 self.undecodable.begin(
                     now,
@@ -108,20 +110,20 @@ impl Run {
                 );
                 Event::Undecodable
             }
-            Seen::Up => {
+            KafkaEvent::Up => {
                 if let Some(down) = self.outage.end(now) {
                     self.logger.event(&LogEvent::BrokerUp { down });
                 }
                 return;
             }
-            Seen::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
+            KafkaEvent::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
             // A reading that is over.
-            Seen::CaughtUp { .. }
-            | Seen::Cut { .. }
-            | Seen::Ends { .. }
-            | Seen::Record { .. }
-            | Seen::Topic { .. }
-            | Seen::Undecodable { .. } => return,
+            KafkaEvent::CaughtUp { .. }
+            | KafkaEvent::Cut { .. }
+            | KafkaEvent::Ends { .. }
+            | KafkaEvent::Record { .. }
+            | KafkaEvent::Topic { .. }
+            | KafkaEvent::Undecodable { .. } => return,
         };
         self.hear_of_election(now, event);
     }
@@ -177,8 +179,8 @@ impl Run {
 
     /// The embedded broker died, and another is there: its history is made anew.
     pub(super) fn move_to(&mut self, now: Time, found: &Found) {
-        let chatter = self.access.chatter.clone();
-        self.access = Access { chatter, ..Access::embedded(&found.connection, &self.config.client.properties) };
+        let log_callback = self.access.log_callback.clone();
+        self.access = Access { log_callback, ..Access::embedded(&found.connection, &self.config.client.properties) };
         if self.members.is_in_group() {
             self.leave_group(self.node.is_alone(now));
             self.join_group();

@@ -12,14 +12,14 @@ pub mod text;
 /// Kafka's clients, by librdkafka.
 pub mod kafka {
     pub mod access;
+    mod answer_limit;
     pub mod embedded;
     pub mod error_class;
     pub mod group;
     mod identity;
     pub mod journal;
     pub mod librdkafka;
-    mod patience;
-    mod poll;
+    mod poll_thread;
     pub mod reader;
     pub mod topic;
 }

@@ -18,7 +18,7 @@ use rdkafka::types::RDKafkaConfRes;
 use crate::election::is_secret;
 use crate::election::{Brokers, Client, Election, Properties};
 use crate::kafka::embedded;
-use crate::kafka::error_class::{self, Meaning, NoToken, plain};
+use crate::kafka::error_class::{self, ErrorClass, NoToken, plain};
 
 /// A Kafka that can be reached: an address, and what the user says about reaching it.
 #[derive(Clone)]
@@ -29,14 +29,14 @@ pub struct Access {
     pub properties: Properties,
     /// The embedded broker's other door, when that is what `bootstrap` leads to.
     pub embedded: Option<Arc<embedded::Connection>>,
-    /// Who hears what librdkafka itself logs; nobody without it.
-    pub chatter: Option<Chatter>,
+    /// Is called with what librdkafka itself logs.
+    pub log_callback: Option<LogCallback>,
     /// Whether a broker has ever answered. Clones share it.
     pub answered: Arc<AtomicBool>,
 }
 
-/// Hears one line that librdkafka logs: its level (0 is worst, 7 is debug) and its text. Called on any thread.
-pub type Chatter = Arc<dyn Fn(RDKafkaLogLevel, &str) + Send + Sync>;
+/// Is called with one line that librdkafka logs: its level (0 is worst, 7 is debug) and its text. Called on any thread.
+pub type LogCallback = Arc<dyn Fn(RDKafkaLogLevel, &str) + Send + Sync>;
 
 impl Access {
     /// The Kafka at `bootstrap`, a real one.
@@ -46,7 +46,7 @@ impl Access {
             bootstrap: bootstrap.to_owned(),
             properties: properties.clone(),
             embedded: None,
-            chatter: None,
+            log_callback: None,
             answered: Arc::default(),
         }
     }
@@ -158,7 +158,7 @@ impl Access {
             config.set(key, value);
         }
         config.set("metadata.broker.list", &self.bootstrap);
-        config.set_log_level(if self.chatter.is_some() {
+        config.set_log_level(if self.log_callback.is_some() {
             RDKafkaLogLevel::Debug
         } else if self.asks_for_tokens() {
             // The status of a token endpoint's answer is in a line of its log alone.
@@ -223,87 +223,91 @@ pub fn explain(error: &KafkaError) -> String {
     }
 }
 
-/// What a client hears from librdkafka. It remembers words, since rust-rdkafka hands on only an error's code.
+/// What librdkafka tells one of our clients. It keeps the last words, since rust-rdkafka hands on only an error's code.
 #[derive(Clone)]
-pub struct Ears {
-    chatter: Option<Chatter>,
+pub struct KafkaContext {
+    log_callback: Option<LogCallback>,
     /// Whether a token endpoint gives the tokens to log in by.
     asks_for_tokens: bool,
-    heard: Arc<Mutex<Heard>>,
+    last_errors: Arc<Mutex<LastErrors>>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct LastErrors {
     last: Option<(RDKafkaErrorCode, String)>,
     trouble: Option<String>,
     /// What was logged last about a token endpoint that gave no token.
     token: Option<String>,
 }
 
-impl Ears {
-    /// The ears of a client of `access`.
+impl KafkaContext {
+    /// For a client of `access`.
     #[must_use]
     pub fn new(access: &Access) -> Self {
-        Self { chatter: access.chatter.clone(), asks_for_tokens: access.asks_for_tokens(), heard: Arc::default() }
+        Self {
+            log_callback: access.log_callback.clone(),
+            asks_for_tokens: access.asks_for_tokens(),
+            last_errors: Arc::default(),
+        }
     }
 
     /// The words that came with the last error, if its code is `code`; else the code's own.
     #[must_use]
     pub fn words(&self, code: RDKafkaErrorCode) -> String {
-        let heard = self.heard();
-        let last = heard.last.as_ref().filter(|(known, _)| *known == code);
+        let last_errors = self.last_errors();
+        let last = last_errors.last.as_ref().filter(|(known, _)| *known == code);
         last.map_or_else(|| plain(code), |(_, words)| words.clone())
     }
 
     /// Why there is no token to log in by, if these words of librdkafka's say so and a token endpoint was asked.
     #[must_use]
     pub fn no_token(&self, words: &str) -> Option<NoToken> {
-        let heard = self.heard();
-        self.asks_for_tokens.then(|| error_class::of_token(words, heard.token.as_deref())).flatten()
+        let last_errors = self.last_errors();
+        self.asks_for_tokens.then(|| error_class::of_token(words, last_errors.token.as_deref())).flatten()
     }
 
     /// The last trouble with a connection, host and port first.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        self.heard().trouble.clone()
+        self.last_errors().trouble.clone()
     }
 
     /// Forgets the last trouble: it is over.
-    pub fn relieve(&self) {
-        self.heard().trouble = None;
+    pub fn forget_trouble(&self) {
+        self.last_errors().trouble = None;
     }
 
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last_errors(&self) -> MutexGuard<'_, LastErrors> {
+        self.last_errors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ClientContext for Ears {
+impl ClientContext for KafkaContext {
     fn log(&self, level: RDKafkaLogLevel, _facility: &str, line: &str) {
         // Before the error that it explains.
         if self.asks_for_tokens && error_class::is_about_token(line) {
-            self.heard().token = Some(line.to_owned());
+            self.last_errors().token = Some(line.to_owned());
         }
-        if let Some(chatter) = &self.chatter {
-            chatter(level, line);
+        if let Some(log_callback) = &self.log_callback {
+            log_callback(level, line);
         }
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
         let Some(code) = error.rdkafka_error_code() else { return };
         let no_token = self.no_token(reason);
-        let mut heard = self.heard();
+        let mut last_errors = self.last_errors();
         if let Some(no_token) = no_token {
-            heard.trouble = Some(no_token.why);
-        } else if matches!(code.into(), Meaning::Connection | Meaning::Login) {
+            last_errors.trouble = Some(no_token.why);
+        } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::Login) {
             // What follows is how long that took, and differs each time.
-            heard.trouble = Some(reason.split(" (after ").next().unwrap_or(reason).to_owned());
+            last_errors.trouble = Some(reason.split(" (after ").next().unwrap_or(reason).to_owned());
         }
-        heard.last = Some((code, reason.to_owned()));
+        last_errors.last = Some((code, reason.to_owned()));
     }
 }
 
-impl ConsumerContext for Ears {}
+impl ConsumerContext for KafkaContext {}
 
 impl TryFrom<&Client> for Access {
     type Error = NoAddress;

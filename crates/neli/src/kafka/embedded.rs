@@ -22,7 +22,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::kafka::embedded::place::Place;
-use crate::kafka::journal::Seen;
+use crate::kafka::journal::KafkaEvent;
 use crate::sealed_memfd;
 
 pub mod place;
@@ -169,23 +169,23 @@ impl Seeker {
     }
 
     /// Holds `connection` in a thread of its own, and when the broker is gone finds or starts another and says so to `seen`
-    /// ([`Seen::Moved`]), again and again.
+    /// ([`KafkaEvent::Moved`]), again and again.
     ///
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub fn follow(self, mut connection: Arc<Connection>, seen: Sender<Seen>) -> io::Result<()> {
+    pub fn follow(self, mut connection: Arc<Connection>, seen: Sender<KafkaEvent>) -> io::Result<()> {
         let following = move || {
             while !seen.is_closed() {
                 connection.wait_for_end();
                 let said = match self.find_or_start() {
                     Ok(found) => {
                         connection = Arc::clone(&found.connection);
-                        Seen::Moved(found)
+                        KafkaEvent::Moved(found)
                     }
                     Err(error) => {
                         thread::park_timeout(START_INTERVAL);
-                        Seen::Down { error: error.to_string() }
+                        KafkaEvent::Down { error: error.to_string() }
                     }
                 };
                 if seen.blocking_send(said).is_err() {

@@ -4,7 +4,7 @@ use rdkafka::error::RDKafkaErrorCode;
 
 /// What an error means.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Meaning {
+pub enum ErrorClass {
     /// One connection fails, or one answer doesn't come.
     Connection,
     /// The offset to be read is out of range, or the log was truncated below it.
@@ -27,7 +27,7 @@ pub enum Meaning {
     UnknownTopic,
 }
 
-impl From<RDKafkaErrorCode> for Meaning {
+impl From<RDKafkaErrorCode> for ErrorClass {
     fn from(code: RDKafkaErrorCode) -> Self {
         use RDKafkaErrorCode as Code;
         let is = |codes: &[Code]| codes.contains(&code);

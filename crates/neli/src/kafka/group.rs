@@ -19,8 +19,8 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::Election;
-use crate::kafka::access::{Access, Ears, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, explain};
-use crate::kafka::error_class::Meaning;
+use crate::kafka::access::{Access, HEARTBEAT_INTERVAL, KafkaContext, SESSION_TIMEOUT, explain};
+use crate::kafka::error_class::ErrorClass;
 use crate::kafka::librdkafka;
 
 /// Leaving may take this long; then we are gone whatever the coordinator says.
@@ -35,16 +35,16 @@ const METADATA_TIMEOUT: Duration = Duration::from_millis(500);
 /// What a member says. Each carries its member's number: all members of a process say it into one channel, and what one that has
 /// been left said must not be taken for the word of the one that followed it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Said {
+pub struct GroupReport {
     /// The member's number, as it was told to [`Member::join`].
-    pub by: u32,
+    pub member: u32,
     /// What it says.
-    pub what: Grouped,
+    pub event: GroupEvent,
 }
 
 /// What the group did. Sent by threads that wait while the channel is full, never by the caller's.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Grouped {
+pub enum GroupEvent {
     /// The partition is assigned to this member.
     Assigned,
     /// The group has settled, and the partition is another's.
@@ -74,10 +74,10 @@ pub enum Grouped {
     Warning(String),
 }
 
-/// A member of the group. Dropping it leaves the group; a process that ends before [`Grouped::Left`] may not have left, and
+/// A member of the group. Dropping it leaves the group; a process that ends before [`GroupEvent::Left`] may not have left, and
 /// its session then holds the partition until it expires.
 pub struct Member {
-    consumer: Arc<BaseConsumer<Desk>>,
+    consumer: Arc<BaseConsumer<GroupContext>>,
 }
 
 impl Member {
@@ -88,9 +88,14 @@ impl Member {
     /// # Errors
     ///
     /// librdkafka's words about a property, or about a certificate or login that it can't use; never a secret's value.
-    pub fn join(access: &Access, election: &Election, number: u32, grouped: Sender<Said>) -> Result<Self, String> {
-        let desk = Desk {
-            ears: Ears::new(access),
+    pub fn join(
+        access: &Access,
+        election: &Election,
+        number: u32,
+        grouped: Sender<GroupReport>,
+    ) -> Result<Self, String> {
+        let context = GroupContext {
+            context: KafkaContext::new(access),
             election: election.clone(),
             number,
             grouped,
@@ -104,8 +109,8 @@ impl Member {
         };
         let config = access.member(election);
         let pace = Pace::of(&config);
-        let consumer = BaseConsumer::from_config_and_context(&config, desk);
-        let consumer: Arc<BaseConsumer<Desk>> = Arc::new(consumer.map_err(|error| explain(&error))?);
+        let consumer = BaseConsumer::from_config_and_context(&config, context);
+        let consumer: Arc<BaseConsumer<GroupContext>> = Arc::new(consumer.map_err(|error| explain(&error))?);
         consumer.subscribe(&[&election.topic]).map_err(|error| explain(&error))?;
         let polled = Arc::clone(&consumer);
         thread::Builder::new()
@@ -115,7 +120,7 @@ impl Member {
         Ok(Self { consumer })
     }
 
-    /// Leaves the group, so that the heir is known at once. Returns at once; [`Grouped::Left`] follows within 500 ms.
+    /// Leaves the group, so that the heir is known at once. Returns at once; [`GroupEvent::Left`] follows within 500 ms.
     ///
     /// `alone`: no other candidate is known. The first join of an empty group is answered after the broker's
     /// `group.initial.rebalance.delay.ms` (3 s), and a leave waits behind it, so that a member of which there has been no answer is
@@ -129,13 +134,13 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        let desk = Arc::clone(self.consumer.context());
-        desk.leaving.store(true, Ordering::Relaxed);
+        let context = Arc::clone(self.consumer.context());
+        context.leaving.store(true, Ordering::Relaxed);
         let consumer = Arc::clone(&self.consumer);
         let leaving = thread::Builder::new().name("neli-leave".to_owned()).spawn(move || leave(&consumer));
         if leaving.is_err() {
             // Not from here: the caller may be the one that makes room in the channel.
-            let _ = desk.grouped.try_send(Said { by: desk.number, what: Grouped::Left });
+            let _ = context.grouped.try_send(GroupReport { member: context.number, event: GroupEvent::Left });
         }
     }
 }
@@ -161,21 +166,21 @@ impl Pace {
 /// Serves the member, and wakes it: librdkafka sends a heartbeat that is due when something wakes its main thread, and nothing
 /// else does so more than twice a second at a member with nothing assigned (500 ms between two heartbeats at an interval
 /// of 100 ms, measured).
-fn poll(consumer: &BaseConsumer<Desk>, pace: Pace) {
-    let desk = consumer.context();
+fn poll(consumer: &BaseConsumer<GroupContext>, pace: Pace) {
+    let context = consumer.context();
     let mut name = None;
-    while !desk.leaving.load(Ordering::Relaxed) && !desk.grouped.is_closed() {
-        let pause = if desk.held.load(Ordering::Relaxed) { pace.holding } else { pace.waiting };
+    while !context.leaving.load(Ordering::Relaxed) && !context.grouped.is_closed() {
+        let pause = if context.held.load(Ordering::Relaxed) { pace.holding } else { pace.waiting };
         if let Some(Err(error)) = consumer.poll(pause) {
-            desk.judge(&error);
+            context.judge(&error);
         }
         // As cheap a question as the main thread answers.
         let said = librdkafka::member_id(consumer.client());
         if let Some(id) = said.filter(|id| name.as_ref() != Some(id)) {
             name = Some(id.clone());
-            desk.unless_leaving(Grouped::Named { id });
+            context.unless_leaving(GroupEvent::Named { id });
         }
-        if desk.has_joined.swap(false, Ordering::Relaxed) {
+        if context.has_joined.swap(false, Ordering::Relaxed) {
             allow_to_join_at_once(consumer);
         }
     }
@@ -184,26 +189,26 @@ fn poll(consumer: &BaseConsumer<Desk>, pace: Pace) {
 /// librdkafka joins a group once a second at most: an heir that has joined just before would wait for the rest of it, and
 /// the vacancy with it (450 ms of a handover, measured). Any answer about a topic's metadata sets that clock back
 /// (`rd_kafka_parse_Metadata`), so one is asked for after each join.
-fn allow_to_join_at_once(consumer: &BaseConsumer<Desk>) {
-    let desk = consumer.context();
+fn allow_to_join_at_once(consumer: &BaseConsumer<GroupContext>) {
+    let context = consumer.context();
     // Without an answer the next join is a little later.
-    let Ok(metadata) = consumer.fetch_metadata(Some(&desk.election.topic), METADATA_TIMEOUT) else { return };
+    let Ok(metadata) = consumer.fetch_metadata(Some(&context.election.topic), METADATA_TIMEOUT) else { return };
     let partitions = metadata.topics().iter().flat_map(MetadataTopic::partitions);
-    desk.hear_of_partitions(partitions.map(MetadataPartition::id));
+    context.hear_of_partitions(partitions.map(MetadataPartition::id));
 }
 
 /// Closing alone is not enough: librdkafka sends no `LeaveGroup` for a member with nothing assigned once it is
 /// closing, and the dead member then holds the next rebalance for a session timeout. So it unsubscribes first, which sends
 /// one. And not at once after that: a member that is told to close while its partition is being taken from it forgets to
 /// leave (in one of four runs), and nothing of what it shows says when it is through. It takes a millisecond or two.
-fn leave(consumer: &BaseConsumer<Desk>) {
+fn leave(consumer: &BaseConsumer<GroupContext>) {
     let begun = clock::now();
     let spent = || clock::now().since(begun);
     consumer.unsubscribe();
-    let desk = consumer.context();
-    let in_vain = desk.alone.load(Ordering::Relaxed) && !desk.is_answered.load(Ordering::Relaxed);
+    let context = consumer.context();
+    let in_vain = context.alone.load(Ordering::Relaxed) && !context.is_answered.load(Ordering::Relaxed);
     if in_vain {
-        desk.say(Grouped::Left);
+        context.say(GroupEvent::Left);
     }
     while spent() < UNSUBSCRIBED_WITHIN {
         // This also acknowledges the revoke of what was held.
@@ -215,16 +220,16 @@ fn leave(consumer: &BaseConsumer<Desk>) {
         let _ = consumer.poll(POLL_WHILE_LEAVING);
     }
     if !in_vain {
-        desk.say(Grouped::Left);
+        context.say(GroupEvent::Left);
     }
 }
 
 /// The member's context: where the group's word arrives.
-struct Desk {
-    ears: Ears,
+struct GroupContext {
+    context: KafkaContext,
     election: Election,
     number: u32,
-    grouped: Sender<Said>,
+    grouped: Sender<GroupReport>,
     held: AtomicBool,
     leaving: AtomicBool,
     refused: AtomicBool,
@@ -238,10 +243,10 @@ struct Desk {
     unused_partitions: AtomicBool,
 }
 
-impl Desk {
-    fn say(&self, what: Grouped) {
+impl GroupContext {
+    fn say(&self, event: GroupEvent) {
         // Nobody listens any more: we are about to end.
-        let _ = self.grouped.blocking_send(Said { by: self.number, what });
+        let _ = self.grouped.blocking_send(GroupReport { member: self.number, event });
     }
 
     fn names_ours(&self, partitions: &TopicPartitionList) -> bool {
@@ -253,27 +258,27 @@ impl Desk {
         if partitions.any(|partition| partition != self.election.partition)
             && !self.unused_partitions.swap(true, Ordering::Relaxed)
         {
-            self.unless_leaving(Grouped::UnusedPartitions);
+            self.unless_leaving(GroupEvent::UnusedPartitions);
         }
     }
 
     /// Says what an error means, where it means anything: the reader meets the same brokers, and says so.
     fn judge(&self, error: &KafkaError) {
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
-        let words = self.ears.words(code);
+        let words = self.context.words(code);
         if let Some(error) = refusal(code, &words, &self.election.group) {
             if !self.refused.swap(true, Ordering::Relaxed) {
-                self.say(Grouped::Refused { error });
+                self.say(GroupEvent::Refused { error });
             }
-        } else if Meaning::from(code) == Meaning::Other {
-            self.say(Grouped::Warning(words));
+        } else if ErrorClass::from(code) == ErrorClass::Other {
+            self.say(GroupEvent::Warning(words));
         }
     }
 }
 
 /// Why the coordinator refuses for good, if it does.
 pub(super) fn refusal(code: RDKafkaErrorCode, words: &str, group: &str) -> Option<String> {
-    let reason = if Meaning::from(code) == Meaning::GroupForbidden {
+    let reason = if ErrorClass::from(code) == ErrorClass::GroupForbidden {
         // Where its coordinator is, is asked for first, and is told to whoever may describe it.
         let right = if words.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" };
         format!("this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or use --elect log")
@@ -291,17 +296,17 @@ pub(super) fn refusal(code: RDKafkaErrorCode, words: &str, group: &str) -> Optio
     Some(format!("group \"{group}\": {reason}"))
 }
 
-impl ClientContext for Desk {
+impl ClientContext for GroupContext {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
-        self.ears.log(level, facility, line);
+        self.context.log(level, facility, line);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        self.ears.error(error, reason);
+        self.context.error(error, reason);
     }
 }
 
-impl ConsumerContext for Desk {
+impl ConsumerContext for GroupContext {
     /// Acknowledges first, and then says what changed.
     fn rebalance(&self, consumer: &BaseConsumer<Self>, what: RDKafkaRespErr, partitions: &mut TopicPartitionList) {
         let assign = what == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
@@ -314,19 +319,19 @@ impl ConsumerContext for Desk {
             consumer.incremental_unassign(partitions)
         };
         if let Err(error) = acknowledged {
-            self.say(Grouped::Warning(format!("group \"{}\": {}", self.election.group, explain(&error))));
+            self.say(GroupEvent::Warning(format!("group \"{}\": {}", self.election.group, explain(&error))));
         }
         self.is_answered.store(true, Ordering::Relaxed);
         if assign {
             self.has_joined.store(true, Ordering::Relaxed);
             self.assigned(consumer, partitions);
         } else if self.names_ours(partitions) && self.held.swap(false, Ordering::Relaxed) {
-            self.unless_leaving(Grouped::Revoked { lost });
+            self.unless_leaving(GroupEvent::Revoked { lost });
         }
     }
 }
 
-impl Desk {
+impl GroupContext {
     fn assigned(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
         if partitions.count() > 0 {
             // A failure costs a fetch that nobody reads.
@@ -335,13 +340,13 @@ impl Desk {
         self.hear_of_partitions(partitions.elements().iter().map(TopicPartitionListElem::partition));
         if self.names_ours(partitions) {
             self.held.store(true, Ordering::Relaxed);
-            self.unless_leaving(Grouped::Assigned);
+            self.unless_leaving(GroupEvent::Assigned);
         } else if !self.held.load(Ordering::Relaxed) {
-            self.unless_leaving(Grouped::Elsewhere);
+            self.unless_leaving(GroupEvent::Elsewhere);
         }
     }
 
-    fn unless_leaving(&self, grouped: Grouped) {
+    fn unless_leaving(&self, grouped: GroupEvent) {
         if !self.leaving.load(Ordering::Relaxed) {
             self.say(grouped);
         }

@@ -15,7 +15,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::Election;
-use crate::kafka::journal::Seen;
+use crate::kafka::journal::KafkaEvent;
 use crate::kafka::librdkafka::topic_identity;
 
 /// How long one broker has for its answer: librdkafka takes a connection for dead after as long.
@@ -38,7 +38,7 @@ impl Identifier {
     pub(super) fn start<C: ProducerContext + 'static>(
         producer: Arc<BaseProducer<C>>,
         election: &Election,
-        seen: Sender<Seen>,
+        seen: Sender<KafkaEvent>,
     ) -> Result<Self, std::io::Error> {
         let (orders, received) = mpsc::channel();
         let stopped = Arc::new(AtomicBool::new(false));
@@ -79,14 +79,14 @@ fn ask(
     client: &Client<impl ClientContext>,
     election: &Election,
     silent: &mut Option<i32>,
-) -> Result<Seen, RDKafkaErrorCode> {
+) -> Result<KafkaEvent, RDKafkaErrorCode> {
     let broker = choose(client, election, silent.take())?;
     let asked = clock::now();
     let identity = topic_identity(client, &election.topic, broker, ANSWER);
     if identity.is_err() {
         *silent = Some(broker);
     }
-    identity.map(|identity| Seen::Identified { asked, identity })
+    identity.map(|identity| KafkaEvent::Identified { asked, identity })
 }
 
 /// The broker that leads the partition, unless that is the one to be avoided or none does; else any other.

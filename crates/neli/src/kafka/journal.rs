@@ -1,4 +1,4 @@
-//! The journal's two ends: what is [`Seen`] in it, and the [`Producer`] that writes to it. The other half of the
+//! The journal's two ends: what is [`KafkaEvent`] in it, and the [`Producer`] that writes to it. The other half of the
 //! hands, the [`Reader`](crate::kafka::reader::Reader), has a file of its own.
 //!
 //! Nothing here decides: records are bytes, and `neli-proto` says what they mean.
@@ -19,13 +19,13 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::Election;
-use crate::kafka::access::{Access, Ears, explain};
+use crate::kafka::access::{Access, KafkaContext, explain};
+use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::embedded::Found;
-use crate::kafka::error_class::{Meaning, of_refused_append, plain};
+use crate::kafka::error_class::{ErrorClass, of_refused_append, plain};
 use crate::kafka::identity::Identifier;
 use crate::kafka::librdkafka::topic_identity;
-use crate::kafka::patience::Patience;
-use crate::kafka::topic::{self, Presence, Trouble};
+use crate::kafka::topic::{self, Presence, TopicError};
 use crate::text;
 
 /// How long the question that warms the producer's connection may take.
@@ -45,7 +45,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// What was seen of Kafka. Sent by threads that wait while the channel is full, never by the caller's.
 #[derive(Debug)]
-pub enum Seen {
+pub enum KafkaEvent {
     /// Kafka refuses to append a record that was sent, or has not acknowledged it in time: one line, in Kafka's words. It may be
     /// tried again by librdkafka, without another word until it is given up.
     AppendRefused {
@@ -83,7 +83,7 @@ pub enum Seen {
     },
     /// After so long without a heartbeat a broker is taken for dead, where that could be read and there are others.
     BrokerSession(Duration),
-    /// No broker answers. Sent when that begins and when the trouble is another one; [`Seen::Up`] ends it.
+    /// No broker answers. Sent when that begins and when the trouble is another one; [`KafkaEvent::Up`] ends it.
     Down {
         /// The last trouble, with host and port where they are known.
         error: String,
@@ -193,9 +193,14 @@ impl Producer {
     /// # Errors
     ///
     /// librdkafka's words about a property, or about a certificate or login that it can't use; never a secret's value.
-    pub fn start(access: &Access, election: &Election, timeout: Duration, seen: Sender<Seen>) -> Result<Self, String> {
+    pub fn start(
+        access: &Access,
+        election: &Election,
+        timeout: Duration,
+        seen: Sender<KafkaEvent>,
+    ) -> Result<Self, String> {
         let context = Deliveries {
-            ears: Ears::new(access),
+            context: KafkaContext::new(access),
             seen: seen.clone(),
             forbidden: AtomicBool::new(false),
             refused: AtomicBool::new(false),
@@ -215,7 +220,7 @@ impl Producer {
                     polled.poll(Duration::from_secs(1));
                     if polled.context().forbidden.swap(false, Ordering::Relaxed) {
                         let error = why_forbidden(&polled, &of);
-                        let _ = polled.context().seen.blocking_send(Seen::Refused { error });
+                        let _ = polled.context().seen.blocking_send(KafkaEvent::Refused { error });
                     }
                 }
             })
@@ -238,7 +243,7 @@ impl Producer {
         })
     }
 
-    /// Asks for what R0 judges, in a thread of its own, until there is an answer: [`Seen::Topic`]. On the producer's connections:
+    /// Asks for what R0 judges, in a thread of its own, until there is an answer: [`KafkaEvent::Topic`]. On the producer's connections:
     /// on the reader's an answer waits behind the fetch that waits for the next record.
     ///
     /// # Errors
@@ -248,38 +253,38 @@ impl Producer {
         let (producer, election, stopped) = (Arc::clone(&self.inner), election.clone(), Arc::clone(&self.stopped));
         let judging = thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
             let context = producer.context();
-            let mut patience = Patience::new(WARMING, ANSWER);
+            let mut answer_limit = AnswerLimit::new(WARMING, ANSWER);
             let mut missing_since = None;
             while !stopped.load(Ordering::Relaxed) && !context.seen.is_closed() {
                 // A broker answers one request of a connection after the other, and takes 5 to 10 ms for this one.
                 let after_claim =
                     |took: Duration| thread::park_timeout((took * CLAIM_WITHIN).min(LONGEST_WAIT_FOR_CLAIM));
-                match topic::facts(producer.client(), &election, &mut patience, after_claim) {
+                match topic::facts(producer.client(), &election, &mut answer_limit, after_claim) {
                     Ok(facts) => {
                         // Of one replica's death no lease is a help. The leader has the claim to answer.
                         let broker = facts.layout.besides_leader().next().filter(|_| facts.layout.replicas.len() > 1);
-                        context.say(Seen::Topic { reading, facts });
+                        context.say(KafkaEvent::Topic { reading, facts });
                         // Nobody waits for the answer, nor asks a second time.
                         if let Some(broker) = broker
                             && let Some(session) = topic::broker_session(producer.client(), broker, ANSWER)
                         {
-                            context.say(Seen::BrokerSession(session));
+                            context.say(KafkaEvent::BrokerSession(session));
                         }
                         return;
                     }
-                    Err(Trouble::Refused(error)) => return context.say(Seen::Refused { error }),
+                    Err(TopicError::Refused(error)) => return context.say(KafkaEvent::Refused { error }),
                     // The reader makes it, or is about to say why not.
-                    Err(Trouble::Transient(code)) if Meaning::from(code) == Meaning::UnknownTopic => {
+                    Err(TopicError::Transient(code)) if ErrorClass::from(code) == ErrorClass::UnknownTopic => {
                         let is_new = clock::now().since(*missing_since.get_or_insert_with(clock::now));
                         thread::park_timeout(if is_new < RETRY { LOOK_AGAIN } else { RETRY });
                     }
-                    Err(Trouble::Transient(code)) => {
-                        let limit = patience.limit().as_millis();
-                        if Meaning::from(code) == Meaning::Connection {
-                            patience.was_too_short();
+                    Err(TopicError::Transient(code)) => {
+                        let limit = answer_limit.limit().as_millis();
+                        if ErrorClass::from(code) == ErrorClass::Connection {
+                            answer_limit.was_too_short();
                         }
-                        let next = patience.limit().as_millis();
-                        context.say(Seen::Debug(format!(
+                        let next = answer_limit.limit().as_millis();
+                        context.say(KafkaEvent::Debug(format!(
                             "how the topic is set is not known after {limit} ms ({}): asking again, for {next} ms",
                             plain(code)
                         )));
@@ -307,7 +312,7 @@ impl Producer {
         sent
     }
 
-    /// Asks which topic stands under the election's topic's name, until there is an answer: [`Seen::Identified`].
+    /// Asks which topic stands under the election's topic's name, until there is an answer: [`KafkaEvent::Identified`].
     pub fn identify(&self) {
         if let Some(identifier) = &self.identifier {
             identifier.ask();
@@ -338,15 +343,15 @@ fn warm(producer: &Arc<BaseProducer<Deliveries>>, election: &Election) {
 /// Which right is missing, when a record was refused for the lack of one: librdkafka has one code for all of a topic's.
 fn why_forbidden(producer: &BaseProducer<Deliveries>, election: &Election) -> String {
     match topic::look(producer.client(), election, LOOK) {
-        Err(Trouble::Refused(error)) => error,
-        Ok(_) | Err(Trouble::Transient(_)) => topic::may_not_write(&election.topic),
+        Err(TopicError::Refused(error)) => error,
+        Ok(_) | Err(TopicError::Transient(_)) => topic::may_not_write(&election.topic),
     }
 }
 
-/// The producer's context: deliveries in, [`Seen`] out.
+/// The producer's context: deliveries in, [`KafkaEvent`] out.
 struct Deliveries {
-    ears: Ears,
-    seen: Sender<Seen>,
+    context: KafkaContext,
+    seen: Sender<KafkaEvent>,
     /// A record was refused for lack of a right.
     forbidden: AtomicBool,
     /// A record was refused, and none has been appended since.
@@ -358,14 +363,14 @@ struct Deliveries {
 }
 
 impl Deliveries {
-    fn say(&self, seen: Seen) {
+    fn say(&self, seen: KafkaEvent) {
         // An error means that nobody listens any more: we are about to be dropped.
         let _ = self.seen.blocking_send(seen);
     }
 
     fn refused(&self, error: String) {
         self.refused.store(true, Ordering::Relaxed);
-        self.say(Seen::AppendRefused { error });
+        self.say(KafkaEvent::AppendRefused { error });
     }
 }
 
@@ -376,7 +381,7 @@ impl ClientContext for Deliveries {
             self.refused(error);
         }
         if self.wants_debug || !matches!(level, RDKafkaLogLevel::Debug) {
-            self.ears.log(level, facility, line);
+            self.context.log(level, facility, line);
         }
     }
 
@@ -393,7 +398,7 @@ impl ProducerContext for Deliveries {
         let error = match result {
             Ok(message) => {
                 self.refused.store(false, Ordering::Relaxed);
-                return self.say(Seen::Delivered { seq, offset: message.offset() });
+                return self.say(KafkaEvent::Delivered { seq, offset: message.offset() });
             }
             Err((error, _)) => error,
         };
@@ -402,9 +407,9 @@ impl ProducerContext for Deliveries {
             Some(RDKafkaErrorCode::MessageTimedOut) if self.refused.load(Ordering::Relaxed) => {}
             Some(RDKafkaErrorCode::MessageTimedOut) => {
                 let timeout = self.timeout.as_millis();
-                self.say(Seen::AppendRefused { error: format!("no acknowledgement within {timeout} ms") });
+                self.say(KafkaEvent::AppendRefused { error: format!("no acknowledgement within {timeout} ms") });
             }
-            Some(code) if Meaning::from(code) == Meaning::TopicForbidden => {
+            Some(code) if ErrorClass::from(code) == ErrorClass::TopicForbidden => {
                 self.forbidden.store(true, Ordering::Relaxed);
             }
             Some(code) => {
@@ -413,7 +418,7 @@ impl ProducerContext for Deliveries {
                 }
             }
         }
-        self.say(Seen::NotDelivered { seq, error: reason(error) });
+        self.say(KafkaEvent::NotDelivered { seq, error: reason(error) });
     }
 }
 

@@ -30,7 +30,7 @@ use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
 use rdkafka::types::{RDKafka, RDKafkaAdminOp, RDKafkaAdminOptions, RDKafkaEvent, RDKafkaQueue, RDKafkaResourceType};
 
-use crate::kafka::error_class::Meaning;
+use crate::kafka::error_class::ErrorClass;
 
 /// librdkafka answers each administrative call within its time limit; an answer that is this much later is not waited for.
 const LATE: Duration = Duration::from_secs(1);
@@ -80,7 +80,7 @@ pub fn topic_identity(
     };
     if error.is_error() {
         let code = RDKafkaErrorCode::from(error);
-        return if Meaning::from(code) == Meaning::UnknownTopic { Ok(TopicIdentity::Missing) } else { Err(code) };
+        return if ErrorClass::from(code) == ErrorClass::UnknownTopic { Ok(TopicIdentity::Missing) } else { Err(code) };
     }
     // SAFETY: the id is part of the description.
     let (high, low) = unsafe { (rd_kafka_Uuid_most_significant_bits(id), rd_kafka_Uuid_least_significant_bits(id)) };

@@ -18,13 +18,13 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::Election;
-use crate::kafka::access::{Access, Ears, explain};
-use crate::kafka::error_class::{self, Meaning, plain};
-use crate::kafka::journal::Seen;
+use crate::kafka::access::{Access, KafkaContext, explain};
+use crate::kafka::answer_limit::AnswerLimit;
+use crate::kafka::error_class::{self, ErrorClass, plain};
+use crate::kafka::journal::KafkaEvent;
 use crate::kafka::librdkafka::topic_identity;
-use crate::kafka::patience::Patience;
-use crate::kafka::poll::Listener;
-use crate::kafka::topic::{self, Presence, Trouble};
+use crate::kafka::poll_thread::PollThread;
+use crate::kafka::topic::{self, Presence, TopicError};
 use crate::text::reason;
 
 /// Between two questions where the log ends (L4).
@@ -66,12 +66,12 @@ impl Reader {
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub fn start(source: Source, reading: u32, seen: Sender<Seen>) -> Result<Self, std::io::Error> {
+    pub fn start(source: Source, reading: u32, seen: Sender<KafkaEvent>) -> Result<Self, std::io::Error> {
         let (orders, received) = mpsc::channel();
         let stopped = Arc::new(AtomicBool::new(false));
         let shared = Shared {
             reading,
-            ears: Ears::new(&source.access),
+            context: KafkaContext::new(&source.access),
             source,
             seen,
             orders: orders.clone(),
@@ -124,8 +124,8 @@ enum Contact {
 pub(super) struct Shared {
     pub(super) reading: u32,
     pub(super) source: Source,
-    seen: Sender<Seen>,
-    pub(super) ears: Ears,
+    seen: Sender<KafkaEvent>,
+    pub(super) context: KafkaContext,
     orders: mpsc::Sender<Order>,
     stopped: Arc<AtomicBool>,
     /// The offset after the last one handed over; 0 before reading.
@@ -138,7 +138,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Says so, unless this reading is over; false when it is.
-    pub(super) fn say(&self, seen: Seen) -> bool {
+    pub(super) fn say(&self, seen: KafkaEvent) -> bool {
         !self.stopped.load(Ordering::Relaxed) && self.seen.blocking_send(seen).is_ok()
     }
 
@@ -150,14 +150,14 @@ impl Shared {
     pub(super) fn up(&self) {
         self.source.access.answered.store(true, Ordering::Relaxed);
         if let Some(Contact::Down(_)) = self.turn(Contact::Up) {
-            self.ears.relieve();
-            self.say(Seen::Up);
+            self.context.forget_trouble();
+            self.say(KafkaEvent::Up);
         }
     }
 
     pub(super) fn down(&self, error: String) {
         if self.turn(Contact::Down(error.clone())).is_some() {
-            self.say(Seen::Down { error });
+            self.say(KafkaEvent::Down { error });
         }
     }
 
@@ -170,11 +170,11 @@ impl Shared {
     /// Why nobody answers, in one line.
     pub(super) fn no_answer(&self, code: RDKafkaErrorCode) -> String {
         let bootstrap = &self.source.access.bootstrap;
-        self.ears.trouble().unwrap_or_else(|| {
+        self.context.trouble().unwrap_or_else(|| {
             if self.source.access.asks_for_tokens() && !self.source.access.answered.load(Ordering::Relaxed) {
                 // librdkafka connects to no broker before that, and asks an endpoint that has trouble again for 50 s.
                 format!("{bootstrap}: no answer; no broker is asked before the token endpoint has given a token")
-            } else if matches!(code.into(), Meaning::Connection | Meaning::NoBroker) {
+            } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
                 format!("{bootstrap}: no answer")
             } else {
                 format!("{bootstrap}: {}", plain(code))
@@ -185,7 +185,7 @@ impl Shared {
     /// Says so, once.
     pub(super) fn refuse(&self, error: String) {
         if !self.refused.swap(true, Ordering::Relaxed) {
-            self.say(Seen::Refused { error });
+            self.say(KafkaEvent::Refused { error });
         }
     }
 
@@ -195,7 +195,7 @@ impl Shared {
         if self.source.access.answered.load(Ordering::Relaxed) {
             return None;
         }
-        self.ears.trouble().as_deref().and_then(error_class::of_certificate)
+        self.context.trouble().as_deref().and_then(error_class::of_certificate)
     }
 
     /// Has the asker ask now, unless it has been called already.
@@ -205,13 +205,13 @@ impl Shared {
         }
     }
 
-    pub(super) fn assign(&self, consumer: &BaseConsumer<Ears>, offset: i64) {
+    pub(super) fn assign(&self, consumer: &BaseConsumer<KafkaContext>, offset: i64) {
         let Election { topic, partition, .. } = &self.source.election;
         let mut list = TopicPartitionList::new();
         let assigned =
             list.add_partition_offset(topic, *partition, Offset::Offset(offset)).and_then(|()| consumer.assign(&list));
         if let Err(error) = assigned {
-            self.say(Seen::Refused {
+            self.say(KafkaEvent::Refused {
                 error: format!("topic \"{topic}\": it can't be read from offset {offset}: {error}"),
             });
         }
@@ -221,11 +221,11 @@ impl Shared {
 /// Asks what blocks.
 struct Asker {
     shared: Arc<Shared>,
-    consumer: Arc<BaseConsumer<Ears>>,
+    consumer: Arc<BaseConsumer<KafkaContext>>,
     /// How long an answer is waited for.
-    patience: Patience,
+    answer_limit: AnswerLimit,
     /// The last question had no answer: the partition's leader is connected to before the next one is asked.
-    is_patient: bool,
+    reaches_leader_first: bool,
     /// Which broker leads the partition, once it has been looked up for that.
     leader: Option<i32>,
     /// Whether this reading has seen the topic.
@@ -240,25 +240,25 @@ impl Asker {
     fn run(shared: Arc<Shared>, orders: &mpsc::Receiver<Order>) {
         let source = &shared.source;
         let config = source.access.reader(&source.election);
-        let consumer = match BaseConsumer::from_config_and_context(&config, shared.ears.clone()) {
+        let consumer = match BaseConsumer::from_config_and_context(&config, shared.context.clone()) {
             Ok(consumer) => Arc::new(consumer),
             Err(error) => {
                 shared.refuse(explain(&error));
                 return;
             }
         };
-        let listener = Listener { shared: Arc::clone(&shared), consumer: Arc::clone(&consumer) };
+        let listener = PollThread { shared: Arc::clone(&shared), consumer: Arc::clone(&consumer) };
         let listening = thread::Builder::new().name("neli-reader".to_owned()).spawn(move || listener.run());
         if let Err(error) = listening {
             shared.refuse(format!("no thread for the journal's reader: {}", reason(&error)));
             return;
         }
-        let patience = Patience::new(FIRST_ANSWER, ANSWER);
+        let answer_limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
         Self {
             shared,
             consumer,
-            patience,
-            is_patient: false,
+            answer_limit,
+            reaches_leader_first: false,
             leader: None,
             found: false,
             shrunk_since: None,
@@ -280,8 +280,8 @@ impl Asker {
                 Err(RecvTimeoutError::Timeout) => {
                     // Calls for a look that came while we were looking are answered by what comes of it.
                     self.shared.called.store(false, Ordering::Relaxed);
-                    let patience = self.ask();
-                    ask_at = clock::now() + patience;
+                    let answer_limit = self.ask();
+                    ask_at = clock::now() + answer_limit;
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -293,8 +293,8 @@ impl Asker {
         let shared = Arc::clone(&self.shared);
         let Election { topic, partition, .. } = &shared.source.election;
         let next = self.shared.next.load(Ordering::Relaxed);
-        let limit = self.patience.ask();
-        if self.is_patient
+        let limit = self.answer_limit.ask();
+        if self.reaches_leader_first
             && let Err(code) = self.reach_leader(limit)
         {
             return self.unanswered(clock::now(), code);
@@ -305,10 +305,10 @@ impl Asker {
                 self.unknown_since = None;
                 self.shared.up();
                 let reading = self.shared.reading;
-                self.shared.say(Seen::Ends { reading, asked, start, end });
+                self.shared.say(KafkaEvent::Ends { reading, asked, start, end });
                 self.found = true;
-                self.is_patient = false;
-                self.patience.answered(asked);
+                self.reaches_leader_first = false;
+                self.answer_limit.answered(asked);
                 // Some brokers say less for a moment after another took over the partition.
                 let is_cut = end < next;
                 if !is_cut {
@@ -316,7 +316,7 @@ impl Asker {
                     return ASK_INTERVAL;
                 }
                 if asked.since(*self.shrunk_since.get_or_insert(asked)) >= SHRUNK_FOR {
-                    self.shared.say(Seen::Cut { reading });
+                    self.shared.say(KafkaEvent::Cut { reading });
                 }
                 SHRUNK_FOR
             }
@@ -326,28 +326,28 @@ impl Asker {
 
     fn unanswered(&mut self, asked: Time, code: RDKafkaErrorCode) -> Duration {
         match code.into() {
-            Meaning::Moving => {}
-            Meaning::TopicForbidden => {
+            ErrorClass::Moving => {}
+            ErrorClass::TopicForbidden => {
                 self.shared.refuse(topic::may_not_describe(&self.shared.source.election.topic));
             }
-            Meaning::UnknownTopic if self.found => {
+            ErrorClass::UnknownTopic if self.found => {
                 let since = *self.unknown_since.get_or_insert(asked);
                 if asked.since(since) >= GONE_AFTER {
                     self.unknown_since = None;
-                    self.shared.say(Seen::Cut { reading: self.shared.reading });
+                    self.shared.say(KafkaEvent::Cut { reading: self.shared.reading });
                 }
             }
-            Meaning::UnknownTopic => {
+            ErrorClass::UnknownTopic => {
                 self.find_topic();
                 return Duration::ZERO;
             }
-            Meaning::Connection
-            | Meaning::Cut
-            | Meaning::GroupForbidden
-            | Meaning::Login
-            | Meaning::NoBroker
-            | Meaning::Other
-            | Meaning::Undecodable => self.no_answer(code),
+            ErrorClass::Connection
+            | ErrorClass::Cut
+            | ErrorClass::GroupForbidden
+            | ErrorClass::Login
+            | ErrorClass::NoBroker
+            | ErrorClass::Other
+            | ErrorClass::Undecodable => self.no_answer(code),
         }
         RETRY
     }
@@ -362,11 +362,11 @@ impl Asker {
                 Ok(Presence::There(layout)) => layout.leader,
                 Ok(Presence::Coming) => return Err(RDKafkaErrorCode::LeaderNotAvailable),
                 Ok(Presence::Missing { .. }) => return Err(RDKafkaErrorCode::UnknownTopicOrPartition),
-                Err(Trouble::Refused(error)) => {
+                Err(TopicError::Refused(error)) => {
                     self.shared.refuse(error);
                     return Err(RDKafkaErrorCode::LeaderNotAvailable);
                 }
-                Err(Trouble::Transient(code)) => return Err(code),
+                Err(TopicError::Transient(code)) => return Err(code),
             },
         };
         // It may lead no more when this fails.
@@ -376,14 +376,14 @@ impl Asker {
 
     /// Says that nobody answers, and why; the next question has longer.
     fn no_answer(&mut self, code: RDKafkaErrorCode) {
-        let limit = self.patience.limit().as_millis();
-        if matches!(code.into(), Meaning::Connection | Meaning::NoBroker) {
-            self.patience.was_too_short();
+        let limit = self.answer_limit.limit().as_millis();
+        if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
+            self.answer_limit.was_too_short();
             // The embedded broker does not know that question, and is never far.
-            self.is_patient = self.shared.source.access.embedded.is_none();
+            self.reaches_leader_first = self.shared.source.access.embedded.is_none();
         }
-        let (why, next) = (self.shared.no_answer(code), self.patience.limit().as_millis());
-        self.shared.say(Seen::Debug(format!("no answer within {limit} ms ({why}): asking again, for {next} ms")));
+        let (why, next) = (self.shared.no_answer(code), self.answer_limit.limit().as_millis());
+        self.shared.say(KafkaEvent::Debug(format!("no answer within {limit} ms ({why}): asking again, for {next} ms")));
         self.shared.down(why);
     }
 
@@ -392,7 +392,7 @@ impl Asker {
         let shared = Arc::clone(&self.shared);
         let Source { access, election, create_topic, .. } = &shared.source;
         while !self.shared.over() {
-            let limit = self.patience.ask();
+            let limit = self.answer_limit.ask();
             let trouble = match topic::look(self.consumer.client(), election, limit) {
                 Ok(Presence::There(_)) => return,
                 Ok(Presence::Coming) => {
@@ -402,22 +402,22 @@ impl Asker {
                 Ok(Presence::Missing { brokers }) if *create_topic => {
                     match topic::create(self.consumer.client(), access, election, brokers, limit) {
                         Ok(Some(replicas)) => {
-                            self.shared.say(Seen::Created { replicas, brokers });
+                            self.shared.say(KafkaEvent::Created { replicas, brokers });
                             continue;
                         }
                         Ok(None) => continue,
                         Err(trouble) => trouble,
                     }
                 }
-                Ok(Presence::Missing { .. }) => Trouble::Refused(format!(
+                Ok(Presence::Missing { .. }) => TopicError::Refused(format!(
                     "topic \"{}\": there is none, and it is not to be created from here",
                     election.topic
                 )),
                 Err(trouble) => trouble,
             };
             match trouble {
-                Trouble::Refused(error) => self.shared.refuse(error),
-                Trouble::Transient(code) => self.no_answer(code),
+                TopicError::Refused(error) => self.shared.refuse(error),
+                TopicError::Transient(code) => self.no_answer(code),
             }
             pause(RETRY);
         }

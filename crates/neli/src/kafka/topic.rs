@@ -10,9 +10,9 @@ use rdkafka::metadata::MetadataBroker;
 use crate::clock;
 use crate::election::Election;
 use crate::kafka::access::Access;
-use crate::kafka::error_class::{Meaning, plain};
+use crate::kafka::answer_limit::AnswerLimit;
+use crate::kafka::error_class::{ErrorClass, plain};
 use crate::kafka::librdkafka::{broker_settings, create_topic, topic_settings};
-use crate::kafka::patience::Patience;
 
 /// How much longer than two round trips an answer about the settings may take.
 const SETTINGS_ALLOWANCE: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ pub enum Presence {
 
 /// A question about the topic that got no answer that helps.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Trouble {
+pub enum TopicError {
     /// Kafka refuses for good: one line that names the thing, the value, and what would be right.
     Refused(String),
     /// Worth asking again.
@@ -58,7 +58,11 @@ pub enum Trouble {
 /// # Errors
 ///
 /// No answer, or one that says no.
-pub fn look(client: &Client<impl ClientContext>, election: &Election, timeout: Duration) -> Result<Presence, Trouble> {
+pub fn look(
+    client: &Client<impl ClientContext>,
+    election: &Election,
+    timeout: Duration,
+) -> Result<Presence, TopicError> {
     let metadata = client
         .fetch_metadata(Some(&election.topic), timeout)
         .map_err(|error| trouble(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail), election))?;
@@ -68,11 +72,11 @@ pub fn look(client: &Client<impl ClientContext>, election: &Election, timeout: D
     };
     if let Some(error) = topic.error() {
         let code = RDKafkaErrorCode::from(error);
-        let meaning = Meaning::from(code);
-        if meaning == Meaning::UnknownTopic {
+        let meaning = ErrorClass::from(code);
+        if meaning == ErrorClass::UnknownTopic {
             return Ok(Presence::Missing { brokers });
         }
-        if meaning == Meaning::Moving {
+        if meaning == ErrorClass::Moving {
             return Ok(Presence::Coming);
         }
         return Err(trouble(code, election));
@@ -82,7 +86,7 @@ pub fn look(client: &Client<impl ClientContext>, election: &Election, timeout: D
         None if !topic.partitions().is_empty() => {
             let (name, wanted, have) = (&election.topic, election.partition, topic.partitions().len());
             let advice = format!("give it at least {}", wanted + 1);
-            return Err(Trouble::Refused(format!(
+            return Err(TopicError::Refused(format!(
                 "topic \"{name}\": partition {wanted} is needed, but it has {have}; {advice}"
             )));
         }
@@ -107,12 +111,12 @@ pub fn create(
     election: &Election,
     brokers: usize,
     timeout: Duration,
-) -> Result<Option<usize>, Trouble> {
+) -> Result<Option<usize>, TopicError> {
     if let Some(connection) = &access.embedded {
         return connection
             .create_topic(&election.topic, election.partition + 1)
             .map(|()| None)
-            .map_err(|_| Trouble::Transient(RDKafkaErrorCode::BrokerTransportFailure));
+            .map_err(|_| TopicError::Transient(RDKafkaErrorCode::BrokerTransportFailure));
     }
     let replicas = brokers.clamp(1, 3);
     let mut settings = vec![
@@ -135,7 +139,7 @@ pub fn create(
     }
 }
 
-/// Asks for what R0 judges; waits `patience` for where the partition lies, and then twice as long as that took and a second for
+/// Asks for what R0 judges; waits `answer_limit` for where the partition lies, and then twice as long as that took and a second for
 /// the settings. That they can't be read is a fact too, and so is that nobody says. `let_others_go_first` is told how long the
 /// first answer took, before the settings are asked for.
 ///
@@ -145,15 +149,15 @@ pub fn create(
 pub(super) fn facts(
     client: &Client<impl ClientContext>,
     election: &Election,
-    patience: &mut Patience,
+    answer_limit: &mut AnswerLimit,
     let_others_go_first: impl FnOnce(Duration),
-) -> Result<TopicFacts, Trouble> {
-    let limit = patience.ask();
+) -> Result<TopicFacts, TopicError> {
+    let limit = answer_limit.ask();
     let asked = clock::now();
     let Presence::There(layout) = look(client, election, limit)? else {
-        return Err(Trouble::Transient(RDKafkaErrorCode::UnknownTopicOrPartition));
+        return Err(TopicError::Transient(RDKafkaErrorCode::UnknownTopicOrPartition));
     };
-    let took = patience.answered(asked);
+    let took = answer_limit.answered(asked);
     let limit = took * 2 + SETTINGS_ALLOWANCE;
     let_others_go_first(took);
     // Any broker can tell. The leader is asked last: it answers one request of a connection after the other, and the claim may
@@ -164,8 +168,8 @@ pub(super) fn facts(
         // Forbidden, they come without an error and without an entry.
         Ok(settings) => read(&settings).ok_or_else(|| "it is not shown to this user".to_owned()),
         Err(RDKafkaErrorCode::OperationTimedOut) => Err(format!("no answer within {} ms", limit.as_millis())),
-        Err(code) if matches!(code.into(), Meaning::Connection | Meaning::NoBroker) => {
-            return Err(Trouble::Transient(code));
+        Err(code) if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) => {
+            return Err(TopicError::Transient(code));
         }
         // A broker that knows no such question is as silent as one that may not answer it.
         Err(code) => Err(plain(code)),
@@ -218,22 +222,22 @@ fn read(settings: &[(String, Option<String>)]) -> Option<Settings> {
     })
 }
 
-fn not_created(code: RDKafkaErrorCode, election: &Election) -> Trouble {
+fn not_created(code: RDKafkaErrorCode, election: &Election) -> TopicError {
     use RDKafkaErrorCode::{
         ClusterAuthorizationFailed, InvalidConfig, PolicyViolation, TopicAuthorizationFailed, UnsupportedFeature,
     };
     let name = &election.topic;
     if [ClusterAuthorizationFailed, TopicAuthorizationFailed].contains(&code) {
-        Trouble::Refused(format!(
+        TopicError::Refused(format!(
             "topic \"{name}\": it is missing, and this user has no right to CREATE it; create it, or allow CREATE on it"
         ))
     } else if [InvalidConfig, PolicyViolation].contains(&code) {
-        Trouble::Refused(format!(
+        TopicError::Refused(format!(
             "topic \"{name}\": it is missing, and the cluster refuses to create it ({}); create it by hand",
             plain(code)
         ))
     } else if code == UnsupportedFeature {
-        Trouble::Refused(format!(
+        TopicError::Refused(format!(
             "topic \"{name}\": it is missing, and this broker creates none; if it is neli-run's own, say --embedded"
         ))
     } else {
@@ -242,17 +246,17 @@ fn not_created(code: RDKafkaErrorCode, election: &Election) -> Trouble {
 }
 
 /// What an error about the topic means.
-fn trouble(code: RDKafkaErrorCode, election: &Election) -> Trouble {
+fn trouble(code: RDKafkaErrorCode, election: &Election) -> TopicError {
     let name = &election.topic;
     if code == RDKafkaErrorCode::InvalidTopic {
-        return Trouble::Refused(format!(
+        return TopicError::Refused(format!(
             "topic \"{name}\": no name for a topic; use up to 249 letters, digits, dots, hyphens and underscores"
         ));
     }
-    if Meaning::from(code) == Meaning::TopicForbidden {
-        return Trouble::Refused(may_not_describe(name));
+    if ErrorClass::from(code) == ErrorClass::TopicForbidden {
+        return TopicError::Refused(may_not_describe(name));
     }
-    Trouble::Transient(code)
+    TopicError::Transient(code)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The reader's ear: the thread that waits inside librdkafka, so that a record is handed over the instant it is there.
+//! The thread that waits inside librdkafka, so that a record is handed over the instant it is there.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,10 +10,10 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 
 use crate::clock;
-use crate::kafka::access::Ears;
-use crate::kafka::error_class::{Meaning, NoToken, is_worth_another_login};
+use crate::kafka::access::KafkaContext;
+use crate::kafka::error_class::{ErrorClass, NoToken, is_worth_another_login};
 use crate::kafka::group::refusal;
-use crate::kafka::journal::{Key, Seen};
+use crate::kafka::journal::{KafkaEvent, Key};
 use crate::kafka::reader::{Shared, Source};
 use crate::kafka::topic::{may_not_describe, may_not_read};
 
@@ -23,20 +23,20 @@ const DECODE_RETRY: Duration = Duration::from_millis(500);
 const LINGER: Duration = Duration::from_millis(500);
 
 /// Waits inside librdkafka.
-pub(super) struct Listener {
+pub(super) struct PollThread {
     pub(super) shared: Arc<Shared>,
-    pub(super) consumer: Arc<BaseConsumer<Ears>>,
+    pub(super) consumer: Arc<BaseConsumer<KafkaContext>>,
 }
 
-impl Listener {
+impl PollThread {
     pub(super) fn run(self) {
         let election = self.shared.source.election.key();
         let hello = format!("{election}/hello");
         let keys = (election.as_bytes(), hello.as_bytes());
         let mut retry_at: Option<Time> = None;
         while !self.shared.over() {
-            let patience = retry_at.map_or(LINGER, |at| at.since(clock::now()).min(LINGER));
-            match self.consumer.poll(patience) {
+            let timeout = retry_at.map_or(LINGER, |at| at.since(clock::now()).min(LINGER));
+            match self.consumer.poll(timeout) {
                 // Between two tries nothing is assigned, so a record here is one that was under way.
                 Some(Ok(_)) if retry_at.is_some() => {}
                 Some(Ok(message)) => self.hand_over(&message, keys),
@@ -66,7 +66,7 @@ impl Listener {
         self.shared.next.store(offset + 1, Ordering::Relaxed);
         self.shared.up();
         let written_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
-        self.shared.say(Seen::Record { reading: self.shared.reading, offset, key, value, written_ms });
+        self.shared.say(KafkaEvent::Record { reading: self.shared.reading, offset, key, value, written_ms });
     }
 
     /// Says what the error is; true when it is that a batch can't be decoded.
@@ -77,23 +77,23 @@ impl Listener {
             return false;
         }
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
-        let words = self.shared.ears.words(code);
+        let words = self.shared.context.words(code);
         match code.into() {
             // One connection of several, perhaps; and a topic that may be gone.
-            Meaning::Connection | Meaning::UnknownTopic => self.shared.look(),
-            Meaning::GroupForbidden => {
+            ErrorClass::Connection | ErrorClass::UnknownTopic => self.shared.look(),
+            ErrorClass::GroupForbidden => {
                 // The reader itself has no use for the group.
                 let Source { joins_group, election, .. } = &self.shared.source;
                 if let Some(error) = refusal(code, &words, &election.group).filter(|_| *joins_group) {
                     self.shared.refuse(error);
                 }
             }
-            Meaning::Moving => {}
-            Meaning::Cut => {
-                self.shared.say(Seen::Cut { reading });
+            ErrorClass::Moving => {}
+            ErrorClass::Cut => {
+                self.shared.say(KafkaEvent::Cut { reading });
             }
-            Meaning::Login => self.login_failed(&words),
-            Meaning::NoBroker => {
+            ErrorClass::Login => self.login_failed(&words),
+            ErrorClass::NoBroker => {
                 if let Some(error) = self.shared.hopeless() {
                     self.shared.refuse(error);
                     return false;
@@ -101,19 +101,19 @@ impl Listener {
                 self.shared.down(self.shared.no_answer(code));
                 self.shared.look();
             }
-            Meaning::Other => {
-                self.shared.say(Seen::Warning(words));
+            ErrorClass::Other => {
+                self.shared.say(KafkaEvent::Warning(words));
             }
-            Meaning::TopicForbidden => {
+            ErrorClass::TopicForbidden => {
                 let topic = &self.shared.source.election.topic;
                 let is_fetch = words.starts_with("Fetch");
                 self.shared.refuse(if is_fetch { may_not_read(topic) } else { may_not_describe(topic) });
             }
-            Meaning::Undecodable => {
+            ErrorClass::Undecodable => {
                 // What follows the batch must not be handed over before it.
                 let _ = self.consumer.unassign();
                 let offset = self.shared.next.load(Ordering::Relaxed);
-                self.shared.say(Seen::Undecodable { reading, offset, error: words });
+                self.shared.say(KafkaEvent::Undecodable { reading, offset, error: words });
                 return true;
             }
         }
@@ -123,12 +123,12 @@ impl Listener {
     fn login_failed(&self, words: &str) {
         let access = &self.shared.source.access;
         let (answered, asks_for_tokens) = (access.answered.load(Ordering::Relaxed), access.asks_for_tokens());
-        if let Some(NoToken { why, is_refusal }) = self.shared.ears.no_token(words) {
+        if let Some(NoToken { why, is_refusal }) = self.shared.context.no_token(words) {
             if answered {
                 // It is asked for long before the last one expires, and that one counts until then.
                 let message =
                     format!("{why}; the last token counts until it expires, and a new one is asked for every 10 s");
-                self.shared.say(Seen::Warning(message));
+                self.shared.say(KafkaEvent::Warning(message));
             } else if is_refusal {
                 self.shared.refuse(why);
             } else {
@@ -148,13 +148,13 @@ impl Listener {
     }
 
     fn caught_up(&self) {
-        let words = self.shared.ears.words(RDKafkaErrorCode::PartitionEOF);
+        let words = self.shared.context.words(RDKafkaErrorCode::PartitionEOF);
         let handed_over = self.shared.next.load(Ordering::Relaxed);
         // rust-rdkafka leaves out the offset of the end; librdkafka's words have it. A marker has no record.
         let next = end_offset(&words).map_or(handed_over, |end| end.max(handed_over));
         self.shared.next.store(next, Ordering::Relaxed);
         self.shared.up();
-        self.shared.say(Seen::CaughtUp { reading: self.shared.reading, next });
+        self.shared.say(KafkaEvent::CaughtUp { reading: self.shared.reading, next });
     }
 }
 

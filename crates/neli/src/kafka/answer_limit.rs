@@ -18,7 +18,7 @@ const ALLOWANCE: u32 = 4;
 
 /// The time limit of one asker's questions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Patience {
+pub(super) struct AnswerLimit {
     /// The limit of the first question.
     first: Duration,
     /// The limit of each question after an answer, at least.
@@ -28,7 +28,7 @@ pub(super) struct Patience {
     asking_since: Option<Time>,
 }
 
-impl Patience {
+impl AnswerLimit {
     /// `first` for the first question, and at least `least` for each after an answer.
     pub(super) const fn new(first: Duration, least: Duration) -> Self {
         Self { first, least, limit: None, asking_since: None }
@@ -66,26 +66,26 @@ mod tests {
 
     #[test]
     fn each_question_without_an_answer_has_more_time_up_to_a_bound() {
-        let mut patience = Patience::new(Duration::from_secs(1), Duration::from_secs(2));
+        let mut answer_limit = AnswerLimit::new(Duration::from_secs(1), Duration::from_secs(2));
         let mut limits = Vec::new();
         for _ in 0..4 {
-            limits.push(patience.ask().as_secs());
-            patience.was_too_short();
+            limits.push(answer_limit.ask().as_secs());
+            answer_limit.was_too_short();
         }
         assert_eq!(limits, [1, 4, 16, 16]);
     }
 
     #[test]
     fn an_answer_says_how_long_the_next_one_may_take() {
-        let mut patience = Patience::new(Duration::from_secs(1), Duration::from_secs(2));
-        patience.ask();
-        patience.was_too_short();
-        patience.was_too_short();
-        let took = patience.answered(clock::now());
+        let mut answer_limit = AnswerLimit::new(Duration::from_secs(1), Duration::from_secs(2));
+        answer_limit.ask();
+        answer_limit.was_too_short();
+        answer_limit.was_too_short();
+        let took = answer_limit.answered(clock::now());
         assert!(took < Duration::from_secs(1));
-        assert_eq!(patience.limit(), Duration::from_secs(2));
-        patience.answered(Time::from_nanos(clock::now().as_nanos() - 3_000_000_000));
-        let limit = patience.limit();
+        assert_eq!(answer_limit.limit(), Duration::from_secs(2));
+        answer_limit.answered(Time::from_nanos(clock::now().as_nanos() - 3_000_000_000));
+        let limit = answer_limit.limit();
         assert!((Duration::from_secs(12)..Duration::from_secs(13)).contains(&limit), "{limit:?}");
     }
 }
