@@ -36,7 +36,7 @@ pub enum Left {
     Nothing,
     /// Something, and it is not time yet to say that it can't be killed.
     Something,
-    /// These, a lease after the first SIGKILL. GroupReport once.
+    /// These, a lease after the first SIGKILL. Said once.
     Stuck(Vec<Pid>),
 }
 
