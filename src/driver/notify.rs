@@ -51,7 +51,7 @@ enum Word {
     #[default]
     NotYet,
     Due,
-    GroupReport,
+    Sent,
 }
 
 impl Word {
@@ -63,7 +63,7 @@ impl Word {
 
     fn say(&mut self) {
         if *self == Self::Due {
-            *self = Self::GroupReport;
+            *self = Self::Sent;
         }
     }
 }

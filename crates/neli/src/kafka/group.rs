@@ -120,7 +120,7 @@ impl Member {
         Ok(Self { consumer })
     }
 
-    /// Leaves the group, so that the heir is known at once. Returns at once; [`GroupEvent::Left`] follows within 500 ms.
+    /// Leaves the group, so that the successor is known at once. Returns at once; [`GroupEvent::Left`] follows within 500 ms.
     ///
     /// `alone`: no other candidate is known. The first join of an empty group is answered after the broker's
     /// `group.initial.rebalance.delay.ms` (3 s), and a leave waits behind it, so that a member of which there has been no answer is

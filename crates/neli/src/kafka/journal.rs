@@ -1,5 +1,5 @@
-//! The journal's two ends: what is [`KafkaEvent`] in it, and the [`Producer`] that writes to it. The other half of the
-//! hands, the [`Reader`](crate::kafka::reader::Reader), has a file of its own.
+//! What happens to the journal ([`KafkaEvent`]), and the [`Producer`] that appends to it. The
+//! [`Reader`](crate::kafka::reader::Reader) has a file of its own.
 //!
 //! Nothing here decides: records are bytes, and `neli-proto` says what they mean.
 
