@@ -132,11 +132,6 @@ impl Seat {
         }
         if let Some(mutant) = terms.mutant {
             candidate = candidate.variable("NELI_MUTANT", mutant);
-            // Until the guard's and the loop's rules are edits of tests/mutants too.
-            let of_feature = ["GuardForgetsTree", "GuardIgnoresDeadline", "GuardReleasesFirst"];
-            if of_feature.contains(&mutant) {
-                candidate = candidate.variable("NELI_FLAW", mutant);
-            }
         }
         if self.index == SEAT_WITH_A_CLOCK {
             let library = install::stepped_clock();

@@ -58,8 +58,18 @@ pub(crate) fn changed_files() -> Result<BTreeMap<String, String>, String> {
             "[workspace.lints.rust]\n",
             "[workspace.lints.rust]\nunused = { level = \"allow\", priority = -1 }\n",
         ),
-        // One build, of the profile `dev`, gives the program and the tests.
-        ("Cargo.toml".to_owned(), "[profile.test.package.neli-proto]", "[profile.dev.package.neli-proto]"),
+        // One build, of the profile `dev`, gives the program and the tests. Cargo tells packages apart by their place in the workspace
+        // and by their profile: with the same profile these would overwrite the real ones.
+        (
+            "Cargo.toml".to_owned(),
+            "[profile.test.package.neli-proto]",
+            "[profile.dev.package.neli]
+codegen-units = 255
+[profile.dev.package.neli-run]
+codegen-units = 255
+[profile.dev.package.neli-proto]
+codegen-units = 255",
+        ),
     ] {
         let source = files.get(&file).cloned().map_or_else(|| fs::read_to_string(root().join(&file)), Ok);
         let source = source.map_err(|error| format!("{file}: {error}"))?;
@@ -133,7 +143,9 @@ pub(crate) fn build() -> Result<Built, String> {
 /// Brings the copy up to date. What has not changed keeps its time, by which cargo knows it.
 fn write_copy(copy: &Path, changed: &BTreeMap<String, String>) -> std::io::Result<()> {
     let mut texts = BTreeMap::new();
-    for file in files_below(root(), &|name| name == "target" || name.starts_with('.'))? {
+    // No build directory, whatever it is called.
+    let is_left_out = |name: &str| name.starts_with('.') || root().join(name).join("CACHEDIR.TAG").exists();
+    for file in files_below(root(), &is_left_out)? {
         let text = fs::read(root().join(&file))?;
         texts.insert(file, text);
     }
@@ -161,6 +173,9 @@ fn files_below(directory: &Path, is_left_out: &dyn Fn(&str) -> bool) -> std::io:
         let path = directory.join(&entry);
         if path.is_file() {
             files.push(entry);
+            continue;
+        }
+        if !path.is_dir() {
             continue;
         }
         for inner in fs::read_dir(path)? {

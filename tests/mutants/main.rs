@@ -25,6 +25,7 @@ fn each_mutant_fits_the_sources() {
     let names: BTreeSet<&str> = MUTANTS.iter().map(|mutant| mutant.name).collect();
     assert_eq!(names.len(), MUTANTS.len(), "each has a name of its own");
     for mutant in MUTANTS {
+        assert!(!mutant.edits.is_empty(), "{} changes nothing", mutant.name);
         assert!(!mutant.noticed_by.is_empty(), "nothing notices {}", mutant.name);
     }
 }

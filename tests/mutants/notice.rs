@@ -10,7 +10,7 @@ use crate::copy::{Built, VARIABLE, root};
 use crate::table::{Mutant, Notice};
 
 /// What the model says when it has found what a mutant must lead to.
-const TWO_JOBS: &[&str] = &[": TwoJobs after ", ": Unjudged after ", ": ReleasedUnread after "];
+const BREACHES: &[&str] = &[": TwoJobs after ", ": Unjudged after ", ": ReleasedUnread after "];
 
 /// What the comparison with the law says of a difference.
 const DIFFERENCE: &[&str] = &["the verdict on ", "what is known after ", "the last record after "];
@@ -34,7 +34,7 @@ pub(crate) fn by_tests(mutants: &[&Mutant], built: &Built) -> Vec<String> {
             let (program, test, says) = match notice {
                 Notice::Chaos(_) => continue,
                 Notice::Law => (built.law.as_path(), LAW, DIFFERENCE),
-                Notice::Model(world) => (built.model.as_path(), *world, TWO_JOBS),
+                Notice::Model(world) => (built.model.as_path(), *world, BREACHES),
             };
             trials.push(Trial { mutant, program, test, says });
         }
@@ -71,7 +71,7 @@ fn fails_without_mutant(program: &Path, tests: &BTreeSet<&str>) -> Option<String
 fn survives(trial: &Trial<'_>) -> Option<String> {
     let Trial { mutant, program, test, says } = trial;
     let mut command = Command::new(program);
-    command.args(["--exact", test]).env(VARIABLE, mutant.name).env("TWO_JOBS_ALONE", "1").env("RUST_BACKTRACE", "0");
+    command.args(["--exact", test]).env(VARIABLE, mutant.name).env("A_RULE_IS_BROKEN", "1").env("RUST_BACKTRACE", "0");
     let (is_success, text) = outcome(command.output());
     verdict(is_success, &text, says).map(|wrong| format!("{} ({}): {test} {wrong}\n{text}", mutant.name, mutant.breaks))
 }
@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn a_mutant_that_survives_is_told_and_so_is_a_test_that_fails_for_another_reason() {
-        assert_eq!(verdict(false, "a world: TwoJobs after 7 steps", TWO_JOBS), None);
-        assert_eq!(verdict(true, "test result: ok", TWO_JOBS), Some("did not notice it"));
-        assert_eq!(verdict(false, "a world: BusyLoop after 7 steps", TWO_JOBS), Some("failed for another reason"));
+        assert_eq!(verdict(false, "a world: TwoJobs after 7 steps", BREACHES), None);
+        assert_eq!(verdict(true, "test result: ok", BREACHES), Some("did not notice it"));
+        assert_eq!(verdict(false, "a world: BusyLoop after 7 steps", BREACHES), Some("failed for another reason"));
     }
 }

@@ -24,7 +24,8 @@ pub(crate) enum Notice {
     Chaos(&'static [&'static str]),
     /// The comparison of the fold with the law, by random journals.
     Law,
-    /// The search of this world finds two jobs at once, or a job in a topic that nobody has judged.
+    /// The search of this world finds two jobs at once, a job in a topic that nobody has judged, or a release by a guard that has
+    /// not read all orders.
     Model(&'static str),
 }
 
@@ -127,7 +128,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "self.supervisor.handle_lead(now, LeadEvent::Killed(loss));",
             "self.supervisor.handle_lead(now, LeadEvent::Killed(loss));
             if loss == candidate::Loss::LeaseOver {
-                let (why, exit, leaving, gone_at) = (crate::record::Why::Fenced, None, false, None);
+                let (why, exit, leaving, gone_at) = (Why::Fenced, None, false, None);
                 self.candidate.handle_local(now, LocalEvent::NothingLeft { why, exit, leaving, gone_at });
             }",
         )],
@@ -321,7 +322,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             edit(NODE, "self.actions.push_back(Action::Released { term });", ""),
             GUARD_NOT_TOLD,
         ],
-        noticed_by: &[Chaos(&["resign", "term"])],
+        noticed_by: &[Model("a_stop_behind_the_spawn"), Chaos(&["resign", "term"])],
     },
     Mutant {
         name: "UndecidedForgetsLeases",

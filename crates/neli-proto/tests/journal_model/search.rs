@@ -51,12 +51,11 @@ impl Hasher for Identity {
 
 /// Looks at every state of the world, with `rule` broken, until something happens that must not. With a broken rule only
 /// two jobs at once count, a job in a topic that nobody has judged, and a release by a guard that has not read all; with the right
-/// ones everything does. The variable
-/// `TWO_JOBS_ALONE` says that a rule of the real objects is broken (`tests/mutants`).
+/// ones everything does. The variable `A_RULE_IS_BROKEN` says that a rule of the real objects is broken (`tests/mutants`).
 pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
     break_only(rule);
     let setup = Rc::new(setup);
-    let is_right = rule.is_none() && std::env::var_os("TWO_JOBS_ALONE").is_none();
+    let is_right = rule.is_none() && std::env::var_os("A_RULE_IS_BROKEN").is_none();
     let counts =
         |breach: Breach| is_right || matches!(breach, Breach::ReleasedUnread | Breach::TwoJobs | Breach::Unjudged);
     let first = World::new(&setup, false);
