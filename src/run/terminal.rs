@@ -99,13 +99,8 @@ impl Run {
 
     /// Stops the process, and all of its group, until somebody continues it; that is told by SIGCONT.
     pub(super) fn suspend_if_due(&mut self) {
-        // A member that just stops would hold up the others for a session, and nobody would end a hook in time. The end
-        // of either turns the loop again.
-        if self.members.are_leaving()
-            || self.node.has_running_hooks()
-            || !mem::take(&mut self.session.suspending)
-            || !self.node.is_suspended()
-        {
+        // A member that just stops would hold up the others for a session. Its end turns the loop again.
+        if self.members.are_leaving() || !mem::take(&mut self.session.suspending) || !self.node.is_suspended() {
             return;
         }
         self.logger.flush();

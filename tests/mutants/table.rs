@@ -322,7 +322,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             edit(NODE, "self.actions.push_back(Action::Released { term });", ""),
             GUARD_NOT_TOLD,
         ],
-        noticed_by: &[Model("a_stop_behind_the_spawn"), Chaos(&["resign", "term"])],
+        noticed_by: &[Model("a_stop_behind_the_spawn"), Model("an_unhealthy_job"), Chaos(&["resign", "term"])],
     },
     Mutant {
         name: "UndecidedForgetsLeases",

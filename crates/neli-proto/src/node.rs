@@ -156,7 +156,8 @@ pub enum Action {
     },
     /// Start a new guard.
     StartGuard,
-    /// Stop the process, once the group is left: no term is held, no claim under way, and none will be until it is continued.
+    /// Stop the process, once the group is left: no term is held, no claim under way, no hook runs, and none will be until it is
+    /// continued.
     Suspend,
 }
 
@@ -221,6 +222,8 @@ pub struct Node {
     accepts_remade_topic: bool,
     /// The guard remembers terms of a history that is gone: it is replaced as soon as no job is alive.
     guard_is_outdated: bool,
+    /// The process is to be stopped as soon as no hook runs.
+    is_suspending: bool,
     /// Kafka or R0 has refused for good.
     is_refused: bool,
     /// The status to exit with was said.
@@ -241,6 +244,7 @@ impl Node {
             hooks: Hooks::new(hooks),
             accepts_remade_topic,
             guard_is_outdated: false,
+            is_suspending: false,
             is_refused: false,
             has_ended: false,
             is_exiting: false,
@@ -372,6 +376,12 @@ impl Node {
                 break self.take_from_hooks();
             }
         }
+        if self.is_suspending && self.hooks.is_idle() {
+            self.is_suspending = false;
+            if self.candidate.is_suspended() {
+                self.actions.push_back(Action::Suspend);
+            }
+        }
     }
 
     fn take_from_supervisor(&mut self, now: Time, action: supervisor::Action) {
@@ -427,7 +437,11 @@ impl Node {
             From::ReadFrom(offset) => return self.actions.push_back(Action::ReadFrom(offset)),
             From::RenewProducer => return self.actions.push_back(Action::RenewProducer),
             From::Send { record } => return self.actions.push_back(Action::Send { record }),
-            From::Suspend => return self.actions.push_back(Action::Suspend),
+            // A stopped process ends no hook in time.
+            From::Suspend => {
+                self.is_suspending = true;
+                return;
+            }
         };
         self.supervisor.handle_lead(now, event);
     }

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use neli_proto::candidate::{self, Identity};
+use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Grant, Order};
+use neli_proto::hooks::Hook;
 use neli_proto::node::{self, Action, Node, Settings};
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Offset, Record};
@@ -40,6 +42,9 @@ pub(crate) struct Machine {
     pub(crate) cut_off: bool,
     /// The last term whose release it handed over: nothing of it runs any more (R6).
     pub(crate) released: Offset,
+    /// The health command that runs, and the hooks that do.
+    check: Option<u32>,
+    hooks: Vec<(Hook, u32)>,
     /// What the guard said and the supervisor has not heard.
     pub(crate) words: VecDeque<Event>,
     /// What has happened to records that it sent, and it has not heard.
@@ -86,7 +91,7 @@ impl Machine {
             stop: StopPolicy { signal: 15, timeout: candidate.stop_timeout, kill_margin: timings.kill_margin },
             restart: candidate.restart,
             on_loss: candidate.on_loss,
-            health: None,
+            health: setup.health.clone(),
         };
         // Each its own share, so that no two are in step.
         let random = Random::fixed([20, 50, 80][index]);
@@ -94,7 +99,7 @@ impl Machine {
             identity,
             timings,
             job: policy,
-            hooks: Vec::new(),
+            hooks: setup.hooks.to_vec(),
             accepts_remade_topic: true,
             started: now,
             wait: None,
@@ -113,6 +118,8 @@ impl Machine {
             leads_in: None,
             cut_off: false,
             released: -1,
+            check: None,
+            hooks: Vec::new(),
             words: VecDeque::new(),
             receipts: VecDeque::new(),
         };
@@ -176,6 +183,33 @@ impl Machine {
     /// A signal to `neli-run`.
     pub(crate) fn stop(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
         self.node.handle(now, node::Event::Signal { signal: 15 });
+        self.perform(now, setup, deeds);
+    }
+
+    /// Whether a health command runs.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.check.is_some()
+    }
+
+    /// Whether a hook runs.
+    pub(crate) fn has_hook(&self) -> bool {
+        !self.hooks.is_empty()
+    }
+
+    /// The health command ends.
+    pub(crate) fn health_ends(&mut self, now: Time, end: CommandEnd, (setup, deeds): (&Setup, &mut Deeds)) {
+        let Some(id) = self.check.take() else { return };
+        self.hear_of_job(now, Event::HealthEnded { id, end, last_line: "".into() });
+        self.perform(now, setup, deeds);
+    }
+
+    /// The hook that has run for the longest ends.
+    pub(crate) fn hook_ends(&mut self, now: Time, (setup, deeds): (&Setup, &mut Deeds)) {
+        if self.hooks.is_empty() {
+            return;
+        }
+        let (hook, id) = self.hooks.remove(0);
+        self.node.handle(now, node::Event::HookEnded { hook, id, end: CommandEnd::Exited(0) });
         self.perform(now, setup, deeds);
     }
 
@@ -306,17 +340,14 @@ impl Machine {
 
     fn perform_one(&mut self, now: Time, action: Action, setup: &Setup, deeds: &mut Deeds) {
         match action {
-            // Neither hooks nor a health command are given; there is neither a group nor a terminal; the reader and the producer
-            // never fail.
-            Action::CheckHealth { .. }
-            | Action::DieOf { .. }
+            // There is neither a group nor a terminal; the reader and the producer never fail.
+            Action::DieOf { .. }
             | Action::JoinGroup
-            | Action::KillHook { .. }
             | Action::LeaveGroup { .. }
             | Action::LookAtForeground
             | Action::LookForEnd
-            | Action::RenewProducer
-            | Action::RunHook(_) => {}
+            | Action::RenewProducer => {}
+            Action::CheckHealth { id, .. } => self.check = Some(id),
             Action::Exit(_) => self.life = Life::Dead,
             Action::Identify => self.identity_asked = Some(now),
             Action::KillGuard => {
@@ -325,6 +356,7 @@ impl Machine {
                     self.kill_guard(now);
                 }
             }
+            Action::KillHook { id } => self.hooks.retain(|(_, running)| *running != id),
             Action::KillOrphans => {
                 if !is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
                     self.guard.job = None;
@@ -352,6 +384,7 @@ impl Machine {
                 self.is_judged = false;
                 self.judge_if_prompt(now, setup);
             }
+            Action::RunHook(run) => self.hooks.push((run.hook, run.id)),
             Action::Send { record } => {
                 if let Body::Release { term, .. } = record.body {
                     self.released = term;
@@ -462,6 +495,7 @@ impl Machine {
     pub(crate) fn forget(&mut self) {
         self.reader = Reader::default();
         self.late_answer = None;
+        (self.check, self.hooks) = (None, Vec::new());
         self.words.clear();
         self.receipts.clear();
     }

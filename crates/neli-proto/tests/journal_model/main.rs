@@ -165,6 +165,11 @@ fn a_stop_behind_the_spawn() {
 }
 
 #[test]
+fn an_unhealthy_job() {
+    look_into(worlds::an_unhealthy_job, &[]);
+}
+
+#[test]
 fn a_suspension() {
     look_into(worlds::a_suspension, &[]);
 }

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{Elector, Timings};
+use neli_proto::health::HealthPolicy;
+use neli_proto::hooks::Hook;
 use neli_proto::record::Offset;
 use neli_proto::restart::{Restart, RestartPolicy};
 use neli_proto::supervisor::OnLoss;
@@ -42,6 +44,10 @@ pub(crate) struct Setup {
     pub(crate) jobs_have_children: bool,
     /// Each job runs with a command beside it, that would outlive it.
     pub(crate) jobs_have_commands: bool,
+    /// How the job's health is looked after, if it is.
+    pub(crate) health: Option<HealthPolicy>,
+    /// The hooks that are given.
+    pub(crate) hooks: &'static [Hook],
     /// What guard and supervisor say to each other takes its time.
     pub(crate) slow_pipe: bool,
     /// A claim's sender is told that it was appended.
@@ -99,6 +105,8 @@ pub(crate) struct Faults {
     pub(crate) guard_deaths: u8,
     /// A guard is stopped.
     pub(crate) guard_pauses: u8,
+    /// A health command fails.
+    pub(crate) illnesses: u8,
     /// A reader takes its time until it has caught up.
     pub(crate) lags: u8,
     /// An append is lost.
@@ -144,6 +152,7 @@ impl Faults {
             exits: 0,
             guard_deaths: 0,
             guard_pauses: 0,
+            illnesses: 0,
             lags: 0,
             losses: 0,
             markers: 0,
@@ -175,6 +184,7 @@ impl Faults {
             exits: 255,
             guard_deaths: 255,
             guard_pauses: 255,
+            illnesses: 255,
             lags: 255,
             losses: 255,
             markers: 255,
@@ -248,6 +258,8 @@ impl Setup {
             remade_for: Duration::ZERO,
             jobs_have_children: false,
             jobs_have_commands: false,
+            health: None,
+            hooks: &[],
             slow_pipe: false,
             claims_are_acknowledged: false,
             guard_late: Duration::ZERO,

@@ -45,8 +45,14 @@ pub(crate) enum Step {
     GuardReads(Who),
     /// A dead guard has been waited for.
     GuardWaited(Who),
+    /// A health command ends well.
+    HealthEnds(Who),
+    /// A health command fails.
+    HealthFails(Who),
     /// A supervisor hears its guard, or its producer.
     Hear(Who),
+    /// A hook ends.
+    HookEnds(Who),
     /// A broker says which topic stands under the name.
     Identify(Who),
     /// R0 is judged, and the topic may carry an election.
@@ -119,6 +125,9 @@ impl Step {
             | Self::Die(_)
             | Self::Double(_)
             | Self::End
+            | Self::HealthEnds(_)
+            | Self::HealthFails(_)
+            | Self::HookEnds(_)
             | Self::Judge(_)
             | Self::KillGuard(_)
             | Self::Lag(_)
@@ -172,6 +181,7 @@ impl Faults {
             Step::Die(_) => &mut self.deaths,
             Step::Double(_) => &mut self.doubles,
             Step::End => &mut self.ends,
+            Step::HealthFails(_) => &mut self.illnesses,
             Step::KillGuard(_) => &mut self.guard_deaths,
             Step::Lag(_) => &mut self.lags,
             Step::Lose(_) => &mut self.losses,
@@ -196,7 +206,9 @@ impl Faults {
             | Step::GuardActs(_)
             | Step::GuardReads(_)
             | Step::GuardWaited(_)
+            | Step::HealthEnds(_)
             | Step::Hear(_)
+            | Step::HookEnds(_)
             | Step::Identify(_)
             | Step::Judge(_)
             | Step::Read(_)

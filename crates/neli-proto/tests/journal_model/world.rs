@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use neli_proto::candidate;
+use neli_proto::command::CommandEnd;
 use neli_proto::guard::Grant;
 use neli_proto::record::{Body, Offset, Record, What, Why};
 use neli_proto::time::Time;
@@ -241,6 +242,13 @@ impl World {
             Step::GuardWaited(who) => {
                 self.at(who, |machine, now, (setup, deeds)| machine.guard_died(now, setup, deeds));
             }
+            Step::HealthEnds(who) => self.at(who, |machine, now, parts| {
+                machine.health_ends(now, CommandEnd::Exited(0), parts);
+            }),
+            Step::HealthFails(who) => self.at(who, |machine, now, parts| {
+                machine.health_ends(now, CommandEnd::Exited(1), parts);
+            }),
+            Step::HookEnds(who) => self.at(who, Machine::hook_ends),
             Step::Hear(who) => self.at(who, |machine, now, (setup, deeds)| machine.hear(now, setup, deeds)),
             Step::Identify(who) => self.identify(who),
             Step::Judge(who) => self.at(who, Machine::be_told_of_the_judgement),

@@ -3,6 +3,9 @@
 
 use std::time::Duration;
 
+use neli_proto::health::HealthPolicy;
+use neli_proto::hooks::Hook;
+
 use crate::setup::{A, B, C, CandidateSetup, Faults, Setup, Who};
 use crate::step::Step;
 
@@ -602,6 +605,28 @@ pub(crate) fn guard_and_supervisor() -> Setup {
     }
 }
 
+/// A leader whose health command fails: it stands down, and the other leads, while hooks run.
+pub(crate) fn an_unhealthy_job() -> Setup {
+    Setup {
+        health: Some(often_looked_after()),
+        hooks: &[Hook::Standby],
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { illnesses: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::HealthEnds(B) | Step::HealthFails(B)),
+        limit: millis(160),
+        ..Setup::named("an unhealthy job")
+    }
+}
+
+const ALL_HOOKS: &[Hook] = &[Hook::Fence, Hook::Lead, Hook::Standby];
+
+fn often_looked_after() -> HealthPolicy {
+    HealthPolicy { interval: millis(70), timeout: millis(40), failures: 1, start: Duration::ZERO }
+}
+
 /// Everything at once, for the walks: nobody could search it.
 pub(crate) fn everything(leases: [u64; 3]) -> Setup {
     let lease = |who: Who| CandidateSetup::lease(leases[who]);
@@ -612,6 +637,8 @@ pub(crate) fn everything(leases: [u64; 3]) -> Setup {
         span: 4,
         jobs_have_children: true,
         jobs_have_commands: true,
+        health: Some(often_looked_after()),
+        hooks: ALL_HOOKS,
         guard_late: millis(19),
         faults: Faults::plenty(),
         reborn: true,

@@ -87,6 +87,15 @@ impl World {
             if self.faults.questions > 0 && machine.late_answer.is_none() && machine.reader.next.is_some() {
                 steps.push(Step::Ask(who));
             }
+            if machine.is_checked() {
+                steps.push(Step::HealthEnds(who));
+                if self.faults.illnesses > 0 {
+                    steps.push(Step::HealthFails(who));
+                }
+            }
+            if machine.has_hook() {
+                steps.push(Step::HookEnds(who));
+            }
             if self.faults.pauses > 0 && (guard.life == Life::Awake || alone_is_allowed) {
                 steps.push(Step::Pause(who));
             }
