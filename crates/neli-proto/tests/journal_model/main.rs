@@ -270,7 +270,7 @@ fn a_reader_in_the_middle() {
 }
 
 #[test]
-#[ignore = "larger: 4.5 million states, 60 s"]
+#[ignore = "larger: 5.1 million states, 70 s"]
 fn guard_and_supervisor() {
     look_into(worlds::guard_and_supervisor, &[]);
 }
