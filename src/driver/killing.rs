@@ -92,7 +92,13 @@ mod tests {
                 let group = Cgroup::over(File::open(directory.path()).unwrap().into()).unwrap();
                 let mut tree = tree_of(&root).born_into(Some(Rc::new(group)));
                 tree.learn(clock::now() + Duration::from_secs(60));
-                kill_once(&tree);
+                let now = clock::now();
+                let mut killing = Killing::new(now, Duration::from_secs(60));
+                for _ in 0..2 {
+                    let now = killing.again_at();
+                    let has_seen_all = kill(killing.round(now, tree.is_learnt()), &tree);
+                    killing.performed(now, has_seen_all);
+                }
             });
             let is_first = dies(&below) && !killing.is_finished();
             while pipe.read(&mut [0; 4096]).is_ok() {}

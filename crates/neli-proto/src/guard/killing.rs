@@ -9,9 +9,10 @@ use crate::time::Time;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// From the first SIGKILL to the first look for what was not known, where the tree was learnt. A look opens files, and may stall
-/// for as long as the job is at its memory limit; so those that are known get the time to die, and to give their memory back.
-const LOOK_AFTER: Duration = Duration::from_millis(2);
+/// From the first SIGKILL, to what is known, to the next by other means, where the tree was learnt. Both may keep the guard waiting:
+/// the control group for another one's maker, a look, which opens files, for as long as the job is at its memory limit. So those
+/// that are known get the time to die, to give their memory back, and to leave their children to the guard: each is known then.
+const OTHER_MEANS_AFTER: Duration = Duration::from_millis(2);
 
 /// A way to send SIGKILL.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -40,7 +41,7 @@ pub struct Killing {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Round {
     begun: Time,
-    looks: bool,
+    is_by_all_means: bool,
 }
 
 impl Killing {
@@ -50,28 +51,34 @@ impl Killing {
         Self { stuck_at: Some(now + patience), again_at: now, pause: None, round: None }
     }
 
-    /// How to kill all that is left, in this order: what is known first, then the control group, and at last what a look finds.
+    /// How to kill all that is left, in this order. What is known comes first, since that never waits; in the first round it is all,
+    /// and 2 ms later the control group follows, and a look.
+    ///
     /// To be asked again at [`again_at`](Self::again_at) at the latest, and whenever a child has ended: who has died may have
     /// left children. [`performed`](Self::performed) is to follow.
     ///
     /// `is_learnt`: somebody has looked at the whole tree before, so that what is known may be all of it. Where nobody has, the
-    /// first round looks at once: what is not known would run on until a later one.
+    /// first round looks at once, and before the kernel may have it wait: what is not known would run on until then.
     pub fn round(&mut self, now: Time, is_learnt: bool) -> &'static [Means] {
         let is_first = self.pause.is_none();
         if !is_first && now < self.again_at {
             return &[Means::Known];
         }
-        let looks = !(is_first && is_learnt);
-        self.round = Some(Round { begun: now, looks });
-        if looks { &[Means::Known, Means::Cgroup, Means::Found] } else { &[Means::Known, Means::Cgroup] }
+        let is_by_all_means = !(is_first && is_learnt);
+        self.round = Some(Round { begun: now, is_by_all_means });
+        match (is_first, is_learnt) {
+            (true, true) => &[Means::Known],
+            (true, false) => &[Means::Known, Means::Found, Means::Cgroup],
+            (false, _) => &[Means::Known, Means::Cgroup, Means::Found],
+        }
     }
 
     /// The round is over at `now`. `has_seen_all`: no read has failed while it looked.
     pub fn performed(&mut self, now: Time, has_seen_all: bool) {
         let Some(round) = self.round.take() else { return };
         let pause = self.pause.unwrap_or(FIRST_PAUSE);
-        if !round.looks {
-            (self.again_at, self.pause) = (now + LOOK_AFTER, Some(pause));
+        if !round.is_by_all_means {
+            (self.again_at, self.pause) = (now + OTHER_MEANS_AFTER, Some(pause));
             return;
         }
         // In a large tree a look takes longer than the pause, and the processors are needed for dying: at most every other
@@ -111,23 +118,23 @@ mod tests {
     #[test]
     fn where_nobody_has_learnt_the_tree_the_first_round_looks_at_once() {
         let mut killing = Killing::new(at(0), PATIENCE);
-        assert_eq!(killing.round(at(0), false), [Means::Known, Means::Cgroup, Means::Found]);
+        assert_eq!(killing.round(at(0), false), [Means::Known, Means::Found, Means::Cgroup]);
         killing.performed(at(0), true);
         assert_eq!(killing.again_at(), at(1));
+        assert_eq!(killing.round(at(1), false), [Means::Known, Means::Cgroup, Means::Found]);
     }
 
     #[test]
-    fn where_the_tree_was_learnt_the_first_look_comes_after_2_ms() {
+    fn where_the_tree_was_learnt_what_may_keep_the_guard_waiting_comes_after_2_ms() {
         let mut killing = Killing::new(at(0), PATIENCE);
-        assert_eq!(killing.round(at(0), true), [Means::Known, Means::Cgroup]);
+        assert_eq!(killing.round(at(0), true), [Means::Known]);
         assert_eq!(killing.due(), None, "it is under way");
-        // The kernel kept it waiting for the control group.
-        killing.performed(at(29), true);
-        assert_eq!(killing.again_at(), at(31));
-        assert_eq!(killing.round(at(30), true), [Means::Known], "a child has ended");
-        killing.performed(at(30), true);
-        assert_eq!(killing.again_at(), at(31));
-        assert_eq!(killing.round(at(31), true), [Means::Known, Means::Cgroup, Means::Found]);
+        killing.performed(at(0), true);
+        assert_eq!(killing.again_at(), at(2));
+        assert_eq!(killing.round(at(1), true), [Means::Known], "a child has ended");
+        killing.performed(at(1), true);
+        assert_eq!(killing.again_at(), at(2));
+        assert_eq!(killing.round(at(2), true), [Means::Known, Means::Cgroup, Means::Found]);
     }
 
     #[test]
