@@ -36,7 +36,7 @@ pub struct ReleaseOrder {
 /// What writing a release takes besides the term. The guard hands it on, and does not look into it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Means {
-    /// How Kafka is reached: [`Brokers::At`](crate::config::Brokers::At), the embedded broker's address too.
+    /// How Kafka is reached: [`Brokers::At`](neli::election::Brokers::At), the embedded broker's address too.
     pub client: Client,
     /// The election.
     pub election: Election,

@@ -90,7 +90,7 @@ struct Guest {
 ///
 /// # Errors
 ///
-/// The kernel's; what is on stdin was not written by [`Seeker`](super::Seeker); the directory is not this user's alone.
+/// The kernel's; what is on stdin was not written by [`Seeker`](neli::kafka::embedded::Seeker); the directory is not this user's alone.
 pub fn detach() -> io::Result<(Place, Duration, Duration)> {
     // It fails for the leader of a process group, which has what this is for.
     let _ = unistd::setsid();

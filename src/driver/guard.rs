@@ -12,7 +12,7 @@
 //! When to start, extend and stop is the supervisor's to decide; what the guard decides is [`neli_proto::guard::Guard`]. What
 //! changed its uid or gid may be out of its reach; that is said ([`Answer::Stuck`]), never taken for gone.
 //!
-//! This file is the supervisor's end. The process is [`watch`], which performs what the guard decides.
+//! This file is the supervisor's end. The process is `watch`, which performs what the guard decides.
 
 mod alarm;
 mod backlog;
