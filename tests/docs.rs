@@ -55,7 +55,7 @@ fn what_shows_a_claim_is_there() {
             for word in line.split('`').skip(1).step_by(2) {
                 if ["benches/", "crates/", "src/", "tests/"].iter().any(|folder| word.starts_with(folder)) {
                     assert!(root(word).exists(), "{page} names {word}, which is not there");
-                    if word.contains("tests/") && word.ends_with(".rs") {
+                    if word.contains("tests/") && root(word).extension().is_some_and(|extension| extension == "rs") {
                         file = std::fs::read_to_string(root(word)).unwrap();
                     }
                 } else if is_name(word) && !file.is_empty() {

@@ -55,7 +55,7 @@ mod tests {
 
     fn kill_once(tree: &Tree) {
         let now = clock::now();
-        let round = Killing::new(now, Duration::from_secs(60)).round(now, tree.is_learnt());
+        let round = Killing::by_all_means(now, Duration::from_secs(60)).round(now);
         kill(round, tree);
     }
 
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_learnt_is_found_by_the_first_call() {
+    fn who_knows_nothing_of_a_tree_finds_it_at_the_first_call() {
         let (mut root, below) = family();
         kill_once(&tree_of(&root));
         assert!(dies(&below), "it was sent SIGKILL");
@@ -96,7 +96,7 @@ mod tests {
                 let mut killing = Killing::new(now, Duration::from_secs(60));
                 for _ in 0..2 {
                     let now = killing.again_at();
-                    let has_seen_all = kill(killing.round(now, tree.is_learnt()), &tree);
+                    let has_seen_all = kill(killing.round(now), &tree);
                     killing.performed(now, has_seen_all);
                 }
             });

@@ -46,7 +46,7 @@ impl Orphans {
     #[must_use]
     pub fn new(now: Time, main: Option<OwnedFd>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
         let tree = Tree::below(Pid::this()).urgent().born_into(cgroup);
-        Self { tree, main, killing: Killing::new(now, lease), guard: None }
+        Self { tree, main, killing: Killing::by_all_means(now, lease), guard: None }
     }
 
     /// Whatever descends from a guard that hangs and was not waited for, or is in the job's control group; the guard is
@@ -54,7 +54,7 @@ impl Orphans {
     #[must_use]
     pub fn beside(guard: Pid, now: Time, main: Option<OwnedFd>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
         let tree = Tree::below(guard).urgent().born_into(cgroup);
-        Self { tree, main, killing: Killing::new(now, lease), guard: Some(guard) }
+        Self { tree, main, killing: Killing::by_all_means(now, lease), guard: Some(guard) }
     }
 
     /// Children of ours that are no part of it, with all below them: each of them was not waited for.
@@ -68,7 +68,7 @@ impl Orphans {
             // It may have ended.
             let _ = process::signal_pidfd(main.as_fd(), SIGKILL);
         }
-        let means = self.killing.round(now, self.tree.is_learnt());
+        let means = self.killing.round(now);
         let has_seen_all = killing::kill(means, &self.tree);
         self.killing.performed(clock::now(), has_seen_all);
     }

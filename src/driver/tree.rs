@@ -64,8 +64,6 @@ pub struct Tree {
     /// The list of the root's children, when the root is this process.
     own_children: Option<OwnChildren>,
     known: Known,
-    /// Whether a look at the whole tree was over in time.
-    is_learnt: bool,
 }
 
 impl Tree {
@@ -78,16 +76,7 @@ impl Tree {
 
     fn in_proc(mount: PathBuf, root: Pid) -> Self {
         let proc = Proc::new(mount, root);
-        Self {
-            root,
-            spared: Vec::new(),
-            urgent: None,
-            proc,
-            cgroup: None,
-            own_children: None,
-            known: Known::default(),
-            is_learnt: false,
-        }
+        Self { root, spared: Vec::new(), urgent: None, proc, cgroup: None, own_children: None, known: Known::default() }
     }
 
     /// The tree without these processes and what is below them.
@@ -232,7 +221,6 @@ impl Tree {
     pub fn learn(&mut self, end: Time) {
         self.known.forget_the_ended();
         let members = self.descendants_by(Some(end));
-        let has_seen_all = self.proc.has_seen_all();
         let parents = self.known_to(&members);
         for member in members {
             // The root's children can be listed at any time.
@@ -246,18 +234,11 @@ impl Tree {
                 return;
             }
         }
-        self.is_learnt |= has_seen_all;
-    }
-
-    /// Whether [`learn`](Self::learn) has taken note of the tree as it was then.
-    #[must_use]
-    pub const fn is_learnt(&self) -> bool {
-        self.is_learnt
     }
 
     /// Another tree begins below the same root: nothing of it is known.
     pub fn begin_anew(&mut self) {
-        (self.known, self.is_learnt) = (Known::default(), false);
+        self.known = Known::default();
     }
 
     /// SIGKILL to what can be killed without opening a file or allocating memory: what was [learnt](Self::learn), and the

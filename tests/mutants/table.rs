@@ -146,7 +146,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         edits: &[
             edit(GUARD, "match ‹remains› {", "if run.has_main() { remains } else { Remains::seen(false, || false) }"),
             edit(GUARD_RUN, "Action::Kill(‹means›)", "&[]"),
-            edit(GUARD_RUN, "actions.extend(killing.map(|killing| Action::Kill(killing.round(now, is_learnt))));", ""),
+            edit(GUARD_RUN, "actions.extend(killing.map(|killing| Action::Kill(killing.round(now))));", ""),
         ],
         noticed_by: &[Model("a_daemon_that_is_left"), Chaos(&["kill-job", "kill-supervisor", "term"])],
     },

@@ -101,8 +101,6 @@ struct Picture {
     may_be_looked_at: bool,
     /// When it is looked at again, at the earliest.
     look_at: Time,
-    /// All of it was known once.
-    is_learnt: bool,
 }
 
 impl Guard {
@@ -148,7 +146,7 @@ impl Guard {
             let look_until = end_of_look(self.tenure, now).filter(|_| !run.has_main());
             self.actions.extend(look_until.map(|until| Action::AnswerLeftBehind { until }));
         }
-        run.kill(now, self.patience, self.tree.is_learnt, &mut self.actions);
+        run.kill(now, self.patience, &mut self.actions);
         if run.is_stuck(now) {
             self.actions.push_back(Action::AnswerStuck);
             // Whenever it ends: what was said stands, and the lease runs out by itself.
@@ -193,10 +191,7 @@ impl Guard {
                     run.killed(now, has_seen_all);
                 }
             }
-            Event::Learnt { begun, is_learnt } => {
-                self.tree.look_at = now + now.since(begun) * LOOK_SHARE;
-                self.tree.is_learnt |= is_learnt;
-            }
+            Event::Learnt { begun } => self.tree.look_at = now + now.since(begun) * LOOK_SHARE,
             Event::MainEnded { code, signal } => {
                 if let Some(run) = &mut self.run {
                     run.main_ended(code, signal, &mut self.actions);
@@ -391,7 +386,7 @@ impl Guard {
 
     fn kill(&mut self, now: Time) {
         if let Some(run) = &mut self.run {
-            run.kill(now, self.patience, self.tree.is_learnt, &mut self.actions);
+            run.kill(now, self.patience, &mut self.actions);
         }
     }
 
@@ -416,7 +411,7 @@ impl Guard {
                 // What somebody else has put into the job's control group is not asked when the job has ended.
                 Remains::ControlGroup if !run.is_being_killed() => self.kill(now),
                 Remains::Children | Remains::ControlGroup => {
-                    run.kill_who_was_left(now, self.tree.is_learnt, &mut self.actions);
+                    run.kill_who_was_left(now, &mut self.actions);
                 }
             }
         }
@@ -434,7 +429,6 @@ impl Guard {
         if is_plain {
             self.actions.push_back(Action::Answer(Answer::Gone));
         }
-        self.tree.is_learnt = false;
         self.actions.push_back(Action::BeginAnew);
     }
 

@@ -117,8 +117,7 @@ impl Watch {
         self.flush();
         let begun = clock::now();
         self.tree.learn(until);
-        let is_learnt = self.tree.is_learnt();
-        self.guard.handle(clock::now(), Event::Learnt { begun, is_learnt });
+        self.guard.handle(clock::now(), Event::Learnt { begun });
     }
 
     fn start(&mut self, term: i64, until: Time, attempt: u64) {

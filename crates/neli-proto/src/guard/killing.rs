@@ -9,8 +9,8 @@ use crate::time::Time;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// From the first SIGKILL, to what is known, to the next by other means, where the tree was learnt. Both may keep the guard waiting:
-/// the control group for another one's maker, a look, which opens files, for as long as the job is at its memory limit. So those
+/// From the guard's first SIGKILL, to what is known, to the next by all means. Both others may keep the guard waiting: the control
+/// group for somebody who makes or removes another, a look, which opens files, for as long as the job is at its memory limit. So those
 /// that are known get the time to die, to give their memory back, and to leave their children to the guard: each is known then.
 const OTHER_MEANS_AFTER: Duration = Duration::from_millis(2);
 
@@ -36,6 +36,8 @@ pub struct Killing {
     pause: Option<Duration>,
     /// When the round began that is not over.
     round: Option<Round>,
+    /// What is not known can't wait.
+    is_by_all_means_at_once: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -45,32 +47,32 @@ struct Round {
 }
 
 impl Killing {
-    /// Begins at `now`; what is still there after `patience` is stuck.
+    /// By whoever inherits the children of those that die, and learnt of others before: begins at `now`; what is still there after
+    /// `patience` is stuck.
     #[must_use]
     pub fn new(now: Time, patience: Duration) -> Self {
-        Self { stuck_at: Some(now + patience), again_at: now, pause: None, round: None }
+        Self { stuck_at: Some(now + patience), again_at: now, pause: None, round: None, is_by_all_means_at_once: false }
     }
 
-    /// How to kill all that is left, in this order. What is known comes first, since that never waits; in the first round it is all,
-    /// and 2 ms later the control group follows, and a look.
+    /// The same by somebody who knows nothing of the tree.
+    #[must_use]
+    pub fn by_all_means(now: Time, patience: Duration) -> Self {
+        Self { is_by_all_means_at_once: true, ..Self::new(now, patience) }
+    }
+
+    /// How to kill all that is left, in this order. What is known comes first, since that never waits; in the guard's first round it
+    /// is all, and 2 ms later the control group follows, and a look.
     ///
     /// To be asked again at [`again_at`](Self::again_at) at the latest, and whenever a child has ended: who has died may have
     /// left children. [`performed`](Self::performed) is to follow.
-    ///
-    /// `is_learnt`: somebody has looked at the whole tree before, so that what is known may be all of it. Where nobody has, the
-    /// first round looks at once, and before the kernel may have it wait: what is not known would run on until then.
-    pub fn round(&mut self, now: Time, is_learnt: bool) -> &'static [Means] {
+    pub fn round(&mut self, now: Time) -> &'static [Means] {
         let is_first = self.pause.is_none();
         if !is_first && now < self.again_at {
             return &[Means::Known];
         }
-        let is_by_all_means = !(is_first && is_learnt);
+        let is_by_all_means = !is_first || self.is_by_all_means_at_once;
         self.round = Some(Round { begun: now, is_by_all_means });
-        match (is_first, is_learnt) {
-            (true, true) => &[Means::Known],
-            (true, false) => &[Means::Known, Means::Found, Means::Cgroup],
-            (false, _) => &[Means::Known, Means::Cgroup, Means::Found],
-        }
+        if is_by_all_means { &[Means::Known, Means::Cgroup, Means::Found] } else { &[Means::Known] }
     }
 
     /// The round is over at `now`. `has_seen_all`: no read has failed while it looked.
@@ -116,38 +118,37 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_has_learnt_the_tree_the_first_round_looks_at_once() {
-        let mut killing = Killing::new(at(0), PATIENCE);
-        assert_eq!(killing.round(at(0), false), [Means::Known, Means::Found, Means::Cgroup]);
+    fn who_knows_nothing_of_the_tree_kills_by_all_means_at_once() {
+        let mut killing = Killing::by_all_means(at(0), PATIENCE);
+        assert_eq!(killing.round(at(0)), [Means::Known, Means::Cgroup, Means::Found]);
         killing.performed(at(0), true);
         assert_eq!(killing.again_at(), at(1));
-        assert_eq!(killing.round(at(1), false), [Means::Known, Means::Cgroup, Means::Found]);
     }
 
     #[test]
-    fn where_the_tree_was_learnt_what_may_keep_the_guard_waiting_comes_after_2_ms() {
+    fn what_may_keep_the_guard_waiting_comes_2_ms_after_what_is_known() {
         let mut killing = Killing::new(at(0), PATIENCE);
-        assert_eq!(killing.round(at(0), true), [Means::Known]);
+        assert_eq!(killing.round(at(0)), [Means::Known]);
         assert_eq!(killing.due(), None, "it is under way");
         killing.performed(at(0), true);
         assert_eq!(killing.again_at(), at(2));
-        assert_eq!(killing.round(at(1), true), [Means::Known], "a child has ended");
+        assert_eq!(killing.round(at(1)), [Means::Known], "a child has ended");
         killing.performed(at(1), true);
         assert_eq!(killing.again_at(), at(2));
-        assert_eq!(killing.round(at(2), true), [Means::Known, Means::Cgroup, Means::Found]);
+        assert_eq!(killing.round(at(2)), [Means::Known, Means::Cgroup, Means::Found]);
     }
 
     #[test]
     fn the_pause_doubles_up_to_100_ms_and_is_as_long_as_a_look_takes() {
-        let mut killing = Killing::new(at(0), PATIENCE);
+        let mut killing = Killing::by_all_means(at(0), PATIENCE);
         let mut now = at(0);
         for pause in [1, 2, 4, 8, 16, 32, 64, 100, 100] {
-            assert!(killing.round(now, false).contains(&Means::Found));
+            assert!(killing.round(now).contains(&Means::Found));
             killing.performed(now, true);
             assert_eq!(killing.again_at().since(now), Duration::from_millis(pause));
             now = killing.again_at();
         }
-        killing.round(now, false);
+        killing.round(now);
         let end = now + Duration::from_millis(300);
         killing.performed(end, true);
         assert_eq!(killing.again_at().since(end), Duration::from_millis(300));
@@ -155,9 +156,9 @@ mod tests {
 
     #[test]
     fn a_look_that_has_not_seen_all_does_not_lengthen_the_pause() {
-        let mut killing = Killing::new(at(0), PATIENCE);
+        let mut killing = Killing::by_all_means(at(0), PATIENCE);
         for millis in [0, 1, 2] {
-            killing.round(at(millis), false);
+            killing.round(at(millis));
             killing.performed(at(millis), false);
             assert_eq!(killing.again_at(), at(millis + 1));
         }

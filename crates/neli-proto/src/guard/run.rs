@@ -98,20 +98,20 @@ impl Run {
     }
 
     /// SIGKILL to all of it, now and until nothing is left. What of it is still there after `patience` is stuck.
-    pub(super) fn kill(&mut self, now: Time, patience: Duration, is_learnt: bool, actions: &mut VecDeque<Action>) {
+    pub(super) fn kill(&mut self, now: Time, patience: Duration, actions: &mut VecDeque<Action>) {
         if self.has_main() {
             actions.push_back(Action::KillMainGroup);
         }
         let killing = self.killing.get_or_insert_with(|| Killing::new(now, patience));
-        let means = killing.round(now, is_learnt);
+        let means = killing.round(now);
         actions.push_back(Action::Kill(means));
     }
 
     /// A child has ended: who has died may have left children, which are the guard's now. When a whole round is due, that is the
     /// timeout's to begin.
-    pub(super) fn kill_who_was_left(&mut self, now: Time, is_learnt: bool, actions: &mut VecDeque<Action>) {
+    pub(super) fn kill_who_was_left(&mut self, now: Time, actions: &mut VecDeque<Action>) {
         let killing = self.killing.as_mut().filter(|killing| now < killing.again_at());
-        actions.extend(killing.map(|killing| Action::Kill(killing.round(now, is_learnt))));
+        actions.extend(killing.map(|killing| Action::Kill(killing.round(now))));
     }
 
     /// What [`Action::Kill`] asked for was done.

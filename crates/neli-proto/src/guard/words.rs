@@ -28,8 +28,6 @@ pub enum Event {
     Learnt {
         /// When it was begun.
         begun: Time,
-        /// Whether what is known of the tree is, or was once, all of it.
-        is_learnt: bool,
     },
     /// The main process has ended, and was waited for; [`Executed`](Self::Executed) or [`NotStarted`](Self::NotStarted) comes
     /// before.

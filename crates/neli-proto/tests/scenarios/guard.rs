@@ -69,7 +69,7 @@ impl Story {
             "executed" => Event::Executed,
             "learnt" => {
                 let begun = words.needed("begun", words.time_of("begun"));
-                Event::Learnt { begun, is_learnt: !words.says("in-part") }
+                Event::Learnt { begun }
             }
             "main-ended" => Event::MainEnded { code: words.number_of("status"), signal: words.number_of("signal") },
             "main-stopped" => Event::MainStopped { signal: words.number(1) },
