@@ -9,7 +9,7 @@ use neli_run::cli::given::Environment;
 use neli_run::cli::{self, Request};
 use neli_run::command;
 use neli_run::config::{Config, Watch};
-use neli_run::driver::{guard, paper};
+use neli_run::driver::{guard, paper, process};
 use neli_run::exit::{ExitStatus, Refusal};
 use neli_run::run::{self, AtStart};
 use neli_run::text::one_line;
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         say(&refusal.to_string());
         refusal.status
     });
-    status.into()
+    process::exit_at_once(status.code())
 }
 
 fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Refusal> {

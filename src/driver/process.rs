@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "the one file that makes raw system calls")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong};
-use std::io;
+use std::io::{self, Write};
 use std::mem;
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -73,6 +73,15 @@ pub(super) fn forget_signals() {
             libc::signal(signal, libc::SIG_DFL);
         }
     }
+}
+
+/// Ends this process with `status`, and without what libraries do at an exit: OpenSSL frees then what librdkafka's threads still use,
+/// which crashes them now and then (SIGSEGV: the status was 139 instead of 125).
+pub fn exit_at_once(status: u8) -> ! {
+    // A write that failed has been told where it was made.
+    let _ = io::stdout().flush();
+    // SAFETY: it takes an integer, and does not return.
+    unsafe { libc::_exit(i32::from(status)) }
 }
 
 /// Takes over a descriptor that this process was handed by its number, and keeps it from its children.
