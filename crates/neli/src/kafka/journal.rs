@@ -3,9 +3,9 @@
 //!
 //! Nothing here decides: records are bytes, and `neli-proto` says what they mean.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, Thread};
+use std::thread;
 use std::time::Duration;
 
 use neli_proto::time::Time;
@@ -32,10 +32,6 @@ use crate::text;
 const WARMING: Duration = Duration::from_secs(16);
 /// How long any other question may take at least.
 const ANSWER: Duration = Duration::from_secs(2);
-/// How the topic is set is asked for after the claim, if that is sent within so many times as long as the first answer took, and
-/// within this time at most: the claim is what a start waits for.
-const CLAIM_WITHIN: u32 = 4;
-const LONGEST_WAIT_FOR_CLAIM: Duration = Duration::from_secs(1);
 /// Between two looks at a topic that is about to be made.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// Between two questions while there is no answer.
@@ -180,8 +176,6 @@ pub struct Producer {
     partition: i32,
     /// Asks for the topic's id; the embedded broker has none.
     identifier: Option<Identifier>,
-    /// Asks for what R0 judges, once the first record was sent or that is not to be waited for.
-    judging: Mutex<Option<Thread>>,
 }
 
 impl Producer {
@@ -233,14 +227,7 @@ impl Producer {
                     .map_err(|error| format!("no thread that asks for the topic's id: {}", text::reason(&error)))?,
             ),
         };
-        Ok(Self {
-            identifier,
-            inner,
-            judging: Mutex::default(),
-            stopped,
-            topic: election.topic.clone(),
-            partition: election.partition,
-        })
+        Ok(Self { identifier, inner, stopped, topic: election.topic.clone(), partition: election.partition })
     }
 
     /// Asks for what R0 judges, in a thread of its own, until there is an answer: [`KafkaEvent::Topic`]. On the producer's connections:
@@ -251,15 +238,12 @@ impl Producer {
     /// The machine has no thread to spare.
     pub fn judge(&self, election: &Election, reading: u32) -> Result<(), std::io::Error> {
         let (producer, election, stopped) = (Arc::clone(&self.inner), election.clone(), Arc::clone(&self.stopped));
-        let judging = thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
+        thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
             let context = producer.context();
             let mut answer_limit = AnswerLimit::new(WARMING, ANSWER);
             let mut missing_since = None;
             while !stopped.load(Ordering::Relaxed) && !context.seen.is_closed() {
-                // A broker answers one request of a connection after the other, and takes 5 to 10 ms for this one.
-                let after_claim =
-                    |took: Duration| thread::park_timeout((took * CLAIM_WITHIN).min(LONGEST_WAIT_FOR_CLAIM));
-                match topic::facts(producer.client(), &election, &mut answer_limit, after_claim) {
+                match topic::facts(producer.client(), &election, &mut answer_limit) {
                     Ok(facts) => {
                         // Of one replica's death no lease is a help. The leader has the claim to answer.
                         let broker = facts.layout.besides_leader().next().filter(|_| facts.layout.replicas.len() > 1);
@@ -293,7 +277,6 @@ impl Producer {
                 }
             }
         })?;
-        *self.judging.lock().unwrap_or_else(PoisonError::into_inner) = Some(judging.thread().clone());
         Ok(())
     }
 
@@ -305,11 +288,7 @@ impl Producer {
     pub fn send(&self, seq: u64, key: &str, payload: &[u8]) -> Result<(), String> {
         let record =
             BaseRecord::with_opaque_to(&self.topic, Box::new(seq)).partition(self.partition).key(key).payload(payload);
-        let sent = self.inner.send(record).map_err(|(error, _)| reason(&error));
-        if let Some(judging) = self.judging.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            judging.unpark();
-        }
-        sent
+        self.inner.send(record).map_err(|(error, _)| reason(&error))
     }
 
     /// Asks which topic stands under the election's topic's name, until there is an answer: [`KafkaEvent::Identified`].

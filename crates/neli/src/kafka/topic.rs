@@ -140,8 +140,7 @@ pub fn create(
 }
 
 /// Asks for what R0 judges; waits `answer_limit` for where the partition lies, and then twice as long as that took and a second for
-/// the settings. That they can't be read is a fact too, and so is that nobody says. `let_others_go_first` is told how long the
-/// first answer took, before the settings are asked for.
+/// the settings. That they can't be read is a fact too, and so is that nobody says.
 ///
 /// # Errors
 ///
@@ -150,16 +149,13 @@ pub(super) fn facts(
     client: &Client<impl ClientContext>,
     election: &Election,
     answer_limit: &mut AnswerLimit,
-    let_others_go_first: impl FnOnce(Duration),
 ) -> Result<TopicFacts, TopicError> {
     let limit = answer_limit.ask();
     let asked = clock::now();
     let Presence::There(layout) = look(client, election, limit)? else {
         return Err(TopicError::Transient(RDKafkaErrorCode::UnknownTopicOrPartition));
     };
-    let took = answer_limit.answered(asked);
-    let limit = took * 2 + SETTINGS_ALLOWANCE;
-    let_others_go_first(took);
+    let limit = answer_limit.answered(asked) * 2 + SETTINGS_ALLOWANCE;
     // Any broker can tell. The leader is asked last: it answers one request of a connection after the other, and the claim may
     // wait for its replicas there. One that has just died is still listed for seconds, so that another is asked after it.
     let ask = |broker| topic_settings(client, &election.topic, &SETTINGS, broker, limit);
