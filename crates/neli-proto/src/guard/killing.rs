@@ -35,15 +35,9 @@ pub struct Killing {
     /// `None` before the first SIGKILL; then from this one to the next.
     pause: Option<Duration>,
     /// When the round began that is not over.
-    round: Option<Round>,
+    round: Option<Time>,
     /// What is not known can't wait.
     is_by_all_means_at_once: bool,
-}
-
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-struct Round {
-    begun: Time,
-    is_by_all_means: bool,
 }
 
 impl Killing {
@@ -66,26 +60,29 @@ impl Killing {
     /// To be asked again at [`again_at`](Self::again_at) at the latest, and whenever a child has ended: who has died may have
     /// left children. [`performed`](Self::performed) is to follow.
     pub fn round(&mut self, now: Time) -> &'static [Means] {
-        let is_first = self.pause.is_none();
-        if !is_first && now < self.again_at {
+        if self.pause.is_some() && now < self.again_at {
             return &[Means::Known];
         }
-        let is_by_all_means = !is_first || self.is_by_all_means_at_once;
-        self.round = Some(Round { begun: now, is_by_all_means });
-        if is_by_all_means { &[Means::Known, Means::Cgroup, Means::Found] } else { &[Means::Known] }
+        self.round = Some(now);
+        if self.is_by_what_is_known() { &[Means::Known] } else { &[Means::Known, Means::Cgroup, Means::Found] }
+    }
+
+    /// Whether the round that begins, or is under way, is by what is known alone.
+    const fn is_by_what_is_known(&self) -> bool {
+        self.pause.is_none() && !self.is_by_all_means_at_once
     }
 
     /// The round is over at `now`. `has_seen_all`: no read has failed while it looked.
     pub fn performed(&mut self, now: Time, has_seen_all: bool) {
-        let Some(round) = self.round.take() else { return };
-        let pause = self.pause.unwrap_or(FIRST_PAUSE);
-        if !round.is_by_all_means {
-            (self.again_at, self.pause) = (now + OTHER_MEANS_AFTER, Some(pause));
+        let Some(begun) = self.round.take() else { return };
+        if self.is_by_what_is_known() {
+            (self.again_at, self.pause) = (now + OTHER_MEANS_AFTER, Some(FIRST_PAUSE));
             return;
         }
+        let pause = self.pause.unwrap_or(FIRST_PAUSE);
         // In a large tree a look takes longer than the pause, and the processors are needed for dying: at most every other
         // moment is spent looking.
-        self.again_at = now + pause.max(now.since(round.begun));
+        self.again_at = now + pause.max(now.since(begun));
         self.pause = Some(if has_seen_all { LAST_PAUSE.min(pause * 2) } else { pause });
     }
 
