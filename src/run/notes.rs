@@ -1,4 +1,4 @@
-//! What the logic notes, as the log says it.
+//! What the node notes, as the log says it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The logic's words for the driver, and the driver's for the logic.
+//! What the node ends with, as an exit status; and what the guard answers, as an event of the supervisor.
 
 use std::io;
 

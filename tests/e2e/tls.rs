@@ -113,7 +113,7 @@ with_both_electors! {
         }
     }
 
-    /// The same where nobody listened at first: librdkafka says once that no broker can be reached, and that was for another reason.
+    /// The same where nobody listened at first: that was no reason to give up, and the certificate is one.
     fn a_broker_that_is_not_trusted_when_it_comes_up(elector) {
         let network = Network::start();
         let wire = network.wire(broker().secure_addresses().expired.parse().expect("an address"));

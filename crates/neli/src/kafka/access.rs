@@ -15,8 +15,7 @@ use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaConfRes;
 
-use crate::election::is_secret;
-use crate::election::{Brokers, Client, Election, Properties};
+use crate::election::{Brokers, Client, Election, Properties, is_secret};
 use crate::kafka::embedded;
 use crate::kafka::error_class::{self, ErrorClass, NoToken, plain};
 
@@ -102,7 +101,7 @@ impl Access {
     }
 
     fn users_debug(&self) -> Option<&str> {
-        self.properties.0.iter().rev().find(|(key, _)| key == "debug").map(|(_, value)| value.as_str())
+        self.properties.find("debug")
     }
 
     /// What the producer is told; a record is given up `timeout` after it was handed over, in whole milliseconds.
