@@ -1,7 +1,7 @@
 //! What was asked for: the command line, and the environment that fills its gaps.
 //!
 //! The parser (clap) knows which options there are, and nothing of what their values must be: that is `config.rs`'s,
-//! so that an option and its variable are refused in the same words. Whatever is wrong is one line ([`Refusal`]).
+//! so that an option and its variable are refused in the same words. Whatever is wrong is one line ([`StartupError`]).
 
 use std::ffi::{OsStr, OsString};
 
@@ -9,30 +9,30 @@ use clap::builder::{TypedValueParser, ValueHint};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
-use crate::cli::given::{Environment, Given};
 use crate::cli::options::{ELECTION, OPTIONS, Opt, wrapped};
-use crate::exit::Refusal;
+use crate::cli::parsed_args::{Environment, ParsedArgs};
+use crate::exit::StartupError;
 use crate::features;
 
-pub mod given;
+mod clap_errors;
 pub mod options;
-mod voice;
+pub mod parsed_args;
 
 /// What was asked for.
 #[derive(Debug)]
 pub enum Request {
     /// `broker`.
-    Broker(Given),
+    Broker(ParsedArgs),
     /// `completions`.
-    Completions(Given),
+    Completions(ParsedArgs),
     /// `--help` or `--version`: print it, exit 0.
     Help(Box<clap::Error>),
     /// `man`.
     Man,
     /// Stand for election and run COMMAND.
-    Run(Given),
+    Run(ParsedArgs),
     /// `watch`.
-    Watch(Given),
+    Watch(ParsedArgs),
 }
 
 /// Reads the command line (`arguments` begins with the program's name).
@@ -40,25 +40,25 @@ pub enum Request {
 /// # Errors
 ///
 /// When clap can't make sense of it: an option that there is none of, a value that is missing, a word before `--`.
-pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request, Refusal> {
+pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request, StartupError> {
     let mut matches = match definition().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             return Ok(Request::Help(Box::new(error)));
         }
-        Err(error) => return Err(voice::refusal(&error, arguments)),
+        Err(error) => return Err(clap_errors::refusal(&error, arguments)),
     };
     let bare = arguments.len() <= 1;
     match matches.remove_subcommand() {
-        None => Ok(Request::Run(Given::new(matches, environment, bare))),
+        None => Ok(Request::Run(ParsedArgs::new(matches, environment, bare))),
         Some((name, matches)) => {
-            let given = Given::new(matches, environment, false);
+            let given = ParsedArgs::new(matches, environment, false);
             match name.as_str() {
                 "broker" => Ok(Request::Broker(given)),
                 "completions" => Ok(Request::Completions(given)),
                 "man" => Ok(Request::Man),
                 "watch" => Ok(Request::Watch(given)),
-                _ => Err(Refusal::new(format!("{name}: no such subcommand"))),
+                _ => Err(StartupError::new(format!("{name}: no such subcommand"))),
             }
         }
     }

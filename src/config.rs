@@ -1,4 +1,4 @@
-//! What a run is told, proven: arguments become a [`Config`] here, and every relation between options is proven here.
+//! What a run is told, validated: arguments become a [`Config`] here, and every relation between options is checked here.
 //!
 //! Whatever is refused is refused before anything is joined, with one line that names the option, the value and the
 //! bound.
@@ -12,11 +12,11 @@ use neli_proto::candidate::{Elector, Patience, Timings};
 use neli_proto::restart::RestartPolicy;
 use neli_proto::supervision::OnLoss;
 
-use crate::cli::given::{Given, Value};
-use crate::exit::Refusal;
+use crate::cli::parsed_args::{ParsedArgs, Value};
+use crate::exit::StartupError;
 
-mod beside;
 mod brokers;
+mod commands;
 mod executable;
 pub(crate) mod properties;
 mod restart;
@@ -24,7 +24,7 @@ mod signal;
 mod watch;
 
 pub use crate::cli::options::VARIABLE_PREFIX;
-pub use beside::Beside;
+pub use commands::Commands;
 pub use signal::signal_name;
 pub use watch::{Watch, WatchFrom};
 
@@ -54,7 +54,7 @@ pub struct Config {
     /// What follows the loss of the lead.
     pub on_loss: OnLoss,
     /// What runs beside the job.
-    pub beside: Beside,
+    pub commands: Commands,
     /// Where and how we log.
     pub log: Log,
     /// COMMAND and its arguments; never empty.
@@ -116,10 +116,10 @@ impl Config {
     /// # Errors
     ///
     /// When something is missing, out of its bounds, or can't hold together; 126 or 127 when COMMAND can't be run.
-    pub fn prove(given: &Given) -> Result<Self, Refusal> {
+    pub fn validate(given: &ParsedArgs) -> Result<Self, StartupError> {
         let command = given.words("COMMAND");
         if given.is_bare() && given.value("group").is_none() {
-            return Err(Refusal::new(
+            return Err(StartupError::new(
                 "nothing to run; try: neli-run --embedded --group NAME -- COMMAND, or neli-run --help",
             ));
         }
@@ -134,18 +134,20 @@ impl Config {
             wait: wait(given, timings.claim_delay)?,
             timings,
             lease_shown: given.setting("lease").shown(),
-            stop_signal: signal::prove(&given.setting("stop-signal"))?,
+            stop_signal: signal::validate(&given.setting("stop-signal"))?,
             stop_timeout: duration(&given.setting("stop-timeout"))?,
-            restart: restart::prove(given)?,
+            restart: restart::validate(given)?,
             on_loss: on_loss(given)?,
-            beside: beside::prove(given)?,
+            commands: commands::validate(given)?,
             log: log(given)?,
             command,
             warnings,
         };
-        properties::prove_group_timings(&config.client.properties, config.timings.elector)?;
+        properties::validate_group_timings(&config.client.properties, config.timings.elector)?;
         let Some(program) = config.command.first() else {
-            return Err(Refusal::new("COMMAND is required; it comes after --, as in: neli-run --group .. -- COMMAND"));
+            return Err(StartupError::new(
+                "COMMAND is required; it comes after --, as in: neli-run --group .. -- COMMAND",
+            ));
         };
         executable::find(program, given.environment().raw("PATH"))?;
         Ok(config)
@@ -159,7 +161,7 @@ impl Config {
     /// # Errors
     ///
     /// When there is a quota, and the lease is too short for the margin that it takes.
-    pub fn widen_kill_margin(&mut self, quota: Option<(&Path, Duration)>) -> Result<(), Refusal> {
+    pub fn widen_kill_margin(&mut self, quota: Option<(&Path, Duration)>) -> Result<(), StartupError> {
         let Timings { lease, heartbeat_interval, fence_warning, .. } = self.timings;
         let period = quota.map_or(Duration::ZERO, |(_, period)| period);
         let needed = (PERIODS * period).max(SHORTEST_ORDINARY_KILL_MARGIN);
@@ -172,7 +174,7 @@ impl Config {
             let why =
                 format!("a CPU quota ({}) holds up the guard, which may not schedule in real time", file.display());
             if margin < needed {
-                return Err(Refusal::new(format!(
+                return Err(StartupError::new(format!(
                     "{}: too short: {why}, so that it kills {} before the lease ends, and heartbeat interval ({}) and fence \
                      warning ({}) come besides; {better}, or a longer lease",
                     self.lease_shown,
@@ -188,12 +190,12 @@ impl Config {
     }
 }
 
-fn election(given: &Given) -> Result<Election, Refusal> {
+fn election(given: &ParsedArgs) -> Result<Election, StartupError> {
     let Some(group) = given.value("group") else {
-        return Err(Refusal::new("--group is required: the election's name, the same on every machine"));
+        return Err(StartupError::new("--group is required: the election's name, the same on every machine"));
     };
     let name = group.text()?.to_owned();
-    prove_name(&group, &name, LONGEST_GROUP)?;
+    validate_name(&group, &name, LONGEST_GROUP)?;
     let topic = if let Some(topic) = given.value("topic") {
         let name = topic.text()?.to_owned();
         if !is_topic_name(&name) {
@@ -218,17 +220,17 @@ fn is_topic_name(name: &str) -> bool {
     fits && plain && name != "." && name != ".."
 }
 
-fn client(given: &Given, warnings: &mut Vec<String>) -> Result<Client, Refusal> {
+fn client(given: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client, StartupError> {
     let properties = properties::read(given, warnings)?;
     let brokers = match (given.value("brokers"), given.flag("embedded")?) {
         (None, None) => {
-            return Err(Refusal::new(
+            return Err(StartupError::new(
                 "--brokers or --embedded is required: Kafka's addresses (--brokers HOST:PORT,..), or a trial on this \
                  machine alone (--embedded)",
             ));
         }
         (None, Some(_)) => Brokers::Embedded,
-        (Some(brokers), None) => Brokers::At(brokers::prove(&brokers, &properties)?),
+        (Some(brokers), None) => Brokers::At(brokers::validate(&brokers, &properties)?),
         (Some(brokers), Some(embedded)) => {
             return Err(brokers.refuse(format!("can't be combined with {}", embedded.shown())));
         }
@@ -236,17 +238,17 @@ fn client(given: &Given, warnings: &mut Vec<String>) -> Result<Client, Refusal> 
     Ok(Client { brokers, properties })
 }
 
-fn name(given: &Given) -> Result<String, Refusal> {
+fn name(given: &ParsedArgs) -> Result<String, StartupError> {
     let Some(value) = given.value("name") else {
         let host = nix::unistd::gethostname().unwrap_or_default();
         return Ok(format!("{}:{}", host.to_string_lossy(), std::process::id()));
     };
     let name = value.text()?.to_owned();
-    prove_name(&value, &name, LONGEST_NAME)?;
+    validate_name(&value, &name, LONGEST_NAME)?;
     Ok(name)
 }
 
-fn prove_name(value: &Value, name: &str, longest: usize) -> Result<(), Refusal> {
+fn validate_name(value: &Value, name: &str, longest: usize) -> Result<(), StartupError> {
     if name.trim().is_empty() {
         return Err(value.refuse("must not be blank"));
     }
@@ -259,7 +261,7 @@ fn prove_name(value: &Value, name: &str, longest: usize) -> Result<(), Refusal> 
     Ok(())
 }
 
-fn timings(given: &Given) -> Result<Timings, Refusal> {
+fn timings(given: &ParsedArgs) -> Result<Timings, StartupError> {
     let value = given.setting("lease");
     let lease = value.duration()?;
     if lease < LEASE.0 || lease > LEASE.1 {
@@ -279,7 +281,7 @@ fn timings(given: &Given) -> Result<Timings, Refusal> {
     })
 }
 
-fn heartbeat_interval(given: &Given, lease: Duration) -> Result<Duration, Refusal> {
+fn heartbeat_interval(given: &ParsedArgs, lease: Duration) -> Result<Duration, StartupError> {
     let Some(value) = given.value("heartbeat-interval") else {
         return Ok((lease / 5).min(LONGEST_DEFAULT_HEARTBEAT_INTERVAL));
     };
@@ -292,7 +294,7 @@ fn heartbeat_interval(given: &Given, lease: Duration) -> Result<Duration, Refusa
     Ok(interval)
 }
 
-fn fence_warning(given: &Given, lease: Duration) -> Result<Duration, Refusal> {
+fn fence_warning(given: &ParsedArgs, lease: Duration) -> Result<Duration, StartupError> {
     let Some(value) = given.value("fence-warning") else {
         return Ok((lease / 4).min(LONGEST_DEFAULT_FENCE_WARNING));
     };
@@ -304,7 +306,7 @@ fn fence_warning(given: &Given, lease: Duration) -> Result<Duration, Refusal> {
     Ok(warning)
 }
 
-fn elector(given: &Given, claim_delay: Duration) -> Result<Elector, Refusal> {
+fn elector(given: &ParsedArgs, claim_delay: Duration) -> Result<Elector, StartupError> {
     let elector = given.setting("elect");
     let patience = given.setting("patience");
     match elector.text()? {
@@ -320,7 +322,7 @@ fn elector(given: &Given, claim_delay: Duration) -> Result<Elector, Refusal> {
     }
 }
 
-fn wait(given: &Given, claim_delay: Duration) -> Result<Option<Duration>, Refusal> {
+fn wait(given: &ParsedArgs, claim_delay: Duration) -> Result<Option<Duration>, StartupError> {
     let Some(value) = given.value("wait") else { return Ok(None) };
     let wait = duration(&value)?;
     if !claim_delay.is_zero() && wait <= claim_delay {
@@ -329,7 +331,7 @@ fn wait(given: &Given, claim_delay: Duration) -> Result<Option<Duration>, Refusa
     Ok(Some(wait))
 }
 
-fn on_loss(given: &Given) -> Result<OnLoss, Refusal> {
+fn on_loss(given: &ParsedArgs) -> Result<OnLoss, StartupError> {
     let value = given.setting("on-loss");
     match value.text()? {
         "exit" => Ok(OnLoss::Exit),
@@ -338,7 +340,7 @@ fn on_loss(given: &Given) -> Result<OnLoss, Refusal> {
     }
 }
 
-fn log(given: &Given) -> Result<Log, Refusal> {
+fn log(given: &ParsedArgs) -> Result<Log, StartupError> {
     let format = given.setting("log-format");
     let format = match format.text()? {
         "json" => LogFormat::Json,
@@ -350,7 +352,7 @@ fn log(given: &Given) -> Result<Log, Refusal> {
         (None, Some(_)) => 1,
         (Some(_), None) => -1,
         (Some(quiet), Some(verbose)) => {
-            return Err(Refusal::new(format!("{}: can't be combined with {}", quiet.shown(), verbose.shown())));
+            return Err(StartupError::new(format!("{}: can't be combined with {}", quiet.shown(), verbose.shown())));
         }
     };
     let file = given.value("log-file");
@@ -359,7 +361,7 @@ fn log(given: &Given) -> Result<Log, Refusal> {
 }
 
 /// A duration from 0 to a year.
-fn duration(value: &Value) -> Result<Duration, Refusal> {
+fn duration(value: &Value) -> Result<Duration, StartupError> {
     let duration = value.duration()?;
     if duration > LONGEST {
         return Err(value.refuse("must be 0 to 365d"));

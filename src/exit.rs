@@ -97,13 +97,13 @@ pub const TABLE: &[(&str, &str)] = &[
 
 /// Why a command line, a configuration or a broker's answer ends the run before it has begun: one line and a status.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Refusal {
+pub struct StartupError {
     /// What to exit with.
     pub status: ExitStatus,
     line: String,
 }
 
-impl Refusal {
+impl StartupError {
     /// Wrong use or configuration: exit status 125. The line names the option, the value and the bound.
     #[must_use]
     pub fn new(line: impl Into<String>) -> Self {
@@ -117,13 +117,13 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for StartupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.line)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for StartupError {}
 
 #[cfg(test)]
 mod tests {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_one_line_whatever_was_typed() {
-        let refusal = Refusal::new("--group a\nb\u{1b}[2J: must be something else");
+        let refusal = StartupError::new("--group a\nb\u{1b}[2J: must be something else");
         assert_eq!(refusal.to_string(), "--group a\\nb\\u{1b}[2J: must be something else");
     }
 }

@@ -5,13 +5,14 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use neli::kafka::embedded;
-use neli_run::cli::given::Environment;
+use neli_run::cli::parsed_args::Environment;
 use neli_run::cli::{self, Request};
 use neli_run::command;
 use neli_run::config::{Config, Watch};
-use neli_run::driver::{guard, paper, process};
-use neli_run::exit::{ExitStatus, Refusal};
-use neli_run::run::{self, AtStart};
+use neli_run::exit::{ExitStatus, StartupError};
+use neli_run::guard;
+use neli_run::process::{handed_file, system};
+use neli_run::supervise::{self, AtStart};
 use neli_run::text::one_line;
 
 fn main() -> ExitCode {
@@ -23,27 +24,29 @@ fn main() -> ExitCode {
     // Modes that no person calls (guard, release, embedded broker) are told apart here, before there is an option: by a
     // descriptor that nobody can type.
     let done = match arguments.as_slice() {
-        [_, mode, descriptor] if mode == "release" && paper::is_in(descriptor) => command::release::main(descriptor),
-        [_, mode, descriptor] if mode == embedded::MODE && paper::is_in(descriptor) => command::broker::daemon(),
+        [_, mode, descriptor] if mode == "release" && handed_file::is_in(descriptor) => {
+            command::release::main(descriptor)
+        }
+        [_, mode, descriptor] if mode == embedded::MODE && handed_file::is_in(descriptor) => command::broker::daemon(),
         _ => perform(&arguments, at_start),
     };
     let status = done.unwrap_or_else(|refusal| {
         say(&refusal.to_string());
         refusal.status
     });
-    process::exit_at_once(status.code())
+    system::exit_at_once(status.code())
 }
 
-fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Refusal> {
+fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, StartupError> {
     let environment = Environment(std::env::vars_os().collect());
     match cli::parse(arguments, environment)? {
         Request::Broker(given) => command::broker::main(&given),
         Request::Completions(given) => command::completions::main(&given),
         Request::Help(text) => command::stdout::written(text.print()),
         Request::Man => command::man::main(),
-        Request::Run(given) => run::run(Config::prove(&given)?, at_start),
+        Request::Run(given) => supervise::run(Config::validate(&given)?, at_start),
         Request::Watch(given) => {
-            let watch = Watch::prove(&given)?;
+            let watch = Watch::validate(&given)?;
             watch.warnings.iter().for_each(|warning| say(&format!("warning: {}", one_line(warning))));
             command::watch::main(&watch)
         }

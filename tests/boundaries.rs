@@ -1,6 +1,6 @@
-//! What the compiler does not show of the layers, read from the source: `driver/` does not decide, and `run.rs` is the one file
-//! that knows both `neli-proto` and `driver/` (each subcommand is a small run of its own). That `neli-proto` has no effects is
-//! shown by `no_std` and by its dependencies (tests/dependencies.rs).
+//! What the compiler does not show of the layers, read from the source: dependencies between modules point down only, and what
+//! has effects does not decide. That `neli-proto` has no effects is shown by `no_std` and by its dependencies
+//! (tests/dependencies.rs).
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,13 +19,27 @@ const DECIDING: &[&str] = &[
 ];
 
 /// The files that may hold unsafe code: raw system calls, and librdkafka's C interface.
-const UNSAFE: &[&str] = &["crates/neli/src/kafka/librdkafka.rs", "src/driver/process.rs"];
+const UNSAFE: &[&str] = &["crates/neli/src/kafka/librdkafka.rs", "src/process/system.rs"];
 
 /// The file that reads the clock.
 const CLOCK: &str = "crates/neli/src/clock.rs";
 
-/// What has effects: it is told what to do.
-const EFFECTS: [&str; 2] = ["crates/neli/src", "src/driver"];
+/// What has effects: it is told what to do. (`supervise` and the subcommands pass events to what decides, and perform its actions.)
+const EFFECTS: [&str; 3] = ["crates/neli/src", "src/guard", "src/process"];
+
+/// Each module of `neli-run`, and those that it may use.
+const LAYERS: [(&str, &[&str]); 10] = [
+    ("text", &[]),
+    ("features", &[]),
+    ("process", &["text"]),
+    ("exit", &["text"]),
+    ("cli", &["exit", "features", "text"]),
+    ("config", &["cli", "exit", "features", "text"]),
+    ("report", &["config", "exit", "text"]),
+    ("guard", &["config", "process", "report"]),
+    ("command", &["cli", "config", "exit", "process", "report", "text"]),
+    ("supervise", &["command", "config", "exit", "guard", "process", "report", "text"]),
+];
 
 /// `extern crate std` would make `no_std` an empty word.
 #[test]
@@ -39,26 +53,40 @@ fn the_protocol_does_not_link_std() {
 }
 
 #[test]
-fn the_driver_never_decides() {
+fn what_has_effects_never_decides() {
     for line in EFFECTS.into_iter().flat_map(lines_of) {
         for deciding in DECIDING {
-            assert!(!line.code.contains(deciding), "{line}: the driver is told what to do; no {deciding}");
+            assert!(!line.code.contains(deciding), "{line}: it is told what to do; no {deciding}");
         }
-        assert!(!line.code.contains("crate::run"), "{line}: the driver is called by run.rs, and calls it never");
     }
 }
 
 #[test]
-fn only_run_and_the_subcommands_know_both() {
+fn modules_use_only_what_stands_below_them() {
     for file in sources("src") {
         let path = relative(&file);
-        if ["src/run.rs", "src/run/", "src/command/"].iter().any(|knows_both| path.starts_with(knows_both)) {
+        let module = path.trim_start_matches("src/").trim_end_matches(".rs").split('/').next().unwrap();
+        if matches!(module, "lib" | "main") {
             continue;
         }
-        let lines = code_of(&file);
-        let knows = |what: &str| lines.iter().any(|line| line.code.contains(what));
-        let decides = DECIDING.iter().any(|deciding| knows(deciding));
-        assert!(!(decides && knows("crate::driver")), "{path}: knows neli-proto and the driver, as run.rs alone does");
+        let (_, below) = LAYERS.iter().find(|(name, _)| *name == module).expect("every module has its layer");
+        for line in code_of(&file) {
+            let used = line.code.split("crate::").skip(1).map(|rest| {
+                rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or_default()
+            });
+            for used in used {
+                assert!(used == module || below.contains(&used), "{line}: {module} may use {below:?} alone");
+            }
+        }
+    }
+}
+
+/// Each stands above what it uses, so there is no circle.
+#[test]
+fn the_layers_have_no_circle() {
+    for (at, (module, below)) in LAYERS.iter().enumerate() {
+        let stands_below = |used: &&str| LAYERS.iter().take(at).any(|(name, _)| name == used);
+        assert!(below.iter().all(stands_below), "{module}: {below:?}");
     }
 }
 
@@ -80,7 +108,7 @@ fn the_walls_would_notice() {
     let code: Vec<&str> = lines.iter().map(|line| line.code.as_str()).collect();
     assert_eq!(code, ["", "use std::fs; ", "let url = \"a://b\";", ""]);
     assert!(EFFECTS.iter().all(|folder| !sources(folder).is_empty()));
-    assert!(code_of(&root().join("src/run.rs")).iter().any(|line| line.code.contains("neli_proto::candidate")));
+    assert!(code_of(&root().join("src/supervise.rs")).iter().any(|line| line.code.contains("neli_proto::candidate")));
 }
 
 /// A line of a source file, without its comment.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use neli_run::cli::given::Environment;
+use neli_run::cli::parsed_args::Environment;
 use neli_run::cli::{self, Request};
 use neli_run::config::Config;
 
@@ -24,7 +24,7 @@ fn prove(words: &[String], variables: &[(&str, &str)]) -> Config {
     let variables = [("PATH", "/bin:/usr/bin")].iter().chain(variables);
     let environment = Environment(variables.map(|(name, value)| (name.into(), value.into())).collect());
     let Request::Run(given) = cli::parse(&arguments, environment).unwrap() else { panic!("{words:?} is no run") };
-    let config = Config::prove(&given).unwrap();
+    let config = Config::validate(&given).unwrap();
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
     config
 }

@@ -38,13 +38,13 @@ pub(crate) fn handover(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
     let mut term = leader.await_lead();
     let mut samples = Vec::new();
     for _ in 0..n {
-        let mut heir = settled_standby(&stage, "5s");
+        let mut successor = settled_standby(&stage, "5s");
         leader.signal(Signal::SIGTERM);
-        let next = heir.await_lead();
+        let next = successor.await_lead();
         stage.await_witness(next);
         samples.push((stage.last_instruction(term), stage.first_instruction(next)));
         assert_eq!(leader.status(), 0);
-        (leader, term) = (heir, next);
+        (leader, term) = (successor, next);
     }
     stage.close([leader]);
     vec![Row::between("handover after TERM, old job's end to new job's start", samples)]
@@ -56,13 +56,13 @@ pub(crate) fn kill(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
     for _ in 0..n {
         let stage = stage();
         let leader = settled_leader(&stage, "5s");
-        let mut heir = settled_standby(&stage, "5s");
+        let mut successor = settled_standby(&stage, "5s");
         let killed = wait::now();
         leader.signal(Signal::SIGKILL);
-        let next = heir.await_lead();
+        let next = successor.await_lead();
         stage.await_witness(next);
         samples.push((killed, stage.first_instruction(next)));
-        stage.close([heir]);
+        stage.close([successor]);
     }
     vec![Row::between("supervisor SIGKILLed, to the next job's start", samples)]
 }
@@ -75,7 +75,7 @@ pub(crate) fn machine(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
         for _ in 0..n {
             let stage = stage();
             let mut leader = settled_leader(&stage, lease);
-            let mut heir = settled_standby(&stage, lease);
+            let mut successor = settled_standby(&stage, lease);
             let victims = [leader.process(), leader.guard(), leader.await_job()];
             for victim in victims {
                 victim.signal(Signal::SIGSTOP);
@@ -84,10 +84,10 @@ pub(crate) fn machine(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
             for victim in victims {
                 victim.signal(Signal::SIGKILL);
             }
-            let next = heir.await_lead();
+            let next = successor.await_lead();
             stage.await_witness(next);
             samples.push((killed, stage.first_instruction(next)));
-            stage.close([heir]);
+            stage.close([successor]);
         }
         rows.push(Row::between(format!("machine death, lease {lease}, to the next job's start"), samples));
     }

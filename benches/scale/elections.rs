@@ -74,15 +74,15 @@ fn among(broker: &Broker, stage: &Stage, elections: usize, arguments: &Arguments
     let mut starts = Vec::new();
     let mut samples = Vec::new();
     for _ in 0..arguments.n {
-        let mut heir = stage.candidate().start();
-        starts.push((heir.started_at, heir.await_event("standby").at));
+        let mut successor = stage.candidate().start();
+        starts.push((successor.started_at, successor.await_event("standby").at));
         wait::pause(SETTLED);
         leader.signal(Signal::SIGTERM);
-        let next = heir.await_lead();
+        let next = successor.await_lead();
         stage.await_witness(next);
         samples.push((stage.last_instruction(term), stage.first_instruction(next)));
         leader.status();
-        (leader, term) = (heir, next);
+        (leader, term) = (successor, next);
     }
     let mut rows = vec![
         Row::between(format!("{when}: process start to standing by"), starts),

@@ -58,7 +58,7 @@ pub enum Section {
     /// Which election, and who claims it.
     Election,
     /// What runs beside the job.
-    Beside,
+    Commands,
     /// The job.
     Job,
     /// How Kafka is reached.
@@ -74,7 +74,7 @@ impl Section {
     #[must_use]
     pub const fn heading(self) -> &'static str {
         match self {
-            Self::Beside => "Health and hook options",
+            Self::Commands => "Health and hook options",
             Self::Election => "Election options",
             Self::Job => "Job options",
             Self::Kafka => "Kafka options",
@@ -308,7 +308,7 @@ pub const OPTIONS: &[Opt] = &[
         short: None,
         takes: Takes::Value("COMMAND"),
         default: Default::None,
-        section: Section::Beside,
+        section: Section::Commands,
         help: "Tells by its status whether the job is well",
         more: "Run by /bin/sh -c beside the job, in a process group of its own that ends with it, with the job's \
                environment and NELI_EVENT=health. When it has failed --health-failures times in a row this machine \
@@ -319,7 +319,7 @@ pub const OPTIONS: &[Opt] = &[
         short: None,
         takes: Takes::Value("DURATION"),
         default: Default::Value("10s"),
-        section: Section::Beside,
+        section: Section::Commands,
         help: "Between two health commands",
         more: "From the job's start to the first, and from the end of each to the next.",
     },
@@ -328,7 +328,7 @@ pub const OPTIONS: &[Opt] = &[
         short: None,
         takes: Takes::Value("DURATION"),
         default: Default::Value("5s"),
-        section: Section::Beside,
+        section: Section::Commands,
         help: "A health command that takes longer has failed",
         more: "Its process group is killed.",
     },
@@ -337,7 +337,7 @@ pub const OPTIONS: &[Opt] = &[
         short: None,
         takes: Takes::Value("N"),
         default: Default::Value("3"),
-        section: Section::Beside,
+        section: Section::Commands,
         help: "So many failures in a row make a job ill",
         more: "A success sets the count back, and each run of the job begins with none.",
     },
@@ -346,7 +346,7 @@ pub const OPTIONS: &[Opt] = &[
         short: None,
         takes: Takes::Value("DURATION"),
         default: Default::Value("0"),
-        section: Section::Beside,
+        section: Section::Commands,
         help: "How long a job may take to become well",
         more: "A health command that fails this early in a run counts only after one that did not.",
     },
@@ -355,7 +355,7 @@ pub const OPTIONS: &[Opt] = &[
         short: None,
         takes: Takes::Value("COMMAND"),
         default: Default::None,
-        section: Section::Beside,
+        section: Section::Commands,
         help: "Run when the lead is won, beside the job",
         more: "Every hook runs by /bin/sh -c, in a process group of its own that ends with it, with the job's \
                environment, NELI_EVENT (lead, standby or fence) and NELI_WHY. Its output goes to stderr; after 10s it \
@@ -367,7 +367,7 @@ pub const OPTIONS: &[Opt] = &[
         short: None,
         takes: Takes::Value("COMMAND"),
         default: Default::None,
-        section: Section::Beside,
+        section: Section::Commands,
         help: "Run when standing by begins, and at exit after a lead",
         more: "After a lead NELI_WHY says why that ended. A neli-run that was killed runs no hook: what must be \
                undone belongs in the job.",
@@ -377,7 +377,7 @@ pub const OPTIONS: &[Opt] = &[
         short: None,
         takes: Takes::Value("COMMAND"),
         default: Default::None,
-        section: Section::Beside,
+        section: Section::Commands,
         help: "Run when the lease was lost and the job killed for it",
         more: "NELI_WHY is fenced, guard-died or superseded.",
     },

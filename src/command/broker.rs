@@ -1,14 +1,17 @@
 //! `neli-run broker`: the embedded broker in the foreground, and the hidden form in which candidates start it.
 
+pub mod host;
+mod marker;
+
 use std::io::{self, Write};
 
 use neli::kafka::embedded::place::Place;
 use neli::kafka::embedded::{DOUBT, LINGER};
 
-use crate::cli::given::Given;
+use crate::cli::parsed_args::ParsedArgs;
+use crate::command::broker::host::Host;
 use crate::command::stdout;
-use crate::driver::embedded_host::{self, Host};
-use crate::exit::{ExitStatus, Refusal};
+use crate::exit::{ExitStatus, StartupError};
 
 /// The address is for other tools: a candidate asks the broker's process, not Kafka's protocol, to make a topic.
 const USAGE: &str = "neli-run: candidates of this user find this broker by --embedded (neli-run --embedded --group NAME -- \
@@ -20,9 +23,9 @@ const USAGE: &str = "neli-run: candidates of this user find this broker by --emb
 /// # Errors
 ///
 /// One is running already, or it can't be started, or stdout does not take the address.
-pub fn main(_: &Given) -> Result<ExitStatus, Refusal> {
-    let place = Place::of_user().map_err(|error| Refusal::new(error.to_string()))?;
-    let broker = Host::open(&place, LINGER, DOUBT).map_err(|error| Refusal::new(error.to_string()))?;
+pub fn main(_: &ParsedArgs) -> Result<ExitStatus, StartupError> {
+    let place = Place::of_user().map_err(|error| StartupError::new(error.to_string()))?;
+    let broker = Host::open(&place, LINGER, DOUBT).map_err(|error| StartupError::new(error.to_string()))?;
     stdout::written(writeln!(io::stdout(), "{}", broker.bootstrap()))?;
     // Nobody may want to know.
     let _ = writeln!(io::stderr(), "{USAGE}");
@@ -34,14 +37,14 @@ pub fn main(_: &Given) -> Result<ExitStatus, Refusal> {
 /// # Errors
 ///
 /// One is running already, or it can't be started.
-pub fn daemon() -> Result<ExitStatus, Refusal> {
-    let refused = |error: io::Error| Refusal::new(error.to_string());
-    let (place, linger, doubt) = embedded_host::detach().map_err(refused)?;
-    let broker = Host::open(&place, linger, doubt).map_err(|error| Refusal::new(error.to_string()))?;
+pub fn daemon() -> Result<ExitStatus, StartupError> {
+    let refused = |error: io::Error| StartupError::new(error.to_string());
+    let (place, linger, doubt) = host::detach().map_err(refused)?;
+    let broker = Host::open(&place, linger, doubt).map_err(|error| StartupError::new(error.to_string()))?;
     serve(broker, true)
 }
 
-fn serve(broker: Host, idle_ends: bool) -> Result<ExitStatus, Refusal> {
-    broker.serve(idle_ends).map_err(|error| Refusal::new(format!("the embedded broker: {error}")))?;
+fn serve(broker: Host, idle_ends: bool) -> Result<ExitStatus, StartupError> {
+    broker.serve(idle_ends).map_err(|error| StartupError::new(format!("the embedded broker: {error}")))?;
     Ok(ExitStatus::Success)
 }

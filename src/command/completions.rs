@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use crate::cli;
-use crate::cli::given::Given;
+use crate::cli::parsed_args::ParsedArgs;
 use crate::command::stdout;
-use crate::exit::{ExitStatus, Refusal};
+use crate::exit::{ExitStatus, StartupError};
 use crate::text::quoted;
 
 /// The shells that are spoken to.
@@ -24,13 +24,13 @@ pub enum Shell {
 /// # Errors
 ///
 /// When it is none of bash, fish and zsh, or stdout does not take them.
-pub fn main(given: &Given) -> Result<ExitStatus, Refusal> {
+pub fn main(given: &ParsedArgs) -> Result<ExitStatus, StartupError> {
     let word = given.words("SHELL").pop().unwrap_or_default();
     let shell = match word.to_str() {
         Some("bash") => Shell::Bash,
         Some("fish") => Shell::Fish,
         Some("zsh") => Shell::Zsh,
-        _ => return Err(Refusal::new(format!("{}: must be bash, fish or zsh", quoted(&word)))),
+        _ => return Err(StartupError::new(format!("{}: must be bash, fish or zsh", quoted(&word)))),
     };
     stdout::written(std::io::stdout().write_all(script(shell).as_bytes()))
 }

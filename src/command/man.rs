@@ -10,7 +10,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 use crate::cli;
 use crate::cli::options::ELECTION;
 use crate::command::stdout;
-use crate::exit::{ExitStatus, Refusal, TABLE};
+use crate::exit::{ExitStatus, StartupError, TABLE};
 use crate::text::reason;
 
 const TEMPLATE: &str = include_str!("../../man/neli-run.1.in");
@@ -20,8 +20,8 @@ const TEMPLATE: &str = include_str!("../../man/neli-run.1.in");
 /// # Errors
 ///
 /// When it can't be drawn: never, as the tests say; or stdout does not take it.
-pub fn main() -> Result<ExitStatus, Refusal> {
-    let page = page().map_err(|error| Refusal::new(format!("the manual can't be drawn: {}", reason(&error))))?;
+pub fn main() -> Result<ExitStatus, StartupError> {
+    let page = page().map_err(|error| StartupError::new(format!("the manual can't be drawn: {}", reason(&error))))?;
     stdout::written(std::io::stdout().write_all(page.as_bytes()))
 }
 

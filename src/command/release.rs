@@ -16,7 +16,7 @@ use neli_proto::record::{Body, MemberId, Offset, Record, Why};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use crate::exit::{ExitStatus, Refusal};
+use crate::exit::{ExitStatus, StartupError};
 
 /// What the guard hands over, as JSON in a file in memory.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -51,13 +51,15 @@ pub struct Means {
 /// # Errors
 ///
 /// The descriptor holds no order, or the release was not delivered within the lease.
-pub fn main(descriptor: &OsStr) -> Result<ExitStatus, Refusal> {
+pub fn main(descriptor: &OsStr) -> Result<ExitStatus, StartupError> {
     // Opened anew by its name, so that it is read from its beginning.
-    let text = fs::read(Path::new("/proc/self/fd").join(descriptor))
-        .map_err(|error| Refusal::new(format!("no release order in descriptor {}: {error}", descriptor.display())))?;
-    let order: ReleaseOrder = serde_json::from_slice(&text)
-        .map_err(|error| Refusal::new(format!("no release order in descriptor {}: {error}", descriptor.display())))?;
-    deliver(&order).map_err(Refusal::new)
+    let text = fs::read(Path::new("/proc/self/fd").join(descriptor)).map_err(|error| {
+        StartupError::new(format!("no release order in descriptor {}: {error}", descriptor.display()))
+    })?;
+    let order: ReleaseOrder = serde_json::from_slice(&text).map_err(|error| {
+        StartupError::new(format!("no release order in descriptor {}: {error}", descriptor.display()))
+    })?;
+    deliver(&order).map_err(StartupError::new)
 }
 
 fn deliver(order: &ReleaseOrder) -> Result<ExitStatus, String> {

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::{Receiver, channel, error::TryRecvError};
 
 use crate::command::watch::account::Account;
 use crate::config::{Watch, WatchFrom};
-use crate::exit::{ExitStatus, Refusal};
+use crate::exit::{ExitStatus, StartupError};
 use crate::text::{one_line, reason};
 
 mod account;
@@ -34,19 +34,19 @@ const RUN_UP: Offset = 10_000;
 /// # Errors
 ///
 /// Kafka refuses for good, `--from` lies behind the end, the history is cut or can't be decoded, or stdout takes no more.
-pub fn main(watch: &Watch) -> Result<ExitStatus, Refusal> {
+pub fn main(watch: &Watch) -> Result<ExitStatus, StartupError> {
     match show(watch) {
         Ok(()) => Ok(ExitStatus::Success),
         // Whoever reads no further has seen enough; a full disk is another matter.
         Err(Obstacle::Stdout(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitStatus::Success),
-        Err(Obstacle::Stdout(error)) => Err(Refusal::new(format!("stdout: {}", reason(&error)))),
+        Err(Obstacle::Stdout(error)) => Err(StartupError::new(format!("stdout: {}", reason(&error)))),
         Err(Obstacle::Refused(refusal)) => Err(refusal),
     }
 }
 
 /// What ends a show before its end.
 enum Obstacle {
-    Refused(Refusal),
+    Refused(StartupError),
     Stdout(io::Error),
 }
 
@@ -56,8 +56,8 @@ impl From<io::Error> for Obstacle {
     }
 }
 
-impl From<Refusal> for Obstacle {
-    fn from(refusal: Refusal) -> Self {
+impl From<StartupError> for Obstacle {
+    fn from(refusal: StartupError) -> Self {
         Self::Refused(refusal)
     }
 }
@@ -68,13 +68,13 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
     let (sender, mut seen) = channel(WAITING);
     let source = Source { access, election: watch.election.clone(), create_topic: false, joins_group: false };
     let reader = Reader::start(source, 0, sender)
-        .map_err(|error| Refusal::new(format!("no thread for the reader: {}", reason(&error))))?;
+        .map_err(|error| StartupError::new(format!("no thread for the reader: {}", reason(&error))))?;
     let mut show = Show { watch, embedded, reader, account: None, end: 0, caught_up: false };
     // What is in it when a refusal ends the show is written at its drop.
     let mut screen = BufWriter::new(io::stdout());
     loop {
         let Some(event) = next(&mut seen, &mut screen)? else {
-            return Err(Refusal::new("the reader's threads are gone").into());
+            return Err(StartupError::new("the reader's threads are gone").into());
         };
         let step = show.see(event);
         for line in show.account.as_mut().map(Account::take_lines).unwrap_or_default() {
@@ -98,13 +98,13 @@ fn next(seen: &mut Receiver<KafkaEvent>, screen: &mut impl Write) -> io::Result<
     }
 }
 
-fn access(client: &Client) -> Result<Access, Refusal> {
+fn access(client: &Client) -> Result<Access, StartupError> {
     match &client.brokers {
         Brokers::At(bootstrap) => Ok(Access::at(bootstrap, &client.properties)),
         Brokers::Embedded => {
             let found = embedded::Seeker::of_user().and_then(|seeker| seeker.find());
             let connection =
-                found.map_err(|error| Refusal::new(format!("--embedded: {NO_BROKER} ({})", reason(&error))))?;
+                found.map_err(|error| StartupError::new(format!("--embedded: {NO_BROKER} ({})", reason(&error))))?;
             Ok(Access::embedded(&connection, &client.properties))
         }
     }
@@ -131,16 +131,16 @@ struct Show<'a> {
 }
 
 impl Show<'_> {
-    fn see(&mut self, event: KafkaEvent) -> Result<Step, Refusal> {
+    fn see(&mut self, event: KafkaEvent) -> Result<Step, StartupError> {
         let now = clock::now();
         match event {
             KafkaEvent::CaughtUp { next, .. } => return Ok(self.read_up_to(next)),
             KafkaEvent::Cut { .. } => {
                 let topic = &self.watch.election.topic;
-                return Err(Refusal::new(format!("topic {topic}: its history was cut or made anew meanwhile")));
+                return Err(StartupError::new(format!("topic {topic}: its history was cut or made anew meanwhile")));
             }
             KafkaEvent::Down { .. } if self.embedded.is_some() => {
-                return Err(Refusal::new("the embedded broker is gone, and its journal with it"));
+                return Err(StartupError::new("the embedded broker is gone, and its journal with it"));
             }
             KafkaEvent::Down { error } => say(&format!("Kafka does not answer: {error}; waiting")),
             KafkaEvent::Ends { asked, start, end, .. } => match &mut self.account {
@@ -156,9 +156,11 @@ impl Show<'_> {
                 }
                 return Ok(self.read_up_to(offset + 1));
             }
-            KafkaEvent::Refused { error } => return Err(Refusal::new(error)),
+            KafkaEvent::Refused { error } => return Err(StartupError::new(error)),
             KafkaEvent::Undecodable { offset, error, .. } => {
-                return Err(Refusal::new(format!("the records from offset {offset} on can't be decoded: {error}")));
+                return Err(StartupError::new(format!(
+                    "the records from offset {offset} on can't be decoded: {error}"
+                )));
             }
             KafkaEvent::Up => say("Kafka answers again"),
             KafkaEvent::Warning(warning) => say(&warning),
@@ -177,11 +179,11 @@ impl Show<'_> {
     }
 
     /// The log held `start..end` when that was `asked`.
-    fn begin(&mut self, now: Time, asked: Time, (start, end): (Offset, Offset)) -> Result<Step, Refusal> {
+    fn begin(&mut self, now: Time, asked: Time, (start, end): (Offset, Offset)) -> Result<Step, StartupError> {
         let first = match self.watch.from {
             WatchFrom::End => end,
             WatchFrom::Offset(offset) if offset > end => {
-                return Err(Refusal::new(format!("--from {offset}: must be at most {end}, the log's end")));
+                return Err(StartupError::new(format!("--from {offset}: must be at most {end}, the log's end")));
             }
             WatchFrom::Offset(offset) => offset.max(start),
             WatchFrom::Start => start,

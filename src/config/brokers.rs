@@ -4,30 +4,30 @@ use std::net::Ipv6Addr;
 
 use neli::election::Properties;
 
-use crate::cli::given::Value;
-use crate::exit::Refusal;
+use crate::cli::parsed_args::Value;
+use crate::exit::StartupError;
 
 /// Proves the list, and gives it back without spaces.
 ///
 /// librdkafka logs an entry that it can't read and goes on without it and all that follow, which is an election
 /// that waits for ever; so each is read here first.
-pub(super) fn prove(value: &Value, properties: &Properties) -> Result<String, Refusal> {
+pub(super) fn validate(value: &Value, properties: &Properties) -> Result<String, StartupError> {
     let entries: Vec<&str> = value.text()?.split(',').map(str::trim).collect();
     let security = properties.find("security.protocol").unwrap_or("plaintext");
     for entry in &entries {
-        prove_entry(entry, security).map_err(|why| value.refuse(why))?;
+        validate_entry(entry, security).map_err(|why| value.refuse(why))?;
     }
     Ok(entries.join(","))
 }
 
-fn prove_entry(entry: &str, security: &str) -> Result<(), String> {
+fn validate_entry(entry: &str, security: &str) -> Result<(), String> {
     if entry.is_empty() {
         return Err("must be HOST:PORT,.. and has an empty entry".to_owned());
     }
     let address = match entry.split_once("://") {
         None => entry,
         Some((protocol, address)) => {
-            prove_protocol(entry, protocol, security)?;
+            validate_protocol(entry, protocol, security)?;
             address
         }
     };
@@ -46,7 +46,7 @@ fn prove_entry(entry: &str, security: &str) -> Result<(), String> {
 }
 
 /// librdkafka passes over an entry whose protocol is not `security.protocol`.
-fn prove_protocol(entry: &str, protocol: &str, security: &str) -> Result<(), String> {
+fn validate_protocol(entry: &str, protocol: &str, security: &str) -> Result<(), String> {
     const PROTOCOLS: [&str; 4] = ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"];
     let protocol = protocol.to_ascii_lowercase();
     if !PROTOCOLS.contains(&protocol.as_str()) {
@@ -75,9 +75,9 @@ mod tests {
     fn what_librdkafka_takes_is_taken() {
         for entry in ["localhost:9092", "10.0.0.1:1", "kafka-1.example.com:65535", "[::1]:9092", "[fe80::1%eth0]:9092"]
         {
-            assert_eq!(prove_entry(entry, "plaintext"), Ok(()), "{entry}");
+            assert_eq!(validate_entry(entry, "plaintext"), Ok(()), "{entry}");
         }
-        assert_eq!(prove_entry("SASL_SSL://kafka:9093", "sasl_ssl"), Ok(()));
+        assert_eq!(validate_entry("SASL_SSL://kafka:9093", "sasl_ssl"), Ok(()));
     }
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
             "://a:1",
         ];
         for entry in refused {
-            assert!(prove_entry(entry, "plaintext").is_err(), "{entry}");
+            assert!(validate_entry(entry, "plaintext").is_err(), "{entry}");
         }
     }
 }

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, eaccess};
 
-use crate::exit::{ExitStatus, Refusal};
+use crate::exit::{ExitStatus, StartupError};
 use crate::text::{quoted, reason};
 
 /// Where glibc looks when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// Finds the file, or says what the exec would say: 127 when there is none, 126 when there is one and it can't be run.
-pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Refusal> {
+pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartupError> {
     let shown = quoted(program);
     if program.is_empty() {
         return Err(not_found(format!("{shown}: not found")));
@@ -57,19 +57,19 @@ enum Obstacle {
 }
 
 impl Obstacle {
-    fn refusal(self, program: &str) -> Refusal {
+    fn refusal(self, program: &str) -> StartupError {
         match self {
             Self::Missing => not_found(format!("{program}: not found")),
             Self::Interpreter(interpreter) => {
                 not_found(format!("{program}: its interpreter, {}, is not found", quoted(interpreter.as_os_str())))
             }
-            Self::Refused(why) => Refusal::with(ExitStatus::CannotRun, format!("{program}: can't be run: {why}")),
+            Self::Refused(why) => StartupError::with(ExitStatus::CannotRun, format!("{program}: can't be run: {why}")),
         }
     }
 }
 
-fn not_found(line: String) -> Refusal {
-    Refusal::with(ExitStatus::NotFound, line)
+fn not_found(line: String) -> StartupError {
+    StartupError::with(ExitStatus::NotFound, line)
 }
 
 /// What keeps the file from being run, if anything does.

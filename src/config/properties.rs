@@ -14,8 +14,8 @@ use rdkafka::ClientConfig;
 use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaConfRes;
 
-use crate::cli::given::{Given, Source, Value};
-use crate::exit::Refusal;
+use crate::cli::parsed_args::{ParsedArgs, Source, Value};
+use crate::exit::StartupError;
 use crate::features::{self, Feature};
 use crate::text::{quoted, reason};
 
@@ -73,7 +73,7 @@ struct Property {
 
 /// Reads and proves the properties: the file's, then the others'; and whatever the command line gives after whatever the
 /// environment gives. Each key is there once, under one name.
-pub(super) fn read(given: &Given, warnings: &mut Vec<String>) -> Result<Properties, Refusal> {
+pub(super) fn read(given: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Properties, StartupError> {
     let file = given.value("properties");
     let file_is_variable = file.as_ref().is_some_and(|file| matches!(file.source, Source::Variable(_)));
     let from_file = file.map_or(Ok(Vec::new()), |file| from_file(&file, warnings))?;
@@ -89,7 +89,7 @@ pub(super) fn read(given: &Given, warnings: &mut Vec<String>) -> Result<Properti
     let mut seen = BTreeSet::new();
     let mut properties = Vec::new();
     for property in all {
-        prove(&property)?;
+        validate(&property)?;
         properties.push((canonical(&property.key).to_owned(), property.value));
     }
     // The last of one name counts, and stays where it is.
@@ -97,12 +97,12 @@ pub(super) fn read(given: &Given, warnings: &mut Vec<String>) -> Result<Properti
     properties.retain(|(key, _)| seen.insert(key.clone()));
     properties.reverse();
     let properties = Properties(properties);
-    prove_mechanism(&properties)?;
+    validate_mechanism(&properties)?;
     Ok(properties)
 }
 
 /// The two durations of the group's protocol hold together (docs/protocol.md, Timing).
-pub(super) fn prove_group_timings(properties: &Properties, elector: Elector) -> Result<(), Refusal> {
+pub(super) fn validate_group_timings(properties: &Properties, elector: Elector) -> Result<(), StartupError> {
     if elector == Elector::Log {
         return Ok(());
     }
@@ -112,7 +112,7 @@ pub(super) fn prove_group_timings(properties: &Properties, elector: Elector) -> 
     if heartbeat.unwrap_or(HEARTBEAT_INTERVAL) <= longest {
         return Ok(());
     }
-    Err(Refusal::new(match heartbeat {
+    Err(StartupError::new(match heartbeat {
         Some(heartbeat) => format!(
             "property heartbeat.interval.ms {}: must be at most {}, a third of session.timeout.ms",
             heartbeat.as_millis(),
@@ -126,15 +126,15 @@ pub(super) fn prove_group_timings(properties: &Properties, elector: Elector) -> 
     }))
 }
 
-fn from_values(values: &[Value]) -> Result<Vec<Property>, Refusal> {
+fn from_values(values: &[Value]) -> Result<Vec<Property>, StartupError> {
     let mut properties = Vec::new();
     for (index, value) in values.iter().enumerate() {
         let number = 1 + values.iter().take(index).filter(|other| other.source == value.source).count();
         let source = value.source.shown();
-        let line = value.text.to_str().ok_or_else(|| Refusal::new(format!("{source}: must be UTF-8")))?;
+        let line = value.text.to_str().ok_or_else(|| StartupError::new(format!("{source}: must be UTF-8")))?;
         let Some((key, text)) = split(line) else {
             // What was typed may be the secret itself.
-            return Err(Refusal::new(format!("{source}: must be KEY=VALUE, and number {number} is not")));
+            return Err(StartupError::new(format!("{source}: must be KEY=VALUE, and number {number} is not")));
         };
         properties.push(Property {
             key: key.to_owned(),
@@ -146,12 +146,15 @@ fn from_values(values: &[Value]) -> Result<Vec<Property>, Refusal> {
     Ok(properties)
 }
 
-fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, Refusal> {
+fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, StartupError> {
     let shown = quoted(&file.text);
     let content = std::fs::read(&file.text).map_err(|error| {
         if error.kind() == ErrorKind::NotFound && file.text.as_encoded_bytes().contains(&b'=') {
             // What was typed may be the secret itself.
-            return Refusal::new(format!("{}: must be a file, and is KEY=VALUE; say --property", file.source.shown()));
+            return StartupError::new(format!(
+                "{}: must be a file, and is KEY=VALUE; say --property",
+                file.source.shown()
+            ));
         }
         file.refuse(format!("can't be read: {}", reason(&error)))
     })?;
@@ -164,7 +167,7 @@ fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, 
         }
         let place = format!("{shown} line {}", index + 1);
         let Some((key, value)) = split(line) else {
-            return Err(Refusal::new(format!("{place}: must be KEY=VALUE")));
+            return Err(StartupError::new(format!("{place}: must be KEY=VALUE")));
         };
         properties.push(Property {
             key: key.to_owned(),
@@ -199,8 +202,8 @@ fn split(line: &str) -> Option<(&str, &str)> {
     (!key.is_empty()).then_some((key, value))
 }
 
-fn prove(property: &Property) -> Result<(), Refusal> {
-    let refuse = |why: &str| Err(Refusal::new(format!("{}: {why}", property.place)));
+fn validate(property: &Property) -> Result<(), StartupError> {
+    let refuse = |why: &str| Err(StartupError::new(format!("{}: {why}", property.place)));
     // librdkafka takes a topic's property with this prefix, too.
     let key = property.key.strip_prefix("topic.").unwrap_or(&property.key);
     if let Some((_, hint)) = REFUSED.iter().find(|(refused, _)| *refused == key) {
@@ -256,7 +259,7 @@ fn not_built(reason: &str) -> Option<Feature> {
 }
 
 /// librdkafka looks at a mechanism only when a client is made, and takes Kerberos where none is given.
-fn prove_mechanism(properties: &Properties) -> Result<(), Refusal> {
+fn validate_mechanism(properties: &Properties) -> Result<(), StartupError> {
     let protocol = properties.find("security.protocol").unwrap_or_default().to_lowercase();
     let given = properties.find("sasl.mechanisms");
     if given.is_none() && !protocol.starts_with("sasl_") {
@@ -268,10 +271,12 @@ fn prove_mechanism(properties: &Properties) -> Result<(), Refusal> {
         _ => return Ok(()),
     };
     match given {
-        Some(mechanism) if feature.is_built && protocol.starts_with("sasl_") => prove_token(properties, mechanism),
+        Some(mechanism) if feature.is_built && protocol.starts_with("sasl_") => validate_token(properties, mechanism),
         _ if feature.is_built => Ok(()),
-        Some(mechanism) => Err(Refusal::new(format!("property sasl.mechanisms {mechanism}: {}", feature.advice()))),
-        None => Err(Refusal::new(format!(
+        Some(mechanism) => {
+            Err(StartupError::new(format!("property sasl.mechanisms {mechanism}: {}", feature.advice())))
+        }
+        None => Err(StartupError::new(format!(
             "property security.protocol {protocol}: needs a property sasl.mechanisms (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, \
              OAUTHBEARER); without one it is GSSAPI, and {}",
             feature.advice()
@@ -280,7 +285,7 @@ fn prove_mechanism(properties: &Properties) -> Result<(), Refusal> {
 }
 
 /// Without a source of tokens librdkafka waits for one for ever, and without a word.
-fn prove_token(properties: &Properties, mechanism: &str) -> Result<(), Refusal> {
+fn validate_token(properties: &Properties, mechanism: &str) -> Result<(), StartupError> {
     let is_oidc = properties.find("sasl.oauthbearer.method").is_some_and(|method| method.eq_ignore_ascii_case("oidc"));
     let is_unsigned = properties.find("enable.sasl.oauthbearer.unsecure.jwt").is_some_and(|value| {
         // As librdkafka reads it.
@@ -291,7 +296,7 @@ fn prove_token(properties: &Properties, mechanism: &str) -> Result<(), Refusal> 
     }
     let needs = "needs a property sasl.oauthbearer.method=oidc, and sasl.oauthbearer.token.endpoint.url";
     let advice = if features::OIDC.is_built { String::new() } else { format!("; {}", features::OIDC.advice()) };
-    Err(Refusal::new(format!("property sasl.mechanisms {mechanism}: {needs}{advice}")))
+    Err(StartupError::new(format!("property sasl.mechanisms {mechanism}: {needs}{advice}")))
 }
 
 /// The one name of a property: librdkafka's client is configured from a map, and of two names for one thing either could

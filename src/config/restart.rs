@@ -5,8 +5,8 @@ use std::time::Duration;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 
 use super::duration;
-use crate::cli::given::{Given, Value};
-use crate::exit::Refusal;
+use crate::cli::parsed_args::{ParsedArgs, Value};
+use crate::exit::StartupError;
 
 /// The most restarts that a limit counts: each is remembered.
 const MOST_RESTARTS: u32 = 10_000;
@@ -14,7 +14,7 @@ const MOST_RESTARTS: u32 = 10_000;
 /// The longest time in which a limit counts them.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-pub(super) fn prove(given: &Given) -> Result<RestartPolicy, Refusal> {
+pub(super) fn validate(given: &ParsedArgs) -> Result<RestartPolicy, StartupError> {
     let restart = given.setting("restart");
     let (delay, limit) = (given.setting("restart-delay"), given.setting("restart-limit"));
     let policy = RestartPolicy {
@@ -25,7 +25,7 @@ pub(super) fn prove(given: &Given) -> Result<RestartPolicy, Refusal> {
             _ => return Err(restart.refuse("must be no, on-failure or always")),
         },
         delay: duration(&delay)?,
-        limit: prove_limit(&limit)?,
+        limit: validate_limit(&limit)?,
     };
     let idle = [delay, limit].into_iter().find(|value| policy.restart == Restart::No && value.is_given());
     match idle {
@@ -34,7 +34,7 @@ pub(super) fn prove(given: &Given) -> Result<RestartPolicy, Refusal> {
     }
 }
 
-fn prove_limit(value: &Value) -> Result<Option<Limit>, Refusal> {
+fn validate_limit(value: &Value) -> Result<Option<Limit>, StartupError> {
     let text = value.text()?;
     if text == "none" {
         return Ok(None);

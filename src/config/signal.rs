@@ -3,11 +3,11 @@
 use nix::libc;
 use nix::sys::signal::Signal;
 
-use crate::cli::given::Value;
-use crate::exit::Refusal;
+use crate::cli::parsed_args::Value;
+use crate::exit::StartupError;
 
 /// The signal's number.
-pub(super) fn prove(value: &Value) -> Result<i32, Refusal> {
+pub(super) fn validate(value: &Value) -> Result<i32, StartupError> {
     let text = value.text()?;
     let Some(number) = number(text) else {
         return Err(value.refuse(format!(

@@ -4,17 +4,17 @@ use neli_proto::health::HealthPolicy;
 use neli_proto::restart::{Limit, Restart};
 
 use super::*;
-use crate::cli::given::Environment;
+use crate::cli::parsed_args::Environment;
 use crate::cli::{self, Request};
 
 const PATH: (&str, &str) = ("PATH", "/bin:/usr/bin");
 
-fn prove(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Config, Refusal> {
+fn validate(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Config, StartupError> {
     let Request::Run(given) = parse(variables, arguments)? else { panic!("{arguments:?} is no run") };
-    Config::prove(&given)
+    Config::validate(&given)
 }
 
-fn parse(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Request, Refusal> {
+fn parse(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Request, StartupError> {
     let variables = [PATH].iter().chain(variables).map(|(name, value)| (name.into(), value.into()));
     let arguments: Vec<OsString> = ["neli-run"].iter().chain(arguments).map(OsString::from).collect();
     cli::parse(&arguments, Environment(variables.collect()))
@@ -22,12 +22,12 @@ fn parse(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Request, Refu
 
 fn watch(arguments: &[&str]) -> Watch {
     let Request::Watch(given) = parse(&[], arguments).unwrap() else { panic!("{arguments:?} is no watch") };
-    Watch::prove(&given).unwrap()
+    Watch::validate(&given).unwrap()
 }
 
 #[test]
 fn what_is_not_said_is_as_the_manual_says() {
-    let config = prove(&[], &["-g", "billing", "-b", "k:9092", "--", "true", "--lease"]).unwrap();
+    let config = validate(&[], &["-g", "billing", "-b", "k:9092", "--", "true", "--lease"]).unwrap();
     assert_eq!(config.election.key(), "billing/0");
     assert_eq!(config.election.topic, "billing.neli");
     assert!(config.create_topic);
@@ -46,7 +46,7 @@ fn what_is_not_said_is_as_the_manual_says() {
     let limit = Limit { restarts: 10, within: Duration::from_secs(300) };
     let restart = RestartPolicy { restart: Restart::No, delay: Duration::from_secs(1), limit: Some(limit) };
     assert_eq!((config.restart, config.on_loss), (restart, OnLoss::Standby));
-    assert_eq!(config.beside, Beside::default());
+    assert_eq!(config.commands, Commands::default());
     assert_eq!((config.log.format, config.log.verbosity, config.log.file), (LogFormat::Text, 0, None));
     assert_eq!(config.command, ["true", "--lease"]);
     assert_eq!(config.warnings, [""; 0]);
@@ -94,7 +94,7 @@ fn what_is_said_counts() {
         "--",
         "true",
     ];
-    let config = prove(&[], &line).unwrap();
+    let config = validate(&[], &line).unwrap();
     assert_eq!((config.election.group.as_str(), config.election.topic.as_str()), ("b", "t"));
     assert!(matches!(config.client.brokers, Brokers::Embedded));
     assert!(!config.create_topic);
@@ -113,7 +113,7 @@ fn what_is_said_counts() {
 #[test]
 fn a_long_lease_neither_slows_the_heartbeats_nor_warns_earlier() {
     let timings = |lease: &str| {
-        let timings = prove(&[], &["-g", "b", "--embedded", "--lease", lease, "--", "true"]).unwrap().timings;
+        let timings = validate(&[], &["-g", "b", "--embedded", "--lease", lease, "--", "true"]).unwrap().timings;
         (timings.heartbeat_interval.as_millis(), timings.fence_warning.as_millis())
     };
     assert_eq!(timings("300ms"), (60, 75));
@@ -125,35 +125,35 @@ fn a_long_lease_neither_slows_the_heartbeats_nor_warns_earlier() {
 #[test]
 fn bounds_belong_to_what_they_bound() {
     for lease in ["300ms", "60s", "1m"] {
-        prove(&[], &["-g", "b", "--embedded", "--lease", lease, "--", "true"]).unwrap();
+        validate(&[], &["-g", "b", "--embedded", "--lease", lease, "--", "true"]).unwrap();
     }
-    let wait = prove(&[], &["-g", "b", "--embedded", "--wait", "0", "--", "true"]).unwrap().wait;
+    let wait = validate(&[], &["-g", "b", "--embedded", "--wait", "0", "--", "true"]).unwrap().wait;
     assert_eq!(wait, Some(Duration::ZERO));
-    let never = prove(&[], &["-g", "b", "--embedded", "--patience", "never", "--", "true"]).unwrap();
+    let never = validate(&[], &["-g", "b", "--embedded", "--patience", "never", "--", "true"]).unwrap();
     assert_eq!(never.timings.elector, Elector::Group(Patience::Never));
     let run = ["-g", "b", "--embedded", "--restart", "always", "--restart-limit", "none", "--", "true"];
-    assert_eq!(prove(&[], &run).unwrap().restart.limit, None);
+    assert_eq!(validate(&[], &run).unwrap().restart.limit, None);
     let group = "a b/ä";
-    prove(&[], &["-g", group, "-t", "t", "--embedded", "--", "true"]).unwrap();
+    validate(&[], &["-g", group, "-t", "t", "--embedded", "--", "true"]).unwrap();
 }
 
 #[test]
 fn what_runs_beside_the_job_is_for_the_shell() {
-    let plain = prove(&[], &["-g", "b", "--embedded", "--health-cmd", "curl -f x", "--", "true"]).unwrap().beside;
+    let plain = validate(&[], &["-g", "b", "--embedded", "--health-cmd", "curl -f x", "--", "true"]).unwrap().commands;
     let policy = HealthPolicy {
         interval: Duration::from_secs(10),
         timeout: Duration::from_secs(5),
         failures: 3,
         start: Duration::ZERO,
     };
-    assert_eq!(plain, Beside { health: Some(("curl -f x".into(), policy)), ..Beside::default() });
+    assert_eq!(plain, Commands { health: Some(("curl -f x".into(), policy)), ..Commands::default() });
 
     let variables = [("NELI_RUN_HEALTH_INTERVAL", "1s"), ("NELI_RUN_ON_FENCE", "fence"), ("NELI_RUN_ON_LEAD", "lead")];
     let line = "-g b --embedded --health-cmd well --health-timeout 2s --health-failures 1 --health-start 3s --on-standby by \
                 -- true";
-    let all = prove(&variables, &line.split(' ').collect::<Vec<_>>()).unwrap().beside;
+    let all = validate(&variables, &line.split(' ').collect::<Vec<_>>()).unwrap().commands;
     let [interval, timeout, start] = [1, 2, 3].map(Duration::from_secs);
-    let expected = Beside {
+    let expected = Commands {
         health: Some(("well".into(), HealthPolicy { interval, timeout, failures: 1, start })),
         on_fence: Some("fence".into()),
         on_lead: Some("lead".into()),
@@ -164,7 +164,7 @@ fn what_runs_beside_the_job_is_for_the_shell() {
 
 #[test]
 fn the_last_of_one_option_counts() {
-    let config = prove(&[], &["-g", "a", "-g", "b", "--embedded", "--", "true"]).unwrap();
+    let config = validate(&[], &["-g", "a", "-g", "b", "--embedded", "--", "true"]).unwrap();
     assert_eq!(config.election.group, "b");
 }
 
@@ -179,13 +179,13 @@ fn variables_fill_the_gaps() {
         ("NELI_RUN_PID", "4711"),
         ("NELI_RUN_RESTRT", "always"),
     ];
-    let config = prove(&variables, &["--", "true"]).unwrap();
+    let config = validate(&variables, &["--", "true"]).unwrap();
     assert!(matches!(&config.client.brokers, Brokers::At(servers) if servers == "k:1,l:2"));
     assert_eq!(config.stop_timeout, Duration::from_secs(120));
     assert!(!config.create_topic);
     assert_eq!(config.log.verbosity, 0);
     assert_eq!(config.warnings, ["NELI_RUN_RESTRT is set, and no option has this variable: it has no effect"]);
-    let config = prove(&variables, &["--embedded", "--", "true"]).unwrap();
+    let config = validate(&variables, &["--embedded", "--", "true"]).unwrap();
     assert!(matches!(config.client.brokers, Brokers::Embedded));
 }
 
@@ -198,7 +198,7 @@ fn of_one_property_the_last_counts_under_one_name() {
     let file = file.to_str().unwrap();
     let properties = |variables: &[(&str, &str)], arguments: &[&str]| {
         let line: Vec<&str> = arguments.iter().chain(&["-g", "b", "-b", "k:1", "--", "true"]).copied().collect();
-        let config = prove(variables, &line).unwrap();
+        let config = validate(variables, &line).unwrap();
         (config.client.properties.0, config.warnings)
     };
     let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
@@ -227,7 +227,7 @@ fn a_secret_where_others_can_read_it_is_warned_of() {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
         let file = file.to_str().unwrap();
         let line = [&["-g", "b", "-b", "k:1", "--properties", file][..], arguments, &["--", "true"]].concat();
-        prove(&[], &line).unwrap().warnings
+        validate(&[], &line).unwrap().warnings
     };
     assert_eq!(warnings_at(0o644, "client.id=a", &[]), [""; 0]);
     for mode in [0o600, 0o400, 0o640, 0o700] {
@@ -245,7 +245,7 @@ fn a_secret_where_others_can_read_it_is_warned_of() {
 
 #[test]
 fn a_secret_is_not_in_what_a_developer_prints() {
-    let config = prove(&[], &["-g", "b", "-b", "k:1", "-X", "sasl.password=hunter2", "--", "true"]).unwrap();
+    let config = validate(&[], &["-g", "b", "-b", "k:1", "-X", "sasl.password=hunter2", "--", "true"]).unwrap();
     assert!(!format!("{config:?}").contains("hunter2"));
 }
 
@@ -262,7 +262,7 @@ fn watch_is_told_where_to_begin() {
 fn without_real_time_scheduling_the_guard_kills_earlier() {
     let widened = |line: &[&str], quota: Option<u64>| {
         let line: Vec<&str> = ["-g", "b", "-b", "k:9092"].iter().chain(line).copied().chain(["--", "true"]).collect();
-        let mut config = prove(&[], &line).unwrap();
+        let mut config = validate(&[], &line).unwrap();
         let file = Path::new("/sys/fs/cgroup/cpu.max");
         config
             .widen_kill_margin(quota.map(|period| (file, Duration::from_millis(period))))

@@ -1,10 +1,10 @@
-//! What `watch` is told, proven.
+//! What `watch` is told, validated.
 
 use neli::election::{Client, Election};
 
-use crate::cli::given::Given;
+use crate::cli::parsed_args::ParsedArgs;
 use crate::config::{client, election};
-use crate::exit::Refusal;
+use crate::exit::StartupError;
 
 /// What `watch` is told.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ impl Watch {
     /// # Errors
     ///
     /// When something is missing or out of its bounds.
-    pub fn prove(given: &Given) -> Result<Self, Refusal> {
+    pub fn validate(given: &ParsedArgs) -> Result<Self, StartupError> {
         let mut warnings = given.environment().warnings();
         Ok(Self {
             election: election(given)?,
@@ -53,7 +53,7 @@ impl Watch {
     }
 }
 
-fn from(given: &Given) -> Result<WatchFrom, Refusal> {
+fn from(given: &ParsedArgs) -> Result<WatchFrom, StartupError> {
     let Some(value) = given.value("from") else { return Ok(WatchFrom::End) };
     match value.text()? {
         "end" => Ok(WatchFrom::End),

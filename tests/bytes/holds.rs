@@ -7,10 +7,10 @@ use std::fs;
 use std::path::Path;
 
 use neli_proto::record::{MAX_BYTES, Record};
-use neli_run::cli::given::Environment;
+use neli_run::cli::parsed_args::Environment;
 use neli_run::cli::{self, Request};
 use neli_run::config::Config;
-use neli_run::driver::guard::{Answer, Order};
+use neli_run::guard::{Answer, Order};
 
 /// What stands for a secret.
 #[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]
@@ -53,7 +53,7 @@ pub(crate) fn of_a_file_of_properties(bytes: &[u8], file: &Path) {
     let Ok(Request::Run(given)) = cli::parse(&arguments, Environment(Vec::new())) else {
         panic!("the command line itself is right")
     };
-    let said = match Config::prove(&given) {
+    let said = match Config::validate(&given) {
         Ok(config) => config.warnings,
         Err(refusal) => vec![refusal.to_string()],
     };

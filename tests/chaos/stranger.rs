@@ -27,7 +27,7 @@ const OUTAGE: Duration = Duration::from_millis(1500);
 /// What is younger may not be deleted (assumption 4), and a little more, since our clock is not the broker's.
 const MAY_BE_DELETED_AFTER: Duration = Duration::from_secs(130);
 
-/// How long a deed is waited for.
+/// How long an action is waited for.
 const IN_THE_MEANTIME: Duration = Duration::from_secs(5);
 
 /// What a stranger can be asked to do.
@@ -59,7 +59,7 @@ pub(crate) struct Answers {
 
 /// The stranger's two threads. They end when it is dropped.
 pub(crate) struct Stranger {
-    deeds: Option<Sender<Deed>>,
+    actions: Option<Sender<Deed>>,
     said: Receiver<String>,
     answers: Arc<Mutex<Answers>>,
     threads: Vec<JoinHandle<()>>,
@@ -69,7 +69,7 @@ impl Stranger {
     /// Begins to ask.
     pub(crate) fn start(kafka: &Kafka, addresses: Vec<String>, topic: &str) -> Self {
         let answers = Arc::<Mutex<Answers>>::default();
-        let (deeds, orders) = mpsc::channel();
+        let (actions, orders) = mpsc::channel();
         let (say, said) = mpsc::channel();
         let (over, asking_over) = mpsc::channel::<()>();
         let (client, name, seen) = (client(kafka), topic.to_owned(), Arc::clone(&answers));
@@ -79,19 +79,19 @@ impl Stranger {
         let doer = thread::spawn(move || {
             // Dropped with this thread: whoever asks ends after it.
             let _over = over;
-            while let Ok(deed) = orders.recv() {
-                let word = hand.perform(deed).unwrap_or_else(|error| error);
+            while let Ok(action) = orders.recv() {
+                let word = hand.perform(action).unwrap_or_else(|error| error);
                 // At the end nobody listens any more.
                 let _ = say.send(word);
             }
         });
-        Self { deeds: Some(deeds), said, answers, threads: vec![asker, doer] }
+        Self { actions: Some(actions), said, answers, threads: vec![asker, doer] }
     }
 
-    /// Asks for a deed; what came of it is said later.
-    pub(crate) fn ask(&self, deed: Deed) {
-        let deeds = self.deeds.as_ref().expect("there until it is dropped");
-        deeds.send(deed).expect("the thread listens until then");
+    /// Asks for an action; what came of it is said later.
+    pub(crate) fn ask(&self, action: Deed) {
+        let actions = self.actions.as_ref().expect("there until it is dropped");
+        actions.send(action).expect("the thread listens until then");
     }
 
     /// Has the topic deleted and made anew, a little shorter than it was, and waits for that, not for ever: how long it is to be so
@@ -110,7 +110,7 @@ impl Stranger {
         let _ = awaited.recv_timeout(IN_THE_MEANTIME);
     }
 
-    /// What has come of deeds since.
+    /// What has come of actions since.
     pub(crate) fn said(&self) -> Vec<String> {
         self.said.try_iter().collect()
     }
@@ -141,7 +141,7 @@ impl Stranger {
 
 impl Drop for Stranger {
     fn drop(&mut self) {
-        self.deeds = None;
+        self.actions = None;
         for thread in self.threads.drain(..) {
             // One that panicked has said so.
             let _ = thread.join();
@@ -210,8 +210,8 @@ struct Hand {
 }
 
 impl Hand {
-    fn perform(&self, deed: Deed) -> Result<String, String> {
-        match deed {
+    fn perform(&self, action: Deed) -> Result<String, String> {
+        match action {
             Deed::CutHead => self.cut_head(),
             Deed::MoveLeader(to) => cluster::move_leader(&self.addresses, &self.topic, to)
                 .map(|()| format!("asked for broker {to} to lead"))

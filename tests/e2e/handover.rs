@@ -30,7 +30,7 @@ with_both_electors! {
         stage.close(candidates);
     }
 
-    /// The heir's job begins when the last of the old one is gone, however long that takes.
+    /// The successor's job begins when the last of the old one is gone, however long that takes.
     fn term_hands_over(elector) {
         let stage = stage(elector);
         let mut first = stage.candidate().job(stage.witness().set("--linger-ms", 400).set("--status", 7).command()).start();

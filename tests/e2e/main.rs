@@ -8,7 +8,6 @@
 mod bad_input;
 mod broker;
 mod broker_deaths;
-mod cables;
 mod clocks;
 mod death;
 mod embedded;
@@ -19,6 +18,7 @@ mod hooks;
 mod job;
 mod log;
 mod loss;
+mod netns_links;
 #[cfg(feature = "oidc")]
 mod oidc;
 mod process_one;

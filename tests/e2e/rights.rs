@@ -228,8 +228,8 @@ with_both_electors! {
             let mut leader = tenancy.candidate().lease("5s").start();
             let term = leader.await_lead();
             stage.await_witness(term);
-            let mut heir = stage.candidate().lease("5s").start();
-            heir.await_event("standby");
+            let mut successor = stage.candidate().lease("5s").start();
+            successor.await_event("standby");
 
             tenancy.take(*taken);
             let released = leader.await_release();
@@ -241,9 +241,9 @@ with_both_electors! {
             assert!(testimony.of(term).any(|line| line.event == Event::Signal(15)), "it was asked to stop");
             let last = testimony.of(term).next_back().expect("it beat");
             assert!(last.deadline == 0 || last.at < last.deadline, "gone before its lease was over: {last:?}");
-            let next = heir.await_lead();
+            let next = successor.await_lead();
             stage.await_witness(next);
-            stage.close([heir]);
+            stage.close([successor]);
         }
     }
 

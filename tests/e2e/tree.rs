@@ -12,7 +12,7 @@ use harness::process::Process;
 use harness::stage::Stage;
 use harness::wait;
 use harness::witness::Witness;
-use neli_run::driver::cgroup::Cgroup;
+use neli_run::process::cgroup::Cgroup;
 use nix::sys::signal::Signal;
 use nix::unistd::{Gid, Uid, chown};
 

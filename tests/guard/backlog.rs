@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use neli_run::driver::guard::{Answer, Order, Target};
+use neli_run::guard::{Answer, Order, Target};
 use nix::libc::{SIGTERM, SIGUSR1};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use neli::clock;
 use neli_proto::command::CommandEnd;
 use neli_proto::time::Time;
-use neli_run::driver::guard::{Answer, CommandKind, Order};
+use neli_run::guard::{Answer, CommandKind, Order};
 use nix::fcntl::OFlag;
 use nix::libc::{SIGKILL, SIGTERM};
 use nix::unistd::pipe2;
@@ -28,7 +28,7 @@ fn let_go(post: &Post) {
 }
 
 fn with_health(job: &str, line: &str) -> Post {
-    Post::charged(script(job), |charge| charge.health = Some(line.into()))
+    Post::configured(script(job), |guard_config| guard_config.health = Some(line.into()))
 }
 
 fn check(kill_at: Time) -> Order {
@@ -66,10 +66,10 @@ fn its_status_or_signal_is_told_and_it_may_run_again() {
 
 #[test]
 fn it_has_the_jobs_environment_less_the_lease_and_nothing_else_open() {
-    let post = Post::charged(script(JOB), |charge| {
-        charge.health = Some("env; echo; cat; ls /proc/self/fd".into());
-        charge.environment.push(("NELI_EVENT".into(), "of a hook around this one".into()));
-        charge.environment.push(("PLAIN".into(), "kept".into()));
+    let post = Post::configured(script(JOB), |guard_config| {
+        guard_config.health = Some("env; echo; cat; ls /proc/self/fd".into());
+        guard_config.environment.push(("NELI_EVENT".into(), "of a hook around this one".into()));
+        guard_config.environment.push(("PLAIN".into(), "kept".into()));
     });
     post.start(42, far());
     let (end, text) = run(&post);
@@ -86,8 +86,8 @@ fn it_has_the_jobs_environment_less_the_lease_and_nothing_else_open() {
 
 #[test]
 fn the_hook_is_another_command() {
-    let mut post = Post::charged(script(JOB), |charge| {
-        charge.on_lead = Some(r#"echo "$NELI_EVENT" > "$WORDS"; exit 4"#.into());
+    let mut post = Post::configured(script(JOB), |guard_config| {
+        guard_config.on_lead = Some(r#"echo "$NELI_EVENT" > "$WORDS"; exit 4"#.into());
     });
     post.start(0, far());
     post.send(&Order::Command { kind: CommandKind::Lead, id: 9, kill_at: far() });
@@ -200,7 +200,7 @@ fn without_a_job_none_is_started() {
     assert_eq!(post.hear(), Answer::Gone);
     post.send(&check(far()));
     assert_eq!(post.hear(), ended(CommandEnd::Abandoned));
-    // A charge without a health command.
+    // A configuration without a health command.
     let post = Post::running(JOB);
     post.start(0, far());
     post.send(&check(far()));

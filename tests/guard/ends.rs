@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use neli::clock;
 use neli_proto::time::Time;
-use neli_run::driver::guard::{Answer, Order};
+use neli_run::guard::{Answer, Order};
 use nix::libc::{SIGKILL, SIGTERM};
 
 use crate::post::{Post, await_readable, far, grant, has_ended, left_behind, soon, spawn};

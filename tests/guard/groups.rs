@@ -9,13 +9,13 @@ use std::process::{Child, Command};
 
 use harness::not_tested;
 use neli::clock;
-use neli_run::driver::cgroup::Cgroup;
-use neli_run::driver::guard::{Answer, Order};
+use neli_run::guard::{Answer, Order};
+use neli_run::process::cgroup::Cgroup;
 use nix::libc::{SIGKILL, SIGTERM};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Gid, Pid, Uid, chown};
 
-use crate::post::{PROGRAM, Post, Words, await_readable, charge, far, has_ended, process_of, script, status};
+use crate::post::{PROGRAM, Post, Words, await_readable, far, guard_config, has_ended, process_of, script, status};
 
 /// Who is nobody on every Linux.
 const NOBODY: u32 = 65534;
@@ -29,7 +29,7 @@ fn path_of(group: &Cgroup) -> PathBuf {
 }
 
 fn post_in(group: &Cgroup, text: &str) -> Post {
-    Post::charged(script(text), |charge| charge.cgroup = Some(group.as_fd().as_raw_fd()))
+    Post::configured(script(text), |guard_config| guard_config.cgroup = Some(group.as_fd().as_raw_fd()))
 }
 
 /// Which group of the new hierarchy a process is in.
@@ -186,10 +186,10 @@ impl Unprivileged {
         fs::set_permissions(&guard, Permissions::from_mode(0o755)).unwrap();
 
         let directory = group.map(|group| File::open(group).unwrap());
-        let mut charge = charge(script(&text), &words.path());
-        charge.cgroup = directory.as_ref().map(AsRawFd::as_raw_fd);
-        charge.lease = std::time::Duration::from_millis(300);
-        let mut post = Post::guarded_by(&guard, &charge, words);
+        let mut guard_config = guard_config(script(&text), &words.path());
+        guard_config.cgroup = directory.as_ref().map(AsRawFd::as_raw_fd);
+        guard_config.lease = std::time::Duration::from_millis(300);
+        let mut post = Post::guarded_by(&guard, &guard_config, words);
         post.start(3, far());
         let escaped = Pid::from_raw(post.words.next().parse().unwrap());
         assert!(status(escaped, "Uid").starts_with("0\t0"), "the directory for temporary files is mounted nosuid");

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use neli::clock;
 use neli_proto::time::Time;
-use neli_run::driver::guard::Answer;
+use neli_run::guard::Answer;
 
-use crate::post::{PROGRAM, Post, Words, await_readable, charge, script, spawn};
+use crate::post::{PROGRAM, Post, Words, await_readable, guard_config, script, spawn};
 
 /// Without the right to real-time scheduling, whatever the test itself has.
 const ORDINARY: &str = "chrt --other --pid 0 $$; exec setpriv --bounding-set=-sys_nice";
@@ -48,8 +48,8 @@ fn post_behind(commands: &str, job: &str) -> Post {
     let text = format!("#!/bin/sh\n{commands} {PROGRAM} \"$@\"\n");
     fs::write(&guard, text).unwrap();
     fs::set_permissions(&guard, fs::Permissions::from_mode(0o700)).unwrap();
-    let charge = charge(script(job), &words.path());
-    Post::guarded_by(&guard, &charge, words)
+    let guard_config = guard_config(script(job), &words.path());
+    Post::guarded_by(&guard, &guard_config, words)
 }
 
 /// When the main process and all of the tree are gone, after the deadline; in milliseconds, sorted.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nix::unistd::Pid;
 
-use crate::post::{PROGRAM, Post, Words, charge, far, script};
+use crate::post::{PROGRAM, Post, Words, far, guard_config, script};
 
 /// Tells its number and its timer slack, which only root may read of another process, and lives on.
 const TELL: &str = r#"read slack < /proc/self/timerslack_ns; echo "$$ $slack" > "$WORDS"; exec sleep 600"#;
@@ -56,8 +56,8 @@ fn assert_handed_on(changes: &str) {
         format!("#!/bin/sh\n{changes}\nWORDS={} sh -c '{TELL}' &\nexec {PROGRAM} \"$@\"\n", words.path().display());
     fs::write(&guard, text).unwrap();
     fs::set_permissions(&guard, fs::Permissions::from_mode(0o700)).unwrap();
-    let charge = charge(script(TELL), &words.path());
-    let mut post = Post::guarded_by(&guard, &charge, words);
+    let guard_config = guard_config(script(TELL), &words.path());
+    let mut post = Post::guarded_by(&guard, &guard_config, words);
     let (before, slack_before) = teller(&mut post.words);
     let (job, _) = post.start(0, far());
     let (teller, slack) = teller(&mut post.words);

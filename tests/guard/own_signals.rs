@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use neli_run::driver::signals::{Signals, ignored_at_start};
+use neli_run::process::signals::{Signals, ignored_at_start};
 use nix::libc::{SIGCHLD, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2};
 use nix::sys::signal::{Signal, raise};
 

@@ -5,12 +5,12 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use neli_run::driver::guard::{Guard, Order};
+use neli_run::guard::{Guard, Order};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
-use crate::post::{Post, charge, descriptors, far, script};
+use crate::post::{Post, descriptors, far, guard_config, script};
 
 /// A secret in what the guard is told.
 const SECRET: &str = "correct horse";
@@ -39,18 +39,18 @@ fn assert_sealed(path: &PathBuf, seals: SealFlag) {
     assert_eq!(fs::read(path).unwrap(), before);
 }
 
-/// The charge as it reaches the guard, which a program that reads nothing stands in for.
+/// The configuration as it reaches the guard, which a program that reads nothing stands in for.
 #[test]
 fn a_charge_is_sealed_and_in_no_argument() {
     let directory = tempfile::tempdir().unwrap();
     let idle = directory.path().join("idle");
     fs::write(&idle, "#!/bin/sh\nexec sleep 600\n").unwrap();
     fs::set_permissions(&idle, fs::Permissions::from_mode(0o700)).unwrap();
-    let mut charge = charge(script("true"), directory.path());
-    charge.environment.push(("SECRET".into(), SECRET.into()));
-    charge.release = serde_json::json!({ "sasl.password": SECRET });
-    let guard = Guard::start(&idle, &charge).unwrap();
-    let [paper] = &in_memory(guard.pid(), "neli-run")[..] else { panic!("one charge") };
+    let mut guard_config = guard_config(script("true"), directory.path());
+    guard_config.environment.push(("SECRET".into(), SECRET.into()));
+    guard_config.release = serde_json::json!({ "sasl.password": SECRET });
+    let guard = Guard::start(&idle, &guard_config).unwrap();
+    let [paper] = &in_memory(guard.pid(), "neli-run")[..] else { panic!("one guard_config") };
     let all = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_WRITE;
     assert_sealed(paper, all);
     assert!(fs::read_to_string(paper).unwrap().contains(SECRET));
@@ -62,7 +62,7 @@ fn a_charge_is_sealed_and_in_no_argument() {
     waitpid(guard.pid(), None).unwrap();
 }
 
-/// The guard has read its charge and closed it; the job has the lease, which it can read and nothing else.
+/// The guard has read its configuration and closed it; the job has the lease, which it can read and nothing else.
 #[test]
 fn a_job_has_the_lease_alone_and_cannot_change_it() {
     let mut post = Post::running(

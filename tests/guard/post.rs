@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use neli::clock;
 use neli_proto::time::Time;
-use neli_run::driver::guard::{Answer, Charge, Grant, Guard, Order};
-use neli_run::driver::process;
-use neli_run::driver::signals::Set;
+use neli_run::guard::{Answer, Grant, Guard, GuardConfig, Order};
+use neli_run::process::signals::Set;
+use neli_run::process::system;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::stat::Mode;
 use nix::sys::wait::waitpid;
@@ -101,23 +101,23 @@ pub(crate) struct Post {
 
 impl Post {
     pub(crate) fn with(command: Vec<OsString>) -> Self {
-        Self::charged(command, |_| {})
+        Self::configured(command, |_| {})
     }
 
     pub(crate) fn running(text: &str) -> Self {
         Self::with(script(text))
     }
 
-    pub(crate) fn charged(command: Vec<OsString>, adjust: impl FnOnce(&mut Charge)) -> Self {
+    pub(crate) fn configured(command: Vec<OsString>, adjust: impl FnOnce(&mut GuardConfig)) -> Self {
         let words = Words::new();
-        let mut charge = charge(command, &words.path());
-        adjust(&mut charge);
-        Self::guarded_by(Path::new(PROGRAM), &charge, words)
+        let mut guard_config = guard_config(command, &words.path());
+        adjust(&mut guard_config);
+        Self::guarded_by(Path::new(PROGRAM), &guard_config, words)
     }
 
-    pub(crate) fn guarded_by(program: &Path, charge: &Charge, words: Words) -> Self {
-        let guard = Guard::start(program, charge).unwrap();
-        let guard_process = process::open_pidfd(guard.pid()).unwrap();
+    pub(crate) fn guarded_by(program: &Path, guard_config: &GuardConfig, words: Words) -> Self {
+        let guard = Guard::start(program, guard_config).unwrap();
+        let guard_process = system::open_pidfd(guard.pid()).unwrap();
         Self { words, guard: Some(guard), guard_process, term: Cell::new(0) }
     }
 
@@ -203,8 +203,8 @@ impl Drop for Post {
     }
 }
 
-pub(crate) fn charge(command: Vec<OsString>, words: &Path) -> Charge {
-    Charge {
+pub(crate) fn guard_config(command: Vec<OsString>, words: &Path) -> GuardConfig {
+    GuardConfig {
         cgroup: None,
         command,
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("WORDS".into(), words.into())],
@@ -223,7 +223,7 @@ pub(crate) fn charge(command: Vec<OsString>, words: &Path) -> Charge {
 }
 
 pub(crate) fn process_of(pid: i32) -> OwnedFd {
-    process::open_pidfd(Pid::from_raw(pid)).unwrap()
+    system::open_pidfd(Pid::from_raw(pid)).unwrap()
 }
 
 pub(crate) fn has_ended(process: &OwnedFd) -> bool {

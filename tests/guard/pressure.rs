@@ -8,7 +8,7 @@ use std::time::Duration;
 use harness::not_tested;
 use harness::process::Process;
 use neli::clock;
-use neli_run::driver::guard::{Answer, Order};
+use neli_run::guard::{Answer, Order};
 use nix::unistd::Pid;
 
 use crate::groups::made;
@@ -80,7 +80,7 @@ fn parent_with(file: &str) -> Option<PathBuf> {
 
 /// How late after the guard's deadline the last process of a leaking job is gone.
 fn lateness(memory: &Memory, cgroup: Option<i32>) -> Duration {
-    let mut post = Post::charged(script(LEAKS), |charge| charge.cgroup = cgroup);
+    let mut post = Post::configured(script(LEAKS), |guard_config| guard_config.cgroup = cgroup);
     memory.hold(post.guard().pid());
     post.start(0, clock::now() + LEASE);
     for _ in 0..BEATS {

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 
-use neli_run::driver::process::{Fate, reap};
-use neli_run::driver::tree;
+use neli_run::process::system::{WaitStatus, reap};
+use neli_run::process::tree;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
@@ -37,7 +37,7 @@ fn role_of_a_reaper() {
     let reaped = reap();
     let pids: Vec<Pid> = reaped.changes.iter().map(|change| change.pid).collect();
     assert_eq!(pids, [own]);
-    assert_eq!(reaped.changes[0].fate, Fate::Exited(0));
+    assert_eq!(reaped.changes[0].status, WaitStatus::Exited(0));
     assert!(!reaped.children_left);
     assert!(child.wait().is_err(), "it was waited for");
     go.send(()).unwrap();

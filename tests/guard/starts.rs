@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 
-use neli_run::driver::guard::{Answer, Grant, Order, Step, Target};
-use neli_run::driver::signals::Set;
+use neli_run::guard::{Answer, Grant, Order, Step, Target};
+use neli_run::process::signals::Set;
 use nix::libc::{EACCES, ENOENT, EPERM, SIGHUP, SIGPIPE, SIGSTOP, SIGTERM, SIGUSR1};
 use nix::unistd::{Pid, getpgid};
 
@@ -69,8 +69,8 @@ fn a_command_that_may_not_be_run_is_not_started_and_may_be_later() {
     let path = directory.path().join("job");
     fs::write(&path, "#!/bin/sh\nexit 3\n").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    let post = Post::charged(command(&["job"]), |charge| {
-        charge.environment[0].1 = OsString::from(format!("{}:/usr/bin", directory.path().display()));
+    let post = Post::configured(command(&["job"]), |guard_config| {
+        guard_config.environment[0].1 = OsString::from(format!("{}:/usr/bin", directory.path().display()));
     });
     post.send(&spawn(0, far()));
     assert!(matches!(post.hear(), Answer::Accepted { .. }));
@@ -93,8 +93,8 @@ fn a_script_without_a_shebang_is_run_by_the_shell() {
 #[test]
 fn arguments_and_environment_are_handed_on_to_the_byte() {
     let odd = OsString::from_vec(vec![b'a', 0xff, b'\n', b'=']);
-    let post = Post::charged(vec!["sleep".into(), "--".into(), "600".into()], |charge| {
-        charge.environment = vec![
+    let post = Post::configured(vec!["sleep".into(), "--".into(), "600".into()], |guard_config| {
+        guard_config.environment = vec![
             ("PATH".into(), "/usr/bin:/bin".into()),
             ("ODD".into(), odd.clone()),
             ("EMPTY".into(), "".into()),
@@ -125,7 +125,7 @@ fn the_job_has_what_was_inherited_and_its_lease_and_nothing_else() {
     let file = OwnedFd::from(File::open("/dev/zero").unwrap());
     let stray = OwnedFd::from(File::open("/dev/zero").unwrap());
     let (number, _) = (inheritable(&file), inheritable(&stray));
-    let post = Post::charged(script("kill -STOP $$"), |charge| charge.inherited = vec![0, 1, 2, number]);
+    let post = Post::configured(script("kill -STOP $$"), |guard_config| guard_config.inherited = vec![0, 1, 2, number]);
     let (pid, _) = post.start(0, far());
     // Stopped, it opens nothing for a moment, as a program being loaded does.
     assert_eq!(post.hear(), Answer::Stopped { signal: SIGSTOP });
@@ -138,8 +138,8 @@ fn the_job_has_what_was_inherited_and_its_lease_and_nothing_else() {
 
 #[test]
 fn signals_are_as_they_were_at_the_start_and_the_group_is_the_jobs_own() {
-    let post = Post::charged(command(&["sleep", "600"]), |charge| {
-        charge.ignored = Set::EMPTY.with(SIGHUP).with(SIGPIPE);
+    let post = Post::configured(command(&["sleep", "600"]), |guard_config| {
+        guard_config.ignored = Set::EMPTY.with(SIGHUP).with(SIGPIPE);
     });
     let (pid, _) = post.start(0, far());
     let ignored = u64::from_str_radix(&status(pid, "SigIgn"), 16).unwrap();

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use harness::process::Process;
 use neli::clock;
-use neli_run::driver::guard::{Answer, Charge, Guard, Order, Testament};
+use neli_run::guard::{Answer, Guard, GuardConfig, Order, ReleaseRequest};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::post::{Words, await_readable, charge, far, grant, has_ended, process_of, script, soon, spawn};
+use crate::post::{Words, await_readable, far, grant, guard_config, has_ended, process_of, script, soon, spawn};
 use crate::starts::policy;
 
 const ROLE: &str = "NELI_TEST_SUPERVISOR";
@@ -30,8 +30,8 @@ fn role_of_a_supervisor() {
     let mut lines = io::stdin().lock();
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
-    let charge: Charge = serde_json::from_str(&line).unwrap();
-    let guard = Guard::start(Path::new(env!("CARGO_BIN_EXE_neli-run")), &charge).unwrap();
+    let guard_config: GuardConfig = serde_json::from_str(&line).unwrap();
+    let guard = Guard::start(Path::new(env!("CARGO_BIN_EXE_neli-run")), &guard_config).unwrap();
     // Libtest leaves its own line unfinished.
     println!("\nguard {}", guard.pid());
     loop {
@@ -64,14 +64,14 @@ struct Supervisor {
 
 impl Supervisor {
     fn of(text: &str) -> Self {
-        Self::charged(text, |_| {})
+        Self::configured(text, |_| {})
     }
 
-    fn charged(text: &str, adjust: impl FnOnce(&mut Charge)) -> Self {
+    fn configured(text: &str, adjust: impl FnOnce(&mut GuardConfig)) -> Self {
         let words = Words::new();
-        let mut charge = charge(script(text), &words.path());
-        charge.releaser = releaser(words.directory.path());
-        adjust(&mut charge);
+        let mut guard_config = guard_config(script(text), &words.path());
+        guard_config.releaser = releaser(words.directory.path());
+        adjust(&mut guard_config);
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "supervisor::role_of_a_supervisor", "--nocapture"])
             .env(ROLE, "1")
@@ -81,7 +81,7 @@ impl Supervisor {
             .unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
         let mut supervisor = Self { words, process, output, guard: Pid::from_raw(0) };
-        supervisor.say(&serde_json::to_string(&charge).unwrap());
+        supervisor.say(&serde_json::to_string(&guard_config).unwrap());
         supervisor.guard = Pid::from_raw(supervisor.next("guard ").parse().unwrap());
         supervisor
     }
@@ -163,10 +163,10 @@ fn a_dead_supervisor_costs_the_tree_and_its_term_is_released() {
     assert_eq!(lines.next(), Some("release"));
     assert_eq!(lines.next(), Some("/"));
     assert_eq!(lines.next(), Some(policy(nix::unistd::getpid()).to_string().as_str()));
-    let testament: Testament = serde_json::from_str(lines.next().unwrap()).unwrap();
-    assert_eq!((testament.member.as_str(), testament.term), ("m-1", 42));
-    assert_eq!((testament.seen, testament.seq), (57, 9));
-    assert_eq!(testament.release, serde_json::json!({"why": "supervisor-died"}));
+    let release_request: ReleaseRequest = serde_json::from_str(lines.next().unwrap()).unwrap();
+    assert_eq!((release_request.member.as_str(), release_request.term), ("m-1", 42));
+    assert_eq!((release_request.seen, release_request.seq), (57, 9));
+    assert_eq!(release_request.release, serde_json::json!({"why": "supervisor-died"}));
     let open: Vec<&str> = lines.filter(|line| line.contains("->")).collect();
     // Its stdout is the redirection of the stand-in itself; 10 or 255 is the script that its shell reads.
     let strangers = open.iter().filter(|line| {
@@ -193,7 +193,7 @@ fn what_was_released_is_not_released_again() {
 /// What was said to be beyond killing is killed on, and its term is never released, not even when it has ended after all.
 #[test]
 fn what_was_stuck_is_never_released() {
-    let mut supervisor = Supervisor::charged(TREE, |charge| charge.lease = Duration::from_millis(300));
+    let mut supervisor = Supervisor::configured(TREE, |guard_config| guard_config.lease = Duration::from_millis(300));
     supervisor.start(&spawn(42, far()));
     let left: i32 = supervisor.words.next().parse().unwrap();
     let process = process_of(left);

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd};
 
 use harness::process::Process;
-use neli_run::driver::cgroup::Cgroup;
-use neli_run::driver::guard::{Answer, Order};
+use neli_run::guard::{Answer, Order};
+use neli_run::process::cgroup::Cgroup;
 use nix::libc::{SIGKILL, SIGTERM};
 
 use crate::groups::made;
@@ -15,7 +15,7 @@ use crate::post::{PROGRAM, Post, alone, await_readable, far, has_ended, left_beh
 fn posts(text: &str) -> Vec<(Post, Option<Cgroup>)> {
     let grouped = made().map(|group| {
         let number = group.as_fd().as_raw_fd();
-        (Post::charged(script(text), |charge| charge.cgroup = Some(number)), Some(group))
+        (Post::configured(script(text), |guard_config| guard_config.cgroup = Some(number)), Some(group))
     });
     [Some((Post::running(text), None)), grouped].into_iter().flatten().collect()
 }
@@ -162,7 +162,8 @@ fn a_child_that_a_stranger_traces_is_killed_and_not_taken_for_gone() {
 #[test]
 fn a_child_that_a_stranger_traces_for_long_is_named() {
     let text = r#"sh -c 'echo $$ > "$WORDS"; exec sleep 600' & wait"#;
-    let mut post = Post::charged(script(text), |charge| charge.lease = std::time::Duration::from_millis(300));
+    let mut post =
+        Post::configured(script(text), |guard_config| guard_config.lease = std::time::Duration::from_millis(300));
     post.start(0, far());
     let pid = post.words.next().parse().unwrap();
     let hold = Process::find(pid).unwrap().hold();

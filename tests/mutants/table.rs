@@ -44,7 +44,7 @@ const RELEASING: &str = "crates/neli-proto/src/candidate/releasing.rs";
 const JOURNAL: &str = "crates/neli-proto/src/journal.rs";
 const LISTENER: &str = "crates/neli-proto/src/listener.rs";
 const NODE: &str = "crates/neli-proto/src/node.rs";
-const ORPHANS: &str = "src/run/guard.rs";
+const ORPHANS: &str = "src/supervise/guard.rs";
 const GUARD: &str = "crates/neli-proto/src/guard.rs";
 const GUARD_RUN: &str = "crates/neli-proto/src/guard/run.rs";
 const RUNNING: &str = "crates/neli-proto/src/supervisor/running.rs";
@@ -103,7 +103,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             edit(
                 LISTENING,
                 "if let Some(seq) = ‹record.seq› {",
-                "if let Role::Leading(lead) = &self.role { lead.under_way.back().map(|(seq, _)| *seq) } else { None }",
+                "if let Role::Leading(lead) = &self.role { lead.in_flight.back().map(|(seq, _)| *seq) } else { None }",
             ),
         ],
         noticed_by: &[Model("a_beat_that_is_lost"), Chaos(&["fade", "resign"])],
@@ -205,7 +205,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         breaks: "R3: the lease runs from the receipt of the echo",
         edits: &[
             edit(CLAIMING, "return; } self.lead(now, term, ‹sent›);", "now"),
-            edit(LEADING, "lead.under_way.remove(index)", "lead.under_way.remove(index).map(|(seq, _)| (seq, now))"),
+            edit(LEADING, "lead.in_flight.remove(index)", "lead.in_flight.remove(index).map(|(seq, _)| (seq, now))"),
         ],
         noticed_by: &[Model("a_beat_that_is_lost"), Chaos(&["fade", "resign"])],
     },
@@ -231,7 +231,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "OrphansTakenForGone",
         breaks: "R6: whoever inherits a dead guard's job takes it for gone, alive as it is",
         edits: &[
-            edit(ORPHANS, "let _ = process::signal_pidfd(main.as_fd(), SIGKILL);", ""),
+            edit(ORPHANS, "let _ = system::signal_pidfd(main.as_fd(), SIGKILL);", ""),
             edit(ORPHANS, "self.cgroup.iter().for_each(|cgroup| cgroup.kill());", ""),
             edit(ORPHANS, "match ‹self.kill_what_is_left(&mut orphans)› {", "Left::Nothing"),
         ],
@@ -242,9 +242,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         breaks: "R2: silence is measured with the candidate's own lease, not with the holder's",
         edits: &[edit(
             CLAIMING,
-            "self.listener.opening()?",
+            "self.listener.claim_window()?",
             "{
-                let mut opening = self.listener.opening()?;
+                let mut opening = self.listener.claim_window()?;
                 if let crate::journal::View::Led(term) = self.listener.journal().view() {
                     opening.since = opening.since - term.lease.saturating_sub(self.timings.lease);
                 }

@@ -146,7 +146,7 @@ struct Lead {
     /// No beat is sent before this time for a new state alone.
     state_beats_from: Time,
     /// Beats sent and not read back: `seq` and the send time.
-    under_way: VecDeque<(u64, Time)>,
+    in_flight: VecDeque<(u64, Time)>,
     /// Whether the guard was told something since the last beat.
     extended: bool,
     /// What the guard was told last.

@@ -250,7 +250,7 @@ mod tests {
     /// What runs, and why.
     fn run(hooks: &mut Hooks, event: Event) -> Vec<(Hook, &'static str)> {
         hooks.handle(Time::ZERO, event);
-        deeds(hooks)
+        actions(hooks)
             .into_iter()
             .filter_map(|action| match action {
                 Action::Run { hook, why, .. } => Some((hook, why)),
@@ -259,7 +259,7 @@ mod tests {
             .collect()
     }
 
-    fn deeds(hooks: &mut Hooks) -> Vec<Action> {
+    fn actions(hooks: &mut Hooks) -> Vec<Action> {
         core::iter::from_fn(|| hooks.poll_action()).collect()
     }
 
@@ -311,17 +311,17 @@ mod tests {
     fn a_hook_has_ten_seconds() {
         let mut hooks = Hooks::new(ALL.to_vec());
         hooks.handle(Time::ZERO, Event::StoodBy);
-        let [Action::Run { id, kill_at, .. }] = deeds(&mut hooks)[..] else { panic!() };
+        let [Action::Run { id, kill_at, .. }] = actions(&mut hooks)[..] else { panic!() };
         assert_eq!(kill_at, Time::ZERO + LIMIT);
         assert_eq!(hooks.poll_timeout(), Some(kill_at));
         hooks.handle_timeout(kill_at - Duration::from_nanos(1));
-        assert_eq!(deeds(&mut hooks), []);
+        assert_eq!(actions(&mut hooks), []);
         hooks.handle_timeout(kill_at);
         let timed_out = Action::NoteFailure { hook: Hook::Standby, end: CommandEnd::TimedOut };
-        assert_eq!(deeds(&mut hooks), [Action::Kill { id }, timed_out]);
+        assert_eq!(actions(&mut hooks), [Action::Kill { id }, timed_out]);
         assert!(hooks.is_idle(), "whether or not it can be killed");
         hooks.handle(kill_at, Event::Ended { hook: Hook::Standby, id, end: CommandEnd::Signaled(9) });
-        assert_eq!(deeds(&mut hooks), [], "that was said");
+        assert_eq!(actions(&mut hooks), [], "that was said");
     }
 
     #[test]
@@ -329,10 +329,10 @@ mod tests {
         let mut hooks = Hooks::new(ALL.to_vec());
         for (end, is_failure) in [(CommandEnd::Abandoned, false), (CommandEnd::Exited(3), true)] {
             hooks.handle(Time::ZERO, Event::Led(5));
-            let [Action::Run { hook, id, .. }] = deeds(&mut hooks)[..] else { panic!() };
+            let [Action::Run { hook, id, .. }] = actions(&mut hooks)[..] else { panic!() };
             hooks.handle(Time::ZERO, Event::Ended { hook, id, end: end.clone() });
             let noted = is_failure.then_some(Action::NoteFailure { hook, end });
-            assert_eq!(deeds(&mut hooks), Vec::from_iter(noted));
+            assert_eq!(actions(&mut hooks), Vec::from_iter(noted));
             assert_eq!(hooks.poll_timeout(), None);
         }
     }
@@ -341,31 +341,33 @@ mod tests {
     fn a_hook_of_the_guards_has_failed_when_its_end_is_not_told_in_time() {
         let mut hooks = Hooks::new(ALL.to_vec());
         hooks.handle(Time::ZERO, Event::Led(5));
-        let [Action::Run { id, kill_at, .. }] = deeds(&mut hooks)[..] else { panic!() };
+        let [Action::Run { id, kill_at, .. }] = actions(&mut hooks)[..] else { panic!() };
         let until = kill_at + ANSWER_TAKES;
         assert_eq!(hooks.poll_timeout(), Some(until));
         hooks.handle_timeout(until - Duration::from_nanos(1));
-        assert_eq!(deeds(&mut hooks), []);
+        assert_eq!(actions(&mut hooks), []);
         hooks.handle_timeout(until);
         let unanswered = Action::NoteFailure { hook: Hook::Lead, end: CommandEnd::Unanswered };
-        assert_eq!(deeds(&mut hooks), [unanswered]);
+        assert_eq!(actions(&mut hooks), [unanswered]);
         hooks.handle(until, Event::Ended { hook: Hook::Lead, id, end: CommandEnd::Exited(3) });
-        assert_eq!(deeds(&mut hooks), [], "that was said");
+        assert_eq!(actions(&mut hooks), [], "that was said");
 
         hooks.handle(until, Event::Led(6));
         hooks.handle(until, Event::Fenced(Why::GuardDied));
-        deeds(&mut hooks);
+        actions(&mut hooks);
         hooks.handle_timeout(until + LIMIT + ANSWER_TAKES);
-        assert!(!deeds(&mut hooks).iter().any(|deed| matches!(deed, Action::NoteFailure { hook: Hook::Lead, .. })));
+        assert!(
+            !actions(&mut hooks).iter().any(|action| matches!(action, Action::NoteFailure { hook: Hook::Lead, .. }))
+        );
     }
 
     #[test]
     fn who_gives_up_waiting_kills_them() {
         let mut hooks = Hooks::new(ALL.to_vec());
         hooks.handle(Time::ZERO, Event::StoodBy);
-        let [Action::Run { id, .. }] = deeds(&mut hooks)[..] else { panic!() };
+        let [Action::Run { id, .. }] = actions(&mut hooks)[..] else { panic!() };
         hooks.give_up();
-        assert_eq!(deeds(&mut hooks), [Action::Kill { id }]);
+        assert_eq!(actions(&mut hooks), [Action::Kill { id }]);
         assert!(hooks.is_idle());
     }
 }

@@ -87,7 +87,7 @@ enum Stage {
 
 /// From when on a vacancy or a silence may be claimed, before any delay.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Opening {
+pub struct ClaimWindow {
     /// The view is vacant or silent from then on.
     pub since: Time,
     /// The last term's release was written for a dead supervisor.
@@ -341,20 +341,20 @@ impl Listener {
     /// Whether a reading from twice as far back, which takes as long as all before it, is likely done before silence is. One
     /// that is begun later only keeps the lead from being claimed, for as long as there is more to be read.
     fn has_time_to_read(&self, now: Time) -> bool {
-        let claim_from = self.opening().map(|opening| opening.since);
+        let claim_from = self.claim_window().map(|opening| opening.since);
         claim_from.is_none_or(|since| now + now.since(self.began) < since)
     }
 
     /// From when on the lead may be claimed (R2), before any delay; none while that isn't known.
     #[must_use]
-    pub fn opening(&self) -> Option<Opening> {
+    pub fn claim_window(&self) -> Option<ClaimWindow> {
         if self.stage != Stage::CaughtUp || self.undecodable {
             return None;
         }
         if let Some(since) = self.vacant_since {
             let after_death =
                 matches!(self.journal.view(), View::Released { why: Some(why), .. } if **why == *"supervisor-died");
-            return Some(Opening { since, after_death, confirmed_from: None });
+            return Some(ClaimWindow { since, after_death, confirmed_from: None });
         }
         let (silent_since, since) = match self.journal.view() {
             View::Led(term) => (self.last_effective, self.last_effective + silence(term.lease)),
@@ -365,7 +365,7 @@ impl Listener {
             }
         };
         let confirmed_from = since - (since.since(silent_since) / 2).min(CONFIRMED_WITHIN);
-        Some(Opening { since, after_death: false, confirmed_from: Some(confirmed_from) })
+        Some(ClaimWindow { since, after_death: false, confirmed_from: Some(confirmed_from) })
     }
 
     /// What is known of the election.

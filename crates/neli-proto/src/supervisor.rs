@@ -19,14 +19,14 @@ pub use super::supervision::{
 };
 
 // Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
-#[path = "supervisor/ailing.rs"]
-mod ailing;
 #[path = "supervisor/exiting.rs"]
 mod exiting;
+#[path = "supervisor/health.rs"]
+mod health;
 #[path = "supervisor/running.rs"]
 mod running;
-#[path = "supervisor/signalled.rs"]
-mod signalled;
+#[path = "supervisor/signal_policy.rs"]
+mod signal_policy;
 #[path = "supervisor/signals.rs"]
 mod signals;
 #[path = "supervisor/stopping.rs"]

@@ -19,7 +19,7 @@ mod words;
 use words::Words;
 
 /// Who a story is about.
-trait Hero {
+trait Subject {
     /// What happens to it; the lines say what it does.
     fn meet(&mut self, words: &Words<'_>) -> Vec<String>;
 }
@@ -50,7 +50,7 @@ fn every_story_goes_as_it_is_told() {
 /// The story with what really happens in it.
 #[expect(clippy::print_stdout, reason = "shown when a line panics: which one it was")]
 fn retell(told: &str) -> String {
-    let mut hero: Option<Box<dyn Hero>> = None;
+    let mut subject: Option<Box<dyn Subject>> = None;
     let mut goes = String::new();
     let mut say = |line: &str| {
         goes.push_str(line);
@@ -62,29 +62,29 @@ fn retell(told: &str) -> String {
             continue;
         }
         let words = Words::of(line);
-        let deeds = match (words.verb(), &mut hero) {
+        let actions = match (words.verb(), &mut subject) {
             ("candidate", _) => {
-                let (born, deeds) = candidate::Story::begin(&words);
-                hero = Some(Box::new(born));
-                deeds
+                let (born, actions) = candidate::Story::begin(&words);
+                subject = Some(Box::new(born));
+                actions
             }
             ("guard", _) => {
-                hero = Some(Box::new(guard::Story::begin(&words)));
+                subject = Some(Box::new(guard::Story::begin(&words)));
                 Vec::new()
             }
             ("supervisor", _) => {
-                hero = Some(Box::new(supervisor::Story::begin(&words)));
+                subject = Some(Box::new(supervisor::Story::begin(&words)));
                 Vec::new()
             }
-            (_, Some(hero)) => {
+            (_, Some(subject)) => {
                 println!("{line}");
-                hero.meet(&words)
+                subject.meet(&words)
             }
             (verb, None) => panic!("{verb}: the story has not begun"),
         };
         words.check_all_used();
-        for deed in deeds {
-            say(&format!("    {deed}"));
+        for action in actions {
+            say(&format!("    {action}"));
         }
     }
     goes

@@ -8,7 +8,7 @@ use neli_proto::time::Time;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::driver::log::{because, spoken, timestamp};
+use crate::report::log::{because, spoken, timestamp};
 use crate::text::one_line;
 
 /// The election as it was read, and the lines that are still to be shown of it.

@@ -8,8 +8,6 @@
 
 /// Who may log in, and what they may do.
 pub mod accounts;
-/// A cable to a machine of its own, that can be cut.
-pub mod cable;
 /// A `neli-run` under test: started, watched, signalled, awaited.
 pub mod candidate;
 /// Several brokers, and a way of its own for each candidate to each of them.
@@ -24,6 +22,8 @@ pub mod journal;
 pub mod kafka;
 /// A machine of its own for a candidate, as far as its death goes.
 pub mod machine;
+/// A link to a machine of its own, that can be cut.
+pub mod netns_link;
 /// Wires that can be broken.
 pub mod network;
 mod node;

@@ -52,7 +52,7 @@ impl Candidate {
 
     /// Throws the dice once for each vacancy or silence, and anew after a void claim.
     pub(super) fn draw_delay(&mut self, now: Time) {
-        let Some(opening) = self.listener.opening() else {
+        let Some(opening) = self.listener.claim_window() else {
             self.draw = None;
             return;
         };
@@ -71,7 +71,7 @@ impl Candidate {
         if has_claimed_unjudged || self.cooling_off.is_some() || self.leaving.is_some() {
             return None;
         }
-        let opening = self.listener.opening()?;
+        let opening = self.listener.claim_window()?;
         if opening.confirmed_from.is_some_and(|from| !self.is_topic_confirmed_since(from)) {
             return None;
         }

@@ -156,7 +156,7 @@ impl Candidate {
         match self.role {
             Role::Leading(_) => Some(again),
             Role::Standby { .. } => {
-                let opening = self.listener.opening()?;
+                let opening = self.listener.claim_window()?;
                 let from = opening.confirmed_from.filter(|from| !topic.is_confirmed_since(*from))?;
                 Some(if topic.confirmed < topic.asked { from.max(again) } else { from })
             }

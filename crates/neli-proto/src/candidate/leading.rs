@@ -29,7 +29,7 @@ impl Candidate {
             next_beat: sent + self.timings.heartbeat_interval,
             state_is_new: false,
             state_beats_from: sent,
-            under_way: VecDeque::new(),
+            in_flight: VecDeque::new(),
             extended: true,
             right,
             stopping: None,
@@ -52,8 +52,8 @@ impl Candidate {
     /// R3: the beat `seq` came back effective. The lease runs from its sending.
     pub(super) fn extend_by(&mut self, now: Time, seq: u64) {
         let Role::Leading(lead) = &mut self.role else { return };
-        let echo = lead.under_way.iter().position(|(sent, _)| *sent == seq);
-        let Some((_, sent)) = echo.and_then(|index| lead.under_way.remove(index)) else { return };
+        let echo = lead.in_flight.iter().position(|(sent, _)| *sent == seq);
+        let Some((_, sent)) = echo.and_then(|index| lead.in_flight.remove(index)) else { return };
         let is_confirmed = self.is_topic_confirmed_for_lease(now);
         let Role::Leading(lead) = &mut self.role else { return };
         if is_confirmed && sent > lead.last_effective_sent {
@@ -87,13 +87,13 @@ impl Candidate {
         let (interval, lease) = (self.timings.heartbeat_interval, self.timings.lease);
         let Role::Leading(lead) = &mut self.role else { return };
         lead.next_beat = now + interval;
-        lead.under_way.retain(|(_, sent)| *sent + lease > now);
+        lead.in_flight.retain(|(_, sent)| *sent + lease > now);
         let was_extended = core::mem::replace(&mut lead.extended, false);
         if let Some(seq) = seq {
             if core::mem::take(&mut lead.state_is_new) {
                 lead.state_beats_from = now + STATE_BEAT_INTERVAL;
             }
-            lead.under_way.push_back((seq, now));
+            lead.in_flight.push_back((seq, now));
             let since_ms = u64::try_from(now.since(job.since).as_millis()).ok();
             self.send(
                 seq,

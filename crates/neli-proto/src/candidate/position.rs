@@ -102,7 +102,7 @@ impl Candidate {
     }
 
     fn silent_from(&self) -> Option<Time> {
-        self.listener.opening().map(|opening| opening.since)
+        self.listener.claim_window().map(|opening| opening.since)
     }
 
     /// Whether everything was read, and no other candidate is known: by its hello, or as the leader.

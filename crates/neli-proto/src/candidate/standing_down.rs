@@ -58,7 +58,7 @@ impl Candidate {
                 self.release_unjudged(now, why);
             }
             Role::Leading(_) => {
-                // Before the barrier: the heir is to be known by the time of the release.
+                // Before the barrier: the successor is to be known by the time of the release.
                 self.leave_group();
                 self.stop_job(why);
             }

@@ -68,7 +68,7 @@ pub(crate) struct Reader {
 
 /// What a machine does to the world.
 #[derive(Default)]
-pub(crate) struct Deeds {
+pub(crate) struct Actions {
     pub(crate) sent: Vec<Record>,
     /// What the guard releases for the dead.
     pub(crate) released: Option<Grant>,
@@ -80,7 +80,7 @@ pub(crate) struct Deeds {
 
 impl Machine {
     /// A candidate that begins at `now`.
-    pub(crate) fn begin(now: Time, (index, birth): (Who, usize), setup: &Setup, deeds: &mut Deeds) -> Self {
+    pub(crate) fn begin(now: Time, (index, birth): (Who, usize), setup: &Setup, actions: &mut Actions) -> Self {
         let candidate = &setup.candidates[index];
         let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
         let name = crate::setup::NAMES[index];
@@ -127,7 +127,7 @@ impl Machine {
             let (asked, identity) = (now, TopicIdentity::Unnamed);
             machine.hear_of_election(now, candidate::Event::TopicIdentified { asked, identity });
         }
-        machine.perform(now, setup, deeds);
+        machine.perform(now, setup, actions);
         machine
     }
 
@@ -146,17 +146,17 @@ impl Machine {
         self.guard.living_term().is_some()
     }
 
-    pub(crate) fn fire(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+    pub(crate) fn fire(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         self.node.handle_timeout(now);
-        self.perform(now, setup, deeds);
+        self.perform(now, setup, actions);
         if self.life == Life::Awake && self.due().is_some_and(|due| due <= now) {
-            deeds.breach = Some(Breach::BusyLoop);
+            actions.breach = Some(Breach::BusyLoop);
         }
     }
 
-    pub(crate) fn tell(&mut self, now: Time, event: candidate::Event, setup: &Setup, deeds: &mut Deeds) {
+    pub(crate) fn tell(&mut self, now: Time, event: candidate::Event, setup: &Setup, actions: &mut Actions) {
         self.hear_of_election(now, event);
-        self.perform(now, setup, deeds);
+        self.perform(now, setup, actions);
     }
 
     fn hear_of_election(&mut self, now: Time, event: candidate::Event) {
@@ -175,15 +175,15 @@ impl Machine {
     }
 
     /// The judgement that was awaited has come.
-    pub(crate) fn be_told_of_the_judgement(&mut self, now: Time, (setup, deeds): (&Setup, &mut Deeds)) {
+    pub(crate) fn be_told_of_the_judgement(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         self.judge(now, setup);
-        self.perform(now, setup, deeds);
+        self.perform(now, setup, actions);
     }
 
     /// A signal to `neli-run`.
-    pub(crate) fn stop(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+    pub(crate) fn stop(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         self.node.handle(now, node::Event::Signal { signal: 15 });
-        self.perform(now, setup, deeds);
+        self.perform(now, setup, actions);
     }
 
     /// Whether a health command runs.
@@ -197,47 +197,47 @@ impl Machine {
     }
 
     /// The health command ends.
-    pub(crate) fn health_ends(&mut self, now: Time, end: CommandEnd, (setup, deeds): (&Setup, &mut Deeds)) {
+    pub(crate) fn health_ends(&mut self, now: Time, end: CommandEnd, (setup, actions): (&Setup, &mut Actions)) {
         let Some(id) = self.check.take() else { return };
         self.hear_of_job(now, Event::HealthEnded { id, end, last_line: "".into() });
-        self.perform(now, setup, deeds);
+        self.perform(now, setup, actions);
     }
 
     /// The hook that has run for the longest ends.
-    pub(crate) fn hook_ends(&mut self, now: Time, (setup, deeds): (&Setup, &mut Deeds)) {
+    pub(crate) fn hook_ends(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         if self.hooks.is_empty() {
             return;
         }
         let (hook, id) = self.hooks.remove(0);
         self.node.handle(now, node::Event::HookEnded { hook, id, end: CommandEnd::Exited(0) });
-        self.perform(now, setup, deeds);
+        self.perform(now, setup, actions);
     }
 
     /// TSTP to `neli-run`.
-    pub(crate) fn suspend(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+    pub(crate) fn suspend(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         self.hear_of_job(now, Event::SuspendSignal { continuable: true });
-        self.perform(now, setup, deeds);
+        self.perform(now, setup, actions);
     }
 
     /// It goes on; SIGCONT tells of a suspension's end.
-    pub(crate) fn resume(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+    pub(crate) fn resume(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         const SIGCONT: i32 = 18;
         self.life = Life::Awake;
         if self.node.is_suspended() {
             self.node.handle(now, node::Event::Signal { signal: SIGCONT });
-            self.perform(now, setup, deeds);
+            self.perform(now, setup, actions);
         }
     }
 
     /// Hears one of the things that wait to be heard.
-    pub(crate) fn hear(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+    pub(crate) fn hear(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         if let Some(word) = self.words.pop_front() {
-            deeds.said.push(format!("hears of its guard: {word:?}"));
+            actions.said.push(format!("hears of its guard: {word:?}"));
             self.hear_of_job(now, word);
         } else if let Some(receipt) = self.receipts.pop_front() {
             self.hear_of_election(now, receipt);
         }
-        self.perform(now, setup, deeds);
+        self.perform(now, setup, actions);
     }
 
     /// What is to be handed over next: a record, or that there is no more.
@@ -256,7 +256,7 @@ impl Machine {
     }
 
     /// Reads what is next.
-    pub(crate) fn read(&mut self, now: Time, log: &Log, setup: &Setup, deeds: &mut Deeds) {
+    pub(crate) fn read(&mut self, now: Time, log: &Log, setup: &Setup, actions: &mut Actions) {
         let event = match self.to_read(log) {
             None => return,
             Some(Reading::End(next)) => {
@@ -280,7 +280,7 @@ impl Machine {
             }
         };
         self.hear_of_election(now, event);
-        self.perform(now, setup, deeds);
+        self.perform(now, setup, actions);
         if self.to_read(log).is_none() {
             self.reader.lags = false;
         }
@@ -301,7 +301,7 @@ impl Machine {
     }
 
     /// The guard has died and has been waited for; all that it said is heard first.
-    pub(crate) fn guard_died(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+    pub(crate) fn guard_died(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         while let Some(word) = self.words.pop_front() {
             self.hear_of_job(now, word);
         }
@@ -310,21 +310,21 @@ impl Machine {
             self.guard.job = None;
         }
         self.hear_of_job(now, Event::GuardDied);
-        self.perform(now, setup, deeds);
+        self.perform(now, setup, actions);
     }
 
     /// Something has come for the supervisor, which hears it when it is awake.
-    pub(crate) fn perform_if_awake(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+    pub(crate) fn perform_if_awake(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         if self.life == Life::Awake {
-            self.perform(now, setup, deeds);
+            self.perform(now, setup, actions);
         }
     }
 
     /// Performs what the node wants; then hears what the guard says to it, unless that takes its time.
-    pub(crate) fn perform(&mut self, now: Time, setup: &Setup, deeds: &mut Deeds) {
+    pub(crate) fn perform(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         loop {
             if let Some(action) = self.node.poll_action() {
-                self.perform_one(now, action, setup, deeds);
+                self.perform_one(now, action, setup, actions);
             } else if !setup.slow_pipe
                 && let Some(word) = self.words.pop_front()
             {
@@ -334,11 +334,11 @@ impl Machine {
             }
         }
         if !self.is_judged && self.node.leads().is_some() {
-            deeds.breach = Some(Breach::Unjudged);
+            actions.breach = Some(Breach::Unjudged);
         }
     }
 
-    fn perform_one(&mut self, now: Time, action: Action, setup: &Setup, deeds: &mut Deeds) {
+    fn perform_one(&mut self, now: Time, action: Action, setup: &Setup, actions: &mut Actions) {
         match action {
             // There is neither a group nor a terminal; the reader and the producer never fail.
             Action::DieOf { .. }
@@ -351,7 +351,7 @@ impl Machine {
             Action::Exit(_) => self.life = Life::Dead,
             Action::Identify => self.identity_asked = Some(now),
             Action::KillGuard => {
-                deeds.said.push("kills its guard, which does not answer".to_owned());
+                actions.said.push("kills its guard, which does not answer".to_owned());
                 if !is_flawed(WorldFlaw::GuardUnwatched) {
                     self.kill_guard(now);
                 }
@@ -363,10 +363,10 @@ impl Machine {
                 }
                 self.hear_of_job(now, Event::Gone);
             }
-            Action::Note(note) => deeds.said.push(format!("{note:?}")),
+            Action::Note(note) => actions.said.push(format!("{note:?}")),
             Action::Order(order) => {
-                deeds.said.push(format!("{order:?}"));
-                self.order(now, order.into(), setup, deeds);
+                actions.said.push(format!("{order:?}"));
+                self.order(now, order.into(), setup, actions);
             }
             Action::ReadAnew => {
                 self.reader = Reader { asked: Some(now), ..Reader::default() };
@@ -374,7 +374,7 @@ impl Machine {
                 self.judge_if_prompt(now, setup);
             }
             Action::ReadFrom(offset) => self.reader.next = Some(offset),
-            Action::Released { term } => self.order(now, Order::Released { term }, setup, deeds),
+            Action::Released { term } => self.order(now, Order::Released { term }, setup, actions),
             // The topic that is read from now on has not been judged.
             Action::RenewGuard => {
                 let job = self.guard.job;
@@ -389,12 +389,12 @@ impl Machine {
                 if let Body::Release { term, .. } = record.body {
                     self.released = term;
                     if self.job_is_alive() {
-                        deeds.breach = Some(Breach::ReleasedAlive);
+                        actions.breach = Some(Breach::ReleasedAlive);
                     }
                 }
                 // Hellos count in no law, and only take up offsets.
                 if !matches!(record.body, Body::Hello { .. }) {
-                    deeds.sent.push(record);
+                    actions.sent.push(record);
                 }
             }
             Action::StartGuard => {
@@ -404,7 +404,7 @@ impl Machine {
             }
             Action::Suspend => {
                 if self.job_is_alive() || self.node.leads().is_some() {
-                    deeds.breach = Some(Breach::SuspendedLeader);
+                    actions.breach = Some(Breach::SuspendedLeader);
                 }
                 self.life = Life::Asleep;
             }
@@ -417,47 +417,47 @@ impl Machine {
         }
     }
 
-    fn order(&mut self, now: Time, order: Order, setup: &Setup, deeds: &mut Deeds) {
+    fn order(&mut self, now: Time, order: Order, setup: &Setup, actions: &mut Actions) {
         let by_hand = is_flawed(WorldFlaw::SupervisorSpawns) && matches!(order, Order::Spawn { .. });
         if self.guard.life == Life::Awake && self.guard.orders.is_empty() && !setup.slow_pipe && !by_hand {
             let told = self.guard.obey(now, order);
-            self.be_told(told, deeds);
+            self.be_told(told, actions);
         } else if matches!(self.guard.life, Life::Awake | Life::Asleep) {
             self.guard.orders.push_back(order);
         }
     }
 
     /// The guard reads an order.
-    pub(crate) fn guard_reads(&mut self, now: Time, (setup, deeds): (&Setup, &mut Deeds)) {
+    pub(crate) fn guard_reads(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         let Some(order) = self.guard.orders.pop_front() else { return };
-        deeds.said.push(format!("its guard reads {order:?}"));
+        actions.said.push(format!("its guard reads {order:?}"));
         let told = self.guard.obey(now, order);
-        self.be_told(told, deeds);
-        self.perform_if_awake(now, setup, deeds);
+        self.be_told(told, actions);
+        self.perform_if_awake(now, setup, actions);
     }
 
     /// The guard does what is due, or sees that its supervisor or a child of it has ended.
-    pub(crate) fn guard_acts(&mut self, now: Time, (setup, deeds): (&Setup, &mut Deeds)) {
+    pub(crate) fn guard_acts(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         let told = if self.life == Life::Dead { self.guard.outlive_supervisor(now) } else { self.guard.act(now) };
-        self.be_told(told, deeds);
-        self.perform_if_awake(now, setup, deeds);
+        self.be_told(told, actions);
+        self.perform_if_awake(now, setup, actions);
     }
 
     /// A process of the job has ended.
-    pub(crate) fn job_changed(&mut self, now: Time, (setup, deeds): (&Setup, &mut Deeds)) {
+    pub(crate) fn job_changed(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         if self.guard.life == Life::Awake {
             let told = self.guard.notice(now);
-            self.be_told(told, deeds);
+            self.be_told(told, actions);
         }
-        self.perform_if_awake(now, setup, deeds);
+        self.perform_if_awake(now, setup, actions);
     }
 
-    fn be_told(&mut self, told: Told, deeds: &mut Deeds) {
+    fn be_told(&mut self, told: Told, actions: &mut Actions) {
         self.words.extend(told.words);
         if told.release.is_some() {
-            deeds.released = told.release;
+            actions.released = told.release;
             if !self.guard.orders.is_empty() {
-                deeds.breach = Some(Breach::ReleasedUnread);
+                actions.breach = Some(Breach::ReleasedUnread);
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::fingerprint;
 use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::Life;
 use crate::kafka::{Log, Sealed, Slot};
-use crate::machine::{Deeds, Machine};
+use crate::machine::{Actions, Machine};
 use crate::setup::{Faults, NAMES, Setup, Who};
 use crate::step::Step;
 
@@ -219,9 +219,9 @@ impl World {
                 let bounds = self.bounds();
                 self.at(who, |machine, _, _| machine.reader.answer = Some(bounds));
             }
-            Step::ChildEnds(who) => self.at(who, |machine, now, (setup, deeds)| {
+            Step::ChildEnds(who) => self.at(who, |machine, now, (setup, actions)| {
                 machine.guard.child_ends();
-                machine.job_changed(now, (setup, deeds));
+                machine.job_changed(now, (setup, actions));
             }),
             Step::Compact(offset) => self.change_log(|log| log.delete(offset)),
             Step::Crash(who) => {
@@ -236,11 +236,11 @@ impl World {
             Step::Die(who) => self.at(who, |machine, _, _| machine.die()),
             Step::Double(flight) => self.append(&self.flying[flight].clone()),
             Step::End => self.request(What::End, None),
-            Step::Fire(who) => self.at(who, |machine, now, (setup, deeds)| machine.fire(now, setup, deeds)),
+            Step::Fire(who) => self.at(who, |machine, now, (setup, actions)| machine.fire(now, setup, actions)),
             Step::GuardActs(who) => self.at(who, Machine::guard_acts),
             Step::GuardReads(who) => self.at(who, Machine::guard_reads),
             Step::GuardWaited(who) => {
-                self.at(who, |machine, now, (setup, deeds)| machine.guard_died(now, setup, deeds));
+                self.at(who, |machine, now, (setup, actions)| machine.guard_died(now, setup, actions));
             }
             Step::HealthEnds(who) => self.at(who, |machine, now, parts| {
                 machine.health_ends(now, CommandEnd::Exited(0), parts);
@@ -249,21 +249,21 @@ impl World {
                 machine.health_ends(now, CommandEnd::Exited(1), parts);
             }),
             Step::HookEnds(who) => self.at(who, Machine::hook_ends),
-            Step::Hear(who) => self.at(who, |machine, now, (setup, deeds)| machine.hear(now, setup, deeds)),
+            Step::Hear(who) => self.at(who, |machine, now, (setup, actions)| machine.hear(now, setup, actions)),
             Step::Identify(who) => self.identify(who),
             Step::Judge(who) => self.at(who, Machine::be_told_of_the_judgement),
-            Step::KillGuard(who) => self.at(who, |machine, now, (setup, deeds)| {
+            Step::KillGuard(who) => self.at(who, |machine, now, (setup, actions)| {
                 machine.kill_guard(now);
-                machine.perform_if_awake(now, setup, deeds);
+                machine.perform_if_awake(now, setup, actions);
             }),
             Step::Lag(who) => self.at(who, |machine, _, _| machine.reader.lags = true),
             Step::Lose(flight) => {
                 let flight = self.flying.remove(flight);
                 self.receipt(&flight, false);
             }
-            Step::MainEnds(who) => self.at(who, |machine, now, (setup, deeds)| {
+            Step::MainEnds(who) => self.at(who, |machine, now, (setup, actions)| {
                 machine.guard.main_ends();
-                machine.job_changed(now, (setup, deeds));
+                machine.job_changed(now, (setup, actions));
             }),
             Step::Marker => self.append_slot(Slot::Absent),
             Step::Mute(who) => self.at(who, |machine, _, _| machine.is_muted = true),
@@ -273,7 +273,7 @@ impl World {
             Step::PauseGuard(who) => self.at(who, |machine, _, _| machine.guard.life = Life::Asleep),
             Step::Read(who) | Step::ReadLate(who) => {
                 let log = Rc::clone(&self.log);
-                self.at(who, |machine, now, (setup, deeds)| machine.read(now, &log.part, setup, deeds));
+                self.at(who, |machine, now, (setup, actions)| machine.read(now, &log.part, setup, actions));
             }
             Step::Remake => {
                 self.remade = !is_flawed(WorldFlaw::NewLogTrusted);
@@ -288,25 +288,25 @@ impl World {
                 let term = self.machine(who).and_then(|machine| machine.node.leads());
                 self.request(What::Resign, term);
             }
-            Step::Resume(who) => self.at(who, |machine, now, (setup, deeds)| machine.resume(now, setup, deeds)),
+            Step::Resume(who) => self.at(who, |machine, now, (setup, actions)| machine.resume(now, setup, actions)),
             Step::ResumeGuard(who) => self.at(who, |machine, _, _| machine.guard.life = Life::Awake),
-            Step::Stop(who) => self.at(who, |machine, now, (setup, deeds)| machine.stop(now, setup, deeds)),
-            Step::Suspend(who) => self.at(who, |machine, now, (setup, deeds)| machine.suspend(now, setup, deeds)),
+            Step::Stop(who) => self.at(who, |machine, now, (setup, actions)| machine.stop(now, setup, actions)),
+            Step::Suspend(who) => self.at(who, |machine, now, (setup, actions)| machine.suspend(now, setup, actions)),
             Step::Tick => self.now = self.next_time().unwrap_or(self.now),
         }
     }
 
     fn begin_machine(&mut self, who: Who) {
-        let mut deeds = Deeds::default();
+        let mut actions = Actions::default();
         self.births += 1;
-        let machine = Machine::begin(self.now, (who, self.births), &self.setup, &mut deeds);
+        let machine = Machine::begin(self.now, (who, self.births), &self.setup, &mut actions);
         self.machines[who] = Some(Known::new(machine));
-        self.done(who, deeds);
+        self.done(who, actions);
     }
 
     fn answer(&mut self, who: Who) {
         let (now_bounds, trusted) = (self.bounds(), !self.remade);
-        self.at(who, |machine, now, (setup, deeds)| {
+        self.at(who, |machine, now, (setup, actions)| {
             let (asked, (start, end)) = match machine.reader.asked.take() {
                 Some(asked) => (asked, machine.reader.answer.take().unwrap_or(now_bounds)),
                 None => match machine.late_answer.take() {
@@ -314,15 +314,15 @@ impl World {
                     None => return,
                 },
             };
-            machine.tell(now, candidate::Event::Answered { asked, start, end, trusted }, setup, deeds);
+            machine.tell(now, candidate::Event::Answered { asked, start, end, trusted }, setup, actions);
         });
     }
 
     fn identify(&mut self, who: Who) {
         let identity = TopicIdentity::Id(TopicId { high: 1, low: self.remakes.into() });
-        self.at(who, |machine, now, (setup, deeds)| {
+        self.at(who, |machine, now, (setup, actions)| {
             if let Some(asked) = machine.identity_asked.take() {
-                machine.tell(now, candidate::Event::TopicIdentified { asked, identity }, setup, deeds);
+                machine.tell(now, candidate::Event::TopicIdentified { asked, identity }, setup, actions);
             }
         });
     }
@@ -388,34 +388,34 @@ impl World {
     }
 
     /// Something happens at a machine, and has its consequences.
-    fn at(&mut self, who: Who, act: impl FnOnce(&mut Machine, Time, (&Setup, &mut Deeds))) {
+    fn at(&mut self, who: Who, act: impl FnOnce(&mut Machine, Time, (&Setup, &mut Actions))) {
         let Some(known) = &mut self.machines[who] else { return };
         let known = Rc::make_mut(known);
-        let mut deeds = Deeds::default();
-        act(&mut known.part, self.now, (&self.setup, &mut deeds));
+        let mut actions = Actions::default();
+        act(&mut known.part, self.now, (&self.setup, &mut actions));
         known.part.note_topic(self.remakes);
         known.print = fingerprint::of(&known.part);
-        self.done(who, deeds);
+        self.done(who, actions);
     }
 
-    fn done(&mut self, who: Who, deeds: Deeds) {
+    fn done(&mut self, who: Who, actions: Actions) {
         if self.story.is_some() {
-            for line in &deeds.said {
+            for line in &actions.said {
                 self.say(&format!("           {}: {line}", NAMES[who]));
             }
         }
         let reaches_broker = self.machine(who).is_some_and(|machine| !machine.cut_off);
-        for record in deeds.sent.into_iter().filter(|_| reaches_broker) {
+        for record in actions.sent.into_iter().filter(|_| reaches_broker) {
             let record = Sealed::new(record);
             if self.story.is_some() {
                 self.say(&format!("           {}: sends {record}", NAMES[who]));
             }
             self.flying.push(Flight { from: Some(who), record, delayed: false });
         }
-        if let Some(grant) = deeds.released {
+        if let Some(grant) = actions.released {
             self.release_for_the_dead(who, grant);
         }
-        self.judge(who, deeds.breach);
+        self.judge(who, actions.breach);
     }
 
     fn release_for_the_dead(&mut self, who: Who, grant: Grant) {

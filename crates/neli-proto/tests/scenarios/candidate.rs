@@ -13,7 +13,7 @@ use neli_proto::record::{Body, Hello, JobState, Record, What};
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
-use crate::Hero;
+use crate::Subject;
 use crate::words::{Words, begin, member, shown, span, time, told};
 
 /// What is told of a broker without ids for topics.
@@ -57,9 +57,9 @@ impl Story {
             candidate.handle(now, Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
         }
         let mut story = Self { candidate, now, sent: BTreeMap::new(), lease };
-        let mut deeds = story.deeds();
-        deeds.retain(|deed| words.says("ids") || deed != NO_IDS);
-        (story, deeds)
+        let mut actions = story.actions();
+        actions.retain(|action| words.says("ids") || action != NO_IDS);
+        (story, actions)
     }
 
     /// What happens on its machine; none where the words tell of Kafka.
@@ -187,24 +187,24 @@ impl Story {
     }
 
     /// What it wants done, and when it wants to be woken: never at once, or it would turn for ever.
-    fn deeds(&mut self) -> Vec<String> {
-        let mut deeds = Vec::new();
+    fn actions(&mut self) -> Vec<String> {
+        let mut actions = Vec::new();
         while let Some(action) = self.candidate.poll_action() {
             if let Action::Send { record } = &action {
                 self.sent.extend(record.seq.map(|seq| (seq, record.clone())));
             }
             let alone = action == Action::LeaveGroup && self.candidate.is_alone(self.now);
-            deeds.push(format!("{}{}", deed(action), if alone { ", in which nobody else is known" } else { "" }));
+            actions.push(format!("{}{}", words_of(action), if alone { ", in which nobody else is known" } else { "" }));
         }
         if let Some(next) = self.candidate.poll_timeout() {
             assert!(next > self.now, "the timeout stays due: {}", told(next));
-            deeds.push(format!("next: {}", told(next)));
+            actions.push(format!("next: {}", told(next)));
         }
-        deeds
+        actions
     }
 }
 
-impl Hero for Story {
+impl Subject for Story {
     fn meet(&mut self, words: &Words<'_>) -> Vec<String> {
         match words.verb() {
             "time" => {
@@ -217,9 +217,9 @@ impl Hero for Story {
                 let next = self.candidate.poll_timeout().unwrap_or(self.now);
                 self.now = self.now.max(next);
                 self.candidate.handle_timeout(self.now);
-                let mut deeds = vec![format!("at {}", told(self.now))];
-                deeds.extend(self.deeds());
-                return deeds;
+                let mut actions = vec![format!("at {}", told(self.now))];
+                actions.extend(self.actions());
+                return actions;
             }
             "give-up" => self.candidate.give_up(self.now),
             "others" => {
@@ -232,11 +232,11 @@ impl Hero for Story {
                 None => self.candidate.handle(self.now, self.event(words)),
             },
         }
-        self.deeds()
+        self.actions()
     }
 }
 
-fn deed(action: Action) -> String {
+fn words_of(action: Action) -> String {
     match action {
         Action::Ask => "asks where the log ends".to_owned(),
         Action::Depart(departure) => format!("departs: {departure:?}"),

@@ -6,7 +6,7 @@ use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, Guard, Means, Order, Remains, Step, Target};
 use neli_proto::time::Time;
 
-use crate::Hero;
+use crate::Subject;
 use crate::words::{Words, begin, time, told};
 
 /// A guard and its time.
@@ -94,19 +94,19 @@ impl Story {
         }
     }
 
-    fn deeds(&mut self) -> Vec<String> {
-        let mut deeds = Vec::new();
+    fn actions(&mut self) -> Vec<String> {
+        let mut actions = Vec::new();
         while let Some(action) = self.guard.poll_action() {
-            deeds.push(deed(action));
+            actions.push(words_of(action));
         }
         if let Some(next) = self.guard.poll_timeout() {
-            deeds.push(format!("next: {}", told(next)));
+            actions.push(format!("next: {}", told(next)));
         }
-        deeds
+        actions
     }
 }
 
-impl Hero for Story {
+impl Subject for Story {
     fn meet(&mut self, words: &Words<'_>) -> Vec<String> {
         match words.verb() {
             "time" => {
@@ -117,16 +117,16 @@ impl Hero for Story {
                 let next = self.guard.poll_timeout().unwrap_or(self.now);
                 self.now = self.now.max(next);
                 self.guard.handle_timeout(self.now);
-                let mut deeds = vec![format!("at {}", told(self.now))];
-                deeds.extend(self.deeds());
-                return deeds;
+                let mut actions = vec![format!("at {}", told(self.now))];
+                actions.extend(self.actions());
+                return actions;
             }
             _ => {
                 let event = Self::order(words).map(Event::Ordered);
                 self.guard.handle(self.now, event.unwrap_or_else(|| Self::event(words)));
             }
         }
-        self.deeds()
+        self.actions()
     }
 }
 
@@ -153,7 +153,7 @@ const fn shown_target(target: Target) -> &'static str {
     }
 }
 
-fn deed(action: Action) -> String {
+fn words_of(action: Action) -> String {
     match action {
         Action::Answer(answer) => format!("answers: {}", shown_answer(answer)),
         Action::AnswerExited { code, signal, look } => {

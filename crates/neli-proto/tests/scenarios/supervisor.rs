@@ -12,7 +12,7 @@ use neli_proto::supervision::{
 use neli_proto::supervisor::Supervisor;
 use neli_proto::time::Time;
 
-use crate::Hero;
+use crate::Subject;
 use crate::words::{Words, begin, shown, time, told};
 
 /// A supervisor and its time.
@@ -135,20 +135,20 @@ impl Story {
         }
     }
 
-    fn deeds(&mut self) -> Vec<String> {
-        let mut deeds = Vec::new();
+    fn actions(&mut self) -> Vec<String> {
+        let mut actions = Vec::new();
         while let Some(action) = self.supervisor.poll_action() {
-            deeds.push(deed(action));
+            actions.push(words_of(action));
         }
         if let Some(next) = self.supervisor.poll_timeout() {
             assert!(next > self.now, "the timeout stays due: {}", told(next));
-            deeds.push(format!("next: {}", told(next)));
+            actions.push(format!("next: {}", told(next)));
         }
-        deeds
+        actions
     }
 }
 
-impl Hero for Story {
+impl Subject for Story {
     fn meet(&mut self, words: &Words<'_>) -> Vec<String> {
         match words.verb() {
             "time" => {
@@ -159,9 +159,9 @@ impl Hero for Story {
                 let next = self.supervisor.poll_timeout().unwrap_or(self.now);
                 self.now = self.now.max(next);
                 self.supervisor.handle_timeout(self.now);
-                let mut deeds = vec![format!("at {}", told(self.now))];
-                deeds.extend(self.deeds());
-                return deeds;
+                let mut actions = vec![format!("at {}", told(self.now))];
+                actions.extend(self.actions());
+                return actions;
             }
             "signal" => self.supervisor.handle_signal(self.now, words.number(1)),
             _ => match Self::lead_event(words) {
@@ -169,7 +169,7 @@ impl Hero for Story {
                 None => self.supervisor.handle(self.now, Self::event(words)),
             },
         }
-        self.deeds()
+        self.actions()
     }
 }
 
@@ -182,7 +182,7 @@ fn foreground(word: &str) -> Foreground {
     }
 }
 
-fn deed(action: Action) -> String {
+fn words_of(action: Action) -> String {
     match action {
         Action::CheckHealth { id, kill_at } => format!("runs health command {id}, kill at {}", told(kill_at)),
         Action::DieOf { signal, to_group } => {

@@ -148,7 +148,7 @@ impl Drop for Member {
 /// How long a member is left to librdkafka before it is woken, which sends the heartbeat that is due.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Pace {
-    /// It is a heartbeat's answer that tells of a rebalance, and an heir waits for it.
+    /// It is a heartbeat's answer that tells of a rebalance, and a successor waits for it.
     waiting: Duration,
     /// Whoever holds the partition waits for nothing but that its session goes on: at half the processor's time.
     holding: Duration,
@@ -186,7 +186,7 @@ fn poll(consumer: &BaseConsumer<GroupContext>, pace: Pace) {
     }
 }
 
-/// librdkafka joins a group once a second at most: an heir that has joined just before would wait for the rest of it, and
+/// librdkafka joins a group once a second at most: a successor that has joined just before would wait for the rest of it, and
 /// the vacancy with it (450 ms of a handover, measured). Any answer about a topic's metadata sets that clock back
 /// (`rd_kafka_parse_Metadata`), so one is asked for after each join.
 fn allow_to_join_at_once(consumer: &BaseConsumer<GroupContext>) {

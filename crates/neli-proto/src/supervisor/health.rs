@@ -1,0 +1,48 @@
+//! A job's health: looked after while its main process runs and it is not being stopped, and never else.
+
+use super::super::candidacy;
+use super::super::command::CommandEnd;
+use super::super::health::{Action as Deed, Event};
+use super::super::record::Why;
+use super::super::supervision::{Action, Note};
+use super::super::time::Time;
+use super::{Job, Supervisor};
+use alloc::boxed::Box;
+
+impl Supervisor {
+    pub(super) fn health_due(&self) -> Option<Time> {
+        self.health.as_ref()?.poll_timeout()
+    }
+
+    pub(super) fn health_ended(&mut self, now: Time, id: u32, end: CommandEnd, last_line: Box<str>) {
+        if let Some(health) = &mut self.health {
+            health.handle(now, Event::Ended { id, end, last_line });
+        }
+    }
+
+    /// To be called whenever something may have happened to the job.
+    pub(super) fn look_after_health(&mut self, now: Time) {
+        let Some(mut health) = self.health.take() else { return };
+        let runs = match self.job {
+            Job::Running { .. } => true,
+            Job::None | Job::Ordered | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { .. } => false,
+        };
+        match (runs, health.has_run()) {
+            (true, false) => health.handle(now, Event::RunBegan),
+            (false, true) => health.handle(now, Event::RunOver),
+            (true, true) | (false, false) => {}
+        }
+        health.handle_timeout(now);
+        while let Some(action) = health.poll_action() {
+            match action {
+                Deed::NoteFailure(failure) => self.note(Note::HealthFailed(failure, health.most_failures())),
+                Deed::Run { id, kill_at } => self.actions.push_back(Action::CheckHealth { id, kill_at }),
+                Deed::StandDown(failure) => {
+                    self.note(Note::Unhealthy(failure));
+                    self.tell(candidacy::LocalEvent::StandDown { why: Why::Unhealthy, leaving: false });
+                }
+            }
+        }
+        self.health = Some(health);
+    }
+}

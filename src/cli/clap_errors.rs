@@ -1,0 +1,126 @@
+//! What the parser could not make sense of, in the voice of all other refusals: one line, the word first.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::exit::StartupError;
+use crate::text::quoted;
+
+/// The refusal that says what clap's error says.
+pub(super) fn refusal(error: &clap::Error, arguments: &[OsString]) -> StartupError {
+    let word = text(error, ContextKind::InvalidArg);
+    // Every other kind belongs to a feature that the definition does not use; its first line is as good as ours.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "clap's enum is not ours, and open")]
+    let line = match error.kind() {
+        ErrorKind::InvalidSubcommand => stray(arguments, &text(error, ContextKind::InvalidSubcommand)),
+        ErrorKind::InvalidValue => {
+            let (option, value) = word.split_once(' ').unwrap_or((&word, "a value"));
+            format!("{option}: needs a value: {}", value.trim_matches(['<', '>']))
+        }
+        ErrorKind::MissingRequiredArgument => format!("{} is required", word.trim_matches(['<', '>'])),
+        ErrorKind::TooManyValues => {
+            let value = text(error, ContextKind::InvalidValue);
+            format!("{} {}: takes no value", option_of(&word), quoted(value.as_ref()))
+        }
+        ErrorKind::UnknownArgument if word.starts_with('-') && word != "-" => {
+            unknown_option(arguments, &word, &text(error, ContextKind::SuggestedArg))
+        }
+        ErrorKind::ArgumentConflict | ErrorKind::UnknownArgument => stray(arguments, &word),
+        _ => error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(),
+    };
+    StartupError::new(line)
+}
+
+fn unknown_option(arguments: &[OsString], word: &str, near: &str) -> String {
+    // `--wait -5s` is no option -5.
+    let at = arguments.iter().position(|argument| argument.to_string_lossy().starts_with(word)).unwrap_or_default();
+    let negative = word.chars().nth(1).is_some_and(|digit| digit.is_ascii_digit());
+    if negative
+        && let Some([option, value]) = at.checked_sub(1).and_then(|before| arguments.get(before..=at))
+        && option.to_string_lossy().starts_with("--")
+    {
+        return format!("{} {}: must not be negative", quoted(option), quoted(value));
+    }
+    if !near.is_empty() {
+        return format!("{word}: no such option; did you mean {}?", option_of(near));
+    }
+    match called(arguments) {
+        Some(name) => format!("{word}: {name} has no such option; neli-run {name} --help lists them"),
+        None => format!("{word}: no such option; neli-run --help lists them"),
+    }
+}
+
+/// A word that is neither an option nor behind `--`.
+fn stray(arguments: &[OsString], word: &str) -> String {
+    if is_half_of_property(arguments, word) {
+        return "--property: must be KEY=VALUE, in one word".to_owned();
+    }
+    // `-X a=b sasl.password=hunter2` must not say hunter2.
+    let word = word.split_once('=').map_or_else(|| word.to_owned(), |(key, _)| format!("{key}=.."));
+    let word = quoted(word.as_ref());
+    if let Some(name) = called(arguments) {
+        return format!("{word}: {name} takes no such argument; neli-run {name} --help lists them");
+    }
+    let names = subcommands();
+    if names.contains(&word) {
+        return format!("{word}: a subcommand comes first, as in: neli-run {word} --group ..");
+    }
+    let is_first = arguments.get(1).is_some_and(|first| *first == *word);
+    if let Some(near) = names.iter().find(|name| is_first && distance(name, &word) <= 2) {
+        return format!("{word}: no such subcommand; did you mean {near}?");
+    }
+    format!("{word}: COMMAND comes after --, as in: neli-run --group .. -- {word}")
+}
+
+/// Whether the word is what should have followed a property's `=`: `-X sasl.password hunter2` must not say hunter2.
+fn is_half_of_property(arguments: &[OsString], word: &str) -> bool {
+    let at = arguments.iter().position(|argument| argument == word);
+    let before = |distance: usize| at.and_then(|at| arguments.get(at.checked_sub(distance)?)?.to_str());
+    let Some(last) = before(1) else { return false };
+    let property = match before(2) {
+        Some("-X" | "--property") => Some(last),
+        _ => last.strip_prefix("--property=").or_else(|| last.strip_prefix("-X")),
+    };
+    property.is_some_and(|property| property.split_once('=').is_none_or(|(_, value)| value.is_empty()))
+}
+
+/// The subcommand that is called.
+fn called(arguments: &[OsString]) -> Option<String> {
+    let first = arguments.get(1)?.to_str()?;
+    subcommands().into_iter().find(|name| name == first)
+}
+
+fn subcommands() -> Vec<String> {
+    super::definition().get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect()
+}
+
+/// How many letters must be put in, left out or changed to make one word of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (above, letter) in one.chars().enumerate() {
+        let mut next = vec![above + 1];
+        for (pair, candidate) in row.windows(2).zip(&other) {
+            let left = next.last().copied().unwrap_or_default();
+            let changed = pair.first().copied().unwrap_or_default() + usize::from(letter != *candidate);
+            let above = pair.last().copied().unwrap_or_default();
+            next.push(changed.min(left + 1).min(above + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+/// The option alone, of what clap calls it: `--lease <DURATION>`.
+fn option_of(argument: &str) -> &str {
+    argument.split([' ', '=']).next().unwrap_or(argument)
+}
+
+fn text(error: &clap::Error, kind: ContextKind) -> String {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.first().cloned().unwrap_or_default(),
+        _ => String::new(),
+    }
+}

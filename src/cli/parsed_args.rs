@@ -1,0 +1,225 @@
+//! What was given: by the command line, else by the environment, else by default; and by which of them, so that a
+//! refusal names what to mend.
+
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use crate::cli::options::{Default, OPTIONS, Opt, RIVALS, VARIABLE_PREFIX, variable};
+use crate::exit::StartupError;
+use crate::text::quoted;
+
+/// The environment, as the process found it.
+#[derive(Clone, Debug)]
+pub struct Environment(pub Vec<(OsString, OsString)>);
+
+impl Environment {
+    /// The value of a variable; an empty one counts as not set.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.raw(name).filter(|value| !value.is_empty())
+    }
+
+    /// The same for a variable that is not ours: an empty one is what it says.
+    #[must_use]
+    pub fn raw(&self, name: &str) -> Option<&OsStr> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
+    }
+
+    /// One warning for each `NELI_RUN_*` that is no option: it was meant to do something, and does nothing.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let names = self.0.iter().map(|(key, _)| key.to_string_lossy());
+        let strange = names.filter(|name| {
+            // NELI_RUN_PID is what a job finds in its environment, and a job may well run neli-run.
+            name.starts_with(VARIABLE_PREFIX)
+                && name != "NELI_RUN_PID"
+                && !OPTIONS.iter().any(|option| option.variable() == **name)
+        });
+        strange.map(|name| format!("{name} is set, and no option has this variable: it has no effect")).collect()
+    }
+}
+
+/// What was given.
+#[derive(Debug)]
+pub struct ParsedArgs {
+    matches: ArgMatches,
+    environment: Environment,
+    bare: bool,
+}
+
+/// One value, and where it comes from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Value {
+    /// The value.
+    pub text: OsString,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Source {
+    /// Nobody gave it: this option's default.
+    Default(&'static str),
+    /// This option, on the command line.
+    Option(&'static str),
+    /// The variable of this option.
+    Variable(&'static str),
+}
+
+impl ParsedArgs {
+    /// What a command line and an environment give; `bare` when there was no argument at all.
+    #[must_use]
+    pub const fn new(matches: ArgMatches, environment: Environment, bare: bool) -> Self {
+        Self { matches, environment, bare }
+    }
+
+    /// The environment.
+    #[must_use]
+    pub const fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Whether the command line had no argument at all.
+    #[must_use]
+    pub const fn is_bare(&self) -> bool {
+        self.bare
+    }
+
+    /// The value of an option: the command line's, else its variable's, else its default.
+    #[must_use]
+    pub fn value(&self, long: &'static str) -> Option<Value> {
+        if let Some(text) = self.matches.try_get_one::<OsString>(long).ok().flatten() {
+            return Some(Value { text: text.clone(), source: Source::Option(long) });
+        }
+        if let Some(text) = self.variable(long) {
+            return Some(Value { text: text.to_owned(), source: Source::Variable(long) });
+        }
+        match Opt::find(long)?.default {
+            Default::Value(text) => Some(Value { text: text.into(), source: Source::Default(long) }),
+            Default::Computed(_) | Default::None => None,
+        }
+    }
+
+    /// The value of an option that has a default.
+    #[must_use]
+    pub fn setting(&self, long: &'static str) -> Value {
+        self.value(long).unwrap_or_else(|| Value { text: OsString::new(), source: Source::Default(long) })
+    }
+
+    /// Each value of a repeatable option, the variable's lines first: whoever lets the last count lets the command line
+    /// win.
+    #[must_use]
+    pub fn each(&self, long: &'static str) -> Vec<Value> {
+        let variable = self.variable(long).unwrap_or_default();
+        let lines: Vec<&OsStr> = match variable.to_str() {
+            Some(text) => text.lines().map(str::trim).filter(|line| !line.is_empty()).map(OsStr::new).collect(),
+            // Refused by whoever wants text.
+            None => vec![variable],
+        };
+        let from_variable = lines.into_iter().map(|line| Value { text: line.into(), source: Source::Variable(long) });
+        let values = self.matches.try_get_many::<OsString>(long).ok().flatten().into_iter().flatten();
+        let from_option = values.map(|text| Value { text: text.clone(), source: Source::Option(long) });
+        from_variable.chain(from_option).collect()
+    }
+
+    /// Where a flag was set, when it was.
+    ///
+    /// # Errors
+    ///
+    /// When its variable is neither `1`, `true`, `0` nor `false`.
+    pub fn flag(&self, long: &'static str) -> Result<Option<Source>, StartupError> {
+        if self.on_command_line(long) {
+            return Ok(Some(Source::Option(long)));
+        }
+        let Some(text) = self.variable(long) else { return Ok(None) };
+        let value = Value { text: text.to_owned(), source: Source::Variable(long) };
+        match value.text()? {
+            "1" | "true" => Ok(Some(value.source)),
+            "0" | "false" => Ok(None),
+            _ => Err(value.refuse("must be 1, true, 0 or false")),
+        }
+    }
+
+    /// The positional arguments of that name.
+    #[must_use]
+    pub fn words(&self, name: &str) -> Vec<OsString> {
+        self.matches.try_get_many::<OsString>(name).ok().flatten().into_iter().flatten().cloned().collect()
+    }
+
+    /// The variable of an option, unless the command line gives its rival.
+    fn variable(&self, long: &str) -> Option<&OsStr> {
+        let rival = RIVALS.iter().find_map(|&(one, other)| match long {
+            _ if long == one => Some(other),
+            _ if long == other => Some(one),
+            _ => None,
+        });
+        if rival.is_some_and(|rival| self.on_command_line(rival)) {
+            return None;
+        }
+        Opt::find(long).and_then(|option| self.environment.get(&option.variable()))
+    }
+
+    fn on_command_line(&self, long: &str) -> bool {
+        self.matches.try_contains_id(long).unwrap_or(false)
+            && self.matches.value_source(long) == Some(ValueSource::CommandLine)
+    }
+}
+
+impl Value {
+    /// The value as text.
+    ///
+    /// # Errors
+    ///
+    /// When it is not UTF-8.
+    pub fn text(&self) -> Result<&str, StartupError> {
+        self.text.to_str().ok_or_else(|| self.refuse("must be UTF-8"))
+    }
+
+    /// The value as a duration: `500ms`, `5s`, `2m`, `0`.
+    ///
+    /// # Errors
+    ///
+    /// When it is none.
+    pub fn duration(&self) -> Result<Duration, StartupError> {
+        humantime::parse_duration(self.text()?)
+            .map_err(|_| self.refuse("must be a duration with its unit, such as 500ms, 5s or 2m"))
+    }
+
+    /// Whether somebody gave it.
+    #[must_use]
+    pub const fn is_given(&self) -> bool {
+        !matches!(self.source, Source::Default(_))
+    }
+
+    /// The refusal of this value: `why` says what it must be.
+    #[must_use]
+    pub fn refuse(&self, why: impl AsRef<str>) -> StartupError {
+        StartupError::new(format!("{}: {}", self.shown(), why.as_ref()))
+    }
+
+    /// The option or variable with its value, as it would be typed.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let text = quoted(&self.text);
+        match self.source {
+            Source::Default(long) => format!("--{long} {text} (the default)"),
+            Source::Option(long) => format!("--{long} {text}"),
+            Source::Variable(long) => format!("{}={text}", variable(long)),
+        }
+    }
+}
+
+impl Source {
+    /// The option or variable alone: for values that may be secrets.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Default(long) | Self::Option(long) => format!("--{long}"),
+            Self::Variable(long) => variable(long),
+        }
+    }
+}

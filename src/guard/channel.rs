@@ -1,0 +1,142 @@
+//! One end of the socket between supervisor and guard: packets, and now and then a descriptor. It never waits.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::socket::{
+    self, AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType, UnixAddr,
+};
+
+use crate::guard::message::LONGEST;
+use crate::process::system;
+
+/// One end of the socket.
+#[derive(Debug)]
+pub(super) struct Channel(OwnedFd);
+
+/// What one end receives.
+#[derive(Debug)]
+pub(super) struct Packet {
+    /// The message.
+    pub(super) bytes: Vec<u8>,
+    /// The descriptor that came with it.
+    pub(super) descriptor: Option<OwnedFd>,
+    /// One came with it that this process had no number left for: it is lost.
+    pub(super) is_descriptor_lost: bool,
+}
+
+impl Channel {
+    /// Both ends of a new socket. A packet is whole or not there at all, and the end of the other side is seen.
+    pub(super) fn pair() -> io::Result<(Self, Self)> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let (one, other) = socket::socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
+        Ok((Self(one), Self(other)))
+    }
+
+    /// The end that this descriptor is.
+    pub(super) fn over(socket: OwnedFd) -> Self {
+        Self(socket)
+    }
+
+    /// Sends a packet; `WouldBlock` when the other side has not read for long.
+    pub(super) fn send(&self, bytes: &[u8], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let numbers: Vec<RawFd> = descriptor.iter().map(AsRawFd::as_raw_fd).collect();
+        let control = [ControlMessage::ScmRights(&numbers)];
+        let control = if numbers.is_empty() { &[] } else { control.as_slice() };
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+        socket::sendmsg::<UnixAddr>(self.0.as_raw_fd(), &[IoSlice::new(bytes)], control, flags, None)?;
+        Ok(())
+    }
+
+    /// Ends it for both sides; the descriptor stays.
+    pub(super) fn close(&self) {
+        // It may have been closed by the other side.
+        let _ = socket::shutdown(self.0.as_raw_fd(), Shutdown::Both);
+    }
+
+    /// The next packet; `None` when the other side has closed and nothing is left to be read. `WouldBlock` when none
+    /// has come.
+    pub(super) fn receive(&self) -> io::Result<Option<Packet>> {
+        loop {
+            match self.receive_once() {
+                // The other side closed with packets of ours unread. The kernel says so first, once; what that side had
+                // sent before is still to be read.
+                Err(Errno::ECONNRESET | Errno::EINTR) => {}
+                other => return Ok(other?),
+            }
+        }
+    }
+
+    fn receive_once(&self) -> nix::Result<Option<Packet>> {
+        let mut bytes = vec![0; LONGEST];
+        let mut control = cmsg_space!(RawFd);
+        let (length, descriptor, is_descriptor_lost) = {
+            let mut parts = [IoSliceMut::new(&mut bytes)];
+            let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
+            let message = socket::recvmsg::<UnixAddr>(self.0.as_raw_fd(), &mut parts, Some(&mut control), flags)?;
+            // There is room for more than is ever sent: what was cut off is a descriptor at the limit of open files.
+            let is_cut = message.flags.contains(MsgFlags::MSG_CTRUNC);
+            let mut numbers = Vec::new();
+            for control in message.cmsgs().into_iter().flatten() {
+                if let ControlMessageOwned::ScmRights(some) = control {
+                    numbers.extend(some);
+                }
+            }
+            // Each is taken over, so that none stays open, and the first is kept.
+            let descriptors: Vec<OwnedFd> =
+                numbers.into_iter().filter_map(|number| system::adopt(number).ok()).collect();
+            (message.bytes, descriptors.into_iter().next(), is_cut)
+        };
+        bytes.truncate(length);
+        Ok((length > 0).then_some(Packet { bytes, descriptor, is_descriptor_lost }))
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn a_packet_comes_whole_with_its_descriptor() {
+        let (one, other) = Channel::pair().unwrap();
+        let file = File::open("/proc/self/comm").unwrap();
+        one.send(b"with", Some(file.as_fd())).unwrap();
+        one.send(b"without", None).unwrap();
+        let packet = other.receive().unwrap().unwrap();
+        assert_eq!(packet.bytes, b"with");
+        let mut text = String::new();
+        File::from(packet.descriptor.unwrap()).read_to_string(&mut text).unwrap();
+        assert!(!text.is_empty());
+        let packet = other.receive().unwrap().unwrap();
+        assert_eq!((packet.bytes.as_slice(), packet.descriptor.is_none()), (b"without".as_slice(), true));
+        assert_eq!(other.receive().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn what_was_sent_before_the_end_is_read_before_it() {
+        let (one, other) = Channel::pair().unwrap();
+        other.send(b"never read", None).unwrap();
+        one.send(b"last word", None).unwrap();
+        drop(one);
+        assert_eq!(other.receive().unwrap().unwrap().bytes, b"last word");
+        assert!(other.receive().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_full_socket_is_no_reason_to_wait() {
+        let (one, _other) = Channel::pair().unwrap();
+        let refused = (0..100_000).find_map(|_| one.send(&[b'x'; 1000], None).err());
+        assert_eq!(refused.unwrap().kind(), io::ErrorKind::WouldBlock);
+    }
+}

@@ -1,0 +1,284 @@
+//! The guard's process: one thread, one loop, and nothing in it that waits for anything but the loop. It tells
+//! [`Guard`] what happened, and does what that decides ([`perform`](super::perform)).
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use neli::clock;
+use neli_proto::guard::{Answers, Event, Guard, Remains};
+use neli_proto::time::Time;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::{self, Pid};
+
+use crate::guard::Call;
+use crate::guard::alarm::Alarm;
+use crate::guard::channel::Channel;
+use crate::guard::commands::Commands;
+use crate::guard::job::Job;
+use crate::guard::lease::{Lease, Slot};
+use crate::guard::message::GuardConfig;
+use crate::guard::outbox;
+use crate::guard::perform::Last;
+use crate::guard::setup;
+use crate::process::cgroup::Cgroup;
+use crate::process::descriptors;
+use crate::process::handed_file;
+use crate::process::image::Image;
+use crate::process::system::{self, Scheduling, WaitStatus};
+use crate::process::terminal::Terminal;
+use crate::process::tree::Tree;
+
+/// The variables that change from run to run.
+pub(super) const EPOCH: &str = "NELI_EPOCH";
+pub(super) const ATTEMPT: &str = "NELI_ATTEMPT";
+pub(super) const LEASE_FD: &str = "NELI_LEASE_FD";
+/// Those that commands alone have.
+pub(super) const EVENT: &str = "NELI_EVENT";
+pub(super) const WHY: &str = "NELI_WHY";
+
+/// How many orders are read before everything else has its turn again.
+const ORDERS_AT_ONCE: usize = 16;
+
+/// How often to look whether the supervisor is dead, where no pidfd says so.
+const LOOK_FOR_DEATH: Duration = Duration::from_millis(20);
+
+/// The guard's process.
+#[derive(Debug)]
+pub(super) struct GuardLoop {
+    pub(super) guard: Guard,
+    pub(super) guard_config: GuardConfig,
+    /// What the job executes.
+    pub(super) image: Image,
+    /// What the job and the release get, when the guard has a better one.
+    pub(super) scheduling_of_job: Option<Scheduling>,
+    pub(super) tree: Tree,
+    pub(super) slot: Slot,
+    /// `None` once the supervisor's end is closed.
+    channel: Option<Channel>,
+    supervisor: Supervisor,
+    children: SignalFd,
+    /// Whether there were children when they were last waited for that had not ended.
+    pub(super) has_children: bool,
+    pub(super) terminal: Terminal,
+    alarm: Alarm,
+    pub(super) answers: Answers<OwnedFd>,
+    /// The lease descriptor of a term, from its first run on.
+    pub(super) lease: Option<(i64, Lease)>,
+    pub(super) job: Option<Job>,
+    /// The number of that run, or of the last, in its term.
+    pub(super) attempt: u64,
+    pub(super) commands: Commands,
+    /// Where in the tree's control group the next run, or this one, is born.
+    pub(super) birthplace: Option<OwnedFd>,
+    runs: u64,
+    /// What the guard has decided to end with.
+    pub(super) last: Option<Last>,
+}
+
+impl GuardLoop {
+    /// Sets itself up as the guard that `call` asks for.
+    pub(super) fn new(call: &Call) -> io::Result<Self> {
+        setup::stand_apart()?;
+        let mut guard_config: GuardConfig = handed_file::read(call.guard_config)?;
+        let lease_number = descriptors::lowest_free(&guard_config.inherited);
+        let channel = Channel::over(setup::taken_over(call.socket, lease_number)?);
+        let death = call.supervisor_pidfd.map(|number| setup::taken_over(number, lease_number)).transpose()?;
+        let cgroup = guard_config.cgroup.map(|number| setup::taken_over(number, lease_number)).transpose()?;
+        let own = [Some(channel.as_fd()), death.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
+        setup::close_strays(&guard_config.inherited, &own)?;
+
+        let mut environment = mem::take(&mut guard_config.environment);
+        // Those of a `neli-run` around this one.
+        environment.retain(|(name, _)| ![EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY].iter().any(|own| name == own));
+        let image = Image::found_by_path(&mem::take(&mut guard_config.command), &environment)?;
+        let commands = Commands::new(&guard_config, &environment)?;
+        let scheduling_of_job = setup::go_first(guard_config.scheduling);
+        let cgroup = cgroup.and_then(|directory| Cgroup::over(directory).ok()).map(Rc::new);
+        let tree = Tree::below(unistd::getpid()).born_into(cgroup);
+        let terminal = Terminal::of(Pid::from_raw(guard_config.group));
+        let mut watch = Self {
+            guard: Guard::new(guard_config.lease),
+            guard_config,
+            image,
+            tree: if scheduling_of_job.is_some() { tree.urgent() } else { tree },
+            scheduling_of_job,
+            slot: Slot::take(lease_number)?,
+            channel: Some(channel),
+            supervisor: Supervisor { pid: Pid::from_raw(call.supervisor), death, is_known_dead: false },
+            children: SignalFd::with_flags(
+                &SigSet::from(Signal::SIGCHLD),
+                SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
+            )?,
+            has_children: false,
+            terminal,
+            alarm: Alarm::new()?,
+            answers: Answers::default(),
+            lease: None,
+            job: None,
+            attempt: 0,
+            commands,
+            birthplace: None,
+            runs: 0,
+            last: None,
+        };
+        watch.prepare_birthplace();
+        setup::lock_memory();
+        Ok(watch)
+    }
+
+    /// Keeps watch until the supervisor is gone and nothing is left to be done for it. It returns when nothing is to be
+    /// released, or when the release could not be executed.
+    pub(super) fn keep(mut self) -> io::Result<()> {
+        loop {
+            self.alarm.set(self.due())?;
+            self.wait();
+            self.fence();
+            // In this order: who was dead before all orders were read can give no more.
+            if self.supervisor.look() {
+                self.tell(clock::now(), Event::SupervisorDied, None);
+            }
+            self.read_orders();
+            self.look_after_children();
+            self.guard.handle_timeout(clock::now());
+            self.perform(None);
+            self.flush();
+            match self.last {
+                None => {}
+                Some(Last::End) => return Ok(()),
+                Some(Last::Release(grant)) => return self.release(grant).map(drop),
+            }
+        }
+    }
+
+    /// When there is something to do, whatever happens.
+    fn due(&self) -> Option<Time> {
+        let look_for_death =
+            self.channel.is_none() && self.supervisor.death.is_none() && !self.supervisor.is_known_dead;
+        let look = look_for_death.then(|| clock::now() + LOOK_FOR_DEATH);
+        [self.guard.poll_timeout(), look].into_iter().flatten().min()
+    }
+
+    /// Waits until there is something to do. What it is, everybody finds out by himself: nothing here ever blocks.
+    fn wait(&self) {
+        let input = PollFlags::POLLIN;
+        let mut sources = vec![PollFd::new(self.children.as_fd(), input), PollFd::new(self.alarm.as_fd(), input)];
+        if let Some(channel) = &self.channel {
+            let output = if self.answers.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
+            sources.push(PollFd::new(channel.as_fd(), input | output));
+        }
+        if let Some(death) = &self.supervisor.death
+            && !self.supervisor.is_known_dead
+        {
+            sources.push(PollFd::new(death.as_fd(), input));
+        }
+        if let Some(progress) = self.job.as_ref().and_then(Job::progress_fd) {
+            sources.push(PollFd::new(progress, input));
+        }
+        // No signal interrupts it, and a turn too many does no harm.
+        let _ = poll(&mut sources, PollTimeout::NONE);
+    }
+
+    fn fence(&mut self) {
+        self.guard.fence(clock::now());
+        self.perform(None);
+    }
+
+    fn read_orders(&mut self) {
+        for _ in 0..ORDERS_AT_ONCE {
+            // Before it is read, which takes memory.
+            self.fence();
+            let Some(channel) = &self.channel else { return };
+            let received = channel.receive();
+            let now = clock::now();
+            match received {
+                Ok(Some(packet)) => {
+                    if let Ok(order) = serde_json::from_slice(&packet.bytes) {
+                        self.tell(now, Event::Ordered(order), packet.descriptor.as_ref().map(AsFd::as_fd));
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return self.tell(now, Event::AllRead, None);
+                }
+                Ok(None) | Err(_) => {
+                    self.channel = None;
+                    return self.tell(now, Event::SocketClosed, None);
+                }
+            }
+        }
+    }
+
+    /// Waits for every child that has ended, and tells what is left.
+    fn look_after_children(&mut self) {
+        while let Ok(Some(_)) = self.children.read_signal() {}
+        self.observe_start();
+        let reaped = system::reap_after(|ended| self.commands.end_group_of(ended));
+        self.has_children = reaped.children_left;
+        let now = clock::now();
+        for change in &reaped.changes {
+            if let Some((kind, end)) = self.commands.observe_child(change) {
+                self.tell(now, Event::CommandEnded { kind, end }, None);
+            }
+        }
+        let main = self.job.as_ref().filter(|job| job.has_main).map(|job| job.pid);
+        for change in reaped.changes.iter().filter(|change| Some(change.pid) == main) {
+            self.observe_main(now, change.status);
+        }
+        let tree = &self.tree;
+        let remains = Remains::seen(reaped.children_left, || !tree.is_out_of_cgroup());
+        self.tell(clock::now(), Event::Waited(remains), None);
+    }
+
+    fn observe_start(&mut self) {
+        if let Some(event) = self.job.as_mut().and_then(Job::observe_start) {
+            self.tell(clock::now(), event, None);
+        }
+    }
+
+    fn observe_main(&mut self, now: Time, status: WaitStatus) {
+        let (code, signal) = match status {
+            WaitStatus::Exited(code) => (Some(code), None),
+            WaitStatus::Killed(signal) => (None, Some(signal)),
+            WaitStatus::Stopped(signal) => return self.tell(now, Event::MainStopped { signal }, None),
+        };
+        // Whether it had executed is certain only now.
+        self.observe_start();
+        self.job.iter_mut().for_each(|job| job.has_main = false);
+        self.tell(now, Event::MainEnded { code, signal }, None);
+    }
+
+    pub(super) fn flush(&mut self) {
+        if let Some(channel) = &self.channel {
+            outbox::flush(&mut self.answers, channel);
+        }
+    }
+
+    pub(super) fn prepare_birthplace(&mut self) {
+        self.runs += 1;
+        self.tree.begin_anew();
+        self.birthplace = self.tree.cgroup().and_then(|cgroup| cgroup.birthplace(self.runs).ok());
+    }
+}
+
+/// The process that gives the orders.
+#[derive(Debug)]
+struct Supervisor {
+    pid: Pid,
+    /// A pidfd of it: readable when it is dead. `None` where the kernel has none.
+    death: Option<OwnedFd>,
+    is_known_dead: bool,
+}
+
+impl Supervisor {
+    /// Whether it has died since the last look: the kernel gives a child to another parent when the last thread of its own has
+    /// ended, and not before.
+    fn look(&mut self) -> bool {
+        let was_known_dead = self.is_known_dead;
+        self.is_known_dead = unistd::getppid() != self.pid;
+        self.is_known_dead && !was_known_dead
+    }
+}

@@ -1,0 +1,65 @@
+//! The processes of the job's main process: its start, and what is sent to it.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use neli_proto::guard::{Event, Step, Target};
+use nix::errno::Errno;
+use nix::libc::SIGKILL;
+use nix::unistd::Pid;
+
+use crate::process::system::{self, PendingChild, Progress};
+
+/// A job that was forked, until nothing is left of it.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// The main process's number, and its group's: nobody else gets that while the group has members.
+    pub(super) pid: Pid,
+    /// Whether the main process was not waited for.
+    pub(super) has_main: bool,
+    /// Until it has executed, or failed to.
+    pending: Option<PendingChild>,
+}
+
+impl Job {
+    /// The job that was just forked.
+    pub(super) const fn new(pending: PendingChild) -> Self {
+        Self { pid: pending.pid, has_main: true, pending: Some(pending) }
+    }
+
+    /// Becomes readable when the job has executed or failed to; `None` when it has.
+    pub(super) fn progress_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.pending.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Whether the job has executed, or failed to; told once.
+    pub(super) fn observe_start(&mut self) -> Option<Event> {
+        let event = match self.pending.as_ref()?.progress() {
+            Progress::Pending => return None,
+            Progress::Executed => Event::Executed,
+            Progress::Failed(errno) => Event::NotStarted { errno: errno as i32, at: Step::Exec },
+            Progress::Late => Event::NotStarted { errno: Errno::ETIME as i32, at: Step::InTime },
+        };
+        self.pending = None;
+        Some(event)
+    }
+
+    /// Sends a signal to the main process or its group. It may have ended, and may have become another user's: how it goes on is
+    /// told by its end alone.
+    pub(super) fn signal(&self, signal: i32, to: Target) {
+        if !self.has_main {
+            return;
+        }
+        let _ = match to {
+            Target::Main => system::signal(self.pid, signal),
+            // It may have left its own group.
+            Target::Group => system::signal_group(self.pid, signal).or_else(|_| system::signal(self.pid, signal)),
+        };
+    }
+
+    /// SIGKILL to the main process's group.
+    pub(super) fn kill_group(&self) {
+        if self.has_main {
+            let _ = system::signal_group(self.pid, SIGKILL);
+        }
+    }
+}

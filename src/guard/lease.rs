@@ -1,0 +1,82 @@
+//! The lease descriptor (`NELI_LEASE_FD`): one file in memory for each term, by which a job checks its right in
+//! nanoseconds before each write that it makes: `now < deadline`.
+//!
+//! 16 bytes, two `u64`, little-endian, each written atomically: at offset 0 the term, at offset 8 the guard's deadline
+//! in nanoseconds of `CLOCK_BOOTTIME`, 0 once the term is over. Only the guard can write it, through a mapping made
+//! before the seals; a job maps it read-only.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use neli_proto::time::Time;
+use nix::errno::Errno;
+use nix::fcntl::{self, FcntlArg, OFlag, SealFlag};
+use nix::sys::memfd::{self, MFdFlags};
+use nix::unistd;
+
+use crate::process::system::{self, SharedWords};
+
+const TERM: usize = 0;
+const DEADLINE: usize = 1;
+
+/// The number under which the job finds the descriptor, kept for as long as the guard lives.
+#[derive(Debug)]
+pub(crate) struct Slot(OwnedFd);
+
+impl Slot {
+    /// Takes the lowest number from `lowest` on that is free.
+    pub(crate) fn take(lowest: RawFd) -> io::Result<Self> {
+        let blank = memfd::memfd_create(c"neli-lease", MFdFlags::MFD_CLOEXEC)?;
+        let number = fcntl::fcntl(&blank, FcntlArg::F_DUPFD_CLOEXEC(lowest))?;
+        Ok(Self(system::adopt(number)?))
+    }
+
+    /// The number.
+    pub(crate) fn number(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// The lease of one term, as its job sees it.
+#[derive(Debug)]
+pub(crate) struct Lease(SharedWords);
+
+impl Lease {
+    /// Makes the lease of `term`, not yet granted, and puts its descriptor into `slot`.
+    pub(crate) fn new(term: i64, slot: &mut Slot) -> io::Result<Self> {
+        let file = memfd::memfd_create(c"neli-lease", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
+        unistd::ftruncate(&file, i64::try_from(SharedWords::SIZE).map_err(io::Error::other)?)?;
+        let words = SharedWords::map(file.as_fd())?;
+        words[TERM].store(term.cast_unsigned().to_le(), Ordering::Release);
+        seal(&file)?;
+        unistd::dup3(&file, &mut slot.0, OFlag::O_CLOEXEC)?;
+        Ok(Self(words))
+    }
+
+    /// From now on the job may run until `until`.
+    pub(crate) fn grant(&self, until: Time) {
+        self.deadline().store(until.as_nanos().to_le(), Ordering::Release);
+    }
+
+    /// The term is over: no job may run.
+    pub(crate) fn end(&self) {
+        self.deadline().store(0, Ordering::Release);
+    }
+
+    /// The word that holds the deadline, little-endian.
+    pub(crate) fn deadline(&self) -> &AtomicU64 {
+        &self.0[DEADLINE]
+    }
+}
+
+/// Nobody can change the length, or write but through the mapping that exists. Before Linux 5.1 there is no seal for
+/// the latter: a job that writes to its own lease there deceives nobody but itself.
+fn seal(file: &OwnedFd) -> io::Result<()> {
+    let shape = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
+    match fcntl::fcntl(file, FcntlArg::F_ADD_SEALS(shape | SealFlag::F_SEAL_FUTURE_WRITE | SealFlag::F_SEAL_SEAL)) {
+        Err(Errno::EINVAL) => fcntl::fcntl(file, FcntlArg::F_ADD_SEALS(shape | SealFlag::F_SEAL_SEAL))?,
+        other => other?,
+    };
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! What a guard is given in files in memory at its start and at its end. What it and the supervisor say to each other in between
+//! is [`neli_proto::guard`]'s: one JSON object a packet, both ways. What does not parse is ignored.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::process::signals::Set;
+use crate::process::system::Scheduling;
+
+/// The longest packet, in bytes.
+pub(super) const LONGEST: usize = 4096;
+
+/// What a guard is told at its own start, once and for all. It goes by a sealed file in memory: it holds secrets.
+#[derive(Clone, Deserialize, Serialize)]
+pub struct GuardConfig {
+    /// The directory of the job's control group, a descriptor of the supervisor's.
+    pub cgroup: Option<RawFd>,
+    /// COMMAND and its arguments; never empty.
+    pub command: Vec<OsString>,
+    /// The job's environment, but for what changes from run to run (`NELI_EPOCH`, `NELI_ATTEMPT`, `NELI_LEASE_FD`).
+    pub environment: Vec<(OsString, OsString)>,
+    /// `--health-cmd`.
+    pub health: Option<OsString>,
+    /// The signals that the job ignores, as `neli-run` did at its start.
+    pub ignored: Set,
+    /// The descriptors that `neli-run` had at its start: what the job gets, besides the lease.
+    pub inherited: Vec<RawFd>,
+    /// The process group of `neli-run`, whose the terminal's foreground is when it is not the job's.
+    pub group: i32,
+    /// Whether the job is given the foreground at its start, where `neli-run`'s group has it.
+    pub foreground: bool,
+    /// What is still there this long after SIGKILL is said to be stuck.
+    pub lease: Duration,
+    /// This candidate's member id.
+    pub member: String,
+    /// `--on-lead`.
+    pub on_lead: Option<OsString>,
+    /// The program that the guard becomes to release for the dead: `/proc/self/exe`.
+    pub releaser: PathBuf,
+    /// What that program needs to reach Kafka. The guard hands it on, and does not look into it.
+    pub release: serde_json::Value,
+    /// The job's scheduling, where that of `neli-run` has been raised above it.
+    pub scheduling: Option<Scheduling>,
+}
+
+impl fmt::Debug for GuardConfig {
+    /// Commands, environment and release configuration may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuardConfig").field("member", &self.member).finish_non_exhaustive()
+    }
+}
+
+/// What the guard tells the program that releases for the dead, by a file in memory: one JSON object.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ReleaseRequest {
+    /// The member that held the term.
+    pub member: String,
+    /// The term.
+    pub term: i64,
+    /// The offset as of which it was current.
+    pub seen: i64,
+    /// The release's sequence number.
+    pub seq: u64,
+    /// [`GuardConfig::release`].
+    pub release: serde_json::Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charge_never_shows_its_secrets() {
+        let guard_config = GuardConfig {
+            cgroup: None,
+            command: vec!["job".into(), "--password=hunter2".into()],
+            environment: vec![("TOKEN".into(), "hunter2".into())],
+            health: Some("check --password=hunter2".into()),
+            ignored: Set::EMPTY,
+            inherited: vec![0, 1, 2],
+            group: 1,
+            foreground: false,
+            lease: Duration::from_secs(5),
+            member: "m".into(),
+            on_lead: Some("tell --password=hunter2".into()),
+            releaser: "/proc/self/exe".into(),
+            release: serde_json::json!({"sasl.password": "hunter2"}),
+            scheduling: None,
+        };
+        assert!(!format!("{guard_config:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,193 @@
+//! What the guard decides is done here.
+
+use std::convert::Infallible;
+use std::ffi::CString;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use neli::clock;
+use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, Named, Step};
+use neli_proto::time::Time;
+use nix::libc::{self, SIGCONT};
+use nix::unistd::Pid;
+
+use crate::guard::guard_loop::{ATTEMPT, EPOCH, EVENT, GuardLoop, LEASE_FD, WHY};
+use crate::guard::job::Job;
+use crate::guard::lease::Lease;
+use crate::guard::release;
+use crate::process::killing;
+use crate::process::shell::Circumstances;
+use crate::process::system::{self, Kind, SpawnSpec};
+use crate::process::terminal::Handover;
+
+/// How many numbers fit into an answer.
+const MOST_STUCK: usize = 200;
+/// How many processes are told by name; an answer holds more, and a line of the log is to be read.
+const MOST_NAMED: usize = 20;
+
+/// What the guard ends with.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Last {
+    /// Nothing is left to be done.
+    End,
+    /// It becomes the program that releases for the dead.
+    Release(Grant),
+}
+
+impl GuardLoop {
+    /// Tells the guard what happened, and does what it decides. `output`: what came with an order.
+    pub(super) fn tell(&mut self, now: Time, event: Event, output: Option<BorrowedFd<'_>>) {
+        self.guard.handle(now, event);
+        self.perform(output);
+    }
+
+    /// Does what the guard has decided.
+    pub(super) fn perform(&mut self, output: Option<BorrowedFd<'_>>) {
+        while let Some(action) = self.guard.poll_action() {
+            match action {
+                Action::Answer(answer) => self.answers.put(answer, None),
+                Action::AnswerExited { code, signal, look } => self.answer_exited(code, signal, look),
+                Action::AnswerLeftBehind { until } => self.answer_left_behind(self.tree.named_members(until), true),
+                Action::AnswerStarted => self.answer_started(),
+                Action::AnswerStuck => {
+                    let pids = self.tree.remains().into_iter().take(MOST_STUCK).map(Pid::as_raw).collect();
+                    self.answers.put(Answer::Stuck { pids }, None);
+                }
+                Action::BeginAnew => self.begin_anew(),
+                Action::End => self.last = Some(Last::End),
+                Action::HandOn => self.terminal.hand_on(),
+                Action::Kill(means) => {
+                    let has_seen_all = killing::kill(means, &self.tree);
+                    self.guard.handle(clock::now(), Event::Killed { has_seen_all });
+                }
+                Action::KillCommand(kind) => self.commands.kill(kind),
+                Action::KillMainGroup => self.job.iter().for_each(Job::kill_group),
+                Action::Learn { until } => self.learn(until),
+                Action::Release(grant) => self.last = Some(Last::Release(grant)),
+                Action::RemoveCgroup => self.tree.cgroup().iter().for_each(|cgroup| cgroup.remove()),
+                Action::ShowDeadline { term, until } => {
+                    if let Some((_, lease)) = self.lease.as_ref().filter(|(of, _)| *of == term) {
+                        lease.grant(until);
+                    }
+                }
+                Action::ShowEnd => self.lease.iter().for_each(|(_, lease)| lease.end()),
+                Action::Signal { signal, to } => self.job.iter().for_each(|job| job.signal(signal, to)),
+                Action::SignalRest { signal, but_group } => {
+                    let group = self.job.as_ref().filter(|_| but_group).map(|job| job.pid);
+                    self.answer_left_behind(self.tree.signal_but(group, &[signal, SIGCONT]), false);
+                }
+                Action::Start { term, until, attempt } => self.start(term, until, attempt),
+                Action::StartCommand(kind) => self.start_command(kind, output),
+                Action::TakeBack => drop(self.terminal.take_back()),
+            }
+        }
+    }
+
+    fn answer_exited(&mut self, code: Option<i32>, signal: Option<i32>, look: bool) {
+        let foreground = self.terminal.take_back();
+        let left = self.has_children && !(look && self.commands.are_all_of(&self.tree));
+        self.answers.put(Answer::Exited { code, signal, left, foreground }, None);
+    }
+
+    fn answer_left_behind(&mut self, mut processes: Vec<Named>, killed: bool) {
+        let count = processes.len();
+        if count > 0 {
+            processes.truncate(MOST_NAMED);
+            self.answers.put(Answer::LeftBehind { processes, count, killed }, None);
+        }
+    }
+
+    fn answer_started(&mut self) {
+        if let Some(job) = &self.job {
+            self.answers.put(Answer::Started { pid: job.pid.as_raw() }, system::open_pidfd(job.pid).ok());
+        }
+    }
+
+    fn begin_anew(&mut self) {
+        self.job = None;
+        self.terminal.forget_job();
+        // What follows may take its time.
+        self.flush();
+        self.prepare_birthplace();
+    }
+
+    fn learn(&mut self, until: Time) {
+        // A look may stall.
+        self.flush();
+        let begun = clock::now();
+        self.tree.learn(until);
+        self.guard.handle(clock::now(), Event::Learnt { begun });
+    }
+
+    fn start(&mut self, term: i64, until: Time, attempt: u64) {
+        // The order was read, and is about to be carried out.
+        self.flush();
+        match self.try_start(term, until, attempt) {
+            Ok(job) => (self.job, self.attempt) = (Some(job), attempt),
+            Err((at, error)) => {
+                self.terminal.forget_job();
+                let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
+                self.guard.handle(clock::now(), Event::NotStarted { errno, at });
+            }
+        }
+    }
+
+    fn try_start(&mut self, term: i64, until: Time, attempt: u64) -> Result<Job, (Step, io::Error)> {
+        let lease = match self.lease.take().filter(|(of, _)| *of == term) {
+            Some((_, lease)) => lease,
+            None => Lease::new(term, &mut self.slot).map_err(|error| (Step::Lease, error))?,
+        };
+        lease.grant(until);
+        let (_, lease) = self.lease.insert((term, lease));
+        let environment = [variable(EPOCH, term), variable(ATTEMPT, attempt), variable(LEASE_FD, self.slot.number())];
+        let terminal = if self.guard_config.foreground { self.terminal.about_to_hand_on() } else { None };
+        let foreground = terminal.as_ref().map(|terminal| Handover::of(terminal, &self.terminal));
+        let spec = SpawnSpec {
+            image: &self.image,
+            environment: &environment,
+            descriptors: &[self.slot.number()],
+            ignored: self.guard_config.ignored,
+            kind: Kind::Job {
+                deadline: lease.deadline(),
+                scheduling: self.scheduling_of_job,
+                cgroup: self.birthplace.as_ref().map(AsFd::as_fd),
+                foreground,
+            },
+        };
+        let pending = system::spawn(&spec).map_err(|error| (Step::Fork, error))?;
+        self.terminal.belongs_to_job(pending.pid);
+        Ok(Job::new(pending))
+    }
+
+    fn start_command(&mut self, kind: CommandKind, output: Option<BorrowedFd<'_>>) {
+        let Some((term, lease)) = &self.lease else { return };
+        let environment =
+            [variable(EPOCH, term), variable(ATTEMPT, self.attempt), variable(EVENT, kind.event()), variable(WHY, "")];
+        let circumstances = Circumstances {
+            cgroup: self.birthplace.as_ref().map(AsFd::as_fd),
+            deadline: Some(lease.deadline()),
+            environment: &environment,
+            ignored: self.guard_config.ignored,
+            output,
+            scheduling: self.scheduling_of_job,
+        };
+        if let Err(end) = self.commands.start(kind, circumstances) {
+            self.guard.handle(clock::now(), Event::CommandEnded { kind, end });
+        }
+    }
+
+    /// Becomes the program that releases for the dead. Everything that the guard has open is closed before.
+    pub(super) fn release(self, grant: Grant) -> io::Result<Infallible> {
+        let Self { guard_config, scheduling_of_job, .. } = self;
+        if let Some(scheduling) = scheduling_of_job {
+            scheduling.resume()?;
+        }
+        release::execute(&guard_config, grant)
+    }
+}
+
+fn variable(name: &str, value: impl fmt::Display) -> CString {
+    // A number holds no NUL.
+    CString::new(format!("{name}={value}")).unwrap_or_default()
+}

@@ -1,0 +1,61 @@
+//! What a process does to stand as a guard: apart from its supervisor, with nothing that is not its own, and first when
+//! it has something to do.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use nix::libc;
+use nix::sys::mman::{self, MlockAllFlags};
+use nix::sys::prctl;
+use nix::sys::resource::{self, Resource};
+use nix::sys::signal::SigSet;
+use nix::unistd::{self, Pid};
+
+use crate::process::descriptors;
+use crate::process::priority;
+use crate::process::system::{self, Scheduling};
+
+/// Deaf, in a group of its own, and parent of every orphan below it. Not in a session of its own: the job's terminal is
+/// the supervisor's.
+pub(super) fn stand_apart() -> io::Result<()> {
+    SigSet::all().thread_set_mask()?;
+    unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+    prctl::set_child_subreaper(true)?;
+    prctl::set_name(c"neli-guard")?;
+    Ok(())
+}
+
+/// Takes over a descriptor, under another number than the one that is kept for the lease.
+pub(super) fn taken_over(number: RawFd, kept: RawFd) -> io::Result<OwnedFd> {
+    let descriptor = system::adopt(number)?;
+    if number == kept { descriptor.try_clone() } else { Ok(descriptor) }
+}
+
+/// What the supervisor had open besides what it had `inherited`, and should not have left open to its children, goes no
+/// further.
+pub(super) fn close_strays(inherited: &[RawFd], own: &[Option<BorrowedFd<'_>>]) -> io::Result<()> {
+    let own = own.iter().flatten().map(AsRawFd::as_raw_fd);
+    let keep: Vec<RawFd> = inherited.iter().copied().chain(own).collect();
+    descriptors::close_all_but(&keep)
+}
+
+/// Goes before all that is not real-time and before the job, where that is allowed; gives what the job gets back. Without it
+/// a machine with every core busy may hold up the guard for longer than the kill margin, and a job that is real-time itself
+/// may do so for as long as it runs.
+///
+/// `of_job`: what the job is to have, where the supervisor had that before and has raised its own.
+pub(super) fn go_first(of_job: Option<Scheduling>) -> Option<Scheduling> {
+    let job = of_job.or_else(|| Scheduling::present().ok())?;
+    // A limit on real-time running would be the end of a guard that needs none, sooner or later.
+    let may = job.is_real_time() || priority::is_running_unlimited();
+    (may && job.above()?.give(Pid::from_raw(0)).is_ok()).then_some(job)
+}
+
+/// A guard that must be read back from a disk is late. `MCL_ONFAULT` locks what is used, a tenth of what is mapped. What
+/// it will map later counts only where there is no limit: at one, the allocation would fail, and the guard with it.
+pub(super) fn lock_memory() {
+    let on_fault = MlockAllFlags::MCL_CURRENT | MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
+    let unlimited = resource::getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == libc::RLIM_INFINITY);
+    // Where it is not allowed, the guard does without.
+    let _ = mman::mlockall(if unlimited { on_fault | MlockAllFlags::MCL_FUTURE } else { on_fault });
+}

@@ -1,0 +1,20 @@
+//! Processes and what the kernel offers for them: start, signal, reap, find and kill; priority, limits, terminal.
+
+pub mod cgroup;
+pub mod descriptors;
+pub mod handed_file;
+pub mod image;
+pub(crate) mod killing;
+mod known;
+pub mod limits;
+pub mod priority;
+pub mod quota;
+pub mod random;
+pub(crate) mod ready;
+pub mod shell;
+pub mod signals;
+pub mod system;
+pub mod tail;
+pub mod terminal;
+pub(crate) mod timer;
+pub mod tree;

@@ -1,0 +1,133 @@
+//! What a process executes, with everything that needs memory made beforehand: between fork and exec none may be taken.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// Where programs are looked for when the environment has no PATH: glibc's `_CS_PATH`.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// A program, its arguments and its environment.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// Where the program may be, in the order in which `execvp` would try.
+    pub(crate) paths: Vec<CString>,
+    /// Its arguments, the zeroth included.
+    pub(crate) arguments: Vec<CString>,
+    /// Its environment: `NAME=value`.
+    pub(crate) environment: Vec<CString>,
+}
+
+impl Image {
+    /// `command` as `execvp` finds it, by the PATH of `environment` (not of this process).
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` when there is no command, or a NUL within any of it.
+    pub fn found_by_path(command: &[OsString], environment: &[(OsString, OsString)]) -> io::Result<Self> {
+        let name = command.first().ok_or(io::ErrorKind::InvalidInput)?;
+        let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+        Ok(Self {
+            paths: candidates(name, path)?,
+            arguments: c_strings(command.iter().cloned())?,
+            environment: c_strings(environment.iter().map(|(name, value)| assignment(name, value)))?,
+        })
+    }
+
+    /// `line` as the shell runs it.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` when there is a NUL within any of it.
+    pub fn of_shell(line: &OsStr, environment: &[(OsString, OsString)]) -> io::Result<Self> {
+        let words = ["/bin/sh".into(), "-c".into(), line.to_owned()];
+        Self::found_by_path(&words, environment)
+    }
+
+    /// The program at `path`, with this environment.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` when there is a NUL within any of it.
+    pub fn at(
+        path: &Path,
+        arguments: Vec<OsString>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            paths: c_strings([path.as_os_str().to_owned()])?,
+            arguments: c_strings(arguments)?,
+            environment: c_strings(environment.into_iter().map(|(name, value)| assignment(&name, &value)))?,
+        })
+    }
+}
+
+/// The files that `execvp` tries for `name`: itself when it holds a slash, else one a directory of the PATH, an empty
+/// entry being the working directory.
+fn candidates(name: &OsStr, path: Option<&OsStr>) -> io::Result<Vec<CString>> {
+    let name = name.as_bytes();
+    if name.is_empty() {
+        return Ok(Vec::new());
+    }
+    if name.contains(&b'/') {
+        return Ok(vec![CString::new(name)?]);
+    }
+    let directories = path.unwrap_or(OsStr::new(DEFAULT_PATH)).as_bytes().split(|byte| *byte == b':');
+    directories.map(|directory| Ok(CString::new(joined(directory, name))?)).collect()
+}
+
+fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
+}
+
+fn assignment(name: &OsStr, value: &OsStr) -> OsString {
+    let mut text = name.to_owned();
+    text.push("=");
+    text.push(value);
+    text
+}
+
+fn c_strings(texts: impl IntoIterator<Item = OsString>) -> io::Result<Vec<CString>> {
+    texts.into_iter().map(|text| Ok(CString::new(text.into_vec())?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tried(name: &str, path: Option<&str>) -> Vec<String> {
+        let paths = candidates(OsStr::new(name), path.map(OsStr::new)).unwrap();
+        paths.into_iter().map(|path| path.into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_name_with_a_slash_is_a_path() {
+        assert_eq!(tried("./job", Some("/bin")), ["./job"]);
+        assert_eq!(tried("/opt/job", None), ["/opt/job"]);
+    }
+
+    #[test]
+    fn a_name_is_tried_in_each_directory_of_the_path() {
+        assert_eq!(tried("job", Some("/usr/bin:/bin")), ["/usr/bin/job", "/bin/job"]);
+        assert_eq!(tried("job", None), ["/bin/job", "/usr/bin/job"]);
+    }
+
+    #[test]
+    fn an_empty_entry_of_the_path_is_the_working_directory() {
+        assert_eq!(tried("job", Some(":/bin:")), ["job", "/bin/job", "job"]);
+        assert_eq!(tried("job", Some("")), ["job"]);
+    }
+
+    #[test]
+    fn an_empty_name_is_nowhere() {
+        assert!(tried("", Some("/bin")).is_empty());
+    }
+
+    #[test]
+    fn a_nul_within_is_refused() {
+        let command = [OsString::from("job"), OsString::from("a\0b")];
+        assert_eq!(Image::found_by_path(&command, &[]).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(Image::found_by_path(&[], &[]).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+}

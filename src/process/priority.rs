@@ -1,0 +1,64 @@
+//! With which priority this process runs beside its job, and whether its guard may go before everything else.
+//!
+//! A guard that waits for a processor is late. So it schedules in real time where it may, above the job; and where the job is
+//! real-time itself (`chrt -f 10 neli-run`), it must: whoever has all processors for as long as he likes would else never be
+//! stopped. Then this process is above it, too, or the lease would not be kept.
+
+use std::thread;
+
+use nix::libc;
+use nix::sys::resource::{self, Resource};
+use nix::unistd::Pid;
+
+use crate::process::system::Scheduling;
+
+/// What was found, and done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Priority {
+    /// Whether the guard schedules in real time.
+    pub guard_is_real_time: bool,
+    /// What the job and the hooks are to have, where this process has raised its own.
+    pub of_job: Option<Scheduling>,
+}
+
+/// Raises the priority of this process above that of its job where that is real-time, and finds out whether the guard may
+/// schedule in real time. To be called before there is a thread that is to have the priority as well.
+///
+/// # Errors
+///
+/// One line, where the job would be real-time and the guard can't be above it.
+pub fn take() -> Result<Priority, String> {
+    let Ok(own) = Scheduling::present() else { return Ok(Priority { guard_is_real_time: false, of_job: None }) };
+    let refused = |why: &str| {
+        format!(
+            "neli-run was started in real time (chrt), and its guard can't go before the job, which could then outlive its \
+             right for as long as it runs: {why}"
+        )
+    };
+    let Some(above) = own.above() else {
+        return Err(refused("nothing goes before it; a priority of 1 to 98 is needed (chrt -f 98)"));
+    };
+    if !own.is_real_time() {
+        let is_allowed = is_running_unlimited() && on_another_thread(|| above.give(Pid::from_raw(0)).is_ok());
+        return Ok(Priority { guard_is_real_time: is_allowed, of_job: None });
+    }
+    above.give(Pid::from_raw(0)).map_err(|_| {
+        let priority = above.priority;
+        refused(&format!(
+            "priority {priority} is not allowed; it needs ulimit -r {priority} (LimitRTPRIO=), or CAP_SYS_NICE"
+        ))
+    })?;
+    Ok(Priority { guard_is_real_time: true, of_job: Some(own) })
+}
+
+/// Whether there is no limit on how long a real-time process may run without waiting.
+pub(crate) fn is_running_unlimited() -> bool {
+    resource::getrlimit(Resource::RLIMIT_RTTIME).is_ok_and(|(_, limit)| limit == libc::RLIM_INFINITY)
+}
+
+/// What is tried there is gone with it.
+fn on_another_thread(tried: impl FnOnce() -> bool + Send) -> bool {
+    thread::scope(|scope| {
+        thread::Builder::new().spawn_scoped(scope, tried).is_ok_and(|tried| tried.join().is_ok_and(|ok| ok))
+    })
+}

@@ -1,0 +1,104 @@
+//! Is there a quota of processor time on this process, its guard and its job (`cpu.max` of cgroup v2, `cpu.cfs_quota_us` of v1)?
+//!
+//! Where it has been used up, none of them runs until the next period begins, the guard least of all in time. It is looked at
+//! once, at the start.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::process::cgroup::{self, Hierarchy};
+
+/// A quota.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Quota {
+    /// The file that says so.
+    pub file: PathBuf,
+    /// So much processor time in each period, of all processors together.
+    pub time: Duration,
+    /// From one share to the next.
+    pub period: Duration,
+}
+
+/// The quota with the longest period on the group of this process or one above it, as far as they can be seen from here.
+#[must_use]
+pub fn longest() -> Option<Quota> {
+    let groups = [Hierarchy::Unified, Hierarchy::Old("cpu")].into_iter().filter_map(cgroup::of_this_process);
+    groups.filter_map(|group| longest_above(&group)).max_by_key(|quota| quota.period)
+}
+
+/// The same of this group and those above it. Above their mount no directory has such a file.
+fn longest_above(group: &Path) -> Option<Quota> {
+    group.ancestors().filter_map(|group| of_unified(group).or_else(|| of_old(group))).max_by_key(|quota| quota.period)
+}
+
+fn of_unified(group: &Path) -> Option<Quota> {
+    let file = group.join("cpu.max");
+    let text = fs::read_to_string(&file).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    // No number says that there is none: `max`.
+    let (time, period) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    Some(Quota { file, time: Duration::from_micros(time), period: Duration::from_micros(period) })
+}
+
+fn of_old(group: &Path) -> Option<Quota> {
+    let read = |file: &Path| fs::read_to_string(file).ok()?.trim().parse().ok();
+    let file = group.join("cpu.cfs_quota_us");
+    // A negative number says that there is none.
+    let (time, period) = (read(&file)?, read(&group.join("cpu.cfs_period_us"))?);
+    Some(Quota { file, time: Duration::from_micros(time), period: Duration::from_micros(period) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Groups, one below the other, with these files; the lowest.
+    fn groups(files: &[&[(&str, &str)]]) -> (tempfile::TempDir, PathBuf) {
+        let mount = tempfile::tempdir().unwrap();
+        let mut group = mount.path().to_owned();
+        for (depth, files) in files.iter().enumerate() {
+            if depth > 0 {
+                group.push("below");
+                fs::create_dir(&group).unwrap();
+            }
+            for (name, text) in *files {
+                fs::write(group.join(name), text).unwrap();
+            }
+        }
+        (mount, group)
+    }
+
+    fn found(files: &[&[(&str, &str)]]) -> Option<(PathBuf, u64, u64)> {
+        let (mount, group) = groups(files);
+        let quota = longest_above(&group)?;
+        let file = quota.file.strip_prefix(mount.path()).unwrap().to_owned();
+        let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap();
+        Some((file, micros(quota.time), micros(quota.period)))
+    }
+
+    #[test]
+    fn one_of_any_group_above_counts() {
+        let none = [("cpu.max", "max 100000\n")].as_slice();
+        assert_eq!(found(&[&[], none, none]), None);
+        let half = [("cpu.max", "50000 100000\n")].as_slice();
+        assert_eq!(found(&[&[], half, none]), Some(("below/cpu.max".into(), 50_000, 100_000)));
+        // A container's own group is the root of what it sees.
+        assert_eq!(found(&[half]), Some(("cpu.max".into(), 50_000, 100_000)));
+        let slow = [("cpu.max", "900000 1000000\n")].as_slice();
+        assert_eq!(found(&[slow, half]), Some(("cpu.max".into(), 900_000, 1_000_000)), "the longest period");
+    }
+
+    #[test]
+    fn one_of_the_old_hierarchy_counts() {
+        let none = [("cpu.cfs_quota_us", "-1\n"), ("cpu.cfs_period_us", "100000\n")].as_slice();
+        let fifth = [("cpu.cfs_quota_us", "20000\n"), ("cpu.cfs_period_us", "100000\n")].as_slice();
+        assert_eq!(found(&[none, none]), None);
+        assert_eq!(found(&[fifth, none]), Some(("cpu.cfs_quota_us".into(), 20_000, 100_000)));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_none() {
+        assert_eq!(found(&[&[("cpu.max", "")], &[("cpu.max", "nonsense")], &[("cpu.cfs_quota_us", "1000")]]), None);
+    }
+}

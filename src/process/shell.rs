@@ -1,0 +1,93 @@
+//! A command line, run by `/bin/sh -c` as a child of this process: a health command or a hook.
+//!
+//! It has a process group of its own that is killed as one, nothing to read, and it dies with this process.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicU64;
+
+use neli_proto::command::CommandEnd;
+use nix::libc::SIGKILL;
+use nix::unistd::Pid;
+
+use crate::process::image::Image;
+use crate::process::signals::Set;
+use crate::process::system::{self, Kind, PendingChild, Progress, Scheduling, SpawnSpec, WaitStatus};
+use crate::text::reason;
+
+/// A command line that was started.
+#[derive(Debug)]
+pub struct ShellCommand(PendingChild);
+
+/// What it is started with, besides its image.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Circumstances<'a> {
+    /// The directory of the control group that it is born into; `None` leaves it in this process's.
+    pub(crate) cgroup: Option<BorrowedFd<'a>>,
+    /// It executes only before then: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
+    pub(crate) deadline: Option<&'a AtomicU64>,
+    /// Environment variables besides the image's: `NAME=value`.
+    pub(crate) environment: &'a [CString],
+    /// The signals that it ignores.
+    pub(crate) ignored: Set,
+    /// Its stdout and stderr; `None` is this process's stderr.
+    pub(crate) output: Option<BorrowedFd<'a>>,
+    /// Its scheduling; `None` leaves this process's.
+    pub(crate) scheduling: Option<Scheduling>,
+}
+
+impl ShellCommand {
+    /// Starts `line` with this environment and what it says of the event; its output goes to this process's stderr. Without
+    /// a scheduling it has that of this process.
+    ///
+    /// # Errors
+    ///
+    /// When there is no process, no memory or no descriptor to spare, or a NUL within any of it.
+    pub fn start(
+        line: &OsStr,
+        environment: &[(OsString, OsString)],
+        ignored: Set,
+        scheduling: Option<Scheduling>,
+    ) -> io::Result<Self> {
+        let image = Image::of_shell(line, environment)?;
+        Self::start_in(&image, Circumstances { ignored, scheduling, ..Circumstances::default() })
+    }
+
+    pub(crate) fn start_in(image: &Image, circumstances: Circumstances<'_>) -> io::Result<Self> {
+        let Circumstances { cgroup, deadline, environment, ignored, output, scheduling } = circumstances;
+        let kind = Kind::Command { deadline, scheduling, cgroup, output };
+        system::spawn(&SpawnSpec { image, environment, descriptors: &[], ignored, kind }).map(Self)
+    }
+
+    /// The shell's number, and its group's.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        self.0.pid
+    }
+
+    /// SIGKILL to its group. Only while it was not waited for.
+    pub fn kill(&self) {
+        // What has left the group is its own master, and an end is told by waiting.
+        let _ = system::signal_group(self.pid(), SIGKILL);
+    }
+
+    /// How it ended, as it was waited for; `None` for what is no end.
+    #[must_use]
+    pub fn end(&self, status: WaitStatus) -> Option<CommandEnd> {
+        Some(match (self.0.progress(), status) {
+            (_, WaitStatus::Stopped(_)) => return None,
+            (Progress::Failed(errno), _) => not_started(errno.into()),
+            (Progress::Late, _) => CommandEnd::Abandoned,
+            (_, WaitStatus::Exited(code)) => CommandEnd::Exited(u8::try_from(code).unwrap_or(u8::MAX)),
+            (_, WaitStatus::Killed(signal)) => CommandEnd::Signaled(signal),
+        })
+    }
+}
+
+/// The end of what could not be started.
+#[must_use]
+#[expect(clippy::needless_pass_by_value, reason = "what `map_err` gives")]
+pub fn not_started(error: io::Error) -> CommandEnd {
+    CommandEnd::NotStarted(reason(&error).into())
+}

@@ -1,0 +1,151 @@
+//! Signals to `neli-run`: every one that can be blocked is blocked before any thread exists, and read as a message.
+//!
+//! What each of them means is not decided here.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+
+use nix::libc::SIGCHLD;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use serde::{Deserialize, Serialize};
+
+use crate::process::system;
+
+/// The highest signal number of Linux, the real-time ones included.
+pub const HIGHEST: i32 = 64;
+
+/// The signals of a terminal and of its end. Ignored at the start (`nohup`, a shell's `&`), they stay ignored.
+const LEFT_IGNORED: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP];
+
+/// A set of signal numbers, 1 to [`HIGHEST`].
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Set(u64);
+
+impl Set {
+    /// No signal at all.
+    pub const EMPTY: Self = Self(0);
+
+    /// The set whose signal `n` is bit `n - 1`, as in `/proc/PID/status`.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// Whether `signal` is in the set.
+    #[must_use]
+    pub const fn contains(self, signal: i32) -> bool {
+        self.0 & bit(signal) != 0
+    }
+
+    /// The set and `signal`.
+    #[must_use]
+    pub const fn with(self, signal: i32) -> Self {
+        Self(self.0 | bit(signal))
+    }
+}
+
+/// The bit of a signal; none for a number that is no signal.
+pub(crate) const fn bit(signal: i32) -> u64 {
+    if signal >= 1 && signal <= HIGHEST { 1 << (signal - 1) } else { 0 }
+}
+
+/// The signals that were ignored when this process started, before Rust's runtime ignored SIGPIPE.
+#[must_use]
+pub fn ignored_at_start() -> Set {
+    system::ignored_at_start()
+}
+
+/// All signals to this process, as messages.
+#[derive(Debug)]
+pub struct Signals {
+    queue: SignalFd,
+}
+
+/// One signal that came.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Received {
+    /// Its number.
+    pub signal: i32,
+    /// The pid of its sender; 0 when the kernel sent it, or a process outside this pid namespace.
+    pub sender: i32,
+    /// `si_code`: who sent it and how; above 0 it is the kernel.
+    pub code: i32,
+}
+
+impl Signals {
+    /// Blocks every signal in this thread and in those that it will start, and opens the queue in which they are read.
+    ///
+    /// To be called once, before any thread exists. HUP, INT, QUIT and TSTP that were ignored at the start are left
+    /// alone: a blocked signal is queued even when it is ignored. SIGCHLD that was ignored is set back to its default:
+    /// otherwise the kernel would throw away how children ended.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses the mask or the descriptor.
+    pub fn take() -> io::Result<Self> {
+        let ignored = ignored_at_start();
+        let mut taken = SigSet::all();
+        for signal in LEFT_IGNORED {
+            if ignored.contains(signal as i32) {
+                taken.remove(signal);
+            }
+        }
+        system::set_default(SIGCHLD)?;
+        taken.thread_set_mask()?;
+        let queue = SignalFd::with_flags(&taken, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        Ok(Self { queue })
+    }
+
+    /// The next signal; `None` when no more have come.
+    ///
+    /// # Errors
+    ///
+    /// When the queue can't be read.
+    pub fn read(&self) -> io::Result<Option<Received>> {
+        let Some(info) = self.queue.read_signal()? else { return Ok(None) };
+        Ok(Some(Received {
+            signal: info.ssi_signo.try_into().unwrap_or(0),
+            sender: info.ssi_pid.try_into().unwrap_or(0),
+            code: info.ssi_code,
+        }))
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
+}
+
+impl AsRawFd for Signals {
+    fn as_raw_fd(&self) -> RawFd {
+        self.queue.as_fd().as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::libc::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGSTOP, SIGTSTP};
+
+    use super::*;
+
+    #[test]
+    fn a_set_knows_its_signals_and_no_other_number() {
+        let set = Set::EMPTY.with(SIGHUP).with(HIGHEST);
+        assert!(set.contains(SIGHUP) && set.contains(HIGHEST));
+        for other in [-1, 0, SIGINT, SIGQUIT, SIGKILL, SIGSTOP, SIGTSTP, HIGHEST + 1, i32::MAX] {
+            assert!(!set.contains(other), "{other}");
+        }
+        assert_eq!(set.with(0).with(65).with(-7), set);
+    }
+
+    #[test]
+    fn a_set_is_one_number_in_json() {
+        let set = Set::EMPTY.with(1).with(64);
+        let text = serde_json::to_string(&set).unwrap();
+        assert_eq!(text, "9223372036854775809");
+        assert_eq!(serde_json::from_str::<Set>(&text).unwrap(), set);
+    }
+}

@@ -1,0 +1,198 @@
+//! What a command writes, line by line, and the last line of it: read as it comes and never waited for.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{self, FcntlArg, OFlag};
+use nix::unistd;
+
+use crate::process::ready::Ready;
+
+/// What is kept of the last line, in bytes.
+const KEPT: usize = 1_000;
+/// A longer line is passed on in pieces: what a pipe takes in one.
+const LONGEST: usize = 4096;
+/// How much is read before everything else has its turn again: what a pipe holds.
+const AT_ONCE: usize = 64 * 1024;
+
+/// The end of a pipe at which a command's output comes out.
+pub struct Tail {
+    pipe: OwnedFd,
+    ready: Ready,
+    begun: BegunLine,
+    last: LastLine,
+    ended: bool,
+}
+
+impl Tail {
+    /// A new pipe, and the end into which the command writes. To be called within a runtime.
+    ///
+    /// # Errors
+    ///
+    /// When there is no descriptor to spare.
+    pub fn new() -> io::Result<(Self, OwnedFd)> {
+        let (pipe, input) = unistd::pipe2(OFlag::O_CLOEXEC)?;
+        fcntl::fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        let ready = Ready::of(&pipe)?;
+        Ok((Self { pipe, ready, begun: BegunLine::default(), last: LastLine::default(), ended: false }, input))
+    }
+
+    /// Waits until there is something to be read; for ever once all writers are gone.
+    pub async fn wait(&self) {
+        if self.ended {
+            return std::future::pending().await;
+        }
+        self.ready.wait().await;
+    }
+
+    /// Reads what has come; every line that is whole is passed on.
+    pub fn read(&mut self, mut pass_on: impl FnMut(&[u8])) {
+        let mut bytes = [0; 4096];
+        for _ in 0..AT_ONCE / bytes.len() {
+            match unistd::read(self.pipe.as_fd(), &mut bytes) {
+                Ok(length @ 1..) => {
+                    self.last.take_in(&bytes[..length]);
+                    self.begun.take_in(&bytes[..length], &mut pass_on);
+                }
+                Err(Errno::EAGAIN) => return,
+                Ok(0) | Err(_) => {
+                    self.ended = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The last line of all, when the command has ended, and the rest has been passed on. What others go on writing is
+    /// nobody's.
+    #[must_use]
+    pub fn into_last_line(mut self, mut pass_on: impl FnMut(&[u8])) -> String {
+        self.read(&mut pass_on);
+        self.begun.end(pass_on);
+        self.last.text()
+    }
+}
+
+/// A line that has no end yet.
+#[derive(Debug, Default)]
+struct BegunLine(Vec<u8>);
+
+impl BegunLine {
+    fn take_in(&mut self, bytes: &[u8], pass_on: &mut impl FnMut(&[u8])) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            for piece in part.chunks(LONGEST) {
+                if self.0.len() + piece.len() > LONGEST {
+                    pass_on(&self.0);
+                    self.0.clear();
+                }
+                self.0.extend(piece);
+            }
+            if self.0.ends_with(b"\n") {
+                pass_on(&self.0);
+                self.0.clear();
+            }
+        }
+    }
+
+    /// There will be no more of it: what follows on stderr is another's line.
+    fn end(mut self, mut pass_on: impl FnMut(&[u8])) {
+        if !self.0.is_empty() {
+            self.0.push(b'\n');
+            pass_on(&self.0);
+        }
+    }
+}
+
+/// The last line that is not blank, as far as it is kept.
+#[derive(Debug, Default)]
+struct LastLine {
+    whole: Vec<u8>,
+    begun: Vec<u8>,
+}
+
+impl LastLine {
+    fn take_in(&mut self, bytes: &[u8]) {
+        for (index, part) in bytes.split(|byte| *byte == b'\n').enumerate() {
+            if index > 0 {
+                let line = mem::take(&mut self.begun);
+                if !line.trim_ascii().is_empty() {
+                    self.whole = line;
+                }
+            }
+            let room = KEPT.saturating_sub(self.begun.len());
+            self.begun.extend(part.iter().take(room));
+        }
+    }
+
+    fn text(&self) -> String {
+        let line = if self.begun.trim_ascii().is_empty() { &self.whole } else { &self.begun };
+        String::from_utf8_lossy(line.trim_ascii()).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last(parts: &[&str]) -> String {
+        let mut line = LastLine::default();
+        for part in parts {
+            line.take_in(part.as_bytes());
+        }
+        line.text()
+    }
+
+    #[test]
+    fn the_last_line_that_says_something() {
+        assert_eq!(last(&[]), "");
+        assert_eq!(last(&["one\ntwo\n"]), "two");
+        assert_eq!(last(&["one\ntwo"]), "two");
+        assert_eq!(last(&["one\n\n  \n"]), "one");
+        assert_eq!(last(&["o", "n", "e\nt", "wo"]), "two");
+        assert_eq!(last(&["one\r\n"]), "one");
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut() {
+        let mut line = LastLine::default();
+        (0..1_000).for_each(|_| line.take_in(&[b'x'; 999]));
+        assert_eq!(line.text().len(), KEPT);
+        line.take_in(b"\nlast");
+        assert_eq!(line.text(), "last");
+    }
+
+    #[test]
+    fn what_comes_in_pieces_is_passed_on_by_the_line() {
+        let mut passed = Vec::new();
+        let mut pass_on = |line: &[u8]| passed.push(line.to_owned());
+        let mut line = BegunLine::default();
+        for part in [&b"o"[..], b"ne\n\ntwo\nth", b"re", b"\xff"] {
+            line.take_in(part, &mut pass_on);
+        }
+        line.end(&mut pass_on);
+        assert_eq!(passed, [&b"one\n"[..], b"\n", b"two\n", b"thre\xff\n"]);
+    }
+
+    #[test]
+    fn a_line_without_end_is_passed_on_in_pieces() {
+        let mut passed = Vec::new();
+        let mut line = BegunLine::default();
+        let mut whole: Vec<u8> = (0..100_u8).cycle().map(|number| b'0' + number % 10).take(100_000).collect();
+        for part in whole.chunks(999) {
+            line.take_in(part, &mut |piece: &[u8]| passed.push(piece.to_owned()));
+        }
+        assert!(passed.len() >= 100_000 / LONGEST && passed.iter().all(|piece| piece.len() <= LONGEST));
+        line.end(|piece| passed.push(piece.to_owned()));
+        whole.push(b'\n');
+        assert_eq!(passed.concat(), whole);
+    }
+
+    #[test]
+    fn what_is_no_text_is_shown_all_the_same() {
+        let mut line = LastLine::default();
+        line.take_in(b"\xffa");
+        assert_eq!(line.text(), "\u{fffd}a");
+    }
+}

@@ -1,0 +1,5 @@
+//! What people and the service manager are told: the log, systemd's status, and the words for what the node notes.
+
+pub mod log;
+pub(crate) mod notes;
+pub mod notify;

@@ -1,0 +1,317 @@
+//! The log: one line an event, one `write` a line, and nobody ever waits for it.
+//!
+//! Lines go through a bounded queue to a thread of their own. While the descriptor takes nothing (a full pipe, Ctrl-S,
+//! a full disk, a closed pipe) 1,000 lines are kept, later ones dropped and counted. `O_NONBLOCK` is never set on 0, 1
+//! or 2: the job shares them.
+//!
+//! Several candidates may append to one file: a line is one `write` at its end. What others have to say on stderr (the
+//! health command) takes the same way, so that nobody waits for it either.
+//!
+//! What it does not do: decide, block a signal (whoever starts it has blocked them all: the thread inherits that), or
+//! speak for the guard, which writes no log at all.
+
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use neli::clock;
+use neli::election::Election;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::config::{Log, LogFormat};
+use crate::exit::StartupError;
+use crate::report::log::sink::Sink;
+use crate::text::reason;
+
+mod event;
+mod sentence;
+mod sink;
+
+pub use event::{Event, From, Level, timestamp};
+
+use event::Speaker;
+pub use sentence::{because, spoken};
+
+/// How many lines are kept while none is taken.
+const KEPT: usize = 1_000;
+/// How many of them may be librdkafka's words or a health command's, which come by the thousand.
+const KEPT_OF_DEBUG: usize = KEPT / 2;
+/// How long the last lines have at exit while nobody takes them.
+const DRAIN: Duration = Duration::from_millis(100);
+/// How long they have while they would be taken, and it is the writer that gets no processor.
+const STARVATION: Duration = Duration::from_secs(2);
+/// Between two attempts at a descriptor that refuses.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The log. A clone is the same log.
+#[derive(Clone, Debug)]
+pub struct Logger {
+    form: Form,
+    queue: Arc<Queue>,
+}
+
+/// How a line looks, and which are written.
+#[derive(Clone, Debug)]
+struct Form {
+    format: LogFormat,
+    least: Level,
+    speaker: Speaker,
+}
+
+impl Logger {
+    /// Starts the thread that writes. Call it with every signal blocked.
+    ///
+    /// # Errors
+    ///
+    /// When the file can't be opened for appending, or no thread can be had.
+    pub fn start(log: &Log, election: &Election, name: &str) -> Result<Self, StartupError> {
+        let least = match log.verbosity {
+            ..0 => Level::Warning,
+            0 => Level::Info,
+            1.. => Level::Debug,
+        };
+        let (group, role) = (election.group.clone(), election.role);
+        let speaker = Speaker { name: name.to_owned(), pid: std::process::id(), group, role };
+        let form = Form { format: log.format, least, speaker };
+        Self::start_on(Sink::open(log)?, form)
+    }
+
+    /// Another of its kind, on stderr, wherever this one's lines go.
+    ///
+    /// # Errors
+    ///
+    /// When there is no descriptor to spare, or no thread can be had.
+    pub fn on_stderr(&self) -> Result<Self, StartupError> {
+        Self::start_on(Sink::stderr()?, self.form.clone())
+    }
+
+    fn start_on(sink: Sink, form: Form) -> Result<Self, StartupError> {
+        let queue = Arc::new(Queue::default());
+        let writer = Arc::clone(&queue);
+        let thread = std::thread::Builder::new().name("log".to_owned());
+        let refuse =
+            |error: std::io::Error| StartupError::new(format!("the log's thread can't be started: {}", reason(&error)));
+        let last_words = form.clone();
+        thread.spawn(move || write_lines(&writer, sink, &last_words)).map_err(refuse)?;
+        Ok(Self { form, queue })
+    }
+
+    /// Logs an event, and returns at once.
+    pub fn event(&self, event: &Event) {
+        if event.level() >= self.form.least {
+            self.queue.push(self.form.line(event).into_bytes(), event.level(), &self.form);
+        }
+    }
+
+    /// Passes on a line of somebody else's, as it is, and returns at once. It counts as librdkafka's words do.
+    pub fn pass_on(&self, line: &[u8]) {
+        self.queue.push(line.to_owned(), Level::Debug, &self.form);
+    }
+
+    /// Waits for the lines so far: until they are written, 100 ms at most while nobody takes them.
+    pub fn flush(&self) {
+        self.queue.drain(self.queue.state());
+    }
+
+    /// Waits for the last lines: until they are written, 100 ms at most while nobody takes them.
+    pub fn finish(&self) {
+        self.queue.finish();
+    }
+}
+
+impl Form {
+    fn line(&self, event: &Event) -> String {
+        event::line(self.format, clock::wall_ms(), &self.speaker, event)
+    }
+
+    fn dropped(&self, count: u64) -> Vec<u8> {
+        let message = format!("{count} lines of this log were lost here: nobody took them");
+        self.line(&Event::Warning { message, dropped: Some(count) }).into_bytes()
+    }
+}
+
+/// What is yet to be written.
+#[derive(Debug, Default)]
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lines: VecDeque<Vec<u8>>,
+    /// Lines that came while the queue was full, after all that it holds.
+    dropped: u64,
+    writer: Writer,
+    end: End,
+}
+
+/// What the writer does.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Writer {
+    /// It has no line.
+    #[default]
+    Idle,
+    /// It has one that the descriptor does not take.
+    Stalled,
+    /// It has one in its hands.
+    Writing,
+}
+
+/// Whether the log goes on.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum End {
+    /// The writer has given up: what is left will not be written.
+    Abandoned,
+    /// No more lines will come.
+    Finished,
+    /// It does.
+    #[default]
+    None,
+}
+
+impl State {
+    fn is_written(&self) -> bool {
+        self.writer == Writer::Idle && self.lines.is_empty() && self.dropped == 0
+    }
+}
+
+impl Queue {
+    fn push(&self, line: Vec<u8>, level: Level, form: &Form) {
+        let room = if level == Level::Debug { KEPT_OF_DEBUG } else { KEPT };
+        let mut state = self.state();
+        if state.lines.len() >= room {
+            state.dropped += 1;
+            return;
+        }
+        // Where the lines are missing, and not where the writer happens to be.
+        if state.dropped > 0 {
+            let dropped = std::mem::take(&mut state.dropped);
+            state.lines.push_back(form.dropped(dropped));
+        }
+        state.lines.push_back(line);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The next line; `None` when there will be none.
+    fn next(&self, form: &Form) -> Option<Vec<u8>> {
+        let mut state = self.state();
+        state.writer = Writer::Idle;
+        loop {
+            if let Some(line) = state.lines.pop_front() {
+                state.writer = Writer::Writing;
+                return Some(line);
+            }
+            if state.dropped > 0 {
+                state.writer = Writer::Writing;
+                return Some(form.dropped(std::mem::take(&mut state.dropped)));
+            }
+            self.changed.notify_all();
+            if state.end != End::None {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits before the next attempt at a descriptor that refuses; false when there is to be none.
+    fn pause(&self) -> bool {
+        let waited = self.changed.wait_timeout_while(self.state(), RETRY, |state| state.end == End::None);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let goes_on = state.end == End::None;
+        if !goes_on {
+            state.end = End::Abandoned;
+        }
+        self.changed.notify_all();
+        goes_on
+    }
+
+    fn finish(&self) {
+        let mut state = self.state();
+        if state.end == End::None {
+            state.end = End::Finished;
+        }
+        self.changed.notify_all();
+        self.drain(state);
+    }
+
+    fn drain(&self, state: MutexGuard<'_, State>) {
+        let waits = |state: &State| state.end != End::Abandoned && !state.is_written();
+        let waited = self.changed.wait_timeout_while(state, DRAIN, |state| waits(state));
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        drop(
+            self.changed.wait_timeout_while(state, STARVATION, |state| waits(state) && state.writer != Writer::Stalled),
+        );
+    }
+
+    /// What the writer is about to do with its line.
+    fn note(&self, writer: Writer) {
+        let mut state = self.state();
+        if state.writer != writer {
+            state.writer = writer;
+            self.changed.notify_all();
+        }
+    }
+
+    #[cfg(test)]
+    fn is_written(&self) -> bool {
+        self.state().is_written()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The writer's whole life.
+fn write_lines(queue: &Queue, mut sink: Sink, form: &Form) {
+    while let Some(line) = queue.next(form) {
+        sink.follow();
+        if !write_line(queue, &sink, &line) {
+            return;
+        }
+    }
+}
+
+/// Writes a line, whole, however long that takes; false when the log was finished before.
+fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
+    // What a full disk cut off is no line's beginning: others may have written behind it meanwhile.
+    let again = [b"\n", line].concat();
+    let mut rest = line;
+    let mut cut = false;
+    while !rest.is_empty() {
+        // A write that waits can't say so: what is said before it is for whoever waits for us at the end.
+        queue.note(if takes_lines(sink, PollTimeout::ZERO) { Writer::Writing } else { Writer::Stalled });
+        match nix::unistd::write(sink, rest) {
+            Ok(written) => {
+                rest = rest.get(written..).unwrap_or_default();
+                cut = true;
+            }
+            Err(Errno::EINTR) => {}
+            // Somebody else, the job perhaps, has made it so. An error here is the next write's, too.
+            Err(Errno::EAGAIN) => {
+                takes_lines(sink, PollTimeout::try_from(RETRY).unwrap_or(PollTimeout::MAX));
+            }
+            Err(_) => {
+                if cut {
+                    rest = &again;
+                }
+                if !queue.pause() {
+                    return false;
+                }
+            }
+        }
+    }
+    true
+}
+
+/// Whether a write would not wait, `within` this time.
+fn takes_lines(sink: &Sink, within: PollTimeout) -> bool {
+    poll(&mut [PollFd::new(sink.as_fd(), PollFlags::POLLOUT)], within) != Ok(0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Where the lines go: stderr, or a file that is appended to and followed when it is renamed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+
+use crate::config::Log;
+use crate::exit::StartupError;
+use crate::text::reason;
+
+/// Where the lines go.
+#[derive(Debug)]
+pub(super) struct Sink {
+    descriptor: OwnedFd,
+    /// The file's path and what it was when it was opened, for one that may be renamed.
+    file: Option<(PathBuf, Identity)>,
+}
+
+/// Which file it is, whatever its name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Sink {
+    /// stderr, or the file of `--log-file`.
+    ///
+    /// # Errors
+    ///
+    /// When the file can't be opened for appending.
+    pub(super) fn open(log: &Log) -> Result<Self, StartupError> {
+        let Some(path) = &log.file else { return Self::stderr() };
+        Self::append_to(path).map_err(|error| {
+            let reason = if error.raw_os_error() == Some(Errno::ENXIO as i32) {
+                "it is a named pipe that nobody reads, or a socket".to_owned()
+            } else {
+                reason(&error)
+            };
+            StartupError::new(format!("{}: can't be opened: {reason}", log.file_shown))
+        })
+    }
+
+    /// stderr.
+    ///
+    /// # Errors
+    ///
+    /// When there is no descriptor to spare.
+    pub(super) fn stderr() -> Result<Self, StartupError> {
+        let descriptor = io::stderr().as_fd().try_clone_to_owned();
+        descriptor.map(Self::from).map_err(|error| StartupError::new(format!("stderr: {}", reason(&error))))
+    }
+
+    fn append_to(path: &Path) -> io::Result<Self> {
+        // A named pipe that nobody reads must not stall the start, nor a terminal become ours.
+        let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        let file: File = OpenOptions::new().append(true).create(true).custom_flags(flags.bits()).open(path)?;
+        let metadata = file.metadata()?;
+        let identity = metadata.is_file().then(|| Identity { device: metadata.dev(), inode: metadata.ino() });
+        Ok(Self { descriptor: file.into(), file: identity.map(|identity| (path.to_owned(), identity)) })
+    }
+
+    /// Goes on in a new file when ours was renamed or removed (`logrotate`).
+    pub(super) fn follow(&mut self) {
+        let Some((path, identity)) = &self.file else { return };
+        let found = fs::metadata(path).map(|found| Identity { device: found.dev(), inode: found.ino() });
+        if found.is_ok_and(|found| found == *identity) {
+            return;
+        }
+        // While there is none, the old one still takes lines.
+        if let Ok(anew) = Self::append_to(path) {
+            *self = anew;
+        }
+    }
+}
+
+impl From<OwnedFd> for Sink {
+    fn from(descriptor: OwnedFd) -> Self {
+        Self { descriptor, file: None }
+    }
+}
+
+impl AsFd for Sink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}

@@ -1,0 +1,297 @@
+//! What the node notes, as the log says it.
+
+use std::time::Duration;
+
+use neli_proto::candidate::{self, JobReport, Loss, Milestone, Position, Standby, Waiting};
+use neli_proto::command::CommandEnd;
+use neli_proto::guard::Named;
+use neli_proto::health::Failure;
+use neli_proto::node::{Note, Refusal, Status};
+use neli_proto::record::{JobState, Offset, Why};
+use neli_proto::supervisor::{self, JobStatus};
+
+use crate::config::{Config, signal_name};
+use crate::report::log::{Event, because, timestamp};
+
+/// The log's event for what the node notes, whose guard has this process id.
+pub(crate) fn of_node(note: Note, config: &Config, guard: i32) -> Event {
+    match note {
+        Note::Election(note) => of_candidate(note),
+        Note::HookFailed { hook, end } => Event::HookFailed { hook: hook.event().to_owned(), reason: how(&end) },
+        Note::Job { term, note } => of_supervisor(note, term, config, guard),
+        Note::Milestone(milestone) => of_milestone(milestone),
+        Note::Refused(Refusal::Said(error)) => Event::Error { message: error.into() },
+        Note::Refused(Refusal::TopicRemade) => {
+            let name = &config.election.topic;
+            Event::Error {
+                message: format!(
+                    "topic {name:?}: it was deleted and made again, and with --no-create-topic the new one is not taken for \
+                     the old: see that it is meant, and start neli-run again"
+                ),
+            }
+        }
+    }
+}
+
+fn of_candidate(note: candidate::Note) -> Event {
+    use candidate::Note;
+    match note {
+        Note::Claiming { after } => Event::Claiming { after },
+        Note::Ended { by, reason } => Event::Ended { by: somebody(by), reason: text(reason) },
+        Note::FenceWarning { term, left, silent } => Event::FenceWarning { term, left, silent },
+        Note::ReaderStuck { end, silent } => Event::Warning {
+            message: format!(
+                "the journal's reader has handed over nothing for {silent:?}, although the log goes on to offset {end}: another \
+                 one reads from now on"
+            ),
+            dropped: None,
+        },
+        Note::Resigned { term, by, reason } => Event::Resigned { term, by: somebody(by), reason: text(reason) },
+        Note::TopicUnnamed => Event::Debug {
+            message:
+                "this broker has no ids for topics (Kafka before 2.8): a topic that is deleted and made again under a \
+                      leader may go unnoticed"
+                    .to_owned(),
+        },
+        Note::UnusedPartitions => warning(
+            "the topic has more partitions than this group uses, and Kafka moves them from member to member whenever one joins: \
+             whom the group chooses claims first when nobody leads, and a leader from which it takes the partition leads on; to \
+             let the group end a lead, use a --topic with one partition",
+        ),
+    }
+}
+
+fn of_milestone(milestone: Milestone) -> Event {
+    match milestone {
+        Milestone::Fenced { term, why, loss, left, late } => {
+            let why = match loss {
+                Loss::HistoryCut => "history-cut".to_owned(),
+                Loss::LeaseOver | Loss::Superseded => why.to_string(),
+            };
+            Event::Fenced { term, why, left, late }
+        }
+        Milestone::Leading { term, .. } => Event::Leading { term },
+        Milestone::Released { term, why, delivered } => Event::Released { term, why: why.to_string(), delivered },
+        Milestone::Standby(standby) => of_standby(Some(standby)),
+        Milestone::Superseded { term, by_term, by } => Event::Superseded { term, by_term, leader: somebody(by) },
+        Milestone::TopicRemade => warning(
+            "the topic was deleted and made again: what was read of the old one counts no more, whoever led there is fenced, and \
+             fencing tokens may begin from 0 again",
+        ),
+    }
+}
+
+/// What the supervisor notes of the job of `term`.
+fn of_supervisor(note: supervisor::Note, term: Offset, config: &Config, guard: i32) -> Event {
+    use supervisor::Note;
+    match note {
+        Note::GuardHangs => Event::Error {
+            message: format!(
+                "the guard (pid {guard}) does not answer: it is killed, and the job with it; the term is released when the guard \
+                 has ended; see what holds it (/proc/{guard}/stack, TracerPid in /proc/{guard}/status, a frozen control group)"
+            ),
+        },
+        Note::GuardLost => Event::GuardLost { pid: guard },
+        Note::HealthFailed(failure, most) => {
+            let Failure { count, end, last_line } = failure;
+            let line = if last_line.is_empty() { String::new() } else { format!(": {last_line}") };
+            let message = format!("the health command {} ({count} of {most} in a row){line}", how(&end));
+            Event::Warning { message, dropped: None }
+        }
+        Note::JobContinued => warning(
+            "the job stopped itself (SIGTSTP) where nobody could continue it and neli-run: it was continued at once",
+        ),
+        Note::JobInBackground => warning(
+            "the job is stopped, since it wants the terminal and is in the background; it leads on, and goes on once \
+             neli-run is brought to the foreground (fg)",
+        ),
+        Note::JobExited { status, ran } => {
+            let signal = match status {
+                JobStatus::Exited(_) => None,
+                JobStatus::Signaled(signal) => Some(signal),
+            };
+            Event::JobExited { term, status: status.code(), signal, ran }
+        }
+        Note::JobKilled { why } => Event::JobKilled { term, why: why.to_string() },
+        Note::JobStarted { pid, attempt } => Event::JobStarted { term, pid, attempt },
+        Note::NotStarted { error } => Event::Error { message: error },
+        Note::Restarting { attempt, delay } => Event::Restarting { term, attempt, delay },
+        Note::Stopping { why } => {
+            Event::Stopping { term, why: why.to_string(), signal: config.stop_signal, timeout: config.stop_timeout }
+        }
+        Note::Stuck { pids } => {
+            let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
+            let message = format!(
+                "{} of the job can't be killed (pid {}): the term is not released, and ends with its lease; see what holds \
+                 them (/proc/PID/stack, TracerPid in /proc/PID/status), or restart the machine",
+                if pids.len() == 1 { "a process" } else { "processes" },
+                pids.join(", ")
+            );
+            Event::Error { message }
+        }
+        Note::Unhealthy(Failure { count, end, last_line }) => {
+            Event::Unhealthy { term, failures: count, reason: how(&end), line: last_line.into() }
+        }
+    }
+}
+
+/// How a command ended, as what follows its name in a sentence.
+fn how(end: &CommandEnd) -> String {
+    match end {
+        CommandEnd::Abandoned => "was ended with the job".to_owned(),
+        CommandEnd::Exited(status) => format!("exited with status {status}"),
+        CommandEnd::NotStarted(error) => format!("could not be started: {error}"),
+        CommandEnd::Signaled(signal) => format!("was ended by {}", signal_name(*signal)),
+        CommandEnd::TimedOut => "took too long and was killed".to_owned(),
+        CommandEnd::Unanswered => "took too long, and the guard did not tell its end".to_owned(),
+    }
+}
+
+/// The log's event for a broker that does not answer.
+pub(crate) fn of_outage((error, down): (String, Duration)) -> Event {
+    Event::BrokerDown { error, down }
+}
+
+/// The line about an append that Kafka refuses.
+pub(crate) fn of_refused_append(topic: &str, error: &str) -> String {
+    format!(
+        "topic {topic:?}: Kafka does not append this candidate's records, without which it can't lead, and tries again until it \
+         can: {error}"
+    )
+}
+
+/// A trouble with Kafka that lasts.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Trouble {
+    /// No broker answers.
+    NoBroker(String),
+    /// Brokers answer, but append nothing of ours.
+    Refused(String),
+}
+
+/// The log's event for what a job has left behind when its main process ended.
+pub(crate) fn of_left_behind(processes: &[Named], count: usize, killed: bool) -> Event {
+    let named: Vec<String> = processes.iter().map(Named::to_string).collect();
+    let others = if count > named.len() { format!(" and {} more", count - named.len()) } else { String::new() };
+    let noun = if count == 1 { "process" } else { "processes" };
+    let what = if killed { "still there at the stop timeout, and killed" } else { "asked to stop" };
+    warning(&format!(
+        "the job's main process has ended and left {count} {noun} behind, {what}: {}{others}",
+        named.join(", ")
+    ))
+}
+
+fn warning(message: &str) -> Event {
+    Event::Warning { message: message.to_owned(), dropped: None }
+}
+
+/// What the node does, in the log's words.
+pub(crate) fn of_status(status: &Status) -> String {
+    match &status.position {
+        Position::AwaitingJudgement { .. } | Position::Claiming => "claiming the lead".to_owned(),
+        Position::Departed => "leaving the election".to_owned(),
+        Position::Fenced { term } => format!("fenced: the job is being killed (term {term})"),
+        Position::Leading { term, job, stopping } => format!("leading, term {term}, {}", of_job(job, *stopping)),
+        Position::Listening => "reading the journal".to_owned(),
+        Position::Releasing { term } => format!("releasing term {term}"),
+        Position::Standby(standby) => of_standby(standby.clone()).sentence(),
+        Position::Suspended => "suspended".to_owned(),
+    }
+}
+
+/// What keeps Kafka from its work, and for how long it has done so; by this wall clock. It follows what the node does.
+pub(crate) fn of_trouble(lasted: Duration, trouble: &Trouble, wall_ms: u64) -> String {
+    let lasted = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
+    let since = timestamp(wall_ms.saturating_sub(lasted));
+    match trouble {
+        Trouble::NoBroker(error) => format!("; no broker reached since {since}: {error}"),
+        Trouble::Refused(error) => format!("; Kafka refuses its records since {since}: {error}"),
+    }
+}
+
+fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
+    let pid = job.pid.map_or_else(String::new, |pid| format!(" {pid}"));
+    let attempt = if job.attempt > 1 { format!(" (attempt {})", job.attempt) } else { String::new() };
+    match (job.state, stopping) {
+        (JobState::Restarting, _) => format!("job to be started again{attempt}"),
+        (JobState::Running, _) => format!("job{pid} running{attempt}"),
+        (JobState::Starting, _) => format!("job starting{attempt}"),
+        (JobState::Stopping, Some(why)) => format!("job{pid} stopping: {}", because(why.as_str())),
+        (JobState::Stopping, None) => "job ended, what it left is stopping".to_owned(),
+    }
+}
+
+fn of_standby(standby: Option<Standby>) -> Event {
+    let Some(Standby { leader, term, why }) = standby else {
+        return Event::Standby { leader: None, term: None, why: None };
+    };
+    let why = why.and_then(|why| match why {
+        Waiting::CoolingOff => Some("it has stood down, and lets another lead first"),
+        Waiting::Led => None,
+        Waiting::Precedence => Some("nobody leads, and others may claim first"),
+        Waiting::Undecided => Some("the records do not tell who leads, so that only their silence can"),
+    });
+    Event::Standby { leader: leader.map(Into::into), term, why: why.map(str::to_owned) }
+}
+
+fn somebody(name: Option<Box<str>>) -> String {
+    name.map_or_else(|| "somebody".to_owned(), Into::into)
+}
+
+fn text(words: Option<Box<str>>) -> String {
+    words.map_or_else(String::new, Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use neli_proto::time::Time;
+
+    use super::*;
+
+    #[test]
+    fn whoever_asks_the_service_manager_reads_what_we_do() {
+        let job = |state, pid, attempt| JobReport { state, pid, attempt, since: Time::ZERO };
+        let leading = |job, stopping| Position::Leading { term: 42, job, stopping };
+        let leader = Some("db2:77".into());
+        let down = Trouble::NoBroker("kafka:9092: refused".to_owned());
+        let refused = Trouble::Refused("Not enough in-sync replicas".to_owned());
+        let at = |position| Status {
+            leader: None,
+            position,
+            lease_end: None,
+            awaits: None,
+            departs_at: None,
+            standbys: Vec::new(),
+            is_leaving: false,
+        };
+        let told = [
+            (Position::Claiming, Some((Duration::from_secs(2), &refused))),
+            (Position::Listening, None),
+            (Position::Standby(Some(Standby { leader, term: Some(42), why: Some(Waiting::Led) })), None),
+            (leading(job(JobState::Starting, None, 1), None), None),
+            (leading(job(JobState::Running, Some(4711), 1), None), None),
+            (leading(job(JobState::Running, Some(4712), 2), None), Some((Duration::from_secs(1), &down))),
+            (leading(job(JobState::Stopping, Some(4712), 2), Some(Why::Stopped)), None),
+            (leading(job(JobState::Stopping, None, 1), None), None),
+            (Position::Releasing { term: 42 }, None),
+        ];
+        assert_eq!(
+            told.map(|(position, trouble)| {
+                let trouble = trouble.map(|(lasted, trouble)| of_trouble(lasted, trouble, 1_769_860_801_123));
+                of_status(&at(position)) + &trouble.unwrap_or_default()
+            }),
+            [
+                "claiming the lead; Kafka refuses its records since 2026-01-31T11:59:59.123Z: Not enough in-sync replicas",
+                "reading the journal",
+                "standing by: db2:77 leads (term 42)",
+                "leading, term 42, job starting",
+                "leading, term 42, job 4711 running",
+                "leading, term 42, job 4712 running (attempt 2); no broker reached since 2026-01-31T12:00:00.123Z: \
+                 kafka:9092: refused",
+                "leading, term 42, job 4712 stopping: a signal to neli-run",
+                "leading, term 42, job ended, what it left is stopping",
+                "releasing term 42",
+            ]
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! The job's environment: what `neli-run` was given, without what is its own, and with what it says of the election.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use neli_proto::record::MemberId;
+
+use crate::config::{Config, VARIABLE_PREFIX};
+use crate::report::notify;
+
+/// Of the variables of our own options, those that `neli-run assert` needs inside the job.
+const KEPT: [&str; 5] =
+    ["NELI_RUN_BROKERS", "NELI_RUN_EMBEDDED", "NELI_RUN_GROUP", "NELI_RUN_PROPERTIES", "NELI_RUN_TOPIC"];
+
+/// The environment of every run of the job, but for what changes from run to run.
+pub(super) fn of_job(
+    config: &Config,
+    member: &MemberId,
+    given: impl Iterator<Item = (OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    let election = &config.election;
+    let own = [
+        ("NELI_GROUP", election.group.clone()),
+        ("NELI_TOPIC", election.topic.clone()),
+        ("NELI_PARTITION", election.partition.to_string()),
+        ("NELI_ROLE", election.role.to_string()),
+        ("NELI_NAME", config.name.clone()),
+        ("NELI_MEMBER_ID", member.to_string()),
+        ("NELI_STOP_TIMEOUT_MS", config.stop_timeout.as_millis().to_string()),
+        ("NELI_RUN_PID", std::process::id().to_string()),
+    ];
+    let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    // Those of a run, and of a hook, of a `neli-run` around this one.
+    let per_run = ["NELI_ATTEMPT", "NELI_EPOCH", "NELI_EVENT", "NELI_LEASE_FD", "NELI_WHY"];
+    let handed_on = given.filter(|(name, _)| {
+        is_handed_on(name) && !own.iter().any(|(own, _)| own == name) && !per_run.iter().any(|run| name == run)
+    });
+    handed_on.chain(own.clone()).collect()
+}
+
+fn is_handed_on(name: &OsStr) -> bool {
+    let bytes = name.as_bytes();
+    if bytes.starts_with(VARIABLE_PREFIX.as_bytes()) {
+        return KEPT.iter().any(|kept| name == *kept);
+    }
+    !notify::is_own(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ours_and_systemds_is_not_handed_on() {
+        for name in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "NELI_RUN_PROPERTY", "NELI_RUN_LEASE"] {
+            assert!(!is_handed_on(OsStr::new(name)), "{name}");
+        }
+        for name in ["PATH", "NELI_RUN_GROUP", "NELI_RUN_PROPERTIES", "NELI_RUN_EMBEDDED", "MY_WATCHDOG_USEC"] {
+            assert!(is_handed_on(OsStr::new(name)), "{name}");
+        }
+        assert!(is_handed_on(OsStr::from_bytes(b"\xff\xfe")));
+    }
+}

@@ -1,0 +1,105 @@
+//! What a dead guard has left: its supervisor, a subreaper as well, inherits the tree and kills it.
+//!
+//! Only once the guard was waited for: the kernel closes a process's socket before it hands the children on. What a guard
+//! that hangs still has is killed as well; that nothing of it is left is not known before the guard has died.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use neli::clock;
+use neli_proto::guard::Killing;
+use neli_proto::time::Time;
+use nix::libc::SIGKILL;
+use nix::unistd::Pid;
+
+use crate::process::cgroup::Cgroup;
+use crate::process::killing;
+use crate::process::system;
+use crate::process::tree::Tree;
+
+/// A tree that is being killed by whoever inherited it.
+#[derive(Debug)]
+pub(crate) struct Orphans {
+    tree: Tree,
+    /// The main process, whose number may be a stranger's by now.
+    main: Option<OwnedFd>,
+    killing: Killing,
+    /// The guard, while it has not died.
+    guard: Option<Pid>,
+}
+
+/// What is left of it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Left {
+    /// Nothing.
+    Nothing,
+    /// Something, and it is not time yet to say that it can't be killed.
+    Something,
+    /// These, a lease after the first SIGKILL. Said once.
+    Stuck(Vec<Pid>),
+}
+
+impl Orphans {
+    /// Whatever descends from this process, or is in the job's control group; to be called stuck when it is there for
+    /// `lease`.
+    #[must_use]
+    pub(crate) fn new(now: Time, main: Option<OwnedFd>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
+        let tree = Tree::below(Pid::this()).urgent().born_into(cgroup);
+        Self { tree, main, killing: Killing::by_all_means(now, lease), guard: None }
+    }
+
+    /// Whatever descends from a guard that hangs and was not waited for, or is in the job's control group; the guard is
+    /// called stuck when it is not dead after `lease`.
+    #[must_use]
+    pub(crate) fn beside(
+        guard: Pid,
+        now: Time,
+        main: Option<OwnedFd>,
+        cgroup: Option<Rc<Cgroup>>,
+        lease: Duration,
+    ) -> Self {
+        let tree = Tree::below(guard).urgent().born_into(cgroup);
+        Self { tree, main, killing: Killing::by_all_means(now, lease), guard: Some(guard) }
+    }
+
+    /// Children of ours that are no part of it, with all below them: each of them was not waited for.
+    pub(crate) fn spare(&mut self, spared: Vec<Pid>) {
+        self.tree.spare(spared);
+    }
+
+    /// SIGKILL to all that is left. To be called again at [`again_at`](Self::again_at), and whenever a child has ended.
+    pub(crate) fn kill(&mut self, now: Time) {
+        if let Some(main) = &self.main {
+            // It may have ended.
+            let _ = system::signal_pidfd(main.as_fd(), SIGKILL);
+        }
+        let means = self.killing.round(now);
+        let has_seen_all = killing::kill(means, &self.tree);
+        self.killing.performed(clock::now(), has_seen_all);
+    }
+
+    /// What is left of it, once all that has ended was waited for.
+    pub(crate) fn left(&mut self, now: Time) -> Left {
+        if self.guard.is_none() && self.tree.is_gone() {
+            return Left::Nothing;
+        }
+        if self.killing.is_stuck(now) {
+            Left::Stuck(self.guard.into_iter().chain(self.tree.remains()).collect())
+        } else {
+            Left::Something
+        }
+    }
+
+    /// Whether their guard has not died: they are its children, and not ours to wait for.
+    #[must_use]
+    pub(crate) const fn have_guard(&self) -> bool {
+        self.guard.is_some()
+    }
+
+    /// When to kill again.
+    #[must_use]
+    pub(crate) const fn again_at(&self) -> Time {
+        self.killing.again_at()
+    }
+}

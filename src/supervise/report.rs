@@ -1,0 +1,62 @@
+//! What the service manager is told of the loop: what the candidate is, and whether Kafka answers.
+
+use std::time::Duration;
+
+use neli::clock;
+use neli_proto::hooks;
+use neli_proto::time::Time;
+
+use super::Run;
+use crate::config::Config;
+use crate::report::notes::{self, Trouble};
+use crate::report::notify::Notifier;
+
+/// What is told, and what was.
+pub(super) struct Report {
+    pub(super) notifier: Notifier,
+    told: Option<(String, Option<(Time, Trouble)>)>,
+}
+
+impl Report {
+    /// To this service manager, which has been told nothing yet.
+    pub(super) const fn to(notifier: Notifier) -> Self {
+        Self { notifier, told: None }
+    }
+}
+
+impl Run {
+    /// Tells what has changed, and what is due. Once a turn: a loop that does not turn gives no sign of life.
+    pub(super) fn report(&mut self) {
+        if !self.report.notifier.is_heard() {
+            return;
+        }
+        let now = clock::now();
+        let down = self.outage.trouble().map(|(since, error)| (since, Trouble::NoBroker(error.to_owned())));
+        let refused = || self.refusals.trouble().map(|(since, error)| (since, Trouble::Refused(error.to_owned())));
+        let trouble = down.or_else(refused);
+        let status = self.node.status(now);
+        let told = Some((notes::of_status(&status), trouble));
+        if self.report.told != told
+            && let Some((doing, trouble)) = &told
+        {
+            let trouble = trouble.as_ref();
+            let trouble =
+                trouble.map(|(since, trouble)| notes::of_trouble(now.since(*since), trouble, clock::wall_ms()));
+            self.report.notifier.status(&format!("{doing}{}", trouble.unwrap_or_default()));
+            self.report.told = told;
+        }
+        self.report.notifier.ready(now);
+        if self.ending.is_some() || status.is_leaving {
+            self.report.notifier.stopping(now, now + longest_stop(&self.config));
+        }
+        self.report.notifier.tell(now);
+    }
+}
+
+/// How long a stop takes at most: the barrier, or the wait for a claim under way; a lease for what SIGKILL does not end at
+/// once; a lease for the release's delivery; what the hook has that runs at exit; and what leaving the group and the last
+/// line of the log take.
+fn longest_stop(config: &Config) -> Duration {
+    let hook = if config.commands.on_standby.is_some() { hooks::LIMIT } else { Duration::ZERO };
+    config.stop_timeout.max(config.timings.lease) + 2 * config.timings.lease + hook + Duration::from_secs(1)
+}

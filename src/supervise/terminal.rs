@@ -1,0 +1,120 @@
+//! What the loop does with the terminal, for the supervisor and the candidate.
+
+use std::future;
+use std::io;
+use std::mem;
+
+use neli::clock;
+use neli_proto::node;
+use neli_proto::supervisor::Event;
+use nix::libc::{SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
+use nix::unistd::{self, Pid};
+
+use super::Run;
+use crate::guard::Answer;
+use crate::process::ready::Ready;
+use crate::process::signals::{self, Received};
+use crate::process::terminal::{self, Terminal};
+
+/// What the loop keeps of its session: the terminal, and the shell behind it.
+pub(super) struct Session {
+    pub(super) terminal: Terminal,
+    /// There was a terminal at the start.
+    had_terminal: bool,
+    /// Tells of its end, where a job that has the foreground would be told instead of `neli-run`.
+    hangup: Option<Ready>,
+    /// What is to be died of at the end: a signal, and whether all of the group is.
+    pub(super) dies_of: Option<(i32, bool)>,
+    /// The process is to be stopped, once the group is left.
+    pub(super) suspending: bool,
+}
+
+impl Session {
+    /// That of this process, within a runtime.
+    pub(super) fn new(had_terminal: bool) -> Self {
+        let is_told = terminal::may_be_handed_on() && !signals::ignored_at_start().contains(SIGHUP);
+        Self {
+            terminal: Terminal::of(unistd::getpgrp()),
+            had_terminal,
+            hangup: if is_told { Ready::of_hangup(&io::stdin()).ok() } else { None },
+            dies_of: None,
+            suspending: false,
+        }
+    }
+
+    /// Waits for the terminal's end; for ever, where nothing tells of it.
+    pub(super) async fn hung_up(&self) {
+        match &self.hangup {
+            Some(hangup) => hangup.wait().await,
+            None => future::pending().await,
+        }
+    }
+}
+
+impl Run {
+    /// The kernel tells whoever is in the foreground: that the job is there instead of `neli-run` is its own doing.
+    pub(super) fn terminal_hung_up(&mut self) {
+        self.session.hangup = None;
+        if self.session.terminal.was_handed_on() {
+            self.node.handle(clock::now(), node::Event::JobsTerminalGone);
+        }
+    }
+
+    /// A signal, with what has to be looked at to know its meaning.
+    pub(super) fn take_signal(&mut self, received: Received) {
+        let typed = received.code > 0;
+        let event = match received.signal {
+            SIGHUP if self.session.had_terminal && !terminal::is_there() => Event::TerminalGone,
+            signal @ (SIGINT | SIGQUIT) if typed => Event::Typed { signal },
+            // The kernel's are for all of the group: somebody else in it wants the terminal in the background.
+            SIGTTIN | SIGTTOU if typed => return,
+            SIGTSTP => Event::SuspendSignal { continuable: terminal::is_continuable() },
+            signal => return self.node.handle(clock::now(), node::Event::Signal { signal }),
+        };
+        self.hear_of_job(event);
+    }
+
+    /// What the guard says of the job, as far as it concerns the terminal.
+    pub(super) fn note_terminal(&mut self, answer: &Answer) {
+        match *answer {
+            Answer::Started { pid } => self.session.terminal.belongs_to_job(Pid::from_raw(pid)),
+            Answer::Stopped { signal } => {
+                let (foreground, continuable) = (self.session.terminal.foreground(), terminal::is_continuable());
+                let event = Event::JobStopped { signal, foreground, continuable };
+                self.hear_of_job(event);
+                self.perform();
+            }
+            Answer::Accepted { .. }
+            | Answer::CommandEnded { .. }
+            | Answer::Exited { .. }
+            | Answer::Extended { .. }
+            | Answer::Fenced { .. }
+            | Answer::Gone
+            | Answer::Killed
+            | Answer::LeftBehind { .. }
+            | Answer::NotStarted { .. }
+            | Answer::Stuck { .. } => {}
+        }
+    }
+
+    /// Stops the process, and all of its group, until somebody continues it; that is told by SIGCONT.
+    pub(super) fn suspend_if_due(&mut self) {
+        // A member that just stops would hold up the others for a session. Its end turns the loop again.
+        if self.members.are_leaving() || !mem::take(&mut self.session.suspending) || !self.node.is_suspended() {
+            return;
+        }
+        self.logger.flush();
+        // The shell may have gone meanwhile.
+        if !terminal::is_continuable() || terminal::stop_group().is_err() {
+            self.node.handle(clock::now(), node::Event::Continued);
+            self.perform();
+        }
+    }
+
+    /// So that a script around it ends too. Process 1 survives it, as whoever has a debugger does.
+    pub(super) fn die_of_the_terminals_signal(&self) {
+        if let Some((signal, to_group)) = self.session.dies_of {
+            let _ = terminal::die_of(signal, to_group);
+        }
+    }
+}

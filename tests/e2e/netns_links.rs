@@ -1,0 +1,70 @@
+//! A network that loses what it is given and tells nobody: machines of their own, at the ends of links that are cut.
+
+use harness::candidate::{Candidate, Elector, Running};
+use harness::netns_link::{NetnsLink, Way};
+use harness::not_tested;
+use nix::sys::signal::Signal;
+
+use crate::{stage, with_both_electors};
+
+/// So many links in order, where the kernel lets us lay them.
+fn lay<const N: usize>() -> Option<[NetnsLink; N]> {
+    let links: Result<Vec<_>, _> = (0..N).map(|_| NetnsLink::lay()).collect();
+    links.inspect_err(|why| not_tested(&format!("links: {why}"))).ok()?.try_into().ok()
+}
+
+/// Starts a candidate at the far end of a link.
+fn start(candidate: &Candidate, link: &NetnsLink) -> Running {
+    let [enter, namespace] = &link.far_end();
+    candidate.start_behind(&[enter, namespace])
+}
+
+with_both_electors! {
+    /// A leader that is cut off, either way or both: its job is gone when another's begins, and it stands by again when the
+    /// link is mended, however long its connections had been trying by then.
+    fn the_leader_s(elector) {
+        let Some([link]) = lay() else { return };
+        for way in [Way::Both, Way::There, Way::Back] {
+            let stage = stage(elector);
+            let mut cut_off = start(&stage.candidate().lease("1s"), &link);
+            let term = cut_off.await_lead();
+            stage.await_witness(term);
+            let mut other = stage.candidate().lease("1s").start();
+            other.await_event("standby");
+
+            link.cut(way);
+            let next = stage.await_witness_after(term);
+            stage.assert_gone(term);
+            cut_off.await_event("fence_warning");
+            cut_off.await_event("broker_down");
+            link.mend();
+            cut_off.await_event("broker_up");
+
+            other.signal(Signal::SIGTERM);
+            other.status();
+            stage.await_witness_after(next);
+            stage.close([cut_off]);
+        }
+    }
+
+    /// Nobody reaches Kafka, for longer than a connection is waited for; then everybody does.
+    fn everybody_s(elector) {
+        let Some(links) = lay::<2>() else { return };
+        let stage = stage(elector);
+        let mut candidates = links.each_ref().map(|link| start(&stage.candidate().lease("1s"), link));
+        let (_, term) = crate::await_leader(&mut candidates);
+        stage.await_witness(term);
+        for link in &links {
+            link.cut(Way::Both);
+        }
+        for candidate in &mut candidates {
+            // It says so again after half a minute: by then each connection that was begun since has been given up.
+            candidate.await_event("broker_down");
+            candidate.await_event("broker_down");
+        }
+        stage.assert_gone(term);
+        links.iter().for_each(NetnsLink::mend);
+        stage.await_witness_after(term);
+        stage.close(candidates);
+    }
+}

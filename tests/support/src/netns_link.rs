@@ -1,0 +1,161 @@
+//! A link to a machine of its own: a network namespace, joined to ours by a pair of virtual interfaces.
+//!
+//! What goes into a link that is cut is lost, and nobody is told: a segment is sent again until somebody gives up, and who
+//! connects hears nothing. A wire of [`crate::network`] has an end on this side that always answers.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::process::{Child, Command, Stdio};
+
+use crate::wait;
+
+/// A namespace at the end of a link; 127.0.0.1 is there what it is here, by way of the link. It ends with this, or
+/// with the process that made it.
+#[derive(Debug)]
+pub struct NetnsLink {
+    /// Keeps the namespace: it reads a pipe that nobody writes to.
+    keeper: Child,
+    near: Ipv4Addr,
+    far: Ipv4Addr,
+}
+
+/// Which way of a link is meant.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Way {
+    /// From the machine at its end.
+    There,
+    /// To it.
+    Back,
+    /// Both.
+    Both,
+}
+
+/// What is done here: $1 is the keeper, $2 and $3 are the addresses of the near and the far end.
+const NEAR: &str = r#"
+    ip link add "neli$1" type veth peer name link netns "$1"
+    ip address add "$2" peer "$3" dev "neli$1"
+    echo 1 >"/proc/sys/net/ipv4/conf/neli$1/route_localnet"
+    ip link set "neli$1" up
+"#;
+
+/// What is done there. Its own loopback stays down, so that 127.0.0.1 is no address of its own.
+const FAR: &str = r#"
+    ip address add "$3" peer "$2" dev link
+    echo 1 >/proc/sys/net/ipv4/conf/link/route_localnet
+    ip link set link up
+    ip route add 127.0.0.1 via "$2" dev link src "$3"
+"#;
+
+/// An interface's address that nobody has.
+const NOBODY: &str = "02:00:00:00:00:01";
+
+impl NetnsLink {
+    /// A link in order; the error says why there can be none here.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no `ip`, or we may not make a namespace, or an interface in ours.
+    pub fn lay() -> Result<Self, String> {
+        let mut keeper = Command::new("unshare");
+        keeper.args(["--net", "cat"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let keeper = keeper.spawn().expect("unshare is part of util-linux: apt-get install util-linux");
+        // The benchmarks' own network (RFC 2544), four addresses for each process that there may be.
+        let first = u32::from(Ipv4Addr::new(198, 18, 0, 0)) + keeper.id() % (1 << 15) * 4;
+        let link = Self { keeper, near: (first + 1).into(), far: (first + 2).into() };
+        let ours = namespace("self");
+        let id = link.keeper.id().to_string();
+        let made = wait::until("a namespace, or none", || match namespace(&id) {
+            None => Some(false),
+            theirs => (theirs != ours).then_some(true),
+        });
+        if !made {
+            return Err("this machine gives us no network namespace; root may".to_owned());
+        }
+        link.run(&[], NEAR)?;
+        link.run(&link.far_end(), FAR)?;
+        Ok(link)
+    }
+
+    /// A command that becomes what follows, at the far end.
+    #[must_use]
+    pub fn far_end(&self) -> [String; 2] {
+        ["nsenter".to_owned(), format!("--net=/proc/{}/ns/net", self.keeper.id())]
+    }
+
+    /// From now on what goes this way is lost.
+    pub fn cut(&self, way: Way) {
+        // It goes to an address that nobody has.
+        let forge = format!("lladdr {NOBODY} nud permanent");
+        if way != Way::There {
+            self.run(&[], &format!(r#"ip neighbour replace "$3" dev "neli$1" {forge}"#)).expect("ours");
+        }
+        if way != Way::Back {
+            self.run(&self.far_end(), &format!(r#"ip neighbour replace "$2" dev link {forge}"#)).expect("ours");
+        }
+    }
+
+    /// Everything gets through again.
+    pub fn mend(&self) {
+        self.run(&[], r#"ip neighbour flush dev "neli$1" nud permanent"#).expect("ours");
+        self.run(&self.far_end(), "ip neighbour flush dev link nud permanent").expect("ours");
+    }
+
+    /// Runs a script behind a command that becomes it.
+    fn run(&self, prefix: &[String], script: &str) -> Result<(), String> {
+        let arguments = [self.keeper.id().to_string(), self.near.to_string(), self.far.to_string()];
+        let shell = ["sh", "-ec", script, "sh"].map(str::to_owned);
+        let words = [prefix, &shell, &arguments].concat();
+        let answer = Command::new(&words[0]).args(&words[1..]).output().expect("every Linux has a shell");
+        if answer.status.success() {
+            Ok(())
+        } else {
+            Err(format!("{} (apt-get install iproute2)", String::from_utf8_lossy(&answer.stderr).trim()))
+        }
+    }
+}
+
+impl Drop for NetnsLink {
+    fn drop(&mut self) {
+        // The namespace goes with the last process in it, and the interfaces with the namespace.
+        let _ = self.keeper.kill();
+        let _ = self.keeper.wait();
+    }
+}
+
+/// A process's network namespace; none when there is no such process, or it has ended.
+fn namespace(process: &str) -> Option<String> {
+    let link = fs::read_link(format!("/proc/{process}/ns/net")).ok()?;
+    Some(link.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Whether somebody at the far end comes through to `port` here.
+    fn connects(link: &NetnsLink, port: u16) -> bool {
+        let [enter, namespace] = link.far_end();
+        let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
+        let answer = Command::new(enter).args([&namespace, "timeout", "0.5", "bash", "-c", &script]).output();
+        answer.expect("nsenter is part of util-linux").status.success()
+    }
+
+    #[test]
+    fn what_is_cut_is_silent_until_it_is_mended() {
+        let link = match NetnsLink::lay() {
+            Ok(link) => link,
+            Err(why) => return crate::not_tested(&format!("links: {why}")),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        assert!(connects(&link, port));
+        for way in [Way::There, Way::Back, Way::Both] {
+            link.cut(way);
+            assert!(!connects(&link, port), "{way:?}");
+            link.mend();
+            assert!(connects(&link, port), "{way:?}");
+        }
+    }
+}
