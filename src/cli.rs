@@ -1,6 +1,6 @@
 //! What was asked for: the command line, and the environment that fills its gaps.
 //!
-//! The parser (clap) knows which options there are, and nothing of what their values must be: that is `config.rs`'s,
+//! The parser (clap) knows which options there are, and nothing of what their values must be: that is `validate.rs`'s,
 //! so that an option and its variable are refused in the same words. Whatever is wrong is one line ([`StartupError`]).
 
 use std::ffi::{OsStr, OsString};
@@ -17,12 +17,13 @@ use crate::features;
 mod clap_errors;
 pub mod options;
 pub mod parsed_args;
+pub mod validate;
 
 /// What was asked for.
 #[derive(Debug)]
 pub enum Request {
     /// `broker`.
-    Broker(ParsedArgs),
+    Broker,
     /// `completions`.
     Completions(ParsedArgs),
     /// `--help` or `--version`: print it, exit 0.
@@ -52,12 +53,12 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
     match matches.remove_subcommand() {
         None => Ok(Request::Run(ParsedArgs::new(matches, environment, bare))),
         Some((name, matches)) => {
-            let given = ParsedArgs::new(matches, environment, false);
+            let args = ParsedArgs::new(matches, environment, false);
             match name.as_str() {
-                "broker" => Ok(Request::Broker(given)),
-                "completions" => Ok(Request::Completions(given)),
+                "broker" => Ok(Request::Broker),
+                "completions" => Ok(Request::Completions(args)),
                 "man" => Ok(Request::Man),
-                "watch" => Ok(Request::Watch(given)),
+                "watch" => Ok(Request::Watch(args)),
                 _ => Err(StartupError::new(format!("{name}: no such subcommand"))),
             }
         }

@@ -12,6 +12,7 @@ pub mod exit;
 pub mod features;
 pub mod guard;
 pub mod process;
+pub mod release;
 pub mod report;
 pub mod supervise;
 pub mod text;
@@ -21,7 +22,6 @@ pub mod command {
     pub mod broker;
     pub mod completions;
     pub mod man;
-    pub mod release;
     pub mod stdout;
     pub mod watch;
 }

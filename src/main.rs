@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use neli::kafka::embedded;
 use neli_run::cli::parsed_args::Environment;
-use neli_run::cli::{self, Request};
+use neli_run::cli::{self, Request, validate};
 use neli_run::command;
-use neli_run::config::{Config, Watch};
 use neli_run::exit::{ExitStatus, StartupError};
 use neli_run::guard;
 use neli_run::process::{handed_file, system};
+use neli_run::release;
 use neli_run::supervise::{self, AtStart};
 use neli_run::text::one_line;
 
@@ -24,9 +24,7 @@ fn main() -> ExitCode {
     // Modes that no person calls (guard, release, embedded broker) are told apart here, before there is an option: by a
     // descriptor that nobody can type.
     let done = match arguments.as_slice() {
-        [_, mode, descriptor] if mode == "release" && handed_file::is_in(descriptor) => {
-            command::release::main(descriptor)
-        }
+        [_, mode, descriptor] if mode == "release" && handed_file::is_in(descriptor) => release::main(descriptor),
         [_, mode, descriptor] if mode == embedded::MODE && handed_file::is_in(descriptor) => command::broker::daemon(),
         _ => perform(&arguments, at_start),
     };
@@ -40,13 +38,13 @@ fn main() -> ExitCode {
 fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, StartupError> {
     let environment = Environment(std::env::vars_os().collect());
     match cli::parse(arguments, environment)? {
-        Request::Broker(given) => command::broker::main(&given),
-        Request::Completions(given) => command::completions::main(&given),
+        Request::Broker => command::broker::main(),
+        Request::Completions(args) => command::completions::main(&args),
         Request::Help(text) => command::stdout::written(text.print()),
         Request::Man => command::man::main(),
-        Request::Run(given) => supervise::run(Config::validate(&given)?, at_start),
-        Request::Watch(given) => {
-            let watch = Watch::validate(&given)?;
+        Request::Run(args) => supervise::run(validate::config(&args)?, at_start),
+        Request::Watch(args) => {
+            let watch = validate::watch(&args)?;
             watch.warnings.iter().for_each(|warning| say(&format!("warning: {}", one_line(warning))));
             command::watch::main(&watch)
         }

@@ -29,7 +29,6 @@ use nix::unistd;
 use rdkafka::config::RDKafkaLogLevel;
 use tokio::sync::mpsc;
 
-use crate::command::release;
 use crate::config::Config;
 use crate::exit::{ExitStatus, StartupError};
 use crate::guard::{Guard, GuardConfig};
@@ -45,6 +44,7 @@ use crate::process::tail::Tail;
 use crate::process::terminal::{is_there, may_be_handed_on};
 use crate::process::timer::Timer;
 use crate::process::tree;
+use crate::release;
 use crate::report::log::{Event as LogEvent, From, Logger};
 use crate::report::notes;
 use crate::report::notify::Notifier;

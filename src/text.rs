@@ -1,8 +1,11 @@
 //! Text that is shown to people: one line, and nothing in it that moves a terminal's cursor.
 
 use std::ffi::OsStr;
+use std::time::Duration;
 
 pub use neli::text::reason;
+use nix::libc;
+use nix::sys::signal::Signal;
 
 /// The text with every control character spelled out, so that it is one line and moves no terminal's cursor.
 #[must_use]
@@ -34,4 +37,27 @@ pub fn quoted(value: &OsStr) -> String {
 pub fn cut(text: &str, longest: usize) -> &str {
     let end = text.char_indices().map(|(at, character)| at + character.len_utf8()).take_while(|end| *end <= longest);
     text.get(..end.last().unwrap_or(0)).unwrap_or_default()
+}
+
+/// The signal's name: `SIGTERM`, `SIGRTMIN+1`.
+#[must_use]
+pub fn signal_name(number: i32) -> String {
+    if let Ok(signal) = Signal::try_from(number) {
+        return signal.as_str().to_owned();
+    }
+    match number - libc::SIGRTMIN() {
+        0 => "SIGRTMIN".to_owned(),
+        above if above > 0 && number <= libc::SIGRTMAX() => format!("SIGRTMIN+{above}"),
+        _ => format!("signal {number}"),
+    }
+}
+
+/// A duration as a person would give it, rounded down to whole milliseconds.
+#[must_use]
+pub fn shown_duration(duration: Duration) -> String {
+    if duration.subsec_millis() == 0 {
+        format!("{}s", duration.as_secs())
+    } else {
+        format!("{}ms", duration.as_millis())
+    }
 }

@@ -28,18 +28,23 @@ const CLOCK: &str = "crates/neli/src/clock.rs";
 const EFFECTS: [&str; 3] = ["crates/neli/src", "src/guard", "src/process"];
 
 /// Each module of `neli-run`, and those that it may use.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("text", &[]),
     ("features", &[]),
     ("process", &["text"]),
     ("exit", &["text"]),
-    ("cli", &["exit", "features", "text"]),
-    ("config", &["cli", "exit", "features", "text"]),
+    ("config", &["exit", "text"]),
+    ("release", &["exit"]),
     ("report", &["config", "exit", "text"]),
     ("guard", &["config", "process", "report"]),
+    ("supervise", &["config", "exit", "guard", "process", "release", "report", "text"]),
+    ("cli", &["config", "exit", "features", "process", "text"]),
     ("command", &["cli", "config", "exit", "process", "report", "text"]),
-    ("supervise", &["command", "config", "exit", "guard", "process", "report", "text"]),
 ];
+
+/// The crates that read the command line and describe it, and the modules that may use them: nothing depends on how the program
+/// was told what to do.
+const COMMAND_LINE: (&[&str], &[&str]) = (&["clap", "clap_complete", "clap_mangen"], &["cli", "command"]);
 
 /// `extern crate std` would make `no_std` an empty word.
 #[test]
@@ -65,7 +70,7 @@ fn what_has_effects_never_decides() {
 fn modules_use_only_what_stands_below_them() {
     for file in sources("src") {
         let path = relative(&file);
-        let module = path.trim_start_matches("src/").trim_end_matches(".rs").split('/').next().unwrap();
+        let module = module_of(&path);
         if matches!(module, "lib" | "main") {
             continue;
         }
@@ -77,6 +82,21 @@ fn modules_use_only_what_stands_below_them() {
             for used in used {
                 assert!(used == module || below.contains(&used), "{line}: {module} may use {below:?} alone");
             }
+        }
+    }
+}
+
+#[test]
+fn the_command_line_alone_depends_on_its_parser() {
+    let (crates, modules) = COMMAND_LINE;
+    for file in sources("src") {
+        let path = relative(&file);
+        if modules.contains(&module_of(&path)) {
+            continue;
+        }
+        for line in code_of(&file) {
+            let used = crates.iter().find(|name| line.code.contains(&format!("{name}::")));
+            assert!(used.is_none(), "{line}: {modules:?} alone may use {crates:?}");
         }
     }
 }
@@ -167,6 +187,11 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 
 fn relative(file: &Path) -> String {
     file.strip_prefix(root()).unwrap().display().to_string()
+}
+
+/// The module of `neli-run` that a source file belongs to.
+fn module_of(path: &str) -> &str {
+    path.trim_start_matches("src/").trim_end_matches(".rs").split('/').next().unwrap()
 }
 
 fn root() -> PathBuf {

@@ -1,12 +1,13 @@
 //! Every option, in one table: the parser, the variables, the help, the manual, the completions and the README are
 //! drawn from it.
 //!
-//! A new option is one row here, and one line in `config.rs` that reads it.
+//! A new option is one row here, and one line in `validate.rs` that reads it.
 
 use clap::builder::ValueHint;
 use clap::{Arg, ArgAction};
 
 use crate::cli::Words;
+use crate::config::VARIABLE_PREFIX;
 
 /// One option.
 pub struct Opt {
@@ -457,7 +458,7 @@ impl Opt {
         format!("{}.{more}", self.help)
     }
 
-    /// What the parser knows of it. It takes any value: what a value must be is said by `config.rs`, in one voice for
+    /// What the parser knows of it. It takes any value: what a value must be is said by `validate.rs`, in one voice for
     /// the command line and the environment.
     #[must_use]
     pub fn arg(&self) -> Arg {
@@ -478,9 +479,6 @@ impl Opt {
         }
     }
 }
-
-/// What the variables of options begin with.
-pub const VARIABLE_PREFIX: &str = "NELI_RUN_";
 
 /// The variable of a long option.
 #[must_use]

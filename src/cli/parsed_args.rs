@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use crate::cli::options::{Default, OPTIONS, Opt, RIVALS, VARIABLE_PREFIX, variable};
+use crate::cli::options::{Default, OPTIONS, Opt, RIVALS, variable};
+use crate::config::VARIABLE_PREFIX;
 use crate::exit::StartupError;
 use crate::text::quoted;
 

@@ -8,7 +8,6 @@ use std::io::{self, Write};
 use neli::kafka::embedded::place::Place;
 use neli::kafka::embedded::{DOUBT, LINGER};
 
-use crate::cli::parsed_args::ParsedArgs;
 use crate::command::broker::host::Host;
 use crate::command::stdout;
 use crate::exit::{ExitStatus, StartupError};
@@ -23,7 +22,7 @@ const USAGE: &str = "neli-run: candidates of this user find this broker by --emb
 /// # Errors
 ///
 /// One is running already, or it can't be started, or stdout does not take the address.
-pub fn main(_: &ParsedArgs) -> Result<ExitStatus, StartupError> {
+pub fn main() -> Result<ExitStatus, StartupError> {
     let place = Place::of_user().map_err(|error| StartupError::new(error.to_string()))?;
     let broker = Host::open(&place, LINGER, DOUBT).map_err(|error| StartupError::new(error.to_string()))?;
     stdout::written(writeln!(io::stdout(), "{}", broker.bootstrap()))?;

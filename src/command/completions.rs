@@ -24,8 +24,8 @@ pub enum Shell {
 /// # Errors
 ///
 /// When it is none of bash, fish and zsh, or stdout does not take them.
-pub fn main(given: &ParsedArgs) -> Result<ExitStatus, StartupError> {
-    let word = given.words("SHELL").pop().unwrap_or_default();
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
+    let word = args.words("SHELL").pop().unwrap_or_default();
     let shell = match word.to_str() {
         Some("bash") => Shell::Bash,
         Some("fish") => Shell::Fish,

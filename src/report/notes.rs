@@ -10,8 +10,9 @@ use neli_proto::node::{Note, Refusal, Status};
 use neli_proto::record::{JobState, Offset, Why};
 use neli_proto::supervisor::{self, JobStatus};
 
-use crate::config::{Config, signal_name};
+use crate::config::Config;
 use crate::report::log::{Event, because, timestamp};
+use crate::text::signal_name;
 
 /// The log's event for what the node notes, whose guard has this process id.
 pub(crate) fn of_node(note: Note, config: &Config, guard: i32) -> Event {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::event::{Event, From};
-use crate::config::signal_name;
+use crate::text::signal_name;
 
 impl Event {
     /// The event's facts as a sentence.

@@ -73,12 +73,12 @@ struct Property {
 
 /// Reads and proves the properties: the file's, then the others'; and whatever the command line gives after whatever the
 /// environment gives. Each key is there once, under one name.
-pub(super) fn read(given: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Properties, StartupError> {
-    let file = given.value("properties");
+pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Properties, StartupError> {
+    let file = args.value("properties");
     let file_is_variable = file.as_ref().is_some_and(|file| matches!(file.source, Source::Variable(_)));
     let from_file = file.map_or(Ok(Vec::new()), |file| from_file(&file, warnings))?;
     let (from_option, mut all): (Vec<_>, Vec<_>) =
-        from_values(&given.each("property"))?.into_iter().partition(|property| property.on_command_line);
+        from_values(&args.each("property"))?.into_iter().partition(|property| property.on_command_line);
     all.splice(if file_is_variable { 0..0 } else { all.len()..all.len() }, from_file);
     all.extend(from_option);
     warnings.extend(all.iter().filter(|property| property.on_command_line && is_secret(&property.key)).map(
@@ -258,19 +258,19 @@ fn not_built(reason: &str) -> Option<Feature> {
     (!feature.is_built).then_some(feature)
 }
 
-/// librdkafka looks at a mechanism only when a client is made, and takes Kerberos where none is given.
+/// librdkafka looks at a mechanism only when a client is made, and takes Kerberos where none is named.
 fn validate_mechanism(properties: &Properties) -> Result<(), StartupError> {
     let protocol = properties.find("security.protocol").unwrap_or_default().to_lowercase();
-    let given = properties.find("sasl.mechanisms");
-    if given.is_none() && !protocol.starts_with("sasl_") {
+    let mechanism = properties.find("sasl.mechanisms");
+    if mechanism.is_none() && !protocol.starts_with("sasl_") {
         return Ok(());
     }
-    let feature = match given.unwrap_or("GSSAPI").to_uppercase().as_str() {
+    let feature = match mechanism.unwrap_or("GSSAPI").to_uppercase().as_str() {
         "GSSAPI" => features::GSSAPI,
         "OAUTHBEARER" | "SCRAM-SHA-256" | "SCRAM-SHA-512" => features::SSL,
         _ => return Ok(()),
     };
-    match given {
+    match mechanism {
         Some(mechanism) if feature.is_built && protocol.starts_with("sasl_") => validate_token(properties, mechanism),
         _ if feature.is_built => Ok(()),
         Some(mechanism) => {

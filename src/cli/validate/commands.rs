@@ -1,4 +1,4 @@
-//! What runs beside the job: its health command, and the hooks.
+//! The options of what runs beside the job: the health command and the hooks.
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -7,34 +7,22 @@ use neli_proto::health::HealthPolicy;
 
 use super::{duration, executable};
 use crate::cli::parsed_args::{ParsedArgs, Value};
+use crate::config::Commands;
 use crate::exit::StartupError;
 
-/// The command line of each command that runs beside the job.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Commands {
-    /// `--health-cmd`, and how often it runs.
-    pub health: Option<(OsString, HealthPolicy)>,
-    /// `--on-fence`.
-    pub on_fence: Option<OsString>,
-    /// `--on-lead`.
-    pub on_lead: Option<OsString>,
-    /// `--on-standby`.
-    pub on_standby: Option<OsString>,
-}
-
-pub(super) fn validate(given: &ParsedArgs) -> Result<Commands, StartupError> {
+pub(super) fn validate(args: &ParsedArgs) -> Result<Commands, StartupError> {
     Ok(Commands {
-        health: health(given)?,
-        on_fence: command(given, "on-fence")?,
-        on_lead: command(given, "on-lead")?,
-        on_standby: command(given, "on-standby")?,
+        health: health(args)?,
+        on_fence: command(args, "on-fence")?,
+        on_lead: command(args, "on-lead")?,
+        on_standby: command(args, "on-standby")?,
     })
 }
 
-fn health(given: &ParsedArgs) -> Result<Option<(OsString, HealthPolicy)>, StartupError> {
-    let command = command(given, "health-cmd")?;
+fn health(args: &ParsedArgs) -> Result<Option<(OsString, HealthPolicy)>, StartupError> {
+    let command = command(args, "health-cmd")?;
     let settings = ["health-interval", "health-timeout", "health-failures", "health-start"];
-    let settings = settings.map(|long| given.setting(long));
+    let settings = settings.map(|long| args.setting(long));
     let [interval, timeout, failures, start] = &settings;
     let policy = HealthPolicy {
         interval: some_time(interval)?,
@@ -50,8 +38,8 @@ fn health(given: &ParsedArgs) -> Result<Option<(OsString, HealthPolicy)>, Startu
 }
 
 /// A command line for the shell.
-fn command(given: &ParsedArgs, long: &'static str) -> Result<Option<OsString>, StartupError> {
-    let Some(value) = given.value(long) else { return Ok(None) };
+fn command(args: &ParsedArgs, long: &'static str) -> Result<Option<OsString>, StartupError> {
+    let Some(value) = args.value(long) else { return Ok(None) };
     if value.text.to_string_lossy().trim().is_empty() {
         return Err(value.refuse("must not be blank"));
     }

@@ -21,19 +21,6 @@ pub(super) fn validate(value: &Value) -> Result<i32, StartupError> {
     }
 }
 
-/// The signal's name: `SIGTERM`, `SIGRTMIN+1`.
-#[must_use]
-pub fn signal_name(number: i32) -> String {
-    if let Ok(signal) = Signal::try_from(number) {
-        return signal.as_str().to_owned();
-    }
-    match number - libc::SIGRTMIN() {
-        0 => "SIGRTMIN".to_owned(),
-        above if above > 0 && number <= libc::SIGRTMAX() => format!("SIGRTMIN+{above}"),
-        _ => format!("signal {number}"),
-    }
-}
-
 fn number(text: &str) -> Option<i32> {
     let known = |number: &i32| Signal::try_from(*number).is_ok() || is_real_time(*number);
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -84,6 +71,7 @@ fn why_not(number: i32) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::signal_name;
 
     #[test]
     fn names_and_numbers() {

@@ -1,17 +1,21 @@
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
+use neli_proto::candidate::{Elector, Patience, Timings};
 use neli_proto::health::HealthPolicy;
-use neli_proto::restart::{Limit, Restart};
+use neli_proto::restart::{Limit, Restart, RestartPolicy};
 
 use super::*;
 use crate::cli::parsed_args::Environment;
 use crate::cli::{self, Request};
+use crate::config::{Commands, WatchFrom};
 
 const PATH: (&str, &str) = ("PATH", "/bin:/usr/bin");
 
 fn validate(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Config, StartupError> {
-    let Request::Run(given) = parse(variables, arguments)? else { panic!("{arguments:?} is no run") };
-    Config::validate(&given)
+    let Request::Run(args) = parse(variables, arguments)? else { panic!("{arguments:?} is no run") };
+    config(&args)
 }
 
 fn parse(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Request, StartupError> {
@@ -21,8 +25,8 @@ fn parse(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Request, Star
 }
 
 fn watch(arguments: &[&str]) -> Watch {
-    let Request::Watch(given) = parse(&[], arguments).unwrap() else { panic!("{arguments:?} is no watch") };
-    Watch::validate(&given).unwrap()
+    let Request::Watch(args) = parse(&[], arguments).unwrap() else { panic!("{arguments:?} is no watch") };
+    super::watch(&args).unwrap()
 }
 
 #[test]

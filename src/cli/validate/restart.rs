@@ -14,9 +14,9 @@ const MOST_RESTARTS: u32 = 10_000;
 /// The longest time in which a limit counts them.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-pub(super) fn validate(given: &ParsedArgs) -> Result<RestartPolicy, StartupError> {
-    let restart = given.setting("restart");
-    let (delay, limit) = (given.setting("restart-delay"), given.setting("restart-limit"));
+pub(super) fn validate(args: &ParsedArgs) -> Result<RestartPolicy, StartupError> {
+    let restart = args.setting("restart");
+    let (delay, limit) = (args.setting("restart-delay"), args.setting("restart-limit"));
     let policy = RestartPolicy {
         restart: match restart.text()? {
             "always" => Restart::Always,

@@ -1,0 +1,94 @@
+//! The durations of the protocol, and who claims a vacancy first.
+
+use std::time::Duration;
+
+use neli_proto::candidate::{Elector, Patience, Timings};
+use neli_proto::record::LEASE_MS;
+
+use super::duration;
+use crate::cli::parsed_args::ParsedArgs;
+use crate::exit::StartupError;
+use crate::text::shown_duration;
+
+/// The longest heartbeat interval that is chosen unless one is given: a beat a second is 20 MB of journal a day, and a leader
+/// is then never long without a word, however long its lease.
+const LONGEST_DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest fence warning that is chosen unless one is given: whoever is asked to stop sooner may be asked in vain, since
+/// Kafka may still answer.
+const LONGEST_DEFAULT_FENCE_WARNING: Duration = Duration::from_millis(2500);
+/// The shortest heartbeat interval: an echo takes a few milliseconds, and a log that keeps a day is no place for more.
+const SHORTEST_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(10);
+/// The shortest kill margin.
+const SHORTEST_KILL_MARGIN: Duration = Duration::from_millis(20);
+
+pub(super) fn validate(args: &ParsedArgs) -> Result<Timings, StartupError> {
+    let value = args.setting("lease");
+    let lease = value.duration()?;
+    let [shortest, longest] = [*LEASE_MS.start(), *LEASE_MS.end()].map(Duration::from_millis);
+    if !(shortest..=longest).contains(&lease) {
+        let (shortest, longest) = (shown_duration(shortest), shown_duration(longest));
+        return Err(value.refuse(format!("must be {shortest} to {longest}")));
+    }
+    if lease.subsec_nanos() % 1_000_000 != 0 {
+        return Err(value.refuse("must be whole milliseconds"));
+    }
+    let claim_delay = duration(&args.setting("claim-delay"))?;
+    Ok(Timings {
+        lease,
+        heartbeat_interval: heartbeat_interval(args, lease)?,
+        kill_margin: (lease / 50).max(SHORTEST_KILL_MARGIN),
+        fence_warning: fence_warning(args, lease)?,
+        claim_delay,
+        elector: elector(args, claim_delay)?,
+    })
+}
+
+fn heartbeat_interval(args: &ParsedArgs, lease: Duration) -> Result<Duration, StartupError> {
+    let Some(value) = args.value("heartbeat-interval") else {
+        return Ok((lease / 5).min(LONGEST_DEFAULT_HEARTBEAT_INTERVAL));
+    };
+    let interval = value.duration()?;
+    if interval < SHORTEST_HEARTBEAT_INTERVAL || interval > lease / 3 {
+        let (shortest, longest) = (shown_duration(SHORTEST_HEARTBEAT_INTERVAL), shown_duration(lease / 3));
+        let lease = args.setting("lease").shown();
+        return Err(value.refuse(format!("must be {shortest} to {longest}, a third of {lease}")));
+    }
+    Ok(interval)
+}
+
+fn fence_warning(args: &ParsedArgs, lease: Duration) -> Result<Duration, StartupError> {
+    let Some(value) = args.value("fence-warning") else {
+        return Ok((lease / 4).min(LONGEST_DEFAULT_FENCE_WARNING));
+    };
+    let warning = value.duration()?;
+    if warning > lease / 2 {
+        let (longest, lease) = (shown_duration(lease / 2), args.setting("lease").shown());
+        return Err(value.refuse(format!("must be 0 to {longest}, half of {lease}")));
+    }
+    Ok(warning)
+}
+
+fn elector(args: &ParsedArgs, claim_delay: Duration) -> Result<Elector, StartupError> {
+    let elector = args.setting("elect");
+    let patience = args.setting("patience");
+    match elector.text()? {
+        "group" if patience.text()? != "never" => Ok(Elector::Group(Patience::For(duration(&patience)?))),
+        "group" if claim_delay.is_zero() => Ok(Elector::Group(Patience::Never)),
+        "group" => Err(patience.refuse(format!(
+            "can't be combined with {}: none but the group's choice claims",
+            args.setting("claim-delay").shown()
+        ))),
+        "log" if patience.is_given() => Err(patience.refuse(format!("has no meaning with {}", elector.shown()))),
+        "log" => Ok(Elector::Log),
+        _ => Err(elector.refuse("must be group or log")),
+    }
+}
+
+pub(super) fn wait(args: &ParsedArgs, claim_delay: Duration) -> Result<Option<Duration>, StartupError> {
+    let Some(value) = args.value("wait") else { return Ok(None) };
+    let wait = duration(&value)?;
+    if !claim_delay.is_zero() && wait <= claim_delay {
+        return Err(value.refuse(format!("must be more than {}", args.setting("claim-delay").shown())));
+    }
+    Ok(Some(wait))
+}

@@ -1,0 +1,52 @@
+//! How long before the lease's end the guard kills, where it may not schedule in real time.
+
+use std::path::Path;
+use std::time::Duration;
+
+use neli_proto::candidate::Timings;
+
+use crate::config::Config;
+use crate::exit::StartupError;
+use crate::text::shown_duration;
+
+/// The shortest kill margin where the guard has to wait for a processor like everybody else (measured: `tests/guard/lateness.rs`).
+const SHORTEST_ORDINARY_KILL_MARGIN: Duration = Duration::from_millis(300);
+/// Where a quota of processor time applies, so many of its periods besides.
+const PERIODS: u32 = 3;
+
+impl Config {
+    /// Widens the kill margin for a guard that may not schedule in real time, and warns of what that means. `quota` is a
+    /// quota of processor time on guard and job, where there is one: the file that says so, and its period.
+    ///
+    /// # Errors
+    ///
+    /// When there is a quota, and the lease is too short for the margin that it takes.
+    pub fn widen_kill_margin(&mut self, quota: Option<(&Path, Duration)>) -> Result<(), StartupError> {
+        let Timings { lease, heartbeat_interval, fence_warning, .. } = self.timings;
+        let period = quota.map_or(Duration::ZERO, |(_, period)| period);
+        let needed = (PERIODS * period).max(SHORTEST_ORDINARY_KILL_MARGIN);
+        // Some of the lease must be left to start a job in: a tenth, besides heartbeat interval and fence warning (R3).
+        let widest = (lease * 9 / 10).saturating_sub(heartbeat_interval + fence_warning);
+        let margin = self.timings.kill_margin.max(needed.min(widest));
+        if let Some((file, _)) = quota {
+            let better =
+                "better: real-time scheduling for neli-run (ulimit -r 2, LimitRTPRIO=2, or CAP_SYS_NICE), or no quota";
+            let why =
+                format!("a CPU quota ({}) holds up the guard, which may not schedule in real time", file.display());
+            if margin < needed {
+                return Err(StartupError::new(format!(
+                    "{}: too short: {why}, so that it kills {} before the lease ends, and heartbeat interval ({}) and fence \
+                     warning ({}) come besides; {better}, or a longer lease",
+                    self.lease_shown,
+                    shown_duration(needed),
+                    shown_duration(heartbeat_interval),
+                    shown_duration(fence_warning)
+                )));
+            }
+            self.warnings
+                .push(format!("{why}: it kills the job {} before the lease ends; {better}", shown_duration(margin)));
+        }
+        self.timings.kill_margin = margin;
+        Ok(())
+    }
+}
