@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
 use neli::election::{Properties, is_secret};
+use neli::kafka::access::{HEARTBEAT_INTERVAL, MemberTimings, SESSION_TIMEOUT};
 use neli_proto::candidate::Elector;
 use rdkafka::ClientConfig;
 use rdkafka::error::KafkaError;
@@ -59,10 +59,6 @@ const ALIASES: &[(&str, &str)] = &[
     ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
 ];
 
-/// What the driver sets where the user doesn't (facts.md, The group).
-const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
-const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
-
 /// One property, and where to mend it.
 struct Property {
     key: String,
@@ -106,23 +102,19 @@ pub(super) fn validate_group_timings(properties: &Properties, elector: Elector) 
     if elector == Elector::Log {
         return Ok(());
     }
-    let given = |key: &str| properties.find(key).and_then(|value| value.parse().ok()).map(Duration::from_millis);
-    let (session, heartbeat) = (given("session.timeout.ms"), given("heartbeat.interval.ms"));
-    let longest = session.unwrap_or(SESSION_TIMEOUT) / 3;
-    if heartbeat.unwrap_or(HEARTBEAT_INTERVAL) <= longest {
+    let MemberTimings { heartbeat_interval, session_timeout } = MemberTimings::of(properties);
+    if heartbeat_interval <= session_timeout / 3 {
         return Ok(());
     }
-    Err(StartupError::new(match heartbeat {
-        Some(heartbeat) => format!(
-            "property heartbeat.interval.ms {}: must be at most {}, a third of session.timeout.ms",
-            heartbeat.as_millis(),
-            longest.as_millis()
-        ),
-        None => format!(
-            "property session.timeout.ms {}: must be at least {}, three times heartbeat.interval.ms",
-            session.unwrap_or(SESSION_TIMEOUT).as_millis(),
-            (HEARTBEAT_INTERVAL * 3).as_millis()
-        ),
+    let (heartbeat, session) = (heartbeat_interval.as_millis(), session_timeout.as_millis());
+    Err(StartupError::new(if properties.find(HEARTBEAT_INTERVAL).is_some() {
+        format!(
+            "property {HEARTBEAT_INTERVAL} {heartbeat}: must be at most {}, a third of {SESSION_TIMEOUT}",
+            session / 3
+        )
+    } else {
+        let shortest = 3 * heartbeat;
+        format!("property {SESSION_TIMEOUT} {session}: must be at least {shortest}, three times {HEARTBEAT_INTERVAL}")
     }))
 }
 

@@ -132,9 +132,9 @@ impl Access {
             &[
                 // Between the assignment and the pause there may be one fetch.
                 ("fetch.message.max.bytes", "1024"),
-                ("heartbeat.interval.ms", &HEARTBEAT_INTERVAL.as_millis().to_string()),
+                (HEARTBEAT_INTERVAL, &MemberTimings::DEFAULT.heartbeat_interval.as_millis().to_string()),
                 ("queued.max.messages.kbytes", "64"),
-                ("session.timeout.ms", &SESSION_TIMEOUT.as_millis().to_string()),
+                (SESSION_TIMEOUT, &MemberTimings::DEFAULT.session_timeout.as_millis().to_string()),
             ],
             &[
                 // A topic that isn't there yet is waited for, and an offset is never asked for.
@@ -195,12 +195,37 @@ const ALWAYS: &[(&str, &str)] = &[
     ("allow.auto.create.topics", "false"),
 ];
 
-/// A member's, unless the user says otherwise. Half of it is what a handover by the group waits: a member hears of a rebalance in a
-/// heartbeat's answer.
-pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
+/// The property of [`MemberTimings::heartbeat_interval`].
+pub const HEARTBEAT_INTERVAL: &str = "heartbeat.interval.ms";
 
-/// A member's, unless the user says otherwise: by then the group knows that it is dead.
-pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
+/// The property of [`MemberTimings::session_timeout`].
+pub const SESSION_TIMEOUT: &str = "session.timeout.ms";
+
+/// The durations of a member of the consumer group.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct MemberTimings {
+    /// Between two heartbeats. Half of it is what a handover by the group waits: a member hears of a rebalance in a heartbeat's
+    /// answer.
+    pub heartbeat_interval: Duration,
+    /// The group takes a member for dead that has been silent for so long.
+    pub session_timeout: Duration,
+}
+
+impl MemberTimings {
+    /// Unless the user says otherwise.
+    const DEFAULT: Self =
+        Self { heartbeat_interval: Duration::from_millis(100), session_timeout: Duration::from_secs(6) };
+
+    /// Those that hold with the user's properties.
+    #[must_use]
+    pub fn of(properties: &Properties) -> Self {
+        let milliseconds = |key| properties.find(key)?.parse().ok().map(Duration::from_millis);
+        Self {
+            heartbeat_interval: milliseconds(HEARTBEAT_INTERVAL).unwrap_or(Self::DEFAULT.heartbeat_interval),
+            session_timeout: milliseconds(SESSION_TIMEOUT).unwrap_or(Self::DEFAULT.session_timeout),
+        }
+    }
+}
 
 /// A day: the longest that librdkafka knows. Our threads always poll.
 const LONGEST_POLL_INTERVAL: &str = "86400000";

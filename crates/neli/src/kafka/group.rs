@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use rdkafka::ClientContext;
-use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
+use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::metadata::{MetadataPartition, MetadataTopic};
@@ -19,7 +19,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::Election;
-use crate::kafka::access::{Access, HEARTBEAT_INTERVAL, KafkaContext, SESSION_TIMEOUT, explain};
+use crate::kafka::access::{Access, KafkaContext, MemberTimings, explain};
 use crate::kafka::error_class::ErrorClass;
 use crate::kafka::librdkafka;
 
@@ -107,9 +107,8 @@ impl Member {
             has_joined: AtomicBool::new(false),
             unused_partitions: AtomicBool::new(false),
         };
-        let config = access.member(election);
-        let pace = Pace::of(&config);
-        let consumer = BaseConsumer::from_config_and_context(&config, context);
+        let pace = Pace::of(MemberTimings::of(&access.properties));
+        let consumer = BaseConsumer::from_config_and_context(&access.member(election), context);
         let consumer: Arc<BaseConsumer<GroupContext>> = Arc::new(consumer.map_err(|error| explain(&error))?);
         consumer.subscribe(&[&election.topic]).map_err(|error| explain(&error))?;
         let polled = Arc::clone(&consumer);
@@ -155,11 +154,9 @@ struct Pace {
 }
 
 impl Pace {
-    fn of(member: &ClientConfig) -> Self {
-        let said = |key| member.get(key).and_then(|said| said.parse().ok()).map(Duration::from_millis);
-        let waiting = said("heartbeat.interval.ms").unwrap_or(HEARTBEAT_INTERVAL);
-        let session = said("session.timeout.ms").unwrap_or(SESSION_TIMEOUT);
-        Self { waiting, holding: Duration::from_millis(500).min(session / 3).max(waiting) }
+    fn of(member: MemberTimings) -> Self {
+        let waiting = member.heartbeat_interval;
+        Self { waiting, holding: Duration::from_millis(500).min(member.session_timeout / 3).max(waiting) }
     }
 }
 
@@ -356,11 +353,13 @@ impl GroupContext {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::election::Properties;
+    use crate::kafka::access::{HEARTBEAT_INTERVAL, SESSION_TIMEOUT};
 
     fn pace(heartbeat: &str, session: &str) -> [u128; 2] {
-        let mut member = ClientConfig::new();
-        member.set("heartbeat.interval.ms", heartbeat).set("session.timeout.ms", session);
-        let Pace { waiting, holding } = Pace::of(&member);
+        let properties = [(HEARTBEAT_INTERVAL, heartbeat), (SESSION_TIMEOUT, session)];
+        let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let Pace { waiting, holding } = Pace::of(MemberTimings::of(&Properties(properties.to_vec())));
         [waiting, holding].map(|pause| pause.as_millis())
     }
 
