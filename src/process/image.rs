@@ -3,7 +3,7 @@
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where programs are looked for when the environment has no PATH: glibc's `_CS_PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -29,7 +29,7 @@ impl Image {
         let name = command.first().ok_or(io::ErrorKind::InvalidInput)?;
         let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
         Ok(Self {
-            paths: candidates(name, path)?,
+            paths: c_strings(candidates(name, path).map(PathBuf::into_os_string))?,
             arguments: c_strings(command.iter().cloned())?,
             environment: c_strings(environment.iter().map(|(name, value)| assignment(name, value)))?,
         })
@@ -65,20 +65,15 @@ impl Image {
 
 /// The files that `execvp` tries for `name`: itself when it holds a slash, else one a directory of the PATH, an empty
 /// entry being the working directory.
-fn candidates(name: &OsStr, path: Option<&OsStr>) -> io::Result<Vec<CString>> {
-    let name = name.as_bytes();
-    if name.is_empty() {
-        return Ok(Vec::new());
-    }
-    if name.contains(&b'/') {
-        return Ok(vec![CString::new(name)?]);
-    }
-    let directories = path.unwrap_or(OsStr::new(DEFAULT_PATH)).as_bytes().split(|byte| *byte == b':');
-    directories.map(|directory| Ok(CString::new(joined(directory, name))?)).collect()
+pub(crate) fn candidates(name: &OsStr, path: Option<&OsStr>) -> impl Iterator<Item = PathBuf> {
+    let path = if is_searched(name) { path.unwrap_or(OsStr::new(DEFAULT_PATH)) } else { OsStr::new("") };
+    let directories = path.as_bytes().split(|byte| *byte == b':').filter(move |_| !name.is_empty());
+    directories.map(move |directory| Path::new(OsStr::from_bytes(directory)).join(name))
 }
 
-fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
+/// Whether the PATH is searched for a program of this name.
+pub(crate) fn is_searched(name: &OsStr) -> bool {
+    !name.as_bytes().contains(&b'/')
 }
 
 fn assignment(name: &OsStr, value: &OsStr) -> OsString {
@@ -97,8 +92,8 @@ mod tests {
     use super::*;
 
     fn tried(name: &str, path: Option<&str>) -> Vec<String> {
-        let paths = candidates(OsStr::new(name), path.map(OsStr::new)).unwrap();
-        paths.into_iter().map(|path| path.into_string().unwrap()).collect()
+        let paths = candidates(OsStr::new(name), path.map(OsStr::new));
+        paths.map(|path| path.into_os_string().into_string().unwrap()).collect()
     }
 
     #[test]

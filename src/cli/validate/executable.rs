@@ -10,10 +10,8 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, eaccess};
 
 use crate::exit::{ExitStatus, StartupError};
+use crate::process::image;
 use crate::text::{quoted, reason};
-
-/// Where glibc looks when there is no `PATH`.
-const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// Finds the file, or says what the exec would say: 127 when there is none, 126 when there is one and it can't be run.
 pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartupError> {
@@ -21,18 +19,8 @@ pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Sta
     if program.is_empty() {
         return Err(not_found(format!("{shown}: not found")));
     }
-    if program.as_bytes().contains(&b'/') {
-        let file = PathBuf::from(program);
-        return match examine(&file) {
-            None => Ok(file),
-            Some(obstacle) => Err(obstacle.refusal(&shown)),
-        };
-    }
     let mut nearest = Obstacle::Missing;
-    for directory in path.unwrap_or(OsStr::new(DEFAULT_PATH)).as_bytes().split(|byte| *byte == b':') {
-        // An empty entry is the working directory.
-        let directory = if directory.is_empty() { b"." } else { directory };
-        let file = Path::new(OsStr::from_bytes(directory)).join(program);
+    for file in image::candidates(program, path) {
         // execvp goes on after a file that can't be run, and says so only when it finds no other.
         match examine(&file) {
             None => return Ok(file),
@@ -40,8 +28,8 @@ pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Sta
         }
     }
     match nearest {
-        Obstacle::Missing => Err(not_found(format!("{shown}: not found in PATH"))),
-        Obstacle::Interpreter(_) | Obstacle::Refused(_) => Err(nearest.refusal(&shown)),
+        Obstacle::Missing if image::is_searched(program) => Err(not_found(format!("{shown}: not found in PATH"))),
+        Obstacle::Interpreter(_) | Obstacle::Missing | Obstacle::Refused(_) => Err(nearest.refusal(&shown)),
     }
 }
 
