@@ -9,7 +9,7 @@ use neli::election::{Client, Election};
 use neli_proto::candidate::Timings;
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::RestartPolicy;
-use neli_proto::supervision::OnLoss;
+use neli_proto::supervisor::OnLoss;
 
 mod kill_margin;
 

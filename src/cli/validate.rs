@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use neli::election::{Brokers, Client, Election};
-use neli_proto::supervision::OnLoss;
+use neli_proto::supervisor::OnLoss;
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{Config, Log, LogFormat, Watch};

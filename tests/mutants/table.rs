@@ -265,7 +265,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         edits: &[edit(
             STOPPING,
             "self.nothing_left(reason)",
-            "self.tell(crate::candidacy::LocalEvent::NothingLeft { why: reason, exit: None, leaving: true, gone_at: None })",
+            "self.tell(crate::candidate::LocalEvent::NothingLeft { why: reason, exit: None, leaving: true, gone_at: None })",
         )],
         noticed_by: &[Model("a_stop_between_two_runs")],
     },

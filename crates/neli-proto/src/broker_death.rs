@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::String;
 use core::time::Duration;
 
-use super::candidacy::Timings;
+use crate::timings::Timings;
 
 /// What it may take besides where the active controller has died with the broker: 4.9 s were measured.
 const ANOTHER_CONTROLLER: Duration = Duration::from_secs(5);
@@ -45,8 +45,8 @@ fn long_enough(timings: &Timings, session: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::super::candidacy::Elector;
     use super::*;
+    use crate::timings::Elector;
 
     fn timings(lease_ms: u64) -> Timings {
         let lease = Duration::from_millis(lease_ms);

@@ -7,40 +7,44 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::listener::{FIRST_SPAN, Listener};
-use super::node::status::Shown;
-use super::precedence::Precedence;
-use super::random::Random;
-use super::record::{JobState, Offset, Why};
-use super::time::Time;
+use crate::listener::{FIRST_SPAN, Listener};
+use crate::node::status::Shown;
+use crate::precedence::Precedence;
+use crate::random::Random;
+use crate::record::{Body, JobState, MemberId, Offset, Why};
+use crate::time::Time;
 
 use identifying::KnownTopic;
 
-pub use super::candidacy::{
-    Action, Departure, Elector, Event, Identity, JobReport, LocalEvent, Loss, Milestone, Note, Patience, Position,
-    Right, Standby, Timings, Waiting,
-};
+pub use crate::timings::{Elector, Patience, Timings};
+pub use action::{Action, Departure, Loss, Milestone, Note, Right, Standby, Waiting};
+pub use event::{Event, JobReport, LocalEvent};
+pub use position::Position;
 
-// Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
-#[path = "candidate/claiming.rs"]
+mod action;
 mod claiming;
-#[path = "candidate/identifying.rs"]
+mod event;
 mod identifying;
-#[path = "candidate/leading.rs"]
 mod leading;
-#[path = "candidate/listening.rs"]
 mod listening;
-#[path = "candidate/position.rs"]
 mod position;
-#[path = "candidate/releasing.rs"]
 mod releasing;
-#[path = "candidate/speaking.rs"]
 mod speaking;
-#[path = "candidate/standing_down.rs"]
 mod standing_down;
 
 /// `--wait 0` waits this long for Kafka's first answer.
 const WAIT_FOR_KAFKA: Duration = Duration::from_secs(5);
+
+/// Who a candidate is.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Identity {
+    /// Its random id, made at its start.
+    pub member: MemberId,
+    /// How it is called.
+    pub name: Box<str>,
+    /// What its hello says.
+    pub hello: Body,
+}
 
 /// One candidate of one election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]

@@ -7,8 +7,8 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::command::{ANSWER_TAKES, CommandEnd};
-use super::time::Time;
+use crate::command::{ANSWER_TAKES, CommandEnd};
+use crate::time::Time;
 
 /// How often the job is looked at, and how much is forgiven.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]

@@ -8,9 +8,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::command::{ANSWER_TAKES, CommandEnd};
-use super::record::{Offset, Why};
-use super::time::Time;
+use crate::command::{ANSWER_TAKES, CommandEnd};
+use crate::record::{Offset, Why};
+use crate::time::Time;
 
 /// A hook that runs for longer is killed.
 pub const LIMIT: Duration = Duration::from_secs(10);

@@ -8,8 +8,8 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::record::{Body, MemberId, Offset, Record, What};
-use super::time::Time;
+use crate::record::{Body, MemberId, Offset, Record, What};
+use crate::time::Time;
 
 /// For how long an answer about the log's end tells markers from missing records (L4): what was appended after the
 /// asking is then too young to be deleted.

@@ -11,7 +11,6 @@
 extern crate alloc;
 
 pub mod broker_death;
-pub mod candidacy;
 pub mod candidate;
 pub mod command;
 pub mod guard;
@@ -25,7 +24,8 @@ pub mod random;
 pub mod record;
 pub mod reminder;
 pub mod restart;
-pub mod supervision;
 pub mod supervisor;
+pub mod terminal;
 pub mod time;
+pub mod timings;
 pub mod topic;

@@ -5,9 +5,9 @@
 
 use core::time::Duration;
 
-use super::journal::{Journal, Origin, Verdict, View};
-use super::record::{Body, LEASE_MS, Offset, Record};
-use super::time::Time;
+use crate::journal::{Journal, Origin, Verdict, View};
+use crate::record::{Body, LEASE_MS, Offset, Record};
+use crate::time::Time;
 
 /// R1: how far before the end a reading begins, in offsets.
 pub const FIRST_SPAN: Offset = 10_000;

@@ -9,13 +9,13 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::candidate::{self, Candidate, Identity, LocalEvent, Milestone, Timings};
-use super::command::CommandEnd;
-use super::hooks::{self, Hook, Hooks};
-use super::random::Random;
-use super::record::{Offset, Record, Why};
-use super::supervisor::{self, Ending, LeadEvent, Order, Supervisor};
-use super::time::Time;
+use crate::candidate::{self, Candidate, Identity, LocalEvent, Milestone, Timings};
+use crate::command::CommandEnd;
+use crate::hooks::{self, Hook, Hooks};
+use crate::random::Random;
+use crate::record::{Offset, Record, Why};
+use crate::supervisor::{self, Ending, LeadEvent, Order, Supervisor};
+use crate::time::Time;
 
 pub(crate) mod status;
 

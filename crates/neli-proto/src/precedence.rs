@@ -4,9 +4,9 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use super::candidate::{Elector, Patience};
-use super::record::{Hello, MemberId};
-use super::time::Time;
+use crate::record::{Hello, MemberId};
+use crate::time::Time;
+use crate::timings::{Elector, Patience};
 
 /// Where nothing better is known, claims are spread over this span.
 pub const SPREAD: Duration = Duration::from_millis(50);

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::time::Time;
+use crate::time::Time;
 
 /// Between two reminders.
 const INTERVAL: Duration = Duration::from_secs(30);

@@ -5,8 +5,8 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::supervision::JobStatus;
-use super::time::Time;
+use crate::supervisor::JobStatus;
+use crate::time::Time;
 
 /// Doubling goes no further.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);

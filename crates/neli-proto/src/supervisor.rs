@@ -6,32 +6,28 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::candidacy::{self, JobReport, Right};
-use super::health::Health;
-use super::node::status::{Awaited, Awaits};
-use super::record::{JobState, Offset, Why};
-use super::restart::Backoff;
-use super::time::Time;
+use crate::candidate::{JobReport, LocalEvent, Right};
+use crate::health::Health;
+use crate::node::status::{Awaited, Awaits};
+use crate::record::{JobState, Offset, Why};
+use crate::restart::Backoff;
+use crate::time::Time;
 use terminal::Terminal;
 
-pub use super::supervision::{
-    Action, Ending, Event, Foreground, JobStatus, LeadEvent, Lost, Note, OnLoss, Order, Policy, StopPolicy,
-};
+pub use crate::terminal::Foreground;
+pub use action::{Action, Ending, Lost, Note, Order};
+pub use event::{Event, JobStatus, LeadEvent};
+pub use policy::{OnLoss, Policy, StopPolicy};
 
-// Said with their paths, so that they are found from wherever this file is compiled: the model compiles it, too.
-#[path = "supervisor/exiting.rs"]
+mod action;
+mod event;
 mod exiting;
-#[path = "supervisor/health.rs"]
 mod health;
-#[path = "supervisor/running.rs"]
+mod policy;
 mod running;
-#[path = "supervisor/signal_policy.rs"]
 mod signal_policy;
-#[path = "supervisor/signals.rs"]
 mod signals;
-#[path = "supervisor/stopping.rs"]
 mod stopping;
-#[path = "supervisor/terminal.rs"]
 mod terminal;
 
 /// The supervisor of one job.
@@ -306,10 +302,10 @@ impl Supervisor {
     // ---- speaking -------------------------------------------------------------------------------------------------
 
     fn report(&mut self, state: JobState, pid: Option<u32>, since: Time) {
-        self.tell(candidacy::LocalEvent::JobChanged(JobReport { state, pid, attempt: self.run.attempt, since }));
+        self.tell(LocalEvent::JobChanged(JobReport { state, pid, attempt: self.run.attempt, since }));
     }
 
-    fn tell(&mut self, event: candidacy::LocalEvent) {
+    fn tell(&mut self, event: LocalEvent) {
         self.actions.push_back(Action::Tell(event));
     }
 

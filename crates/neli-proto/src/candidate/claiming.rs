@@ -2,12 +2,12 @@
 
 use core::time::Duration;
 
-use super::super::candidacy::{Action, Departure, Note, Timings};
-use super::super::precedence::SPREAD;
-use super::super::record::{Body, Offset, Why};
-use super::super::time::Time;
 use super::standing_down::lets_another_lead;
 use super::{Candidate, End, Judgement, NothingLeft, Role, WAIT_FOR_KAFKA};
+use crate::candidate::{Action, Departure, Note, Timings};
+use crate::precedence::SPREAD;
+use crate::record::{Body, Offset, Why};
+use crate::time::Time;
 
 /// After a void claim the next is spread over at least so many round trips.
 const ROUND_TRIPS: u32 = 4;

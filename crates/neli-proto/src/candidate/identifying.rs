@@ -6,10 +6,10 @@
 
 use core::time::Duration;
 
-use super::super::candidacy::{Action, Milestone, Note};
-use super::super::time::Time;
-use super::super::topic::{TopicId, TopicIdentity};
 use super::{Candidate, Role};
+use crate::candidate::{Action, Milestone, Note};
+use crate::time::Time;
+use crate::topic::{TopicId, TopicIdentity};
 
 /// Between two questions while there is no such topic.
 const ASK_FOR_MISSING: Duration = Duration::from_secs(1);

@@ -3,10 +3,10 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::super::candidacy::{Action, JobReport, Loss, Milestone, Note, Right};
-use super::super::record::{Body, JobState, Offset, Why};
-use super::super::time::Time;
 use super::{Candidate, Lead, Role};
+use crate::candidate::{Action, JobReport, Loss, Milestone, Note, Right};
+use crate::record::{Body, JobState, Offset, Why};
+use crate::time::Time;
 
 /// That a job is stopping is said when it has taken this long. The release of one that ends as soon as it is asked to would
 /// wait for the beat: a broker takes one append of a connection at a time, which costs a handover 2 ms of its 8.

@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
-use super::super::candidacy::{Action, Loss, Milestone, Note};
-use super::super::journal::{Term, Verdict, View};
-use super::super::record::{Body, Offset, Record, Why};
-use super::super::time::Time;
 use super::{Candidate, End, Judgement, NothingLeft, Role};
+use crate::candidate::{Action, Loss, Milestone, Note};
+use crate::journal::{Term, Verdict, View};
+use crate::record::{Body, Offset, Record, Why};
+use crate::time::Time;
 
 /// librdkafka itself may need so long to find out that a connection is dead, and to read on.
 const READER_RECOVERS: Duration = Duration::from_secs(5);
@@ -19,7 +19,7 @@ impl Candidate {
                 self.introduce(now);
             }
             Ok(None) => {}
-            Err(super::super::listener::HistoryCut) => self.history_cut(now),
+            Err(crate::listener::HistoryCut) => self.history_cut(now),
         }
     }
 

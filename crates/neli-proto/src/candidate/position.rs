@@ -2,11 +2,50 @@
 
 use alloc::vec::Vec;
 
-use super::super::candidacy::Position;
-use super::super::journal::View;
-use super::super::node::status::{Awaited, Awaits, Leader, OtherCandidate};
-use super::super::time::Time;
-use super::{Candidate, Judgement, Role};
+use super::{Candidate, JobReport, Judgement, Role, Standby};
+use crate::journal::View;
+use crate::node::status::{Awaited, Awaits, Leader, OtherCandidate};
+use crate::record::{Offset, Why};
+use crate::time::Time;
+
+/// What a candidate is in the election, for whoever looks at it from outside.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Position {
+    /// R0: its claim has taken effect in a topic that is not judged yet. Nothing runs under the term.
+    AwaitingJudgement {
+        /// The term.
+        term: Offset,
+    },
+    /// A claim is under way.
+    Claiming,
+    /// It is gone.
+    Departed,
+    /// The lease is over; of the job something may be left.
+    Fenced {
+        /// The term.
+        term: Offset,
+    },
+    /// It leads.
+    Leading {
+        /// The term.
+        term: Offset,
+        /// The job.
+        job: JobReport,
+        /// Why the job has been asked to stop, if it has.
+        stopping: Option<Why>,
+    },
+    /// It reads what was written before it came (R1).
+    Listening,
+    /// Nothing of the job is left, and the release is on its way.
+    Releasing {
+        /// The term.
+        term: Offset,
+    },
+    /// It stands by; as it was told last, so that nobody is told two things.
+    Standby(Option<Standby>),
+    /// It holds nothing, and is stopped until it is continued, or about to be.
+    Suspended,
+}
 
 impl Candidate {
     /// What it is in the election, now. Of standing by it says what was said last, so that nobody is told two things.

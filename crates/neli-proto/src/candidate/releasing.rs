@@ -1,11 +1,11 @@
 //! R6: a release is written when nothing is left, and then nothing more.
 
-use super::super::candidacy::{Action, Loss, Milestone};
-use super::super::precedence::SPREAD;
-use super::super::record::{Body, Offset, Why};
-use super::super::time::Time;
 use super::standing_down::lets_another_lead;
 use super::{Candidate, End, NothingLeft, Releasing, Role};
+use crate::candidate::{Action, Loss, Milestone};
+use crate::precedence::SPREAD;
+use crate::record::{Body, Offset, Why};
+use crate::time::Time;
 
 impl Candidate {
     pub(super) fn nothing_left(

@@ -1,11 +1,11 @@
 //! The records that a candidate hands out.
 
-use super::super::candidacy::{Action, Milestone, Standby, Waiting};
-use super::super::journal::View;
-use super::super::precedence::{HELLO_AWAITS_NAME, HELLO_INTERVAL, SPREAD};
-use super::super::record::{Body, Record};
-use super::super::time::Time;
 use super::{Candidate, Judgement};
+use crate::candidate::{Action, Milestone, Standby, Waiting};
+use crate::journal::View;
+use crate::precedence::{HELLO_AWAITS_NAME, HELLO_INTERVAL, SPREAD};
+use crate::record::{Body, Record};
+use crate::time::Time;
 use alloc::boxed::Box;
 
 /// The longest id of the group's that is handed on: librdkafka's client id, a hyphen and 36 characters. A record must fit 1 KiB.

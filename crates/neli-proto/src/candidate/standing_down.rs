@@ -1,10 +1,10 @@
 //! R7: stopping on the word, and the group that is left before it.
 
-use super::super::candidacy::{Action, Elector, Note, Patience};
-use super::super::precedence::Standing;
-use super::super::record::{Offset, What, Why};
-use super::super::time::Time;
 use super::{Candidate, Role};
+use crate::candidate::{Action, Elector, Note, Patience};
+use crate::precedence::Standing;
+use crate::record::{Offset, What, Why};
+use crate::time::Time;
 use alloc::boxed::Box;
 
 impl Candidate {

@@ -1,9 +1,9 @@
 //! The supervisor's words for the guard, and the guard's for the supervisor.
 
 use super::message::{Answer, Grant, Order, Step, Target};
-use crate::candidacy::Right;
+use crate::candidate::Right;
 use crate::record::Offset;
-use crate::supervision::{self, Event, JobStatus};
+use crate::supervisor::{self, Event, JobStatus};
 
 impl From<Right> for Grant {
     fn from(right: Right) -> Self {
@@ -11,9 +11,9 @@ impl From<Right> for Grant {
     }
 }
 
-impl From<supervision::Order> for Order {
-    fn from(order: supervision::Order) -> Self {
-        use supervision::Order as Given;
+impl From<supervisor::Order> for Order {
+    fn from(order: supervisor::Order) -> Self {
+        use supervisor::Order as Given;
         match order {
             Given::Extend(right) => Self::Lease(right.into()),
             Given::HandOn => Self::HandOn,

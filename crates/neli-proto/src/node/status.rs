@@ -6,9 +6,9 @@ use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
-use super::super::candidate::Position;
-use super::super::record::{MemberId, Offset};
-use super::super::time::Time;
+use crate::candidate::Position;
+use crate::record::{MemberId, Offset};
+use crate::time::Time;
 
 /// What a node is and knows at one moment.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -1,10 +1,10 @@
 //! With which status to end: several causes, the first that applies (interface.md, Exit status).
 
-use super::super::candidacy::Departure;
-use super::super::record::Why;
-use super::super::supervision::{Action, Ending, JobStatus, Lost, OnLoss};
 use super::signals::SIGKILL;
 use super::{Killed, Stop, Supervisor};
+use crate::candidate::Departure;
+use crate::record::Why;
+use crate::supervisor::{Action, Ending, JobStatus, Lost, OnLoss};
 
 impl Supervisor {
     pub(super) fn exit(&mut self, departure: Departure) {

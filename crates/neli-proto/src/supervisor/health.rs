@@ -1,12 +1,12 @@
 //! A job's health: looked after while its main process runs and it is not being stopped, and never else.
 
-use super::super::candidacy;
-use super::super::command::CommandEnd;
-use super::super::health::{Action as Deed, Event};
-use super::super::record::Why;
-use super::super::supervision::{Action, Note};
-use super::super::time::Time;
 use super::{Job, Supervisor};
+use crate::candidate::LocalEvent;
+use crate::command::CommandEnd;
+use crate::health::{Action as Deed, Event};
+use crate::record::Why;
+use crate::supervisor::{Action, Note};
+use crate::time::Time;
 use alloc::boxed::Box;
 
 impl Supervisor {
@@ -39,7 +39,7 @@ impl Supervisor {
                 Deed::Run { id, kill_at } => self.actions.push_back(Action::CheckHealth { id, kill_at }),
                 Deed::StandDown(failure) => {
                     self.note(Note::Unhealthy(failure));
-                    self.tell(candidacy::LocalEvent::StandDown { why: Why::Unhealthy, leaving: false });
+                    self.tell(LocalEvent::StandDown { why: Why::Unhealthy, leaving: false });
                 }
             }
         }

@@ -1,11 +1,11 @@
 //! The runs of a term's job, as the guard tells of them: each from its start until nothing is left, and what follows it.
 
-use super::super::candidacy;
-use super::super::record::{JobState, Offset, Why};
-use super::super::restart::Verdict;
-use super::super::supervision::{Action, Ending, JobStatus, Note, Order};
-use super::super::time::Time;
 use super::{Job, Killed, Run, Supervisor, Watch};
+use crate::candidate::LocalEvent;
+use crate::record::{JobState, Offset, Why};
+use crate::restart::Verdict;
+use crate::supervisor::{Action, Ending, JobStatus, Note, Order};
+use crate::time::Time;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -143,7 +143,7 @@ impl Supervisor {
     pub(super) fn fenced(&mut self, term: Offset, gone_at: Option<Time>) {
         if term == self.term() && self.job != Job::None {
             self.be_killed(Killed::ForLoss);
-            self.tell(candidacy::LocalEvent::Fenced { why: Why::Fenced });
+            self.tell(LocalEvent::Fenced { why: Why::Fenced });
             self.nothing_left_since(Why::Fenced, gone_at);
         }
     }
@@ -155,7 +155,7 @@ impl Supervisor {
         self.actions.push_back(Action::KillGuard);
         self.note(Note::GuardHangs);
         if self.job != Job::None {
-            self.tell(candidacy::LocalEvent::Fenced { why: Why::GuardDied });
+            self.tell(LocalEvent::Fenced { why: Why::GuardDied });
         }
     }
 
@@ -171,7 +171,7 @@ impl Supervisor {
         self.run.started |= !matches!(self.job, Job::Restarting { .. });
         self.be_killed(Killed::ForLoss);
         self.job = Job::Orphaned;
-        self.tell(candidacy::LocalEvent::Fenced { why: Why::GuardDied });
+        self.tell(LocalEvent::Fenced { why: Why::GuardDied });
         self.actions.push_back(Action::KillOrphans);
     }
 
@@ -222,6 +222,6 @@ impl Supervisor {
         self.over = Some(why);
         self.order(Order::Over { term: self.term() });
         let (exit, leaving) = (self.run.status.map(JobStatus::code), self.leaves_after(why));
-        self.tell(candidacy::LocalEvent::NothingLeft { why, exit, leaving, gone_at });
+        self.tell(LocalEvent::NothingLeft { why, exit, leaving, gone_at });
     }
 }

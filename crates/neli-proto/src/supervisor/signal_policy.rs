@@ -2,12 +2,12 @@
 
 use core::time::Duration;
 
-use super::super::candidacy;
-use super::super::record::Why;
-use super::super::supervision::{Action, Event, Order};
-use super::super::time::Time;
 use super::signals::{SIGCHLD, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use super::{Job, Stop, Supervisor};
+use crate::candidate::LocalEvent;
+use crate::record::Why;
+use crate::supervisor::{Action, Event, Order};
+use crate::time::Time;
 
 /// Two stop signals nearer than this are one: GNU `timeout` sends two.
 const SAME_STOP: Duration = Duration::from_millis(500);
@@ -43,7 +43,7 @@ impl Supervisor {
     pub(super) fn stop_signal(&mut self, now: Time, signal: i32) {
         let Some(stop) = self.stop else {
             self.stop = Some(Stop { signal, at: now, amid_runs: self.job != Job::None });
-            return self.tell(candidacy::LocalEvent::StandDown { why: Why::Stopped, leaving: true });
+            return self.tell(LocalEvent::StandDown { why: Why::Stopped, leaving: true });
         };
         if now.since(stop.at) < SAME_STOP {
             return;

@@ -1,11 +1,11 @@
 //! The candidate's word: the job may run, for how long, and that it may no longer.
 
-use super::super::candidacy::Right;
-use super::super::record::{JobState, Why};
-use super::super::restart::Backoff;
-use super::super::supervision::{Note, Order, StopPolicy};
-use super::super::time::Time;
 use super::{Job, Killed, Run, Supervisor, Watch};
+use crate::candidate::Right;
+use crate::record::{JobState, Why};
+use crate::restart::Backoff;
+use crate::supervisor::{Note, Order, StopPolicy};
+use crate::time::Time;
 
 impl Supervisor {
     pub(super) fn led(&mut self, now: Time, right: Right) {

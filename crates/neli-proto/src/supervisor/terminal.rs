@@ -3,12 +3,12 @@
 
 use core::time::Duration;
 
-use super::super::candidacy;
-use super::super::record::Why;
-use super::super::supervision::{Action, Ending, Event, Foreground, JobStatus, Note, Order};
-use super::super::time::Time;
 use super::signals::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use super::{Job, Supervisor};
+use crate::candidate::LocalEvent;
+use crate::record::Why;
+use crate::supervisor::{Action, Ending, Event, Foreground, JobStatus, Note, Order};
+use crate::time::Time;
 
 /// Between two looks at the foreground, while a stopped job waits for it: no signal tells of it, and not every shell's
 /// `fg` sends SIGCONT to what it does not know to be stopped.
@@ -168,12 +168,12 @@ impl Supervisor {
         if self.job_may_be_alive() {
             self.order(Order::TakeBack);
         }
-        self.tell(candidacy::LocalEvent::StandDown { why: Why::Suspended, leaving: false });
+        self.tell(LocalEvent::StandDown { why: Why::Suspended, leaving: false });
     }
 
     pub(super) fn continued(&mut self, now: Time) {
         self.handle(now, Event::PassSignal { signal: SIGCONT, to_group: true });
-        self.tell(candidacy::LocalEvent::Continued);
+        self.tell(LocalEvent::Continued);
     }
 
     /// Several of them are one: the kernel and the shell each send their own.

@@ -1,7 +1,7 @@
 //! Several causes, the first that applies: every two of them, at every moment of a run, against the page's own order.
 
 use neli_proto::restart::Restart;
-use neli_proto::supervision::OnLoss;
+use neli_proto::supervisor::OnLoss;
 
 use crate::scene::{Cause, Kafka, Manner, OBEYING, Outcome, Scene};
 

@@ -11,7 +11,7 @@ use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Offset, Record, What, Why};
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
-use neli_proto::supervision::{Ending, Event, Lost, OnLoss, Policy, StopPolicy};
+use neli_proto::supervisor::{Ending, Event, Lost, OnLoss, Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use neli_proto::restart::Restart;
-use neli_proto::supervision::OnLoss;
+use neli_proto::supervisor::OnLoss;
 
 use crate::scene::{Cause, Kafka, LEASE, Manner, OBEYING, Outcome, RESTART_DELAY, STOP_TIMEOUT, Scene};
 

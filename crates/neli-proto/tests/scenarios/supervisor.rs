@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use neli_proto::candidacy::{Departure, JobReport, LocalEvent, Loss, Right};
+use neli_proto::candidate::{Departure, JobReport, LocalEvent, Loss, Right};
 use neli_proto::command::CommandEnd;
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
-use neli_proto::supervision::{
+use neli_proto::supervisor::Supervisor;
+use neli_proto::supervisor::{
     Action, Ending, Event, Foreground, JobStatus, LeadEvent, Lost, Note, OnLoss, Order, Policy, StopPolicy,
 };
-use neli_proto::supervisor::Supervisor;
 use neli_proto::time::Time;
 
 use crate::Subject;

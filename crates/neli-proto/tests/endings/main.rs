@@ -1,9 +1,6 @@
 //! How a run, a term and `neli-run` itself come to an end (interface.md, Exit status and Signals): every two causes, and a
 //! stop at every instant. Node and guard are the real ones; Kafka and the job are a [scene](scene::Scene)'s.
 
-#[path = "endings/causes.rs"]
 mod causes;
-#[path = "endings/scene.rs"]
 mod scene;
-#[path = "endings/stops.rs"]
 mod stops;

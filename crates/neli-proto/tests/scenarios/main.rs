@@ -7,13 +7,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-#[path = "scenarios/candidate.rs"]
 mod candidate;
-#[path = "scenarios/guard.rs"]
 mod guard;
-#[path = "scenarios/supervisor.rs"]
 mod supervisor;
-#[path = "scenarios/words.rs"]
 mod words;
 
 use words::Words;

@@ -1,0 +1,202 @@
+//! What a candidate wants done, and what it reports of the election.
+
+use alloc::boxed::Box;
+use core::time::Duration;
+
+use crate::record::{Offset, Record, Why};
+use crate::time::Time;
+
+/// Things to do.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Action {
+    /// R1: make a reader, ask it for the end offset, and forget the one before.
+    Ask,
+    /// Nothing is left to do here: no term is held, no claim under way.
+    Depart(Departure),
+    /// Tell the guard that the lease holds until then.
+    Extend(Right),
+    /// Ask which topic stands under the name, until there is an answer ([`Event::TopicIdentified`]).
+    Identify,
+    /// The job is to be killed at once, whatever the lease says.
+    Kill(Loss),
+    /// Join the group, if the elector is `group`.
+    JoinGroup,
+    /// The job may run, for as long as the right lasts.
+    Lead(Right),
+    /// Leave the group.
+    LeaveGroup,
+    /// Ask soon where the log ends ([`Event::Answered`]).
+    LookForEnd,
+    /// Terms begin anew: the guard is to forget those that it held (R5).
+    ForgetTerms,
+    /// Say so.
+    Note(Note),
+    /// The election has come so far: the guard and the hooks act on it, and a person is told.
+    Reached(Milestone),
+    /// Read from this offset, which the log holds.
+    ReadFrom(Offset),
+    /// Make a new producer, and forget the one before.
+    RenewProducer,
+    /// Hand this record to the producer: the send time is the time of the input that caused it (R3).
+    Send {
+        /// Under the election's key; a hello goes under the hello's.
+        record: Record,
+    },
+    /// The barrier: stop the job, and say when nothing of it is left. Beats go on.
+    StopJob(Why),
+    /// Stop the process, once the group is left: no term is held, no claim under way, and none will be until
+    /// [`LocalEvent::Continued`].
+    Suspend,
+}
+
+/// What the guard is told: the right to run the job, and what it needs to release the term for a dead supervisor.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Right {
+    /// The term.
+    pub term: Offset,
+    /// As of here, the term was current.
+    pub seen: Offset,
+    /// The next free sequence number.
+    pub next_seq: u64,
+    /// The guard's deadline: the lease's end less the kill margin.
+    pub until: Time,
+}
+
+/// Why a lead is lost at once.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Loss {
+    /// Our own word in the journal no longer counts: the history is gone.
+    HistoryCut,
+    /// The lease is over, by our own clock or by the guard's word.
+    LeaseOver,
+    /// Another's claim took effect.
+    Superseded,
+}
+
+/// How a candidate goes.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Departure {
+    /// The election was ended.
+    Ended,
+    /// It was told to.
+    Left,
+    /// It has not led within `--wait`.
+    WaitedEnough,
+}
+
+/// How far the election has come: what the guard and the hooks act on.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Milestone {
+    /// The lease ran out or was taken, and nothing of the job is left.
+    Fenced {
+        /// The term.
+        term: Offset,
+        /// `fenced` or `guard-died`.
+        why: Why,
+        /// How the right to run was lost.
+        loss: Loss,
+        /// How much of the lease is left.
+        left: Duration,
+        /// How long after the lease's end something of the job was still alive: the guarantee was broken.
+        late: Option<Duration>,
+    },
+    /// The lead was won.
+    Leading {
+        /// The term.
+        term: Offset,
+        /// When the lease ends if no beat comes back.
+        until: Time,
+    },
+    /// A term was released, or could not be.
+    Released {
+        /// The term.
+        term: Offset,
+        /// Why.
+        why: Why,
+        /// Whether Kafka acknowledged it.
+        delivered: bool,
+    },
+    /// Standing by.
+    Standby(Standby),
+    /// Another's claim took effect while we led.
+    Superseded {
+        /// The term that is over.
+        term: Offset,
+        /// The other's term.
+        by_term: Option<Offset>,
+        /// The other.
+        by: Option<Box<str>>,
+    },
+    /// Another topic stands under the name: it was deleted and made again.
+    TopicRemade,
+}
+
+/// Whom a candidate stands by for.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Standby {
+    /// Who leads, as far as known.
+    pub leader: Option<Box<str>>,
+    /// Its term.
+    pub term: Option<Offset>,
+    /// Why the candidate may not claim yet.
+    pub why: Option<Waiting>,
+}
+
+/// Why a standby may not claim yet.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Waiting {
+    /// The records that were read do not tell who leads.
+    Undecided,
+    /// Another leads.
+    Led,
+    /// It stood down, and lets another lead first.
+    CoolingOff,
+    /// Nobody leads, and others may claim before it: its claim delay runs.
+    Precedence,
+}
+
+/// What a person is told.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Note {
+    /// A claim was sent.
+    Claiming {
+        /// Everything up to here has been judged.
+        after: Offset,
+    },
+    /// An operator ended the election.
+    Ended {
+        /// Who.
+        by: Option<Box<str>>,
+        /// And why.
+        reason: Option<Box<str>>,
+    },
+    /// Beats are not coming back.
+    FenceWarning {
+        /// The term.
+        term: Offset,
+        /// How much of the lease is left.
+        left: Duration,
+        /// No heartbeat that was sent in this time has come back.
+        silent: Duration,
+    },
+    /// The reader has handed over nothing for a while, although the log goes on: another one reads.
+    ReaderStuck {
+        /// Where the log is known to end.
+        end: Offset,
+        /// For how long.
+        silent: Duration,
+    },
+    /// An operator asked the leader to stand down.
+    Resigned {
+        /// The term.
+        term: Offset,
+        /// Who.
+        by: Option<Box<str>>,
+        /// And why.
+        reason: Option<Box<str>>,
+    },
+    /// The broker has no ids for topics: that one is deleted and made again may go unnoticed.
+    TopicUnnamed,
+    /// The topic has more partitions than roles.
+    UnusedPartitions,
+}
