@@ -49,7 +49,8 @@ use crate::guard::guard_loop::GuardLoop;
 use crate::process::handed_file;
 use crate::process::image::Image;
 use crate::process::signals::Set;
-use crate::process::system::{self, Kind, Progress, SpawnSpec};
+use crate::process::spawn::{Kind, Progress, SpawnSpec, spawn};
+use crate::process::system;
 use crate::report::notify;
 
 pub use crate::guard::message::{GuardConfig, ReleaseRequest};
@@ -109,7 +110,7 @@ impl Guard {
             arguments.push(NO_PIDFD.into());
         }
         let descriptors: Vec<RawFd> = descriptors.into_iter().chain(guard_config.cgroup).collect();
-        let pending = system::spawn(&SpawnSpec {
+        let pending = spawn(&SpawnSpec {
             image: &Image::at(program, arguments.into_iter().map(OsString::from).collect(), own_environment())?,
             environment: &[],
             descriptors: &descriptors,

@@ -1,6 +1,7 @@
 //! Processes and what the kernel offers for them: start, signal, reap, find and kill; priority, limits, terminal.
 
 pub mod cgroup;
+mod child;
 pub mod descriptors;
 pub mod handed_file;
 pub mod image;
@@ -10,9 +11,12 @@ pub mod limits;
 pub mod priority;
 pub mod quota;
 pub mod random;
+pub mod reap;
 pub(crate) mod ready;
+pub mod scheduling;
 pub mod shell;
 pub mod signals;
+pub(crate) mod spawn;
 pub mod system;
 pub mod tail;
 pub mod terminal;

@@ -9,8 +9,8 @@ use nix::unistd::Pid;
 
 use crate::guard::message::GuardConfig;
 use crate::process::image::Image;
+use crate::process::reap::Change;
 use crate::process::shell::{self, Circumstances, ShellCommand};
-use crate::process::system::Change;
 use crate::process::tree::Tree;
 
 /// The commands, and those of them that were not waited for.

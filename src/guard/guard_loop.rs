@@ -29,7 +29,8 @@ use crate::process::cgroup::Cgroup;
 use crate::process::descriptors;
 use crate::process::handed_file;
 use crate::process::image::Image;
-use crate::process::system::{self, Scheduling, WaitStatus};
+use crate::process::reap::{WaitStatus, reap_after};
+use crate::process::scheduling::Scheduling;
 use crate::process::terminal::Terminal;
 use crate::process::tree::Tree;
 
@@ -216,7 +217,7 @@ impl GuardLoop {
     fn look_after_children(&mut self) {
         while let Ok(Some(_)) = self.children.read_signal() {}
         self.observe_start();
-        let reaped = system::reap_after(|ended| self.commands.end_group_of(ended));
+        let reaped = reap_after(|ended| self.commands.end_group_of(ended));
         self.has_children = reaped.children_left;
         let now = clock::now();
         for change in &reaped.changes {

@@ -7,7 +7,8 @@ use nix::errno::Errno;
 use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
-use crate::process::system::{self, PendingChild, Progress};
+use crate::process::spawn::{PendingChild, Progress};
+use crate::process::system;
 
 /// A job that was forked, until nothing is left of it.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::process::scheduling::Scheduling;
 use crate::process::signals::Set;
-use crate::process::system::Scheduling;
 
 /// The longest packet, in bytes.
 pub(super) const LONGEST: usize = 4096;

@@ -18,7 +18,8 @@ use crate::guard::lease::Lease;
 use crate::guard::release;
 use crate::process::killing;
 use crate::process::shell::Circumstances;
-use crate::process::system::{self, Kind, SpawnSpec};
+use crate::process::spawn::{Kind, SpawnSpec, spawn};
+use crate::process::system;
 use crate::process::terminal::Handover;
 
 /// How many numbers fit into an answer.
@@ -155,7 +156,7 @@ impl GuardLoop {
                 foreground,
             },
         };
-        let pending = system::spawn(&spec).map_err(|error| (Step::Fork, error))?;
+        let pending = spawn(&spec).map_err(|error| (Step::Fork, error))?;
         self.terminal.belongs_to_job(pending.pid);
         Ok(Job::new(pending))
     }
@@ -181,7 +182,7 @@ impl GuardLoop {
     pub(super) fn release(self, grant: Grant) -> io::Result<Infallible> {
         let Self { guard_config, scheduling_of_job, .. } = self;
         if let Some(scheduling) = scheduling_of_job {
-            scheduling.resume()?;
+            scheduling.restore()?;
         }
         release::execute(&guard_config, grant)
     }

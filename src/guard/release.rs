@@ -18,7 +18,7 @@ use nix::unistd;
 
 use crate::guard::message::{GuardConfig, ReleaseRequest};
 use crate::process::descriptors;
-use crate::process::system;
+use crate::process::signals;
 
 /// Executes `<releaser> release <descriptor>`, with nothing of what was inherited. Returns only when that fails.
 ///
@@ -44,7 +44,7 @@ pub(super) fn execute(guard_config: &GuardConfig, grant: Grant) -> io::Result<In
         release: guard_config.release.clone(),
     })?;
     fcntl::fcntl(&release_request, FcntlArg::F_SETFD(FdFlag::empty()))?;
-    system::forget_signals();
+    signals::discard_pending();
 
     let program = CString::new(guard_config.releaser.as_os_str().as_bytes())?;
     let number = CString::new(release_request.as_raw_fd().to_string())?;

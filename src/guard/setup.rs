@@ -13,7 +13,8 @@ use nix::unistd::{self, Pid};
 
 use crate::process::descriptors;
 use crate::process::priority;
-use crate::process::system::{self, Scheduling};
+use crate::process::scheduling::Scheduling;
+use crate::process::system;
 
 /// Deaf, in a group of its own, and parent of every orphan below it. Not in a session of its own: the job's terminal is
 /// the supervisor's.
@@ -45,10 +46,10 @@ pub(super) fn close_strays(inherited: &[RawFd], own: &[Option<BorrowedFd<'_>>]) 
 ///
 /// `of_job`: what the job is to have, where the supervisor had that before and has raised its own.
 pub(super) fn go_first(of_job: Option<Scheduling>) -> Option<Scheduling> {
-    let job = of_job.or_else(|| Scheduling::present().ok())?;
+    let job = of_job.or_else(|| Scheduling::current().ok())?;
     // A limit on real-time running would be the end of a guard that needs none, sooner or later.
     let may = job.is_real_time() || priority::is_running_unlimited();
-    (may && job.above()?.give(Pid::from_raw(0)).is_ok()).then_some(job)
+    (may && job.next_higher()?.set_for(Pid::from_raw(0)).is_ok()).then_some(job)
 }
 
 /// A guard that must be read back from a disk is late. `MCL_ONFAULT` locks what is used, a tenth of what is mapped. What

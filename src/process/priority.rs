@@ -10,7 +10,7 @@ use nix::libc;
 use nix::sys::resource::{self, Resource};
 use nix::unistd::Pid;
 
-use crate::process::system::Scheduling;
+use crate::process::scheduling::Scheduling;
 
 /// What was found, and done.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,21 +28,21 @@ pub struct Priority {
 ///
 /// One line, where the job would be real-time and the guard can't be above it.
 pub fn take() -> Result<Priority, String> {
-    let Ok(own) = Scheduling::present() else { return Ok(Priority { guard_is_real_time: false, of_job: None }) };
+    let Ok(own) = Scheduling::current() else { return Ok(Priority { guard_is_real_time: false, of_job: None }) };
     let refused = |why: &str| {
         format!(
             "neli-run was started in real time (chrt), and its guard can't go before the job, which could then outlive its \
              right for as long as it runs: {why}"
         )
     };
-    let Some(above) = own.above() else {
+    let Some(above) = own.next_higher() else {
         return Err(refused("nothing goes before it; a priority of 1 to 98 is needed (chrt -f 98)"));
     };
     if !own.is_real_time() {
-        let is_allowed = is_running_unlimited() && on_another_thread(|| above.give(Pid::from_raw(0)).is_ok());
+        let is_allowed = is_running_unlimited() && on_another_thread(|| above.set_for(Pid::from_raw(0)).is_ok());
         return Ok(Priority { guard_is_real_time: is_allowed, of_job: None });
     }
-    above.give(Pid::from_raw(0)).map_err(|_| {
+    above.set_for(Pid::from_raw(0)).map_err(|_| {
         let priority = above.priority;
         refused(&format!(
             "priority {priority} is not allowed; it needs ulimit -r {priority} (LimitRTPRIO=), or CAP_SYS_NICE"

@@ -12,8 +12,11 @@ use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
 use crate::process::image::Image;
+use crate::process::reap::WaitStatus;
+use crate::process::scheduling::Scheduling;
 use crate::process::signals::Set;
-use crate::process::system::{self, Kind, PendingChild, Progress, Scheduling, SpawnSpec, WaitStatus};
+use crate::process::spawn::{Kind, PendingChild, Progress, SpawnSpec, spawn};
+use crate::process::system;
 use crate::text::reason;
 
 /// A command line that was started.
@@ -57,7 +60,7 @@ impl ShellCommand {
     pub(crate) fn start_in(image: &Image, circumstances: Circumstances<'_>) -> io::Result<Self> {
         let Circumstances { cgroup, deadline, environment, ignored, output, scheduling } = circumstances;
         let kind = Kind::Command { deadline, scheduling, cgroup, output };
-        system::spawn(&SpawnSpec { image, environment, descriptors: &[], ignored, kind }).map(Self)
+        spawn(&SpawnSpec { image, environment, descriptors: &[], ignored, kind }).map(Self)
     }
 
     /// The shell's number, and its group's.

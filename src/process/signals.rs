@@ -10,7 +10,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use serde::{Deserialize, Serialize};
 
-use crate::process::system;
+use crate::process::system::{self, Disposition};
 
 /// The highest signal number of Linux, the real-time ones included.
 pub const HIGHEST: i32 = 64;
@@ -57,6 +57,15 @@ pub fn ignored_at_start() -> Set {
     system::ignored_at_start()
 }
 
+/// Throws away every signal that waits, and sets all of them back to their default.
+pub(crate) fn discard_pending() {
+    for signal in 1..=HIGHEST {
+        // They fail for those that nobody can change, which do not wait.
+        let _ = system::set_disposition(signal, Disposition::Ignored);
+        let _ = system::set_disposition(signal, Disposition::Default);
+    }
+}
+
 /// All signals to this process, as messages.
 #[derive(Debug)]
 pub struct Signals {
@@ -92,7 +101,7 @@ impl Signals {
                 taken.remove(signal);
             }
         }
-        system::set_default(SIGCHLD)?;
+        system::set_disposition(SIGCHLD, Disposition::Default)?;
         taken.thread_set_mask()?;
         let queue = SignalFd::with_flags(&taken, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         Ok(Self { queue })

@@ -1,28 +1,25 @@
-//! Spawn, signal, reap: what takes raw system calls, behind functions that are safe to call.
+//! The raw system calls, each behind a function that is safe to call. What they are made for, the other modules say.
 //!
 //! All unsafe code of the crate is here and in `librdkafka.rs`, and nothing else is here.
 #![expect(unsafe_code, reason = "the one file that makes raw system calls")]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong};
+use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::io::{self, Write};
+use std::marker::PhantomData;
 use std::mem;
 use std::ops::Deref;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use neli::clock;
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
 use nix::libc;
-use nix::unistd::{self, Pid};
-use serde::{Deserialize, Serialize};
+use nix::unistd::Pid;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::process::image::Image;
+use crate::process::child::Child;
 use crate::process::signals::{self, Set};
-use crate::process::terminal::Handover;
 
 /// The signals that were ignored when this process started, as the bits of a [`Set`].
 static IGNORED_AT_START: AtomicU64 = AtomicU64::new(0);
@@ -54,25 +51,27 @@ pub(crate) fn ignored_at_start() -> Set {
     Set::from_bits(IGNORED_AT_START.load(Ordering::Relaxed))
 }
 
-/// Sets a signal back to its default.
-pub(crate) fn set_default(signal: c_int) -> io::Result<()> {
-    // SAFETY: SIG_DFL runs none of our code.
-    if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+/// What a signal does to a process that does not handle it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Disposition {
+    /// What the kernel does with it.
+    Default,
+    /// Nothing, and what waits is thrown away.
+    Ignored,
 }
 
-/// Throws away every signal that waits, and sets all of them back to their default.
-pub(crate) fn forget_signals() {
-    for signal in 1..=signals::HIGHEST {
-        // SAFETY: neither SIG_IGN, which throws away what waits, nor SIG_DFL runs any of our code.
-        unsafe {
-            libc::signal(signal, libc::SIG_IGN);
-            libc::signal(signal, libc::SIG_DFL);
-        }
-    }
+/// Sets what a signal does.
+///
+/// # Errors
+///
+/// `EINVAL` when it is no signal, or one that nobody can change.
+pub(crate) fn set_disposition(signal: c_int, disposition: Disposition) -> io::Result<()> {
+    let handler = match disposition {
+        Disposition::Default => libc::SIG_DFL,
+        Disposition::Ignored => libc::SIG_IGN,
+    };
+    // SAFETY: neither runs any of our code. Async-signal-safe: nothing but the call.
+    if unsafe { libc::signal(signal, handler) } == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Ends this process with `status`, and without what libraries do at an exit: OpenSSL frees then what librdkafka's threads still use,
@@ -80,8 +79,13 @@ pub(crate) fn forget_signals() {
 pub fn exit_at_once(status: u8) -> ! {
     // A write that failed has been told where it was made.
     let _ = io::stdout().flush();
-    // SAFETY: it takes an integer, and does not return.
-    unsafe { libc::_exit(i32::from(status)) }
+    exit(i32::from(status))
+}
+
+/// Ends this process, and does nothing else.
+pub(crate) fn exit(status: c_int) -> ! {
+    // SAFETY: it takes an integer, and does not return. Async-signal-safe: nothing but the call.
+    unsafe { libc::_exit(status) }
 }
 
 /// Takes over a descriptor that this process was handed by its number, and keeps it from its children.
@@ -94,6 +98,18 @@ pub(crate) fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     Errno::result(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
     // SAFETY: it is open, and the number came from outside (an argument, a message), so nothing else here owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Has the descriptor with this number stay open at an exec. Nothing happens where none is open.
+pub(crate) fn keep_across_exec(number: RawFd) {
+    // SAFETY: it changes a property of a number; one that is not open is an error. Async-signal-safe: nothing but the call.
+    unsafe { libc::fcntl(number, libc::F_SETFD, 0) };
+}
+
+/// Has every descriptor from this number on close at an exec. Nothing happens before Linux 5.11.
+pub(crate) fn close_at_exec_from(lowest: c_uint) {
+    // SAFETY: takes integers, and closes nothing yet. Async-signal-safe: nothing but the call.
+    unsafe { libc::syscall(libc::SYS_close_range, lowest, c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
 /// The seals of a file in memory, by its descriptor's number, which may be anybody's.
@@ -170,171 +186,42 @@ pub fn await_descriptor(descriptor: OwnedFd, interest: Interest) -> io::Result<A
     watched.map_err(io::Error::from)
 }
 
-/// How the kernel shares the processors out to a thread: `SCHED_OTHER`, `SCHED_FIFO`, ... The nice value stands beside it,
-/// and is kept.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[expect(clippy::unsafe_derive_deserialize, reason = "three numbers: the kernel refuses what makes no sense")]
-pub struct Scheduling {
-    policy: c_int,
-    /// 0 but for `SCHED_FIFO` and `SCHED_RR`.
-    pub(crate) priority: c_int,
-    /// In nanoseconds. The kernel takes it away with real-time scheduling, and gives children none.
-    timer_slack: c_ulong,
+/// Policy and priority of this thread's scheduling. (musl knows these calls by number alone.)
+pub(crate) fn scheduler() -> io::Result<(c_int, c_int)> {
+    let mut priority = 0;
+    // SAFETY: a sched_param is one integer, which is ours to write to.
+    let policy = unsafe {
+        Errno::result(libc::syscall(libc::SYS_sched_getparam, 0, &raw mut priority))?;
+        Errno::result(libc::syscall(libc::SYS_sched_getscheduler, 0))?
+    };
+    Ok((c_int::try_from(policy).map_err(io::Error::other)?, priority))
 }
 
-impl Scheduling {
-    /// Before everything that is not real-time itself; the higher the `priority`, the more so.
-    pub(crate) const fn real_time(priority: c_int) -> Self {
-        Self { policy: libc::SCHED_FIFO, priority, timer_slack: 0 }
-    }
-
-    /// That of this thread.
-    pub(crate) fn present() -> io::Result<Self> {
-        let mut priority = 0;
-        // SAFETY: a sched_param is one integer, which is ours to write to. (musl knows these calls by number alone.)
-        unsafe {
-            let policy = Errno::result(libc::syscall(libc::SYS_sched_getscheduler, 0))?;
-            Errno::result(libc::syscall(libc::SYS_sched_getparam, 0, &raw mut priority))?;
-            let timer_slack = Errno::result(libc::prctl(libc::PR_GET_TIMERSLACK))?;
-            let timer_slack = c_ulong::try_from(timer_slack).map_err(io::Error::other)?;
-            Ok(Self { policy: c_int::try_from(policy).map_err(io::Error::other)?, priority, timer_slack })
-        }
-    }
-
-    /// Whether it goes before all that is not real-time itself, and children have it too.
-    pub(crate) fn is_real_time(self) -> bool {
-        matches!(self.policy, libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
-    }
-
-    /// The one that goes before it and before all that is not real-time; `None` where there is none.
-    pub(crate) fn above(self) -> Option<Self> {
-        /// The highest priority, and what a guard has above an ordinary job: 1 is for what it kills.
-        const HIGHEST: c_int = 99;
-        const ABOVE_ORDINARY: c_int = 2;
-        match self.policy {
-            libc::SCHED_FIFO | libc::SCHED_RR => (self.priority < HIGHEST).then(|| Self::real_time(self.priority + 1)),
-            libc::SCHED_DEADLINE => None,
-            _ => Some(Self::real_time(ABOVE_ORDINARY)),
-        }
-    }
-
-    /// That of what this process kills: just below its own, so that it goes before everything else that this one goes
-    /// before, and never lower than real-time.
-    pub(crate) fn of_the_dying() -> Self {
-        let own = Self::present().ok().filter(|own| own.is_real_time()).map_or(0, |own| own.priority);
-        Self::real_time((own - 1).max(1))
-    }
-
-    /// Gives it to a thread; 0 is the one that calls.
-    pub(crate) fn give(self, thread: Pid) -> io::Result<()> {
-        let Self { policy, priority, .. } = self;
-        // SAFETY: a sched_param is one integer, which is only read. Async-signal-safe: nothing but the call.
-        let answer =
-            unsafe { libc::syscall(libc::SYS_sched_setscheduler, thread.as_raw(), policy, &raw const priority) };
-        Ok(Errno::result(answer).map(drop)?)
-    }
-
-    /// Gives it to this thread, as it was there when it was [`present`](Self::present).
-    pub(crate) fn resume(self) -> io::Result<()> {
-        self.give(Pid::from_raw(0))?;
-        // SAFETY: takes an integer. Async-signal-safe: nothing but the call.
-        Ok(Errno::result(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, self.timer_slack) }).map(drop)?)
-    }
+/// Sets a thread's scheduling; 0 is the one that calls.
+pub(crate) fn set_scheduler(thread: Pid, policy: c_int, priority: c_int) -> io::Result<()> {
+    // SAFETY: a sched_param is one integer, which is only read. Async-signal-safe: nothing but the call.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_setscheduler, thread.as_raw(), policy, &raw const priority) };
+    Ok(Errno::result(answer).map(drop)?)
 }
 
-/// What happened to a child.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Change {
-    /// The child. When it has ended its number is free for another.
-    pub pid: Pid,
-    /// What happened.
-    pub status: WaitStatus,
+/// The next child that `waitid` finds with these flags, and its `si_code`; it is left to be waited for. `None` when there are
+/// children, and nothing has happened to any.
+pub(crate) fn find_waitable_child(flags: c_int) -> nix::Result<Option<(Pid, c_int)>> {
+    // SAFETY: a zeroed siginfo is a valid one, and ours to write to. When nothing is found the number stays 0.
+    let (pid, code) = unsafe {
+        let mut info: libc::siginfo_t = mem::zeroed();
+        Errno::result(libc::waitid(libc::P_ALL, 0, &raw mut info, flags | libc::WNOWAIT))?;
+        (info.si_pid(), info.si_code)
+    };
+    Ok((pid > 0).then_some((Pid::from_raw(pid), code)))
 }
 
-/// What may happen to a child.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum WaitStatus {
-    /// It ended with this status.
-    Exited(i32),
-    /// This signal killed it.
-    Killed(i32),
-    /// This signal stopped it.
-    Stopped(i32),
-}
-
-/// What [`reap`] found.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Reaped {
-    /// In the order in which the kernel gave it.
-    pub changes: Vec<Change>,
-    /// Whether there are children of this thread that have not ended. To a subreaper of one thread, none means that nothing is left that descends
-    /// from it: whatever lives has a living parent, and loses it to the subreaper.
-    pub children_left: bool,
-}
-
-/// Waits for every child of this thread that has ended or stopped, and for none that has not. Called by the first thread of a
-/// process these are the children that it has started, and what the kernel hands on to the process (as to a subreaper, or to
-/// process 1), which comes to the first thread. What another thread has started is that thread's own to wait for: librdkafka
-/// runs `kinit` by system(3), and would take a ticket for refused whose status we had taken away.
-#[must_use]
-pub fn reap() -> Reaped {
-    reap_after(|_| {})
-}
-
-/// The same, each child that has ended named to `before` first: until it is waited for its number is nobody else's.
-///
-/// (nix's `waitpid` throws away a child that a real-time signal killed.)
-#[must_use]
-pub fn reap_after(mut before: impl FnMut(Pid)) -> Reaped {
-    // __WALL: children that end without SIGCHLD count too. __WNOTHREAD: those of other threads do not.
-    const NOW: c_int = libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
-    let mut reaped = Reaped::default();
-    loop {
-        // SAFETY: a zeroed siginfo is a valid one, and ours to write to. What waitid(2) finds is left to be waited for; when
-        // it finds nothing the number stays 0.
-        let found = unsafe {
-            let mut info: libc::siginfo_t = mem::zeroed();
-            let found = NOW | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
-            Errno::result(libc::waitid(libc::P_ALL, 0, &raw mut info, found)).map(|_| (info.si_pid(), info.si_code))
-        };
-        let (pid, code) = match found {
-            Ok((pid, code)) if pid > 0 => (Pid::from_raw(pid), code),
-            other => {
-                reaped.children_left = other != Err(Errno::ECHILD);
-                return reaped;
-            }
-        };
-        if code != libc::CLD_STOPPED {
-            before(pid);
-        }
-        let mut status = 0;
-        // SAFETY: `status` is ours to write to.
-        let waited = unsafe { libc::waitpid(pid.as_raw(), &raw mut status, NOW | libc::WUNTRACED) };
-        // Not when it was stopped, and has gone on since.
-        if waited > 0 {
-            reaped.changes.extend(status_of(status).map(|status| Change { pid, status }));
-        }
-    }
-}
-
-/// Waits for one child, of whichever thread; whether it has ended, or is none of this process's.
-#[must_use]
-pub fn reap_one(pid: Pid) -> bool {
+/// Waits for a child with `waitpid`'s flags; its status, and `None` when nothing has happened to it.
+pub(crate) fn wait_for(pid: Pid, flags: c_int) -> nix::Result<Option<c_int>> {
     let mut status = 0;
     // SAFETY: `status` is ours to write to.
-    unsafe { libc::waitpid(pid.as_raw(), &raw mut status, libc::WNOHANG) != 0 }
-}
-
-fn status_of(status: c_int) -> Option<WaitStatus> {
-    if libc::WIFEXITED(status) {
-        Some(WaitStatus::Exited(libc::WEXITSTATUS(status)))
-    } else if libc::WIFSIGNALED(status) {
-        Some(WaitStatus::Killed(libc::WTERMSIG(status)))
-    } else if libc::WIFSTOPPED(status) {
-        Some(WaitStatus::Stopped(libc::WSTOPSIG(status)))
-    } else {
-        None
-    }
+    let waited = Errno::result(unsafe { libc::waitpid(pid.as_raw(), &raw mut status, flags) })?;
+    Ok((waited > 0).then_some(status))
 }
 
 /// Two words of memory that other processes see.
@@ -373,131 +260,20 @@ impl Drop for SharedWords {
     }
 }
 
-/// How a child comes into the world.
-#[derive(Debug)]
-pub(crate) struct SpawnSpec<'a> {
-    /// What it executes.
-    pub(crate) image: &'a Image,
-    /// Environment variables besides the image's: `NAME=value`.
-    pub(crate) environment: &'a [CString],
-    /// Descriptors that it gets under the same number, though they close at an exec; all others that do are closed.
-    pub(crate) descriptors: &'a [RawFd],
-    /// The signals that it ignores; all others are at their default.
-    pub(crate) ignored: Set,
-    /// The rest of its nature.
-    pub(crate) kind: Kind<'a>,
-}
-
-/// The kinds of children.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind<'a> {
-    /// Blocks every signal, and outlives its parent.
-    Guard,
-    /// As a job, but for what it has open: nothing but `/dev/null` to read from, and one place to write to.
-    Command {
-        /// It executes only before then, as a job; `None`: whenever it comes to it.
-        deadline: Option<&'a AtomicU64>,
-        /// Its scheduling; `None` leaves that of its parent.
-        scheduling: Option<Scheduling>,
-        /// The directory of the control group that it is born into; `None` leaves it in its parent's.
-        cgroup: Option<BorrowedFd<'a>>,
-        /// Its stdout and stderr; `None` is the stderr of its parent.
-        output: Option<BorrowedFd<'a>>,
-    },
-    /// Leads a process group of its own, blocks no signal, and dies with its parent.
-    Job {
-        /// It executes only before then: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
-        deadline: &'a AtomicU64,
-        /// Its scheduling; `None` leaves that of its parent.
-        scheduling: Option<Scheduling>,
-        /// The directory of the control group that it is born into; `None` leaves it in its parent's.
-        cgroup: Option<BorrowedFd<'a>>,
-        /// Whose foreground of the terminal it takes.
-        foreground: Option<Handover>,
-    },
-}
-
-/// A child that may not have executed yet.
-#[derive(Debug)]
-pub(crate) struct PendingChild {
-    /// Its number.
-    pub(crate) pid: Pid,
-    report: OwnedFd,
-}
-
-/// How far a pending child has come.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Progress {
-    /// It has not executed yet.
-    Pending,
-    /// It has executed, or was killed before it could.
-    Executed,
-    /// It could not execute, and ends.
-    Failed(Errno),
-    /// The deadline had come, and it ends.
-    Late,
-}
-
-/// In a report, what is no errno: the deadline had come.
-const LATE: c_int = 0;
-
-impl PendingChild {
-    /// How far it has come; asked again after `Executed`, it says so again.
-    pub(crate) fn progress(&self) -> Progress {
-        let mut report = [0; size_of::<c_int>()];
-        match unistd::read(&self.report, &mut report) {
-            Ok(0) => Progress::Executed,
-            Ok(_) if c_int::from_ne_bytes(report) == LATE => Progress::Late,
-            Ok(_) => Progress::Failed(Errno::from_raw(c_int::from_ne_bytes(report))),
-            Err(_) => Progress::Pending,
-        }
-    }
-}
-
-impl AsFd for PendingChild {
-    /// Readable when it is no longer pending.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.report.as_fd()
-    }
-}
-
-/// Forks, and has the child execute. It never waits for the exec: a program on a dead file server must not hold up
-/// the guard, so this is no vfork.
-pub(crate) fn spawn(spec: &SpawnSpec<'_>) -> io::Result<PendingChild> {
-    let (report, reporter) = unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
-    let mut child = Child::prepare(spec, &reporter);
-    let cgroup = match spec.kind {
-        Kind::Guard => None,
-        Kind::Command { cgroup, .. } | Kind::Job { cgroup, .. } => cgroup,
-    };
-    // SAFETY: the child only calls `run`, which keeps to what is allowed in the child of a process with threads.
-    match unsafe { fork(cgroup) }? {
-        // SAFETY: this is the child, and everything that `child` points to is borrowed by `spec` or owned by `child`.
-        0 => unsafe { child.run() },
-        pid => {
-            let pid = Pid::from_raw(pid);
-            if let Kind::Command { .. } | Kind::Job { .. } = spec.kind {
-                // Here too, so that the group exists whoever is scheduled first. It fails when the child has executed.
-                let _ = unistd::setpgid(pid, pid);
-            }
-            Ok(PendingChild { pid, report })
-        }
-    }
-}
-
-/// The child is born into `cgroup`, or where that can't be, as where there is none: what must not be lost is the job.
+/// Forks, and has the child [run](Child::run). It is born into `cgroup`, or where that can't be, as where there is none: what
+/// must not be lost is the job.
 ///
 /// (To be put there by a write to `cgroup.procs` takes some milliseconds; to be born there, none: both measured.)
-///
-/// # Safety
-///
-/// Until it executes, the child makes async-signal-safe calls alone, and none that asks the C library for its own thread's
-/// number.
-unsafe fn fork(cgroup: Option<BorrowedFd<'_>>) -> io::Result<c_int> {
-    // SAFETY: the contract is that of both calls; the C library is told of the second one's child alone.
-    unsafe {
+pub(crate) fn fork(cgroup: Option<BorrowedFd<'_>>, child: Child<'_>) -> io::Result<Pid> {
+    // SAFETY: the child only calls `run`, which keeps to what is allowed in the child of a process with threads. The C library
+    // is not told of a child that is born into a group, and is not asked there for the thread's number.
+    let answer = unsafe {
         let born = cgroup.and_then(|cgroup| clone_into(cgroup).ok());
-        Ok(Errno::result(born.unwrap_or_else(|| libc::fork()))?)
+        born.unwrap_or_else(|| libc::fork())
+    };
+    match Errno::result(answer)? {
+        0 => child.run(),
+        pid => Ok(Pid::from_raw(pid)),
     }
 }
 
@@ -512,9 +288,12 @@ struct CloneArguments {
     cgroup: u64,
 }
 
+/// As fork(2), into a control group.
+///
 /// # Safety
 ///
-/// As for [`fork`].
+/// Until it executes, the child makes async-signal-safe calls alone, and none that asks the C library for its own thread's
+/// number.
 unsafe fn clone_into(cgroup: BorrowedFd<'_>) -> io::Result<c_int> {
     /// The C library's crate has it as a number too small to hold it.
     const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
@@ -540,144 +319,49 @@ pub(crate) fn try_birth_in(cgroup: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the child makes one call that is async-signal-safe, and does not come back.
     let child = unsafe {
         match clone_into(cgroup)? {
-            0 => libc::_exit(0),
-            child => child,
+            0 => exit(0),
+            child => Pid::from_raw(child),
         }
     };
-    let mut status = 0;
-    // SAFETY: `status` is ours to write to.
-    Errno::result(unsafe { libc::waitpid(child, &raw mut status, 0) })?;
-    if status_of(status) == Some(WaitStatus::Exited(0)) { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
+    // 0 is an exit with status 0.
+    if wait_for(child, 0)? == Some(0) { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
+}
+
+/// A null-terminated array of C strings, as execve(2) takes it.
+#[derive(Debug)]
+pub(crate) struct StringArray<'a> {
+    pointers: Vec<*const c_char>,
+    strings: PhantomData<&'a CStr>,
+}
+
+impl<'a> StringArray<'a> {
+    /// Puts another string in this place, if there is one there. It takes no memory.
+    pub(crate) fn replace(&mut self, index: usize, string: &'a CStr) {
+        if let Some(pointer) = self.pointers.get_mut(index).filter(|pointer| !pointer.is_null()) {
+            *pointer = string.as_ptr();
+        }
+    }
+}
+
+impl<'a> FromIterator<&'a CStr> for StringArray<'a> {
+    fn from_iter<I: IntoIterator<Item = &'a CStr>>(strings: I) -> Self {
+        let pointers = strings.into_iter().map(CStr::as_ptr).chain([ptr::null()]).collect();
+        Self { pointers, strings: PhantomData }
+    }
+}
+
+/// Executes a program in place of this one; the errno when that fails.
+pub(crate) fn execute(path: &CStr, arguments: &StringArray<'_>, environment: &StringArray<'_>) -> c_int {
+    // SAFETY: `path` ends with a NUL, as each string of the arrays does, which live as long as these, and end with a null.
+    // Async-signal-safe: nothing but the call.
+    unsafe {
+        libc::execve(path.as_ptr(), arguments.pointers.as_ptr(), environment.pointers.as_ptr());
+    }
+    Errno::last_raw()
 }
 
 /// Whether a file has an extended attribute of this name.
 pub(crate) fn has_attribute(file: BorrowedFd<'_>, name: &CStr) -> bool {
     // SAFETY: `name` ends with a NUL; with a size of 0 nothing is written.
     unsafe { libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), ptr::null_mut(), 0) >= 0 }
-}
-
-/// What the child needs between fork and exec, made before the fork.
-struct Child<'a> {
-    paths: Vec<*const c_char>,
-    arguments: Vec<*const c_char>,
-    /// The arguments of a shell that runs the program as a script; the second is the script.
-    shell: Vec<*const c_char>,
-    environment: Vec<*const c_char>,
-    descriptors: &'a [RawFd],
-    reporter: RawFd,
-    parent: Pid,
-    ignored: Set,
-    kind: Kind<'a>,
-}
-
-impl<'a> Child<'a> {
-    fn prepare(spec: &SpawnSpec<'a>, reporter: &OwnedFd) -> Self {
-        let image = spec.image;
-        let script = [c"/bin/sh".as_ptr(), ptr::null()].into_iter();
-        Self {
-            paths: image.paths.iter().map(|path| path.as_ptr()).collect(),
-            arguments: null_terminated(image.arguments.iter()),
-            shell: script.chain(null_terminated(image.arguments.iter().skip(1))).collect(),
-            environment: null_terminated(image.environment.iter().chain(spec.environment)),
-            descriptors: spec.descriptors,
-            reporter: reporter.as_raw_fd(),
-            parent: unistd::getpid(),
-            ignored: spec.ignored,
-            kind: spec.kind,
-        }
-    }
-
-    /// The child's whole life until it executes: async-signal-safe calls alone, no memory taken, nothing that panics.
-    ///
-    /// # Safety
-    ///
-    /// To be called once, in the child of a fork, with every pointer of `self` still good.
-    unsafe fn run(&mut self) -> ! {
-        // SAFETY: plain system calls; the pointers are good by the contract, and each list of them ends with a null.
-        unsafe {
-            if let Kind::Command { scheduling, .. } | Kind::Job { scheduling, .. } = self.kind {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                if libc::getppid() != self.parent.as_raw() {
-                    // It died before it could take us with it.
-                    libc::_exit(0);
-                }
-                libc::setpgid(0, 0);
-                // Before it executes, so that it never reads in the background. SIGTTOU is still blocked.
-                if let Kind::Job { foreground: Some(Handover { terminal, from }), .. } = self.kind
-                    && libc::tcgetpgrp(terminal) == from.as_raw()
-                {
-                    libc::tcsetpgrp(terminal, libc::getpid());
-                }
-                if let Some(scheduling) = scheduling {
-                    // To give up what is better is always allowed.
-                    let _ = scheduling.resume();
-                }
-            }
-            for signal in 1..=signals::HIGHEST {
-                libc::signal(signal, if self.ignored.contains(signal) { libc::SIG_IGN } else { libc::SIG_DFL });
-            }
-            if let Kind::Command { output, .. } = self.kind {
-                let output = output.map_or(libc::STDERR_FILENO, |output| output.as_raw_fd());
-                libc::close(libc::STDIN_FILENO);
-                // It gets the number that was just closed.
-                libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY);
-                libc::dup2(output, libc::STDOUT_FILENO);
-                libc::dup2(output, libc::STDERR_FILENO);
-                // Before Linux 5.11 it has what `neli-run` inherited, as the job has.
-                libc::syscall(libc::SYS_close_range, 3, c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
-            }
-            for number in self.descriptors {
-                libc::fcntl(*number, libc::F_SETFD, 0);
-            }
-            let mut mask: libc::sigset_t = mem::zeroed();
-            if let Kind::Guard = self.kind {
-                libc::sigfillset(&raw mut mask);
-            }
-            libc::sigprocmask(libc::SIG_SETMASK, &raw const mask, ptr::null_mut());
-            let report = if self.is_late() { LATE } else { self.execute() };
-            libc::write(self.reporter, (&raw const report).cast(), size_of::<c_int>());
-            libc::_exit(127)
-        }
-    }
-
-    fn is_late(&self) -> bool {
-        let deadline = match self.kind {
-            Kind::Command { deadline: Some(deadline), .. } | Kind::Job { deadline, .. } => deadline,
-            Kind::Command { deadline: None, .. } | Kind::Guard => return false,
-        };
-        // clock_gettime(2) is async-signal-safe.
-        clock::now().as_nanos() >= u64::from_le(deadline.load(Ordering::Acquire))
-    }
-
-    /// As `execvp`: returns the error when nothing could be executed.
-    ///
-    /// # Safety
-    ///
-    /// As for `run`.
-    unsafe fn execute(&mut self) -> c_int {
-        let mut denied = false;
-        let mut error = libc::ENOENT;
-        for path in &self.paths {
-            // SAFETY: the pointers are good by the contract. `shell` has two elements before the arguments.
-            unsafe {
-                libc::execve(*path, self.arguments.as_ptr(), self.environment.as_ptr());
-                error = *libc::__errno_location();
-                if error == libc::ENOEXEC {
-                    *self.shell.as_mut_ptr().add(1) = *path;
-                    libc::execve(c"/bin/sh".as_ptr(), self.shell.as_ptr(), self.environment.as_ptr());
-                    error = *libc::__errno_location();
-                }
-            }
-            match error {
-                libc::EACCES => denied = true,
-                libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
-                _ => return error,
-            }
-        }
-        if denied { libc::EACCES } else { error }
-    }
-}
-
-fn null_terminated<'a>(texts: impl Iterator<Item = &'a CString>) -> Vec<*const c_char> {
-    texts.map(|text| text.as_ptr()).chain([ptr::null()]).collect()
 }

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use neli_proto::terminal::Foreground;
@@ -17,7 +17,7 @@ use nix::sys::stat::{self, SFlag};
 use nix::sys::termios::{self, SetArg, Termios};
 use nix::unistd::{self, Pid};
 
-use crate::process::system;
+use crate::process::system::{self, Disposition};
 
 /// The controlling terminal of this session, as one of its processes sees it.
 #[derive(Debug)]
@@ -181,7 +181,7 @@ pub fn die_of(signal: i32, to_group: bool) -> io::Result<()> {
     let signal = Signal::try_from(signal)?;
     // Not to leave a core file of ours where somebody typed Ctrl-\.
     let _ = resource::setrlimit(Resource::RLIMIT_CORE, 0, 0);
-    system::set_default(signal as i32)?;
+    system::set_disposition(signal as i32, Disposition::Default)?;
     signal::kill(if to_group { Pid::from_raw(0) } else { unistd::getpid() }, signal)?;
     SigSet::from(signal).thread_unblock()?;
     Ok(())
@@ -189,16 +189,16 @@ pub fn die_of(signal: i32, to_group: bool) -> io::Result<()> {
 
 /// The foreground that a child takes before it executes, if `from` has it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Handover {
+pub(crate) struct Handover<'a> {
     /// The terminal.
-    pub(crate) terminal: RawFd,
+    pub(crate) terminal: BorrowedFd<'a>,
     /// Whose foreground it must be.
     pub(crate) from: Pid,
 }
 
-impl Handover {
+impl<'a> Handover<'a> {
     /// From the group that has it now.
-    pub(crate) fn of(terminal: &File, from: &Terminal) -> Self {
-        Self { terminal: terminal.as_raw_fd(), from: from.own }
+    pub(crate) fn of(terminal: &'a File, from: &Terminal) -> Self {
+        Self { terminal: terminal.as_fd(), from: from.own }
     }
 }

@@ -23,7 +23,8 @@ use nix::unistd::Pid;
 
 use crate::process::cgroup::Cgroup;
 use crate::process::known::{Known, OwnChildren};
-use crate::process::system::{self, Scheduling};
+use crate::process::scheduling::Scheduling;
+use crate::process::system;
 
 /// How often at most a kill looks again for what was not there the last time, before the caller has its turn again.
 const LOOKS: usize = 16;
@@ -95,7 +96,7 @@ impl Tree {
     /// has to run to die: on a busy machine it would wait its turn, for longer than a kill margin.
     #[must_use]
     pub fn urgent(mut self) -> Self {
-        self.urgent = Some(Scheduling::of_the_dying());
+        self.urgent = Some(Scheduling::for_killed());
         self
     }
 
@@ -301,14 +302,14 @@ impl Tree {
         for thread in self.proc.threads(member) {
             // It may be gone already. That its number is another's by now, within some microseconds, takes a machine
             // that has no other number to give.
-            let _ = scheduling.give(thread);
+            let _ = scheduling.set_for(thread);
         }
     }
 
     /// The same for its first thread alone, whose number is the process's.
     fn hasten_first(&self, pid: Pid) {
         if let Some(scheduling) = self.urgent {
-            let _ = scheduling.give(pid);
+            let _ = scheduling.set_for(pid);
         }
     }
 

@@ -13,8 +13,8 @@ use nix::unistd::Pid;
 use super::Run;
 use crate::config::Commands;
 use crate::guard::{CommandKind, Order};
+use crate::process::reap::Change;
 use crate::process::shell::{self, ShellCommand};
-use crate::process::system::Change;
 use crate::process::tail::Tail;
 
 /// A hook of the supervisor's that was not waited for.

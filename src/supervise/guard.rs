@@ -14,8 +14,9 @@ use super::commands::RunningHook;
 use super::{PROGRAM, Run, translate};
 use crate::guard::{Answer, Guard, Heard, Order};
 use crate::process::ready::Ready;
+use crate::process::reap::{self, Change, WaitStatus};
 use crate::process::signals::Signals;
-use crate::process::system::{self, Change, WaitStatus};
+use crate::process::system;
 use crate::process::tree;
 use crate::report::notes;
 use crate::supervise::orphans::{Left, Orphans};
@@ -174,7 +175,7 @@ impl Run {
         let brokers = self.brokers_started.clone();
         // One that ends at once is on the list before it is waited for.
         let mut brokers = brokers.lock();
-        let changes = system::reap_after(|ended| self.end_hook_group(ended)).changes;
+        let changes = reap::reap_after(|ended| self.end_hook_group(ended)).changes;
         for change in &changes {
             self.observe_hook(change);
             match change.status {
@@ -188,7 +189,7 @@ impl Run {
             }
         }
         // Another thread's, as those that follow one that was gone are, and nobody else waits for them.
-        brokers.retain(|child| !system::reap_one(*child));
+        brokers.retain(|child| !reap::reap_one(*child));
         changes
     }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 
-use neli_run::process::system::{WaitStatus, reap};
+use neli_run::process::reap::{WaitStatus, reap};
 use neli_run::process::tree;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;

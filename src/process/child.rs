@@ -1,0 +1,177 @@
+//! A child between fork and exec. Its parent may have threads, so whatever they held at the fork (the allocator's lock, say)
+//! is never let go of here: [`Child::run`] and all that it calls keep to async-signal-safe calls, take no memory, and never
+//! panic. What needs memory is made beforehand.
+
+use std::ffi::{CString, c_int};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, RawFd};
+use std::sync::atomic::Ordering;
+
+use neli::clock;
+use nix::fcntl::{self, OFlag};
+use nix::libc::{self, STDIN_FILENO};
+use nix::sys::prctl;
+use nix::sys::signal::{self, SigSet, SigmaskHow, Signal};
+use nix::sys::stat::Mode;
+use nix::unistd::{self, Pid};
+
+use crate::process::scheduling::Scheduling;
+use crate::process::signals::{self, Set};
+use crate::process::spawn::{Kind, SpawnSpec};
+use crate::process::system::{self, Disposition, StringArray};
+use crate::process::terminal::Handover;
+
+/// Its exit status when it has not executed: a shell's for a command that it does not find.
+const NOT_EXECUTED: c_int = 127;
+
+/// What a child tells its parent when it does not execute.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Report {
+    /// It could not, for this errno.
+    Failed(c_int),
+    /// The deadline had come.
+    Late,
+}
+
+impl Report {
+    /// The size of one, in bytes: less than a pipe takes in one piece.
+    pub(crate) const SIZE: usize = size_of::<c_int>();
+
+    /// What is no errno stands for [`Late`](Self::Late).
+    const LATE: c_int = 0;
+
+    pub(crate) fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
+        match c_int::from_ne_bytes(bytes) {
+            Self::LATE => Self::Late,
+            errno => Self::Failed(errno),
+        }
+    }
+
+    fn to_bytes(self) -> [u8; Self::SIZE] {
+        match self {
+            Self::Failed(errno) => errno,
+            Self::Late => Self::LATE,
+        }
+        .to_ne_bytes()
+    }
+}
+
+/// What the child needs between fork and exec, made before the fork.
+#[derive(Debug)]
+pub(crate) struct Child<'a> {
+    paths: &'a [CString],
+    arguments: StringArray<'a>,
+    /// The arguments of a shell that runs the program as a script; the second is the script.
+    shell: StringArray<'a>,
+    environment: StringArray<'a>,
+    descriptors: &'a [RawFd],
+    reporter: BorrowedFd<'a>,
+    parent: Pid,
+    ignored: Set,
+    kind: Kind<'a>,
+}
+
+impl<'a> Child<'a> {
+    /// Makes what the child needs; `reporter` takes its [`Report`].
+    pub(crate) fn prepare(spec: &SpawnSpec<'a>, reporter: BorrowedFd<'a>) -> Self {
+        let image = spec.image;
+        let arguments = || image.arguments.iter().map(CString::as_c_str);
+        let environment = image.environment.iter().chain(spec.environment);
+        Self {
+            paths: &image.paths,
+            arguments: arguments().collect(),
+            shell: [c"/bin/sh", c""].into_iter().chain(arguments().skip(1)).collect(),
+            environment: environment.map(CString::as_c_str).collect(),
+            descriptors: spec.descriptors,
+            reporter,
+            parent: unistd::getpid(),
+            ignored: spec.ignored,
+            kind: spec.kind,
+        }
+    }
+
+    /// The child's whole life until it executes.
+    pub(crate) fn run(mut self) -> ! {
+        let foreground = if let Kind::Job { foreground, .. } = self.kind { foreground } else { None };
+        if let Kind::Command { scheduling, .. } | Kind::Job { scheduling, .. } = self.kind {
+            self.join_group(foreground, scheduling);
+        }
+        for signal in 1..=signals::HIGHEST {
+            let disposition = if self.ignored.contains(signal) { Disposition::Ignored } else { Disposition::Default };
+            // It fails for those that nobody can change.
+            let _ = system::set_disposition(signal, disposition);
+        }
+        if let Kind::Command { output, .. } = self.kind {
+            redirect(output);
+        }
+        for number in self.descriptors {
+            system::keep_across_exec(*number);
+        }
+        let blocked = if let Kind::Guard = self.kind { SigSet::all() } else { SigSet::empty() };
+        let _ = signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&blocked), None);
+        let report = if self.is_late() { Report::Late } else { Report::Failed(self.execute()) };
+        let _ = unistd::write(self.reporter, &report.to_bytes());
+        system::exit(NOT_EXECUTED)
+    }
+
+    /// Dies with its parent from now on, and leads a process group, in the foreground if it is handed over.
+    fn join_group(&self, foreground: Option<Handover<'_>>, scheduling: Option<Scheduling>) {
+        let _ = prctl::set_pdeathsig(Signal::SIGKILL);
+        if unistd::getppid() != self.parent {
+            // It died before it could take us with it.
+            system::exit(0);
+        }
+        let _ = unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0));
+        // Before it executes, so that it never reads in the background. SIGTTOU is still blocked.
+        if let Some(Handover { terminal, from }) = foreground
+            && unistd::tcgetpgrp(terminal) == Ok(from)
+        {
+            let _ = unistd::tcsetpgrp(terminal, unistd::getpid());
+        }
+        if let Some(scheduling) = scheduling {
+            // To give up what is better is always allowed.
+            let _ = scheduling.restore();
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        let deadline = match self.kind {
+            Kind::Command { deadline: Some(deadline), .. } | Kind::Job { deadline, .. } => deadline,
+            Kind::Command { deadline: None, .. } | Kind::Guard => return false,
+        };
+        // clock_gettime(2) is async-signal-safe.
+        clock::now().as_nanos() >= u64::from_le(deadline.load(Ordering::Acquire))
+    }
+
+    /// As `execvp`: returns the errno when nothing could be executed.
+    fn execute(&mut self) -> c_int {
+        let mut denied = false;
+        let mut error = libc::ENOENT;
+        for path in self.paths {
+            error = system::execute(path, &self.arguments, &self.environment);
+            if error == libc::ENOEXEC {
+                self.shell.replace(1, path);
+                error = system::execute(c"/bin/sh", &self.shell, &self.environment);
+            }
+            match error {
+                libc::EACCES => denied = true,
+                libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
+                _ => return error,
+            }
+        }
+        if denied { libc::EACCES } else { error }
+    }
+}
+
+/// `/dev/null` for stdin, `output` for stdout and stderr, and nothing else that stays open.
+fn redirect(output: Option<BorrowedFd<'_>>) {
+    let stderr = io::stderr();
+    let output = output.unwrap_or(stderr.as_fd());
+    let _ = unistd::close(STDIN_FILENO);
+    // It gets the number that was just closed, and keeps it.
+    let _ = fcntl::open(c"/dev/null", OFlag::O_RDONLY, Mode::empty()).map(IntoRawFd::into_raw_fd);
+    let _ = unistd::dup2_stdout(output);
+    let _ = unistd::dup2_stderr(output);
+    // Before Linux 5.11 it has what `neli-run` inherited, as the job has.
+    system::close_at_exec_from(3);
+}
