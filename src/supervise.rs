@@ -36,6 +36,7 @@ use crate::process::cgroup::Cgroup;
 use crate::process::descriptors::{self, Reserve};
 use crate::process::limits;
 use crate::process::priority::{self, Priority};
+use crate::process::procfs;
 use crate::process::quota;
 use crate::process::random;
 use crate::process::ready::Ready;
@@ -43,7 +44,6 @@ use crate::process::signals::{self, Signals};
 use crate::process::tail::Tail;
 use crate::process::terminal::{is_there, may_be_handed_on};
 use crate::process::timer::Timer;
-use crate::process::tree;
 use crate::release;
 use crate::report::log::{Event as LogEvent, From, Logger};
 use crate::report::notes;
@@ -108,13 +108,13 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, StartupE
         move |error: io::Error| StartupError::new(format!("{what}: {}", reason(&error)))
     };
     limits::validate().map_err(StartupError::new)?;
-    if !tree::is_visible() {
+    if !procfs::is_visible() {
         return Err(StartupError::new(
             "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it \
              anew (unshare --mount-proc; mount -t proc proc /proc)",
         ));
     }
-    if !tree::is_complete() {
+    if !procfs::is_complete() {
         return Err(StartupError::new(
             "/proc hides processes (hidepid), and this kernel lists no children (CONFIG_PROC_CHILDREN): not all of the job's \
              could be found and killed; root is shown them all",

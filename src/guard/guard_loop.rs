@@ -106,7 +106,7 @@ impl GuardLoop {
             guard: Guard::new(guard_config.lease),
             guard_config,
             image,
-            tree: if scheduling_of_job.is_some() { tree.urgent() } else { tree },
+            tree: if scheduling_of_job.is_some() { tree.prioritizing_killed() } else { tree },
             scheduling_of_job,
             slot: Slot::take(lease_number)?,
             channel: Some(channel),
@@ -230,7 +230,7 @@ impl GuardLoop {
             self.observe_main(now, change.status);
         }
         let tree = &self.tree;
-        let remains = Remains::seen(reaped.children_left, || !tree.is_out_of_cgroup());
+        let remains = Remains::seen(reaped.children_left, || !tree.is_cgroup_empty());
         self.tell(clock::now(), Event::Waited(remains), None);
     }
 

@@ -16,7 +16,6 @@ use crate::guard::guard_loop::{ATTEMPT, EPOCH, EVENT, GuardLoop, LEASE_FD, WHY};
 use crate::guard::job::Job;
 use crate::guard::lease::Lease;
 use crate::guard::release;
-use crate::process::killing;
 use crate::process::shell::Circumstances;
 use crate::process::spawn::{Kind, SpawnSpec, spawn};
 use crate::process::system;
@@ -59,7 +58,7 @@ impl GuardLoop {
                 Action::End => self.last = Some(Last::End),
                 Action::HandOn => self.terminal.hand_on(),
                 Action::Kill(means) => {
-                    let has_seen_all = killing::kill(means, &self.tree);
+                    let has_seen_all = self.tree.kill(means);
                     self.guard.handle(clock::now(), Event::Killed { has_seen_all });
                 }
                 Action::KillCommand(kind) => self.commands.kill(kind),
@@ -76,7 +75,7 @@ impl GuardLoop {
                 Action::Signal { signal, to } => self.job.iter().for_each(|job| job.signal(signal, to)),
                 Action::SignalRest { signal, but_group } => {
                     let group = self.job.as_ref().filter(|_| but_group).map(|job| job.pid);
-                    self.answer_left_behind(self.tree.signal_but(group, &[signal, SIGCONT]), false);
+                    self.answer_left_behind(self.tree.signal_all_but(group, &[signal, SIGCONT]), false);
                 }
                 Action::Start { term, until, attempt } => self.start(term, until, attempt),
                 Action::StartCommand(kind) => self.start_command(kind, output),

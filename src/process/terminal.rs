@@ -3,7 +3,7 @@
 //! It is opened for each look, and never held: whoever is in its background does not keep it from being closed. The
 //! process that calls must block or ignore SIGTTOU. What the foreground is given and taken for is not decided here.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -17,6 +17,7 @@ use nix::sys::stat::{self, SFlag};
 use nix::sys::termios::{self, SetArg, Termios};
 use nix::unistd::{self, Pid};
 
+use crate::process::procfs::{Process, Procfs};
 use crate::process::system::{self, Disposition};
 
 /// The controlling terminal of this session, as one of its processes sees it.
@@ -144,22 +145,11 @@ pub fn is_continuable() -> bool {
     if unistd::getpid().as_raw() == 1 {
         return false;
     }
-    let numbers =
-        fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    let mut members = numbers.map(Pid::from_raw).filter(|pid| unistd::getpgid(Some(*pid)) == Ok(own));
-    members.any(|member| {
-        parent_of(member).is_some_and(|parent| {
-            unistd::getsid(Some(parent)) == session && unistd::getpgid(Some(parent)).is_ok_and(|group| group != own)
-        })
+    let procfs = Procfs::mounted(Pid::this());
+    let mut members = procfs.processes().filter(|process| process.lives && process.group == Some(own));
+    members.any(|Process { parent, .. }| {
+        unistd::getsid(Some(parent)) == session && unistd::getpgid(Some(parent)).is_ok_and(|group| group != own)
     })
-}
-
-fn parent_of(pid: Pid) -> Option<Pid> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in parentheses and may hold any character; after it come the state and the parent.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let lives = !matches!(fields.next()?, "Z" | "X");
-    fields.next()?.parse().ok().map(Pid::from_raw).filter(|_| lives)
 }
 
 /// Stops all of this process group.
@@ -172,7 +162,8 @@ pub fn stop_group() -> io::Result<()> {
 }
 
 /// Sends this process, and all of its group if `to_group`, a signal with its default disposition. It comes back to
-/// process 1.
+/// process 1. (signal-hook's `emulate_default_handler` signals the calling thread alone, leaves a core file, and aborts where
+/// the signal does not end the process.)
 ///
 /// # Errors
 ///

@@ -13,11 +13,11 @@ use nix::unistd::{self, Pid};
 use super::commands::RunningHook;
 use super::{PROGRAM, Run, translate};
 use crate::guard::{Answer, Guard, Heard, Order};
+use crate::process::procfs;
 use crate::process::ready::Ready;
 use crate::process::reap::{self, Change, WaitStatus};
 use crate::process::signals::Signals;
 use crate::process::system;
-use crate::process::tree;
 use crate::report::notes;
 use crate::supervise::orphans::{Left, Orphans};
 use crate::text::reason;
@@ -240,7 +240,7 @@ impl Run {
     /// Our children that are no part of a job, and were not waited for.
     fn strangers_to_the_job(&self, brokers: &[Pid]) -> Vec<Pid> {
         let hooks = self.running_hooks.iter().map(RunningHook::pid);
-        brokers.iter().copied().chain(hooks).chain(tree::children_of_other_threads()).collect()
+        brokers.iter().copied().chain(hooks).chain(procfs::children_of_other_threads()).collect()
     }
 
     /// A new guard remembers no term, and knows the address that the embedded broker has now.

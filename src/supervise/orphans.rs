@@ -14,7 +14,6 @@ use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
 use crate::process::cgroup::Cgroup;
-use crate::process::killing;
 use crate::process::system;
 use crate::process::tree::Tree;
 
@@ -45,7 +44,7 @@ impl Orphans {
     /// `lease`.
     #[must_use]
     pub(crate) fn new(now: Time, main: Option<OwnedFd>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
-        let tree = Tree::below(Pid::this()).urgent().born_into(cgroup);
+        let tree = Tree::below(Pid::this()).prioritizing_killed().born_into(cgroup);
         Self { tree, main, killing: Killing::by_all_means(now, lease), guard: None }
     }
 
@@ -59,13 +58,13 @@ impl Orphans {
         cgroup: Option<Rc<Cgroup>>,
         lease: Duration,
     ) -> Self {
-        let tree = Tree::below(guard).urgent().born_into(cgroup);
+        let tree = Tree::below(guard).prioritizing_killed().born_into(cgroup);
         Self { tree, main, killing: Killing::by_all_means(now, lease), guard: Some(guard) }
     }
 
     /// Children of ours that are no part of it, with all below them: each of them was not waited for.
     pub(crate) fn spare(&mut self, spared: Vec<Pid>) {
-        self.tree.spare(spared);
+        self.tree.exclude(spared);
     }
 
     /// SIGKILL to all that is left. To be called again at [`again_at`](Self::again_at), and whenever a child has ended.
@@ -75,7 +74,7 @@ impl Orphans {
             let _ = system::signal_pidfd(main.as_fd(), SIGKILL);
         }
         let means = self.killing.round(now);
-        let has_seen_all = killing::kill(means, &self.tree);
+        let has_seen_all = self.tree.kill(means);
         self.killing.performed(clock::now(), has_seen_all);
     }
 

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 
+use neli_run::process::procfs;
 use neli_run::process::reap::{WaitStatus, reap};
-use neli_run::process::tree;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
@@ -33,7 +33,7 @@ fn role_of_a_reaper() {
     let mut child = Command::new("true").spawn().unwrap();
     let own = Pid::from_raw(child.id().cast_signed());
     waitid(Id::Pid(own), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
-    assert!(tree::children_of_other_threads().contains(&others));
+    assert!(procfs::children_of_other_threads().contains(&others));
     let reaped = reap();
     let pids: Vec<Pid> = reaped.changes.iter().map(|change| change.pid).collect();
     assert_eq!(pids, [own]);

@@ -1,0 +1,264 @@
+//! Processes as `/proc` shows them.
+//!
+//! A `/proc` that is mounted with `hidepid` shows who is not root no process of another user's, nor one of his own whose
+//! program he may not read. Their parents list them all the same.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use neli_proto::guard::Named;
+use nix::libc;
+use nix::unistd::Pid;
+
+/// Whether `/proc` is that of this PID namespace. In another's the same numbers are other processes'.
+#[must_use]
+pub fn is_visible() -> bool {
+    fs::read_link("/proc/self").is_ok_and(|own| own.to_str() == Some(&Pid::this().to_string()))
+}
+
+/// Whether all that descends from a process can be found: by the lists of children, which not every kernel has; else in a
+/// `/proc` that shows everybody's processes, as it shows the first of all.
+#[must_use]
+pub fn is_complete() -> bool {
+    Procfs::mounted(Pid::this()).is_complete()
+}
+
+/// The children that threads of this process besides the first have started (librdkafka's `kinit`), as far as the kernel lists
+/// them: what it hands on to this process comes to the first.
+#[must_use]
+pub fn children_of_other_threads() -> Vec<Pid> {
+    let own = Pid::this();
+    let proc = Procfs::mounted(own);
+    let threads = proc.numbers_in(&proc.mount.join(format!("{own}/task")));
+    let others = threads.into_iter().filter(|thread| *thread != own);
+    others.flat_map(|thread| proc.listed_children_of(own, thread)).collect()
+}
+
+/// A process as `/proc` shows it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
+    pub(crate) parent: Pid,
+    /// Its process group; not known of one that is hidden.
+    pub(crate) group: Option<Pid>,
+    /// Those that have ended and can't be seen any more included; 1 while it has none but its first.
+    pub(crate) threads: u32,
+    pub(crate) lives: bool,
+    /// `/proc` does not show it: only its parent does.
+    pub(crate) is_hidden: bool,
+}
+
+/// All processes, by their parents: what is needed where the kernel does not list children (`CONFIG_PROC_CHILDREN`).
+pub(crate) type Snapshot = HashMap<Pid, Vec<Process>>;
+
+/// The processes of the machine.
+#[derive(Debug)]
+pub(crate) struct Procfs {
+    mount: PathBuf,
+    pub(crate) lists_children: bool,
+    /// Whether everything was seen since [`start_scan`](Self::start_scan): no read has failed.
+    has_seen_all: Cell<bool>,
+}
+
+impl Procfs {
+    /// The one that is mounted at `/proc`. Whether it lists children, the process `root` shows, which must be there.
+    pub(crate) fn mounted(root: Pid) -> Self {
+        Self::new(PathBuf::from("/proc"), root)
+    }
+
+    pub(crate) fn new(mount: PathBuf, root: Pid) -> Self {
+        let lists_children = mount.join(format!("{root}/task/{root}/children")).exists();
+        Self { mount, lists_children, has_seen_all: Cell::new(true) }
+    }
+
+    /// From now on what can't be read is noted.
+    pub(crate) fn start_scan(&self) {
+        self.has_seen_all.set(true);
+    }
+
+    /// Whether nothing was missed since [`start_scan`](Self::start_scan).
+    pub(crate) fn has_seen_all(&self) -> bool {
+        self.has_seen_all.get()
+    }
+
+    /// Something was left out of this scan.
+    pub(crate) fn note_missed(&self) {
+        self.has_seen_all.set(false);
+    }
+
+    /// What was read; `None` where there is nothing to be seen, or where the read has failed, which is noted.
+    fn ok_or_note<T>(&self, read: io::Result<T>) -> Option<T> {
+        read.inspect_err(|error| {
+            // Who has ended meanwhile is gone, and who is hidden is shown by his parent.
+            let is_no_failure =
+                matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH | libc::EACCES | libc::EPERM));
+            if !is_no_failure {
+                self.note_missed();
+            }
+        })
+        .ok()
+    }
+
+    /// The entries of a directory that are numbers.
+    fn numbers_in(&self, directory: &Path) -> Vec<Pid> {
+        let entries = self.ok_or_note(fs::read_dir(directory)).into_iter().flatten();
+        let number = |entry: io::Result<fs::DirEntry>| self.ok_or_note(entry)?.file_name().to_str()?.parse().ok();
+        entries.filter_map(number).map(Pid::from_raw).collect()
+    }
+
+    /// All processes that are shown.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = Process> {
+        self.numbers_in(&self.mount).into_iter().filter_map(|pid| self.process(pid))
+    }
+
+    fn is_complete(&self) -> bool {
+        self.lists_children || self.process(Pid::from_raw(1)).is_some()
+    }
+
+    /// All processes by their parents, where the kernel lists no children.
+    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
+        if self.lists_children {
+            return None;
+        }
+        let mut snapshot = Snapshot::new();
+        for process in self.processes() {
+            snapshot.entry(process.parent).or_default().push(process);
+        }
+        Some(snapshot)
+    }
+
+    /// The children of `parent`: by its own list of them, or by `snapshot`.
+    pub(crate) fn children(&self, parent: &Process, snapshot: Option<&Snapshot>) -> Vec<Process> {
+        match snapshot {
+            Some(snapshot) => snapshot.get(&parent.pid).cloned().unwrap_or_default(),
+            None if parent.is_hidden => self.shown_children(parent.pid),
+            None => {
+                let listed = self.listed_children(parent);
+                let mut children: Vec<Process> = listed.iter().filter_map(|pid| self.process(*pid)).collect();
+                if children.len() < listed.len() {
+                    children.extend(self.hidden_children(parent, &listed));
+                }
+                children
+            }
+        }
+    }
+
+    /// The children of `parent` that are hidden from us, of those that it `listed` a moment ago: who has ended since, and
+    /// was waited for, is listed no more.
+    pub(crate) fn hidden_children(&self, parent: &Process, listed: &[Pid]) -> Vec<Process> {
+        let unseen: Vec<Pid> = listed.iter().copied().filter(|pid| self.process(*pid).is_none()).collect();
+        if unseen.is_empty() {
+            return Vec::new();
+        }
+        let still_listed = self.listed_children(parent);
+        let hidden = unseen.into_iter().filter(|pid| still_listed.contains(pid));
+        hidden
+            .map(|pid| Process { pid, parent: parent.pid, group: None, threads: 1, lives: true, is_hidden: true })
+            .collect()
+    }
+
+    /// Whether its parent lists it, as long as that is not hidden itself.
+    pub(crate) fn lists(&self, child: &Process) -> bool {
+        self.process(child.parent).is_some_and(|parent| self.listed_children(&parent).contains(&child.pid))
+    }
+
+    /// The children of `parent` among all that we are shown: where it is hidden itself, it lists none to us.
+    pub(crate) fn shown_children(&self, parent: Pid) -> Vec<Process> {
+        self.processes().filter(|process| process.parent == parent).collect()
+    }
+
+    /// The children of each thread of `parent`.
+    pub(crate) fn listed_children(&self, parent: &Process) -> Vec<Pid> {
+        self.threads(parent).into_iter().flat_map(|thread| self.listed_children_of(parent.pid, thread)).collect()
+    }
+
+    fn listed_children_of(&self, process: Pid, thread: Pid) -> Vec<Pid> {
+        let list = self.mount.join(format!("{process}/task/{thread}/children"));
+        let list = self.ok_or_note(fs::read_to_string(list)).unwrap_or_default();
+        list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).map(Pid::from_raw).collect()
+    }
+
+    /// The threads of a process. Most have one, whose number is known: among a thousand processes that saves a kill margin.
+    pub(crate) fn threads(&self, process: &Process) -> Vec<Pid> {
+        if process.threads == 1 {
+            vec![process.pid]
+        } else {
+            self.numbers_in(&self.mount.join(format!("{}/task", process.pid)))
+        }
+    }
+
+    /// The process with its name, which is empty when it has ended.
+    pub(crate) fn named(&self, pid: Pid) -> Named {
+        let name = self.ok_or_note(fs::read(self.mount.join(format!("{pid}/comm")))).unwrap_or_default();
+        Named { pid: pid.as_raw(), name: String::from_utf8_lossy(name.trim_ascii_end()).into_owned() }
+    }
+
+    /// The process with this number; `None` when there is none, or it is hidden.
+    pub(crate) fn process(&self, pid: Pid) -> Option<Process> {
+        let stat = self.ok_or_note(fs::read(self.mount.join(format!("{pid}/stat"))))?;
+        parsed(pid, &stat)
+    }
+}
+
+/// Reads a line of `/proc/PID/stat`: the name stands in parentheses, and may hold any byte but NUL, a `)` too.
+fn parsed(pid: Pid, stat: &[u8]) -> Option<Process> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = Pid::from_raw(fields.next()?.parse().ok()?);
+    let group = fields.next()?.parse().ok().map(Pid::from_raw);
+    // The third to the 20th field of proc_pid_stat(5), of which three are read.
+    let threads: u32 = fields.nth(14)?.parse().ok()?;
+    // A process whose first thread has ended shows as a zombie while the other threads run.
+    let lives = !matches!(state, "Z" | "X") || threads > 1;
+    Some(Process { pid, parent, group, threads, lives, is_hidden: false })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A `/proc` with these processes: pid, parent, state, threads.
+    pub(crate) fn proc_with(processes: &[(i32, i32, char, u32)], lists_children: bool) -> tempfile::TempDir {
+        let proc = tempfile::tempdir().unwrap();
+        fs::write(proc.path().join("version"), "not a process").unwrap();
+        for (pid, parent, state, threads) in processes {
+            let tasks = proc.path().join(format!("{pid}/task/{pid}"));
+            fs::create_dir_all(&tasks).unwrap();
+            let stat =
+                format!("{pid} (a ) b (c) {state} {parent} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 99 0 0 0\n");
+            fs::write(proc.path().join(format!("{pid}/stat")), stat).unwrap();
+            if lists_children {
+                let children: Vec<String> =
+                    processes.iter().filter(|other| other.1 == *pid).map(|other| other.0.to_string()).collect();
+                fs::write(tasks.join("children"), children.join(" ")).unwrap();
+            }
+        }
+        proc
+    }
+
+    #[test]
+    fn without_lists_of_children_the_first_process_tells_whether_others_are_hidden() {
+        let is_complete = |processes: &[(i32, i32, char, u32)], lists_children| {
+            let proc = proc_with(processes, lists_children);
+            Procfs::new(proc.path().to_owned(), Pid::from_raw(5)).is_complete()
+        };
+        let (all, own) = ([(1, 0, 'S', 1), (5, 1, 'S', 1)], [(5, 1, 'S', 1)]);
+        assert!(is_complete(&all, true) && is_complete(&own, true) && is_complete(&all, false));
+        assert!(!is_complete(&own, false));
+    }
+
+    #[test]
+    fn a_line_that_makes_no_sense_is_no_process() {
+        let pid = Pid::from_raw(7);
+        assert_eq!(parsed(pid, b""), None);
+        assert_eq!(parsed(pid, b"7 (a"), None);
+        assert_eq!(parsed(pid, b"7 (a) S x 1 1"), None);
+        assert_eq!(parsed(pid, b"7 (a) S 1 1 1"), None);
+        assert_eq!(parsed(pid, b"7 (a) \xff 1 1 1"), None);
+    }
+}

@@ -1,0 +1,89 @@
+//! Processes that can be killed without opening a file or allocating memory: at the memory limit that guard and job share,
+//! either may stall for hundreds of milliseconds, or fail.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::libc::SIGKILL;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{self, Resource};
+use nix::unistd::Pid;
+
+use crate::process::system;
+
+/// How many processes are held at most. Each costs a descriptor; so never more than a quarter of those that are allowed.
+const MOST: u64 = 256;
+
+/// Processes that were seen in a tree. Who once descended from the job always will, so that a descriptor of the process
+/// is all that is needed to kill it later.
+#[derive(Debug, Default)]
+pub(super) struct Pidfds {
+    held: Vec<(Pid, OwnedFd)>,
+}
+
+impl Pidfds {
+    /// Holds one more, if there is room; false when there is none for another.
+    pub(super) fn insert(&mut self, pid: Pid, process: OwnedFd) -> bool {
+        let allowed = resource::getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft / 4);
+        let room = usize::try_from(MOST.min(allowed)).unwrap_or_default();
+        if self.held.len() < room {
+            self.held.push((pid, process));
+        }
+        self.held.len() < room
+    }
+
+    /// Whether the process with this number is held.
+    pub(super) fn contains(&self, pid: Pid) -> bool {
+        self.held.iter().any(|(held, _)| *held == pid)
+    }
+
+    /// Closes those that have ended: their numbers may be others' by now.
+    pub(super) fn remove_ended(&mut self) {
+        let mut ends: Vec<PollFd<'_>> =
+            self.held.iter().map(|(_, process)| PollFd::new(process.as_fd(), PollFlags::POLLIN)).collect();
+        if !poll(&mut ends, PollTimeout::ZERO).is_ok_and(|ended| ended > 0) {
+            return;
+        }
+        let ended: Vec<bool> = ends.iter().map(|end| end.any().unwrap_or_default()).collect();
+        let mut ended = ended.into_iter();
+        self.held.retain(|_| !ended.next().unwrap_or_default());
+    }
+
+    /// SIGKILL to each; `then` is told of each that was sent it.
+    pub(super) fn kill(&self, then: impl Fn(Pid)) {
+        for (pid, process) in &self.held {
+            if system::signal_pidfd(process.as_fd(), SIGKILL).is_ok() {
+                then(*pid);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("600").spawn().unwrap()
+    }
+
+    fn number_of(child: &Child) -> Pid {
+        Pid::from_raw(child.id().cast_signed())
+    }
+
+    #[test]
+    fn what_is_held_is_killed_and_what_has_ended_is_removed() {
+        let mut children = [sleeper(), sleeper()];
+        let mut pidfds = Pidfds::default();
+        for child in &children {
+            assert!(pidfds.insert(number_of(child), system::open_pidfd(number_of(child)).unwrap()));
+        }
+        children[0].kill().unwrap();
+        children[0].wait().unwrap();
+        pidfds.remove_ended();
+        assert_eq!(children.each_ref().map(|child| pidfds.contains(number_of(child))), [false, true]);
+        pidfds.kill(|_| {});
+        assert!(!children[1].wait().unwrap().success());
+    }
+}
