@@ -16,8 +16,8 @@ use neli_run::supervise::{self, AtStart};
 use neli_run::text::one_line;
 
 fn main() -> ExitCode {
-    if let Some(call) = guard::called(std::env::args_os()) {
-        return guard::main(call);
+    if let Some(arguments) = guard::Arguments::parse(std::env::args_os()) {
+        return guard::main(arguments);
     }
     let at_start = AtStart::now();
     let arguments: Vec<OsString> = std::env::args_os().collect();

@@ -31,7 +31,7 @@ use tokio::sync::mpsc;
 
 use crate::config::Config;
 use crate::exit::{ExitStatus, StartupError};
-use crate::guard::{Guard, GuardConfig};
+use crate::guard::{GuardConfig, GuardHandle};
 use crate::process::cgroup::Cgroup;
 use crate::process::descriptors::{self, Reserve};
 use crate::process::limits;
@@ -151,7 +151,7 @@ pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, StartupE
         );
     }
     let guard_config = guard_config(&config, &access, &member, at_start.inherited.clone(), cgroup.as_deref(), priority);
-    let guard = Guard::start(Path::new(PROGRAM), &guard_config).map_err(cannot("the guard can't be started"))?;
+    let guard = GuardHandle::start(Path::new(PROGRAM), &guard_config).map_err(cannot("the guard can't be started"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
@@ -228,7 +228,7 @@ struct Run {
     access: Access,
     guard_config: GuardConfig,
     node: Node,
-    guard: Guard,
+    guard: GuardHandle,
     guard_ready: Ready,
     /// The guard's socket is closed: nothing more comes from it but its end, by SIGCHLD.
     guard_is_silent: bool,
@@ -288,7 +288,7 @@ impl Run {
         access: Access,
         member: MemberId,
         guard_config: GuardConfig,
-        guard: Guard,
+        guard: GuardHandle,
         logger: Logger,
         at_start: &AtStart,
     ) -> Result<Self, StartupError> {

@@ -15,7 +15,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{self, Pid};
 
-use crate::guard::Call;
+use crate::guard::Arguments;
 use crate::guard::alarm::Alarm;
 use crate::guard::channel::Channel;
 use crate::guard::commands::Commands;
@@ -23,8 +23,9 @@ use crate::guard::job::Job;
 use crate::guard::lease::{Lease, Slot};
 use crate::guard::message::GuardConfig;
 use crate::guard::outbox;
-use crate::guard::perform::Last;
+use crate::guard::perform::Ending;
 use crate::guard::setup;
+use crate::guard::variables;
 use crate::process::cgroup::Cgroup;
 use crate::process::descriptors;
 use crate::process::handed_file;
@@ -33,14 +34,6 @@ use crate::process::reap::{WaitStatus, reap_after};
 use crate::process::scheduling::Scheduling;
 use crate::process::terminal::Terminal;
 use crate::process::tree::Tree;
-
-/// The variables that change from run to run.
-pub(super) const EPOCH: &str = "NELI_EPOCH";
-pub(super) const ATTEMPT: &str = "NELI_ATTEMPT";
-pub(super) const LEASE_FD: &str = "NELI_LEASE_FD";
-/// Those that commands alone have.
-pub(super) const EVENT: &str = "NELI_EVENT";
-pub(super) const WHY: &str = "NELI_WHY";
 
 /// How many orders are read before everything else has its turn again.
 const ORDERS_AT_ONCE: usize = 16;
@@ -78,31 +71,31 @@ pub(super) struct GuardLoop {
     pub(super) birthplace: Option<OwnedFd>,
     runs: u64,
     /// What the guard has decided to end with.
-    pub(super) last: Option<Last>,
+    pub(super) ending: Option<Ending>,
 }
 
 impl GuardLoop {
-    /// Sets itself up as the guard that `call` asks for.
-    pub(super) fn new(call: &Call) -> io::Result<Self> {
+    /// Sets itself up as the guard that `arguments` describe.
+    pub(super) fn new(arguments: &Arguments) -> io::Result<Self> {
         setup::stand_apart()?;
-        let mut guard_config: GuardConfig = handed_file::read(call.guard_config)?;
+        let mut guard_config: GuardConfig = handed_file::read(arguments.guard_config)?;
         let lease_number = descriptors::lowest_free(&guard_config.inherited);
-        let channel = Channel::over(setup::taken_over(call.socket, lease_number)?);
-        let death = call.supervisor_pidfd.map(|number| setup::taken_over(number, lease_number)).transpose()?;
+        let channel = Channel::over(setup::taken_over(arguments.socket, lease_number)?);
+        let death = arguments.supervisor_pidfd.map(|number| setup::taken_over(number, lease_number)).transpose()?;
         let cgroup = guard_config.cgroup.map(|number| setup::taken_over(number, lease_number)).transpose()?;
         let own = [Some(channel.as_fd()), death.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
         setup::close_strays(&guard_config.inherited, &own)?;
 
         let mut environment = mem::take(&mut guard_config.environment);
         // Those of a `neli-run` around this one.
-        environment.retain(|(name, _)| ![EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY].iter().any(|own| name == own));
+        environment.retain(|(name, _)| !variables::ALL.iter().any(|own| name == own));
         let image = Image::found_by_path(&mem::take(&mut guard_config.command), &environment)?;
         let commands = Commands::new(&guard_config, &environment)?;
         let scheduling_of_job = setup::go_first(guard_config.scheduling);
         let cgroup = cgroup.and_then(|directory| Cgroup::over(directory).ok()).map(Rc::new);
         let tree = Tree::below(unistd::getpid()).born_into(cgroup);
         let terminal = Terminal::of(Pid::from_raw(guard_config.group));
-        let mut watch = Self {
+        let mut guard_loop = Self {
             guard: Guard::new(guard_config.lease),
             guard_config,
             image,
@@ -110,7 +103,7 @@ impl GuardLoop {
             scheduling_of_job,
             slot: Slot::take(lease_number)?,
             channel: Some(channel),
-            supervisor: Supervisor { pid: Pid::from_raw(call.supervisor), death, is_known_dead: false },
+            supervisor: Supervisor { pid: Pid::from_raw(arguments.supervisor), death, is_known_dead: false },
             children: SignalFd::with_flags(
                 &SigSet::from(Signal::SIGCHLD),
                 SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
@@ -125,16 +118,16 @@ impl GuardLoop {
             commands,
             birthplace: None,
             runs: 0,
-            last: None,
+            ending: None,
         };
-        watch.prepare_birthplace();
+        guard_loop.prepare_birthplace();
         setup::lock_memory();
-        Ok(watch)
+        Ok(guard_loop)
     }
 
-    /// Keeps watch until the supervisor is gone and nothing is left to be done for it. It returns when nothing is to be
+    /// Runs until the supervisor is gone and nothing is left to be done for it. It returns when nothing is to be
     /// released, or when the release could not be executed.
-    pub(super) fn keep(mut self) -> io::Result<()> {
+    pub(super) fn run(mut self) -> io::Result<()> {
         loop {
             self.alarm.set(self.due())?;
             self.wait();
@@ -148,10 +141,10 @@ impl GuardLoop {
             self.guard.handle_timeout(clock::now());
             self.perform(None);
             self.flush();
-            match self.last {
+            match self.ending {
                 None => {}
-                Some(Last::End) => return Ok(()),
-                Some(Last::Release(grant)) => return self.release(grant).map(drop),
+                Some(Ending::Done) => return Ok(()),
+                Some(Ending::Release(grant)) => return self.release(grant).map(drop),
             }
         }
     }
@@ -164,7 +157,7 @@ impl GuardLoop {
         [self.guard.poll_timeout(), look].into_iter().flatten().min()
     }
 
-    /// Waits until there is something to do. What it is, everybody finds out by himself: nothing here ever blocks.
+    /// Waits until there is something to do. What it is, each part finds out by itself: nothing else here ever blocks.
     fn wait(&self) {
         let input = PollFlags::POLLIN;
         let mut sources = vec![PollFd::new(self.children.as_fd(), input), PollFd::new(self.alarm.as_fd(), input)];

@@ -12,10 +12,11 @@ use neli_proto::time::Time;
 use nix::libc::{self, SIGCONT};
 use nix::unistd::Pid;
 
-use crate::guard::guard_loop::{ATTEMPT, EPOCH, EVENT, GuardLoop, LEASE_FD, WHY};
+use crate::guard::guard_loop::GuardLoop;
 use crate::guard::job::Job;
 use crate::guard::lease::Lease;
 use crate::guard::release;
+use crate::guard::variables::{ATTEMPT, EPOCH, EVENT, LEASE_FD, WHY};
 use crate::process::shell::Circumstances;
 use crate::process::spawn::{Kind, SpawnSpec, spawn};
 use crate::process::system;
@@ -28,9 +29,9 @@ const MOST_NAMED: usize = 20;
 
 /// What the guard ends with.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Last {
+pub(super) enum Ending {
     /// Nothing is left to be done.
-    End,
+    Done,
     /// It becomes the program that releases for the dead.
     Release(Grant),
 }
@@ -55,7 +56,7 @@ impl GuardLoop {
                     self.answers.put(Answer::Stuck { pids }, None);
                 }
                 Action::BeginAnew => self.begin_anew(),
-                Action::End => self.last = Some(Last::End),
+                Action::End => self.ending = Some(Ending::Done),
                 Action::HandOn => self.terminal.hand_on(),
                 Action::Kill(means) => {
                     let has_seen_all = self.tree.kill(means);
@@ -64,7 +65,7 @@ impl GuardLoop {
                 Action::KillCommand(kind) => self.commands.kill(kind),
                 Action::KillMainGroup => self.job.iter().for_each(Job::kill_group),
                 Action::Learn { until } => self.learn(until),
-                Action::Release(grant) => self.last = Some(Last::Release(grant)),
+                Action::Release(grant) => self.ending = Some(Ending::Release(grant)),
                 Action::RemoveCgroup => self.tree.cgroup().iter().for_each(|cgroup| cgroup.remove()),
                 Action::ShowDeadline { term, until } => {
                     if let Some((_, lease)) = self.lease.as_ref().filter(|(of, _)| *of == term) {

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 
 use super::Run;
 use crate::config::Commands;
-use crate::guard::{CommandKind, Order};
+use crate::guard::{CommandKind, Order, variables};
 use crate::process::reap::Change;
 use crate::process::shell::{self, ShellCommand};
 use crate::process::tail::Tail;
@@ -90,8 +90,8 @@ impl Run {
             return self.order(&Order::Command { kind: CommandKind::Lead, id, kill_at });
         }
         let Some(line) = line_of(hook, &self.config.commands) else { return };
-        let event = [("NELI_EVENT", hook.event().to_owned()), ("NELI_WHY", why.to_owned())];
-        let lead = term.map(|term| [("NELI_EPOCH", term.to_string()), ("NELI_ATTEMPT", attempt.to_string())]);
+        let event = [(variables::EVENT, hook.event().to_owned()), (variables::WHY, why.to_owned())];
+        let lead = term.map(|term| [(variables::EPOCH, term.to_string()), (variables::ATTEMPT, attempt.to_string())]);
         let own = event.into_iter().chain(lead.into_iter().flatten());
         let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let environment: Vec<_> = self.guard_config.environment.iter().cloned().chain(own).collect();

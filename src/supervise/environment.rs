@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use neli_proto::record::MemberId;
 
 use crate::config::{Config, VARIABLE_PREFIX};
+use crate::guard::variables;
 use crate::report::notify;
 
 /// Of the variables of our own options, those that `neli-run assert` needs inside the job.
@@ -30,10 +31,8 @@ pub(super) fn of_job(
         ("NELI_RUN_PID", std::process::id().to_string()),
     ];
     let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    // Those of a run, and of a hook, of a `neli-run` around this one.
-    let per_run = ["NELI_ATTEMPT", "NELI_EPOCH", "NELI_EVENT", "NELI_LEASE_FD", "NELI_WHY"];
     let handed_on = given.filter(|(name, _)| {
-        is_handed_on(name) && !own.iter().any(|(own, _)| own == name) && !per_run.iter().any(|run| name == run)
+        is_handed_on(name) && !own.iter().any(|(own, _)| own == name) && !variables::ALL.iter().any(|own| name == own)
     });
     handed_on.chain(own.clone()).collect()
 }

@@ -12,7 +12,7 @@ use nix::unistd::{self, Pid};
 
 use super::commands::RunningHook;
 use super::{PROGRAM, Run, translate};
-use crate::guard::{Answer, Guard, Heard, Order};
+use crate::guard::{Answer, GuardHandle, Order, Received};
 use crate::process::procfs;
 use crate::process::ready::Ready;
 use crate::process::reap::{self, Change, WaitStatus};
@@ -52,7 +52,7 @@ impl Run {
             let heard = self.guard.receive();
             self.reserve.fill();
             match heard {
-                Ok(Some(Heard { answer, descriptor, is_descriptor_lost })) => {
+                Ok(Some(Received { answer, descriptor, is_descriptor_lost })) => {
                     self.note_terminal(&answer);
                     if let Answer::Started { pid } = answer {
                         self.main = descriptor;
@@ -252,7 +252,7 @@ impl Run {
 
     pub(super) fn start_guard(&mut self) {
         self.reserve.give_up();
-        let started = Guard::start(Path::new(PROGRAM), &self.guard_config);
+        let started = GuardHandle::start(Path::new(PROGRAM), &self.guard_config);
         let started = started.and_then(|guard| Ok((Ready::of_socket(&guard)?, guard)));
         self.reserve.fill();
         match started {

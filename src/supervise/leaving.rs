@@ -28,7 +28,7 @@ impl Run {
         // One that owes a release waits for our death.
         let guard_ends_by = (!self.guard.owes_release()).then(|| clock::now() + GUARD_TAKES);
         if guard_ends_by.is_some() {
-            self.guard.hang_up();
+            self.guard.close();
         }
         loop {
             let guard_ends_by = guard_ends_by.filter(|by| !self.guard.was_waited_for() && clock::now() < *by);

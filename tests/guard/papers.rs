@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use neli_run::guard::{Guard, Order};
+use neli_run::guard::{GuardHandle, Order};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
@@ -49,7 +49,7 @@ fn a_charge_is_sealed_and_in_no_argument() {
     let mut guard_config = guard_config(script("true"), directory.path());
     guard_config.environment.push(("SECRET".into(), SECRET.into()));
     guard_config.release = serde_json::json!({ "sasl.password": SECRET });
-    let guard = Guard::start(&idle, &guard_config).unwrap();
+    let guard = GuardHandle::start(&idle, &guard_config).unwrap();
     let [paper] = &in_memory(guard.pid(), "neli-run")[..] else { panic!("one guard_config") };
     let all = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_WRITE;
     assert_sealed(paper, all);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use neli::clock;
 use neli_proto::time::Time;
-use neli_run::guard::{Answer, Grant, Guard, GuardConfig, Order};
+use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::signals::Set;
 use neli_run::process::system;
 use nix::poll::{PollFd, PollFlags, poll};
@@ -93,7 +93,7 @@ pub(crate) fn script(text: &str) -> Vec<OsString> {
 /// A guard at its post.
 pub(crate) struct Post {
     pub(crate) words: Words,
-    guard: Option<Guard>,
+    guard: Option<GuardHandle>,
     guard_process: OwnedFd,
     /// The highest term that it was granted.
     term: Cell<i64>,
@@ -116,12 +116,12 @@ impl Post {
     }
 
     pub(crate) fn guarded_by(program: &Path, guard_config: &GuardConfig, words: Words) -> Self {
-        let guard = Guard::start(program, guard_config).unwrap();
+        let guard = GuardHandle::start(program, guard_config).unwrap();
         let guard_process = system::open_pidfd(guard.pid()).unwrap();
         Self { words, guard: Some(guard), guard_process, term: Cell::new(0) }
     }
 
-    pub(crate) fn guard(&self) -> &Guard {
+    pub(crate) fn guard(&self) -> &GuardHandle {
         self.guard.as_ref().unwrap()
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use harness::process::Process;
 use neli::clock;
-use neli_run::guard::{Answer, Guard, GuardConfig, Order, ReleaseRequest};
+use neli_run::guard::{Answer, GuardConfig, GuardHandle, Order, ReleaseRequest};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -31,7 +31,7 @@ fn role_of_a_supervisor() {
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
     let guard_config: GuardConfig = serde_json::from_str(&line).unwrap();
-    let guard = Guard::start(Path::new(env!("CARGO_BIN_EXE_neli-run")), &guard_config).unwrap();
+    let guard = GuardHandle::start(Path::new(env!("CARGO_BIN_EXE_neli-run")), &guard_config).unwrap();
     // Libtest leaves its own line unfinished.
     println!("\nguard {}", guard.pid());
     loop {

@@ -1,0 +1,85 @@
+//! The command line of a guard's process: whose guard it is, and which descriptors it was given for what.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::RawFd;
+
+use crate::process::handed_file;
+
+/// The first argument of a process that is to be the guard.
+const GUARD: &str = "guard";
+
+/// Stands where the kernel has no pidfd.
+const NO_PIDFD: &str = "-";
+
+/// The arguments of a guard.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Arguments {
+    /// The supervisor's process id.
+    pub(super) supervisor: i32,
+    /// Its end of the socket.
+    pub(super) socket: RawFd,
+    /// The file with its configuration.
+    pub(super) guard_config: RawFd,
+    /// A pidfd of the supervisor.
+    pub(super) supervisor_pidfd: Option<RawFd>,
+}
+
+impl Arguments {
+    /// The descriptors.
+    pub(super) fn descriptors(self) -> impl Iterator<Item = RawFd> {
+        [Some(self.socket), Some(self.guard_config), self.supervisor_pidfd].into_iter().flatten()
+    }
+
+    /// As arguments of `main`, the zeroth included.
+    pub(super) fn to_command_line(self) -> Vec<OsString> {
+        let Self { supervisor, socket, guard_config, supervisor_pidfd } = self;
+        let pidfd = supervisor_pidfd.map_or_else(|| NO_PIDFD.to_owned(), |pidfd| pidfd.to_string());
+        let numbers = [supervisor, socket, guard_config].map(|number| number.to_string());
+        let texts = ["neli-run", GUARD].map(str::to_owned).into_iter().chain(numbers).chain([pidfd]);
+        texts.map(OsString::from).collect()
+    }
+
+    /// Reads the arguments of `main`, the zeroth included; `None` when they don't make the process a guard. The file with its
+    /// configuration must be there, which nobody can type. To be asked before anything else.
+    #[must_use]
+    pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Option<Self> {
+        let arguments: Vec<OsString> = arguments.into_iter().take(7).collect();
+        let texts: Option<Vec<&str>> = arguments.iter().map(|argument| argument.to_str()).collect();
+        let [_, GUARD, supervisor, socket, guard_config, pidfd] = *texts? else { return None };
+        if !handed_file::is_in(OsStr::new(guard_config)) {
+            return None;
+        }
+        Some(Self {
+            supervisor: supervisor.parse().ok()?,
+            socket: socket.parse().ok()?,
+            guard_config: guard_config.parse().ok()?,
+            supervisor_pidfd: if pidfd == NO_PIDFD { None } else { Some(pidfd.parse().ok()?) },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    use neli::sealed_memfd;
+
+    use super::*;
+
+    #[test]
+    fn what_is_passed_on_the_command_line_is_read_back() {
+        let file = sealed_memfd::write(&"configuration").unwrap();
+        for supervisor_pidfd in [None, Some(7)] {
+            let arguments = Arguments { supervisor: 1, socket: 5, guard_config: file.as_raw_fd(), supervisor_pidfd };
+            assert_eq!(Arguments::parse(arguments.to_command_line()), Some(arguments));
+        }
+    }
+
+    #[test]
+    fn without_the_file_it_is_no_guard() {
+        let file = File::open("/dev/zero").unwrap();
+        let arguments = Arguments { supervisor: 1, socket: 5, guard_config: file.as_raw_fd(), supervisor_pidfd: None };
+        assert_eq!(Arguments::parse(arguments.to_command_line()), None);
+    }
+}

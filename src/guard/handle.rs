@@ -1,0 +1,258 @@
+//! The supervisor's end of a guard.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use neli::sealed_memfd;
+use neli_proto::guard::{Answer, Order, Orders};
+use nix::errno::Errno;
+use nix::libc::{SIGCONT, SIGKILL};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::{self, Pid};
+
+use crate::config::VARIABLE_PREFIX;
+use crate::guard::GuardConfig;
+use crate::guard::arguments::Arguments;
+use crate::guard::backlog;
+use crate::guard::channel::Channel;
+use crate::process::image::Image;
+use crate::process::signals::Set;
+use crate::process::spawn::{Kind, Progress, SpawnSpec, spawn};
+use crate::process::system;
+use crate::report::notify;
+
+/// An answer of the guard's, and what came with it.
+#[derive(Debug)]
+pub struct Received {
+    /// The answer.
+    pub answer: Answer,
+    /// The pidfd that comes with [`Answer::Started`], where the kernel has them.
+    pub descriptor: Option<OwnedFd>,
+    /// It came, and this process was at its limit of open files.
+    pub is_descriptor_lost: bool,
+}
+
+/// The supervisor's end of a guard: its process and its socket.
+///
+/// The descriptor is readable when an answer has come. Dropping it closes the socket: the guard then kills the tree.
+#[derive(Debug)]
+pub struct GuardHandle {
+    pid: Pid,
+    process: Option<OwnedFd>,
+    was_waited_for: bool,
+    owes_release: Cell<bool>,
+    channel: Channel,
+    backlog: RefCell<Orders<OwnedFd>>,
+}
+
+impl GuardHandle {
+    /// Starts a guard: `program` is this program, `/proc/self/exe`.
+    ///
+    /// The caller should be a subreaper ([`nix::sys::prctl::set_child_subreaper`]): when the guard dies, what it guarded
+    /// becomes the caller's. It is safe with threads, though the first guard is best started before there are any.
+    ///
+    /// # Errors
+    ///
+    /// When there are no descriptors, no memory or no process to spare, or `program` can't be executed.
+    pub fn start(program: &Path, guard_config: &GuardConfig) -> io::Result<Self> {
+        let (channel, theirs) = Channel::pair()?;
+        let config_file = sealed_memfd::write(guard_config)?;
+        let supervisor_pidfd = system::open_pidfd(unistd::getpid()).ok();
+        let arguments = Arguments {
+            supervisor: unistd::getpid().as_raw(),
+            socket: theirs.as_fd().as_raw_fd(),
+            guard_config: config_file.as_raw_fd(),
+            supervisor_pidfd: supervisor_pidfd.as_ref().map(AsRawFd::as_raw_fd),
+        };
+        let descriptors: Vec<RawFd> = arguments.descriptors().chain(guard_config.cgroup).collect();
+        let pending = spawn(&SpawnSpec {
+            image: &Image::at(program, arguments.to_command_line(), own_environment())?,
+            environment: &[],
+            descriptors: &descriptors,
+            ignored: Set::EMPTY,
+            kind: Kind::Guard,
+        })?;
+        let process = system::open_pidfd(pending.pid).ok();
+        let guard = Self {
+            pid: pending.pid,
+            process,
+            was_waited_for: false,
+            owes_release: Cell::new(false),
+            channel,
+            backlog: RefCell::default(),
+        };
+        loop {
+            match pending.progress() {
+                Progress::Pending => {
+                    poll(&mut [PollFd::new(pending.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE)?;
+                }
+                Progress::Executed | Progress::Late => return Ok(guard),
+                Progress::Failed(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Its pid; the guard leads a process group of the same number.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Sends an order. What the guard has no room for waits in order, but for signals to be passed on: those come last, and
+    /// are merged as the kernel merges what waits for a process.
+    ///
+    /// # Errors
+    ///
+    /// `BrokenPipe` when the guard is gone.
+    pub fn send(&self, order: &Order) -> io::Result<()> {
+        self.send_with(order, None)
+    }
+
+    /// Sends an order with a descriptor: that of a command's output.
+    ///
+    /// # Errors
+    ///
+    /// As for [`send`](Self::send).
+    pub fn send_with(&self, order: &Order, descriptor: Option<OwnedFd>) -> io::Result<()> {
+        match order {
+            Order::Spawn { .. } => self.owes_release.set(true),
+            Order::Released { .. } => self.owes_release.set(false),
+            Order::Command { .. }
+            | Order::HandOn
+            | Order::Kill
+            | Order::Lease(_)
+            | Order::Over { .. }
+            | Order::Signal { .. }
+            | Order::Stop { .. }
+            | Order::TakeBack => {}
+        }
+        self.backlog.borrow_mut().put(order, descriptor);
+        self.flush()
+    }
+
+    /// Sends what waits, as far as there is room: to be called when the socket can be written to.
+    ///
+    /// # Errors
+    ///
+    /// As for [`send`](Self::send).
+    pub fn flush(&self) -> io::Result<()> {
+        backlog::flush(&mut self.backlog.borrow_mut(), &self.channel)
+    }
+
+    /// Whether orders wait for the guard to read.
+    #[must_use]
+    pub fn has_backlog(&self) -> bool {
+        !self.backlog.borrow().is_empty()
+    }
+
+    /// The next answer; `None` at the end: the guard is dead, or about to be, and nothing that it has said is left to be read.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` when no answer has come; `InvalidData` when it makes no sense.
+    pub fn receive(&self) -> io::Result<Option<Received>> {
+        let Some(packet) = self.channel.receive()? else { return Ok(None) };
+        let answer = serde_json::from_slice(&packet.bytes)?;
+        Ok(Some(Received { answer, descriptor: packet.descriptor, is_descriptor_lost: packet.is_descriptor_lost }))
+    }
+
+    /// SIGKILL to the guard, and to nothing else.
+    ///
+    /// # Errors
+    ///
+    /// `ESRCH` when it is gone.
+    pub fn kill(&self) -> io::Result<()> {
+        self.signal(SIGKILL)
+    }
+
+    /// SIGCONT to a guard that somebody has stopped.
+    ///
+    /// # Errors
+    ///
+    /// `ESRCH` when it is gone.
+    pub fn cont(&self) -> io::Result<()> {
+        self.signal(SIGCONT)
+    }
+
+    /// Whether it knows of a term that it is to release when this process is dead.
+    #[must_use]
+    pub fn owes_release(&self) -> bool {
+        self.owes_release.get()
+    }
+
+    /// Closes the socket: the guard kills what there is, and ends if nothing is to be released.
+    pub fn close(&self) {
+        self.channel.close();
+    }
+
+    /// It has ended, and was waited for: its number may be another's from now on.
+    pub fn note_waited_for(&mut self) {
+        self.was_waited_for = true;
+    }
+
+    /// Whether it was waited for.
+    #[must_use]
+    pub fn was_waited_for(&self) -> bool {
+        self.was_waited_for
+    }
+
+    fn signal(&self, signal: i32) -> io::Result<()> {
+        if self.was_waited_for {
+            return Err(Errno::ESRCH.into());
+        }
+        match &self.process {
+            Some(process) => system::signal_pidfd(process.as_fd(), signal),
+            None => system::signal(self.pid, signal),
+        }
+    }
+}
+
+impl AsFd for GuardHandle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+impl AsRawFd for GuardHandle {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+/// The environment of this process, less what the service manager put there for this one, and less the options: a password may be
+/// among them.
+fn own_environment() -> impl Iterator<Item = (OsString, OsString)> {
+    let is_an_option = |name: &OsStr| name.as_bytes().starts_with(VARIABLE_PREFIX.as_bytes());
+    std::env::vars_os().filter(move |(name, _)| !notify::is_own(name) && !is_an_option(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Without pidfds its number is all that is known of it, and may be a stranger's as soon as it was waited for.
+    #[test]
+    fn the_number_of_a_guard_that_was_waited_for_is_not_killed() {
+        let mut stranger = Command::new("sleep").arg("600").spawn().unwrap();
+        let (channel, _theirs) = Channel::pair().unwrap();
+        let mut guard = GuardHandle {
+            pid: Pid::from_raw(stranger.id().cast_signed()),
+            process: None,
+            was_waited_for: false,
+            owes_release: Cell::new(false),
+            channel,
+            backlog: RefCell::default(),
+        };
+        guard.note_waited_for();
+        assert_eq!(guard.kill().unwrap_err().raw_os_error(), Some(Errno::ESRCH as i32));
+        assert_eq!(stranger.try_wait().unwrap(), None);
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+    }
+}

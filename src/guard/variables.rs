@@ -1,0 +1,15 @@
+//! The environment variables that tell a run of the job, a command or a hook what it is run for.
+
+/// The term, which is the fencing token.
+pub(crate) const EPOCH: &str = "NELI_EPOCH";
+/// The number of the run in its term.
+pub(crate) const ATTEMPT: &str = "NELI_ATTEMPT";
+/// The number of the lease descriptor; of the job alone.
+pub(crate) const LEASE_FD: &str = "NELI_LEASE_FD";
+/// What a command or a hook is run for; theirs alone, as the next.
+pub(crate) const EVENT: &str = "NELI_EVENT";
+/// Why that came about.
+pub(crate) const WHY: &str = "NELI_WHY";
+
+/// All of them: those of a `neli-run` around this one are handed on to nobody.
+pub(crate) const ALL: [&str; 5] = [EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY];
