@@ -26,17 +26,19 @@ use crate::report::log::sink::Sink;
 use crate::text::reason;
 
 mod event;
+mod line;
 mod sentence;
 mod sink;
 
-pub use event::{Event, From, Level, timestamp};
-
-use event::Speaker;
+pub use event::{Event, From, Level};
+pub use line::timestamp;
 pub use sentence::{because, spoken};
+
+use line::Source;
 
 /// How many lines are kept while none is taken.
 const KEPT: usize = 1_000;
-/// How many of them may be librdkafka's words or a health command's, which come by the thousand.
+/// How many of them may be librdkafka's or a health command's, which come by the thousand.
 const KEPT_OF_DEBUG: usize = KEPT / 2;
 /// How long the last lines have at exit while nobody takes them.
 const DRAIN: Duration = Duration::from_millis(100);
@@ -57,7 +59,7 @@ pub struct Logger {
 struct Form {
     format: LogFormat,
     least: Level,
-    speaker: Speaker,
+    source: Source,
 }
 
 impl Logger {
@@ -73,8 +75,8 @@ impl Logger {
             1.. => Level::Debug,
         };
         let (group, role) = (election.group.clone(), election.role);
-        let speaker = Speaker { name: name.to_owned(), pid: std::process::id(), group, role };
-        let form = Form { format: log.format, least, speaker };
+        let source = Source { name: name.to_owned(), pid: std::process::id(), group, role };
+        let form = Form { format: log.format, least, source };
         Self::start_on(Sink::open(log)?, form)
     }
 
@@ -93,8 +95,8 @@ impl Logger {
         let thread = std::thread::Builder::new().name("log".to_owned());
         let refuse =
             |error: std::io::Error| StartupError::new(format!("the log's thread can't be started: {}", reason(&error)));
-        let last_words = form.clone();
-        thread.spawn(move || write_lines(&writer, sink, &last_words)).map_err(refuse)?;
+        let of_writer = form.clone();
+        thread.spawn(move || write_lines(&writer, sink, &of_writer)).map_err(refuse)?;
         Ok(Self { form, queue })
     }
 
@@ -105,7 +107,7 @@ impl Logger {
         }
     }
 
-    /// Passes on a line of somebody else's, as it is, and returns at once. It counts as librdkafka's words do.
+    /// Passes on a line of somebody else's, as it is, and returns at once. It counts as a line of level `Debug`.
     pub fn pass_on(&self, line: &[u8]) {
         self.queue.push(line.to_owned(), Level::Debug, &self.form);
     }
@@ -123,7 +125,7 @@ impl Logger {
 
 impl Form {
     fn line(&self, event: &Event) -> String {
-        event::line(self.format, clock::wall_ms(), &self.speaker, event)
+        line::line(self.format, clock::wall_ms(), &self.source, event)
     }
 
     fn dropped(&self, count: u64) -> Vec<u8> {
@@ -156,7 +158,7 @@ enum Writer {
     Idle,
     /// It has one that the descriptor does not take.
     Stalled,
-    /// It has one in its hands.
+    /// It is writing one.
     Writing,
 }
 
@@ -266,7 +268,7 @@ impl Queue {
     }
 }
 
-/// The writer's whole life.
+/// Writes lines until there will be no more: the log's thread.
 fn write_lines(queue: &Queue, mut sink: Sink, form: &Form) {
     while let Some(line) = queue.next(form) {
         sink.follow();

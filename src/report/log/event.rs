@@ -1,13 +1,11 @@
-//! What is logged: one variant an event, with its level and its fields; and the line that is made of it.
+//! What is logged: one variant an event, with its level and its fields.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 
-use crate::config::LogFormat;
-use crate::text::{cut, one_line};
+use crate::report::log::line::LONGEST_FIELD;
+use crate::text::cut;
 
 /// How much it matters.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -365,86 +363,6 @@ fn milliseconds_if_any<S: Serializer>(duration: &Option<Duration>, serializer: S
     duration.map(|duration| duration.as_nanos().div_ceil(1_000_000)).serialize(serializer)
 }
 
-/// What enters a pipe in one piece, whoever else writes to it (`PIPE_BUF`).
-const LONGEST_LINE: usize = 4_096;
-/// The longest sentence; the line's beginning has room beside it.
-const LONGEST_SENTENCE: usize = 3_500;
-/// The same for one field of many, whose characters JSON may have to escape.
-const LONGEST_FIELD: usize = 1_000;
-
 fn shortened<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(cut(text, LONGEST_FIELD))
-}
-
-#[derive(Serialize)]
-struct Json<'a> {
-    ts: String,
-    level: &'static str,
-    event: &'static str,
-    group: &'a str,
-    role: u32,
-    name: &'a str,
-    #[serde(flatten)]
-    fields: &'a Event,
-}
-
-/// Milliseconds since 1970 as UTC, RFC 3339; the last moment of the year 9999 for whatever a stranger calls later.
-#[must_use]
-pub fn timestamp(wall_ms: u64) -> String {
-    const LAST: u64 = 253_402_300_799_999;
-    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(wall_ms.min(LAST))).to_string()
-}
-
-/// Whose log it is.
-#[derive(Clone, Debug)]
-pub(super) struct Speaker {
-    /// `--name`.
-    pub(super) name: String,
-    /// Ours: what tells the lines of several candidates apart in text.
-    pub(super) pid: u32,
-    /// `--group`.
-    pub(super) group: String,
-    /// The role.
-    pub(super) role: u32,
-}
-
-/// The line, with its newline, of at most [`LONGEST_LINE`] bytes; `wall_ms` is milliseconds since 1970.
-pub(super) fn line(format: LogFormat, wall_ms: u64, speaker: &Speaker, event: &Event) -> String {
-    let ts = timestamp(wall_ms);
-    let level = match event.level() {
-        Level::Debug => "debug",
-        Level::Error => "error",
-        Level::Info => "info",
-        Level::Warning => "warning",
-    };
-    match format {
-        LogFormat::Json => {
-            let Speaker { name, group, role, .. } = speaker;
-            let mut line = json_line(&Json { ts, level, event: event.name(), group, role: *role, name, fields: event });
-            line.push('\n');
-            line
-        }
-        LogFormat::Text => {
-            let sentence = one_line(&event.sentence());
-            let sentence = cut(&sentence, LONGEST_SENTENCE);
-            format!("{ts} neli-run[{}] {}: {level}: {sentence}\n", speaker.pid, one_line(&speaker.group))
-        }
-    }
-}
-
-/// The object; its texts are cut where a stranger's words, or what JSON makes of them, would make it too long.
-fn json_line(json: &Json<'_>) -> String {
-    // Strings and numbers under string keys: nothing of that can fail.
-    let line = serde_json::to_string(json).unwrap_or_default();
-    if line.len() < LONGEST_LINE {
-        return line;
-    }
-    let Ok(Value::Object(fields)) = serde_json::to_value(json) else { return line };
-    let shortened = [LONGEST_FIELD, 300, 100, 30].into_iter().map(|longest| {
-        let texts = fields
-            .iter()
-            .map(|(key, value)| (key, value.as_str().map_or_else(|| value.clone(), |text| cut(text, longest).into())));
-        serde_json::to_string(&texts.collect::<BTreeMap<_, Value>>()).unwrap_or_default()
-    });
-    shortened.into_iter().find(|line| line.len() < LONGEST_LINE).unwrap_or_default()
 }

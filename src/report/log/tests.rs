@@ -5,12 +5,12 @@ use super::*;
 
 const AT: u64 = 1_769_860_800_123;
 
-fn speaker() -> Speaker {
-    Speaker { name: "db1".to_owned(), pid: 77, group: "billing".to_owned(), role: 0 }
+fn source() -> Source {
+    Source { name: "db1".to_owned(), pid: 77, group: "billing".to_owned(), role: 0 }
 }
 
 fn form(format: LogFormat) -> Form {
-    Form { format, least: Level::Info, speaker: speaker() }
+    Form { format, least: Level::Info, source: source() }
 }
 
 fn pipe() -> (std::io::PipeReader, OwnedFd) {
@@ -26,12 +26,12 @@ fn warning(message: &str) -> Event {
 fn a_line_is_what_the_interface_says() {
     let event = Event::Leading { term: 42 };
     assert_eq!(
-        event::line(LogFormat::Json, AT, &speaker(), &event),
+        line::line(LogFormat::Json, AT, &source(), &event),
         "{\"ts\":\"2026-01-31T12:00:00.123Z\",\"level\":\"info\",\"event\":\"leading\",\"group\":\"billing\",\"role\":0,\
          \"name\":\"db1\",\"term\":42}\n"
     );
     assert_eq!(
-        event::line(LogFormat::Text, AT, &speaker(), &event),
+        line::line(LogFormat::Text, AT, &source(), &event),
         "2026-01-31T12:00:00.123Z neli-run[77] billing: info: leading, term 42\n"
     );
 }
@@ -39,20 +39,20 @@ fn a_line_is_what_the_interface_says() {
 #[test]
 fn the_fields_have_the_names_that_scripts_read() {
     let event = Event::JobExited { term: 42, status: 137, signal: Some(9), ran: Duration::from_millis(1_250) };
-    let line: serde_json::Value = serde_json::from_str(&event::line(LogFormat::Json, AT, &speaker(), &event)).unwrap();
+    let line: serde_json::Value = serde_json::from_str(&line::line(LogFormat::Json, AT, &source(), &event)).unwrap();
     assert_eq!(line["event"], "job_exited");
     assert_eq!(line["status"], 137);
     assert_eq!(line["signal"], 9);
     assert_eq!(line["ran_ms"], 1_250);
     let event = Event::Exiting { status: 3, from: From::NeliRun };
-    let line: serde_json::Value = serde_json::from_str(&event::line(LogFormat::Json, AT, &speaker(), &event)).unwrap();
+    let line: serde_json::Value = serde_json::from_str(&line::line(LogFormat::Json, AT, &source(), &event)).unwrap();
     assert_eq!(line["from"], "neli-run");
 }
 
 #[test]
 fn a_stranger_s_name_is_one_line_and_moves_no_cursor() {
     let event = Event::Standby { leader: Some("evil\n\u{1b}[2J".to_owned()), term: None, why: None };
-    let line = event::line(LogFormat::Text, AT, &speaker(), &event);
+    let line = line::line(LogFormat::Text, AT, &source(), &event);
     assert!(line.ends_with("standing by: evil\\n\\u{1b}[2J leads\n"), "{line:?}");
 }
 
@@ -60,7 +60,7 @@ fn a_stranger_s_name_is_one_line_and_moves_no_cursor() {
 fn a_line_enters_a_pipe_in_one_piece() {
     let event = warning(&"ä".repeat(10_000));
     for format in [LogFormat::Json, LogFormat::Text] {
-        let line = event::line(format, AT, &speaker(), &event);
+        let line = line::line(format, AT, &source(), &event);
         assert!(line.len() <= 4_096 && line.ends_with('\n'), "{}", line.len());
     }
 }
@@ -75,11 +75,11 @@ fn a_stranger_s_words_make_no_line_longer() {
         Event::Standby { leader: Some("\"".repeat(3_000)), term: None, why: Some(long) },
     ];
     for event in events {
-        let line = event::line(LogFormat::Json, AT, &speaker(), &event);
+        let line = line::line(LogFormat::Json, AT, &source(), &event);
         assert!(line.len() <= 4_096 && line.ends_with("}\n"), "{}", line.len());
         let line: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!((line["event"].as_str(), line["group"].as_str()), (Some(event.name()), Some("billing")));
-        assert!(event::line(LogFormat::Text, AT, &speaker(), &event).len() <= 4_096);
+        assert!(line::line(LogFormat::Text, AT, &source(), &event).len() <= 4_096);
     }
 }
 
