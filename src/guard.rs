@@ -14,7 +14,6 @@
 //!
 //! [`GuardHandle`] is the supervisor's end. The process is `guard_loop`, which performs what the guard decides.
 
-mod alarm;
 mod arguments;
 mod backlog;
 mod channel;

@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{
     self, AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType, UnixAddr,
 };
+use serde::Serialize;
 
 use crate::guard::message::LONGEST;
 use crate::process::system;
@@ -48,6 +49,11 @@ impl Channel {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         socket::sendmsg::<UnixAddr>(self.0.as_raw_fd(), &[IoSlice::new(bytes)], control, flags, None)?;
         Ok(())
+    }
+
+    /// Sends a message as a packet of JSON.
+    pub(super) fn send_json(&self, message: &impl Serialize, descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        self.send(&serde_json::to_vec(message)?, descriptor)
     }
 
     /// Ends it for both sides; the descriptor stays.

@@ -16,7 +16,6 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{self, Pid};
 
 use crate::guard::Arguments;
-use crate::guard::alarm::Alarm;
 use crate::guard::channel::Channel;
 use crate::guard::commands::Commands;
 use crate::guard::job::Job;
@@ -26,6 +25,7 @@ use crate::guard::outbox;
 use crate::guard::perform::Ending;
 use crate::guard::setup;
 use crate::guard::variables;
+use crate::process::alarm::Alarm;
 use crate::process::cgroup::Cgroup;
 use crate::process::descriptors;
 use crate::process::handed_file;

@@ -10,9 +10,7 @@ use crate::guard::channel::Channel;
 /// Sends what can be sent.
 pub(super) fn flush(answers: &mut Answers<OwnedFd>, channel: &Channel) {
     while let Some((answer, descriptor)) = answers.first() {
-        let sent = serde_json::to_vec(answer)
-            .map_err(io::Error::from)
-            .and_then(|bytes| channel.send(&bytes, descriptor.map(AsFd::as_fd)));
+        let sent = channel.send_json(answer, descriptor.map(AsFd::as_fd));
         if sent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             return;
         }
