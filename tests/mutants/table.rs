@@ -35,12 +35,12 @@ const fn edit(file: &'static str, text: &'static str, replacement: &'static str)
     Edit { file, text, replacement }
 }
 
-const CANDIDATE: &str = "crates/neli-proto/src/candidate.rs";
 const CLAIMING: &str = "crates/neli-proto/src/candidate/claiming.rs";
 const IDENTIFYING: &str = "crates/neli-proto/src/candidate/identifying.rs";
 const LEADING: &str = "crates/neli-proto/src/candidate/leading.rs";
-const LISTENING: &str = "crates/neli-proto/src/candidate/listening.rs";
+const READING: &str = "crates/neli-proto/src/candidate/reading.rs";
 const RELEASING: &str = "crates/neli-proto/src/candidate/releasing.rs";
+const STANDING_BY: &str = "crates/neli-proto/src/candidate/standing_by.rs";
 const JOURNAL: &str = "crates/neli-proto/src/journal.rs";
 const LISTENER: &str = "crates/neli-proto/src/listener.rs";
 const NODE: &str = "crates/neli-proto/src/node.rs";
@@ -49,6 +49,7 @@ const GUARD: &str = "crates/neli-proto/src/guard.rs";
 const GUARD_RUN: &str = "crates/neli-proto/src/guard/run.rs";
 const RUNNING: &str = "crates/neli-proto/src/supervisor/running.rs";
 const STOPPING: &str = "crates/neli-proto/src/supervisor/stopping.rs";
+const SUPERVISOR: &str = "crates/neli-proto/src/supervisor.rs";
 
 /// The supervisor takes a job for gone: then nobody else is told to kill it.
 const GUARD_NOT_TOLD: Edit = edit(RUNNING, "self.order(Order::Over { term: self.term() });", "");
@@ -61,12 +62,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "AcknowledgedClaimTaken",
         breaks: "R3: a claim that was acknowledged counts as effective",
         edits: &[edit(
-            CANDIDATE,
-            "if let Role::Releasing(releasing) = &self.role && releasing.seq == seq { self.release_is_over(now, true); }",
-            "if let Role::Claiming { sent, stood_down, .. } = self.role {
-                self.claim_took_effect(now, self.listener.last() + 1, sent, stood_down);
-            } else if let Role::Releasing(releasing) = &self.role && releasing.seq == seq {
-                self.release_is_over(now, true);
+            READING,
+            "self.step(now, Input::Delivered { seq });",
+            "if let crate::candidate::role::Role::Claiming(_) = self.role {
+                let claim = OwnClaim { term: self.common.listener.last() + 1, seq: Some(seq) };
+                self.step(now, Input::ClaimEffective(claim));
+            } else {
+                self.step(now, Input::Delivered { seq });
             }",
         )],
         noticed_by: &[Model("two_starts_at_once"), Chaos(&["kill-supervisor", "term"])],
@@ -99,12 +101,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "EchoByKind",
         breaks: "R3: any record of the same kind by this member counts as the echo, whatever its `seq`",
         edits: &[
-            edit(LISTENING, "if ‹record.seq == Some(*seq)› =>", "true"),
-            edit(
-                LISTENING,
-                "if let Some(seq) = ‹record.seq› {",
-                "if let Role::Leading(lead) = &self.role { lead.in_flight.back().map(|(seq, _)| *seq) } else { None }",
-            ),
+            edit(CLAIMING, "Input::ClaimEffective(claim) if ‹claim.seq() == Some(self.seq)› =>", "true"),
+            edit(CLAIMING, "Input::ClaimVoid { seq } if ‹seq == Some(self.seq)› =>", "true"),
+            edit(LEADING, "self.extend_by(common, now, ‹seq›)", "self.in_flight.back().map(|beat| beat.seq)"),
         ],
         noticed_by: &[Model("a_beat_that_is_lost"), Chaos(&["fade", "resign"])],
     },
@@ -124,12 +123,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "FenceTakenForDone",
         breaks: "R6: a fence is over for the candidate before the guard has said that nothing is left",
         edits: &[edit(
-            NODE,
-            "self.supervisor.handle_lead(now, LeadEvent::Killed(loss));",
-            "self.supervisor.handle_lead(now, LeadEvent::Killed(loss));
-            if loss == candidate::Loss::LeaseOver {
-                let (why, exit, leaving, gone_at) = (Why::Fenced, None, false, None);
-                self.candidate.handle_local(now, LocalEvent::NothingLeft { why, exit, leaving, gone_at });
+            SUPERVISOR,
+            "LeadEvent::Killed(_) => ‹self.lose(now)›",
+            "{
+                self.lose(now);
+                if event == LeadEvent::Killed(crate::candidate::Loss::LeaseOver) {
+                    self.tell_nothing_left(Why::Fenced, None);
+                }
             }",
         )],
         noticed_by: &[Model("a_guard_that_is_late")],
@@ -187,7 +187,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "JudgementNotAwaited",
         breaks: "R0: a claim that took effect is taken up although nobody has said that the topic may carry an election",
-        edits: &[edit(CLAIMING, "if ‹self.judgement != Judgement::Fit› {", "false")],
+        edits: &[edit(CLAIMING, "if ‹common.judgement != Judgement::Fit› {", "false")],
         noticed_by: &[Model("a_topic_that_is_judged_late")],
     },
     Mutant {
@@ -195,8 +195,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         breaks: "R3: a claim that comes back a lease after its sending is taken up from then on",
         edits: &[edit(
             CLAIMING,
-            "let is_late = ‹now >= self.claim_expires_at(sent)›;",
-            "if now >= self.claim_expires_at(sent) { return self.lead(now, term, now); } false",
+            "let is_late = ‹now >= common.claim_expires_at(self.sent)›;",
+            "if now >= common.claim_expires_at(self.sent) { return Leading::begin(common, now, claim, now); } false",
         )],
         noticed_by: &[Model("a_claim_that_comes_back_late")],
     },
@@ -204,8 +204,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "LeaseFromReceipt",
         breaks: "R3: the lease runs from the receipt of the echo",
         edits: &[
-            edit(CLAIMING, "return; } self.lead(now, term, ‹sent›);", "now"),
-            edit(LEADING, "lead.in_flight.remove(index)", "lead.in_flight.remove(index).map(|(seq, _)| (seq, now))"),
+            edit(CLAIMING, "Leading::begin(common, now, claim, ‹self.sent›)", "now"),
+            edit(
+                LEADING,
+                "self.in_flight.remove(index)",
+                "self.in_flight.remove(index).map(|beat| SentBeat { at: now, ..beat })",
+            ),
         ],
         noticed_by: &[Model("a_beat_that_is_lost"), Chaos(&["fade", "resign"])],
     },
@@ -241,12 +245,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "OwnLeaseOfSilence",
         breaks: "R2: silence is measured with the candidate's own lease, not with the holder's",
         edits: &[edit(
-            CLAIMING,
-            "self.listener.claim_window()?",
+            STANDING_BY,
+            "common.listener.claim_window()?",
             "{
-                let mut opening = self.listener.claim_window()?;
-                if let crate::journal::View::Led(term) = self.listener.journal().view() {
-                    opening.since = opening.since - term.lease.saturating_sub(self.timings.lease);
+                let mut opening = common.listener.claim_window()?;
+                if let View::Led(term) = common.listener.journal().view() {
+                    opening.since = opening.since - term.lease.saturating_sub(common.timings.lease);
                 }
                 opening
             }",
@@ -262,11 +266,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RestartAfterRelease",
         breaks: "R6: a stop between two runs releases the term, and the next run is started all the same",
-        edits: &[edit(
-            STOPPING,
-            "self.nothing_left(reason)",
-            "self.tell(crate::candidate::LocalEvent::NothingLeft { why: reason, exit: None, leaving: true, gone_at: None })",
-        )],
+        edits: &[edit(STOPPING, "self.nothing_left(reason)", "self.tell_nothing_left(reason, None)")],
         noticed_by: &[Model("a_stop_between_two_runs")],
     },
     Mutant {

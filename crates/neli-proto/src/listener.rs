@@ -85,6 +85,19 @@ enum Stage {
     CaughtUp,
 }
 
+/// What the log holds: `start..end`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LogBounds {
+    /// Just before the asking.
+    pub asked: Time,
+    /// The first offset that is still there.
+    pub start: Offset,
+    /// The offset of the next record.
+    pub end: Offset,
+    /// An empty log from offset 0 is a new one: no broker may have lost it.
+    pub trusted: bool,
+}
+
 /// From when on a vacancy or a silence may be claimed, before any delay.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ClaimWindow {
@@ -170,19 +183,13 @@ impl Listener {
         self.settle(now);
     }
 
-    /// The answer to a question asked at `asked`: the log holds `start..end`. Gives the offset to read from, when one
-    /// is wanted. `trusted`: an empty log from offset 0 is a new one.
+    /// Takes in the answer to a question about the log's bounds. Gives the offset to read from, when one is wanted.
     ///
     /// # Errors
     ///
     /// The log ends before what was answered earlier: its history was cut.
-    pub fn answered(
-        &mut self,
-        now: Time,
-        asked: Time,
-        (start, end): (Offset, Offset),
-        trusted: bool,
-    ) -> Result<Option<Offset>, HistoryCut> {
+    pub fn answered(&mut self, now: Time, bounds: LogBounds) -> Result<Option<Offset>, HistoryCut> {
+        let LogBounds { asked, start, end, trusted } = bounds;
         if matches!(self.stage, Stage::Asking | Stage::AskingFurtherBack) && asked < self.asking_since {
             return Ok(None);
         }

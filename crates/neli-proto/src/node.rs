@@ -238,8 +238,9 @@ impl Node {
     #[must_use]
     pub fn new(now: Time, settings: Settings, random: Random) -> Self {
         let Settings { identity, timings, job, hooks, accepts_remade_topic, started, wait, first_span } = settings;
+        let setup = candidate::Setup { identity, timings, started, wait, first_span };
         let mut node = Self {
-            candidate: Candidate::new(now, identity, timings, random, (started, wait)).with_first_span(now, first_span),
+            candidate: Candidate::new(now, setup, random),
             supervisor: Supervisor::new(job),
             hooks: Hooks::new(hooks),
             accepts_remade_topic,

@@ -18,6 +18,7 @@ pub use crate::terminal::Foreground;
 pub use action::{Action, Ending, Lost, Note, Order};
 pub use event::{Event, JobStatus, LeadEvent};
 pub use policy::{OnLoss, Policy, StopPolicy};
+pub use running::NothingLeft;
 
 mod action;
 mod event;

@@ -10,7 +10,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use neli_proto::candidate::{Action, Candidate, Elector, Event, Identity, Timings};
+use neli_proto::candidate::{Action, Candidate, Elector, Event, Identity, Setup, Timings};
+use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Precedence;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, Hello, MemberId, Record};
@@ -75,7 +76,8 @@ impl World {
             let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
             let member = MemberId::from_random(index as u128 + 1);
             let identity = Identity { member, name: "one of them".into(), hello };
-            Candidate::new(now, identity, timings.clone(), Random::from_seed(seed * 1000 + index as u64), (now, None))
+            let setup = Setup { identity, timings: timings.clone(), started: now, wait: None, first_span: FIRST_SPAN };
+            Candidate::new(now, setup, Random::from_seed(seed * 1000 + index as u64))
         };
         let mut world = Self {
             now,

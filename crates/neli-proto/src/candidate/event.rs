@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 
 use crate::precedence::Standing;
 use crate::record::{Hello, JobState, Offset, Record, Why};
+use crate::supervisor::NothingLeft;
 use crate::time::Time;
 use crate::topic::TopicIdentity;
 
@@ -85,7 +86,7 @@ pub enum Event {
 
 /// Things that happened on this machine. They come from the supervisor, or from the node: nobody else can say that nothing of a
 /// job is left.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum LocalEvent {
     /// The process was told to go on: SIGCONT.
     Continued,
@@ -97,16 +98,7 @@ pub enum LocalEvent {
     /// The job is in another state.
     JobChanged(JobReport),
     /// No process of the job is left, and none will be started under this term (R6).
-    NothingLeft {
-        /// Why the term ends, unless the candidate knows better.
-        why: Why,
-        /// The job's exit status.
-        exit: Option<u8>,
-        /// The candidate goes for good.
-        leaving: bool,
-        /// When that was so; `None` where it was so by the guard's deadline, or no job was alive then.
-        gone_at: Option<Time>,
-    },
+    NothingLeft(JobEnd),
     /// The candidate is to go for good (`Stopped`, `Ended`, ...), to stand down and cool off (`Unhealthy`), or to stand
     /// down until it is [`Continued`](LocalEvent::Continued) (`Suspended`).
     StandDown {
@@ -115,6 +107,21 @@ pub enum LocalEvent {
         /// For good.
         leaving: bool,
     },
+}
+
+/// The end of a term's job.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct JobEnd {
+    /// Shows that it is so, and names the term.
+    pub proof: NothingLeft,
+    /// Why the term ends, unless the candidate knows better.
+    pub why: Why,
+    /// The job's exit status.
+    pub exit: Option<u8>,
+    /// The candidate goes for good.
+    pub leaving: bool,
+    /// When nothing was left; `None` where that was so by the guard's deadline, or no job was alive then.
+    pub gone_at: Option<Time>,
 }
 
 /// What the beats say of the job.

@@ -6,8 +6,8 @@
 
 use core::time::Duration;
 
-use super::{Candidate, Role};
-use crate::candidate::{Action, Milestone, Note};
+use super::action::{Action, Milestone, Note};
+use super::{Candidate, Common};
 use crate::time::Time;
 use crate::topic::{TopicId, TopicIdentity};
 
@@ -61,7 +61,7 @@ impl KnownTopic {
     }
 
     /// The history was cut: what was known is about another topic, or may be.
-    fn after_cut(&self, now: Time) -> Self {
+    pub(super) fn after_cut(&self, now: Time) -> Self {
         let (name, before) = match self.name {
             TopicName::Id(id) => (TopicName::Unknown, Some(id)),
             // A broker without ids has none for the new topic either.
@@ -80,12 +80,47 @@ impl KnownTopic {
     }
 }
 
+/// For what a candidate has to know that the topic is still the one whose journal it reads.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Confirmation {
+    /// To claim once a silence is over.
+    Claim,
+    /// To extend its lease.
+    Lease,
+    /// For nothing, once the topic's id is known.
+    Nothing,
+}
+
+/// What a broker's answer shows.
+enum TopicChange {
+    /// The topic is missing, for so long that its history is gone.
+    Gone,
+    /// Nothing new.
+    None,
+    /// Another topic stands under the name.
+    Remade,
+}
+
 impl Candidate {
-    /// A broker has said which topic stands under the name; it was asked at `asked`.
+    /// A broker has told which topic stands under the name; it was asked at `asked`.
     pub(super) fn identified(&mut self, now: Time, asked: Time, identity: TopicIdentity) {
+        match self.common.identified(asked, identity) {
+            TopicChange::Gone => self.history_cut(now),
+            TopicChange::None => {}
+            TopicChange::Remade => {
+                self.common.actions.push_back(Action::Reached(Milestone::TopicRemade));
+                self.history_cut(now);
+                self.common.topic.before = None;
+            }
+        }
+    }
+}
+
+impl Common {
+    fn identified(&mut self, asked: Time, identity: TopicIdentity) -> TopicChange {
         let topic = &mut self.topic;
         if asked < topic.valid_from {
-            return;
+            return TopicChange::None;
         }
         topic.open = false;
         if identity != TopicIdentity::Missing {
@@ -95,7 +130,8 @@ impl Candidate {
             (TopicIdentity::Id(id), TopicName::Id(known)) if id == known => {
                 topic.confirmed = topic.confirmed.max(Some(asked));
             }
-            (TopicIdentity::Id(_), TopicName::Id(_)) => self.topic_was_remade(now),
+            // Whatever was read of the old one tells nothing of what is there now.
+            (TopicIdentity::Id(_), TopicName::Id(_)) => return TopicChange::Remade,
             (TopicIdentity::Id(id), TopicName::Unknown | TopicName::Unnamed) => {
                 (topic.name, topic.confirmed) = (TopicName::Id(id), Some(asked));
                 if topic.before.take().is_some_and(|before| before != id) {
@@ -105,7 +141,7 @@ impl Candidate {
             (TopicIdentity::Missing, TopicName::Id(_)) => {
                 let since = *topic.missing_since.get_or_insert(asked);
                 if asked.since(since) >= GONE_AFTER {
-                    self.history_cut(now);
+                    return TopicChange::Gone;
                 }
             }
             (TopicIdentity::Unnamed, TopicName::Unknown) => {
@@ -115,17 +151,7 @@ impl Candidate {
             // A broker that has no ids among others that have confirms nothing.
             (TopicIdentity::Missing | TopicIdentity::Unnamed, _) => {}
         }
-    }
-
-    /// Another topic stands under the name: whatever was read of the old one is no word about what is there now.
-    fn topic_was_remade(&mut self, now: Time) {
-        self.actions.push_back(Action::Reached(Milestone::TopicRemade));
-        self.history_cut(now);
-        self.topic.before = None;
-    }
-
-    pub(super) fn forget_topic(&mut self, now: Time) {
-        self.topic = self.topic.after_cut(now);
+        TopicChange::None
     }
 
     /// Whether a beat that came back may extend the lease: the topic is the one in which the term was claimed.
@@ -139,7 +165,7 @@ impl Candidate {
     }
 
     /// When to ask which topic this is; none while a question is open, and where the broker has no ids.
-    pub(super) fn identity_due(&self) -> Option<Time> {
+    pub(super) fn identity_due(&self, wanted: Confirmation) -> Option<Time> {
         let topic = &self.topic;
         if topic.open || topic.name == TopicName::Unnamed || !self.listener.is_answered() {
             return None;
@@ -153,19 +179,14 @@ impl Candidate {
             return not_before(ASK_FOR_MISSING);
         }
         let again = not_before(lease / 3)?;
-        match self.role {
-            Role::Leading(_) => Some(again),
-            Role::Standby { .. } => {
+        match wanted {
+            Confirmation::Lease => Some(again),
+            Confirmation::Claim => {
                 let opening = self.listener.claim_window()?;
                 let from = opening.confirmed_from.filter(|from| !topic.is_confirmed_since(*from))?;
                 Some(if topic.confirmed < topic.asked { from.max(again) } else { from })
             }
-            Role::AwaitingJudgement { .. }
-            | Role::Claiming { .. }
-            | Role::Departed
-            | Role::Fenced { .. }
-            | Role::Releasing(_)
-            | Role::Suspended => None,
+            Confirmation::Nothing => None,
         }
     }
 
@@ -176,8 +197,8 @@ impl Candidate {
         }
     }
 
-    pub(super) fn ask_identity_if_due(&mut self, now: Time) {
-        if self.identity_due().is_some_and(|due| now >= due) {
+    pub(super) fn ask_identity_if_due(&mut self, now: Time, wanted: Confirmation) {
+        if self.identity_due(wanted).is_some_and(|due| now >= due) {
             (self.topic.asked, self.topic.open) = (Some(now), true);
             self.actions.push_back(Action::Identify);
         }

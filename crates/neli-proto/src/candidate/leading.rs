@@ -3,30 +3,70 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::{Candidate, Lead, Role};
-use crate::candidate::{Action, JobReport, Loss, Milestone, Note, Right};
+use super::Common;
+use super::action::{Action, Loss, Milestone, Note, Right};
+use super::event::{JobEnd, JobReport};
+use super::fenced::Fenced;
+use super::reading::OwnClaim;
+use super::reasons::rank;
+use super::releasing::{JobTerm, Releasing};
+use super::role::{Input, Role};
 use crate::record::{Body, JobState, Offset, Why};
 use crate::time::Time;
 
-/// That a job is stopping is said when it has taken this long. The release of one that ends as soon as it is asked to would
+/// That a job is stopping is written when it has taken this long. The release of one that ends as soon as it is asked to would
 /// wait for the beat: a broker takes one append of a connection at a time, which costs a handover 2 ms of its 8.
-pub(super) const QUICK_STOP: Duration = Duration::from_millis(10);
+const QUICK_STOP: Duration = Duration::from_millis(10);
 
 /// Between two beats that tell a new state. A job that is restarted as fast as it ends would fill the journal otherwise
 /// (1,020 records a second, measured).
 const STATE_BEAT_INTERVAL: Duration = Duration::from_millis(100);
 
-impl Candidate {
-    pub(super) fn lead(&mut self, now: Time, term: Offset, sent: Time) {
-        self.wait_until = None;
-        self.highest_term = self.highest_term.max(term);
-        let lease_end = sent + self.timings.lease;
-        let right = self.right(term, lease_end);
-        let lead = Lead {
+/// A lease that is held, and a job that may be alive.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Leading {
+    term: Offset,
+    lease_end: Time,
+    /// When the last effective record was sent.
+    last_effective_sent: Time,
+    next_beat: Time,
+    /// The next beat tells a state of the job's that none has told.
+    state_is_new: bool,
+    /// No beat is sent before this time for a new state alone.
+    state_beats_from: Time,
+    /// Beats sent and not read back.
+    in_flight: VecDeque<SentBeat>,
+    /// Whether the guard was sent a right since the last beat.
+    extended: bool,
+    /// What the guard was sent last.
+    right: Right,
+    /// The job has been asked to stop.
+    stopping: Option<Why>,
+    job: JobReport,
+}
+
+/// A beat that was sent.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct SentBeat {
+    seq: u64,
+    at: Time,
+}
+
+impl Leading {
+    /// Takes up the term of a claim that was sent at `sent`: from then on its lease runs (R3).
+    pub(super) fn begin(common: &mut Common, now: Time, claim: OwnClaim, sent: Time) -> Role {
+        let term = claim.into_term();
+        common.wait_until = None;
+        common.highest_term = common.highest_term.max(term);
+        let lease_end = sent + common.timings.lease;
+        let right = common.right(term, lease_end);
+        common.actions.push_back(Action::Lead(right));
+        common.actions.push_back(Action::Reached(Milestone::Leading { term, until: lease_end }));
+        Role::Leading(Self {
             term,
             lease_end,
             last_effective_sent: sent,
-            next_beat: sent + self.timings.heartbeat_interval,
+            next_beat: sent + common.timings.heartbeat_interval,
             state_is_new: false,
             state_beats_from: sent,
             in_flight: VecDeque::new(),
@@ -34,112 +74,185 @@ impl Candidate {
             right,
             stopping: None,
             job: JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now },
-        };
-        self.actions.push_back(Action::Lead(right));
-        self.actions.push_back(Action::Reached(Milestone::Leading { term, until: lease_end }));
-        self.role = Role::Leading(lead);
+        })
     }
 
-    pub(super) fn deadline(&self, lead: &Lead) -> Time {
-        lead.lease_end - self.timings.kill_margin
+    pub(super) const fn term(&self) -> Offset {
+        self.term
     }
 
-    pub(super) fn right(&self, term: Offset, lease_end: Time) -> Right {
-        let until = lease_end - self.timings.kill_margin;
-        Right { term, seen: self.listener.last(), next_seq: self.seq + 1, until }
+    pub(super) const fn lease_end(&self) -> Time {
+        self.lease_end
+    }
+
+    pub(super) const fn stopping(&self) -> Option<Why> {
+        self.stopping
+    }
+
+    pub(super) const fn job(&self) -> JobReport {
+        self.job
+    }
+
+    pub(super) fn due(&self, common: &Common) -> Option<Time> {
+        let due = [Some(self.deadline(common)), Some(self.next_beat), self.warning_due(common)];
+        due.into_iter().flatten().min()
+    }
+
+    fn deadline(&self, common: &Common) -> Time {
+        self.lease_end - common.timings.kill_margin
+    }
+
+    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> Role {
+        match input {
+            Input::BeatEffective { seq } => self.extend_by(common, now, seq),
+            Input::GuardFenced { why } => return self.lose(common, why, Loss::LeaseOver),
+            Input::HistoryCut => return self.lose(common, Why::Fenced, Loss::HistoryCut),
+            Input::JobChanged(job) => self.job_changed(now, job),
+            Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
+            Input::Revoked => self.stop(common, Why::Revoked),
+            Input::StandDown { why } => {
+                // Before the barrier: the successor is to be known by the time of the release.
+                common.leave_group();
+                self.stop(common, why);
+            }
+            Input::TimedOut => {
+                if self.warning_due(common).is_some_and(|due| now >= due) {
+                    self.warn_of_fence(common, now);
+                }
+                self.beat_if_due(common, now);
+            }
+            Input::TimePassed => {
+                if now >= self.deadline(common) {
+                    return self.lose(common, Why::Fenced, Loss::LeaseOver);
+                }
+            }
+            Input::ViewChanged => {
+                if let Some(by) = common.superseded(self.term) {
+                    let (term, by_term, by) = (self.term, by.term, by.name);
+                    common.actions.push_back(Action::Reached(Milestone::Superseded { term, by_term, by }));
+                    // Another leads: whatever this term stood down for has come about.
+                    self.stopping = None;
+                    return self.lose(common, Why::Fenced, Loss::Superseded);
+                }
+            }
+            Input::ClaimEffective(_)
+            | Input::ClaimVoid { .. }
+            | Input::Continued
+            | Input::Delivered { .. }
+            | Input::GivenUp
+            | Input::LogTrusted
+            | Input::MoveOn
+            | Input::NothingLeft(_)
+            | Input::ReleaseRead { .. }
+            | Input::TopicJudged { .. }
+            | Input::Undelivered { .. } => {}
+        }
+        Role::Leading(self)
     }
 
     /// R3: the beat `seq` came back effective. The lease runs from its sending.
-    pub(super) fn extend_by(&mut self, now: Time, seq: u64) {
-        let Role::Leading(lead) = &mut self.role else { return };
-        let echo = lead.in_flight.iter().position(|(sent, _)| *sent == seq);
-        let Some((_, sent)) = echo.and_then(|index| lead.in_flight.remove(index)) else { return };
-        let is_confirmed = self.is_topic_confirmed_for_lease(now);
-        let Role::Leading(lead) = &mut self.role else { return };
-        if is_confirmed && sent > lead.last_effective_sent {
-            lead.last_effective_sent = sent;
-            lead.lease_end = lead.lease_end.max(sent + self.timings.lease);
-            self.extend();
+    fn extend_by(&mut self, common: &mut Common, now: Time, seq: Option<u64>) {
+        let echo = self.in_flight.iter().position(|beat| Some(beat.seq) == seq);
+        let Some(SentBeat { at: sent, .. }) = echo.and_then(|index| self.in_flight.remove(index)) else { return };
+        if common.is_topic_confirmed_for_lease(now) && sent > self.last_effective_sent {
+            self.last_effective_sent = sent;
+            self.lease_end = self.lease_end.max(sent + common.timings.lease);
+            self.extend(common);
         }
     }
 
-    pub(super) fn extend(&mut self) {
-        let Role::Leading(lead) = &self.role else { return };
+    fn extend(&mut self, common: &mut Common) {
         // R6: `term` and `seen` go to the guard together, and only while the view says that the term is current. In a
-        // view that says nothing the guard is told again what it knows: its answer shows that it is alive.
-        let is_current = self.listener.journal().term() == Some(lead.term);
-        let right = if is_current { self.right(lead.term, lead.lease_end) } else { lead.right };
-        let Role::Leading(lead) = &mut self.role else { return };
-        (lead.extended, lead.right) = (true, right);
-        self.actions.push_back(Action::Extend(right));
+        // view that says nothing the guard is sent again what it knows: its answer shows that it is alive.
+        if common.is_current(self.term) {
+            self.right = common.right(self.term, self.lease_end);
+        }
+        self.extended = true;
+        common.actions.push_back(Action::Extend(self.right));
     }
 
     /// Sends a beat when one is due, if the term is current in our own view (R6).
-    pub(super) fn beat_if_due(&mut self, now: Time) {
-        let current = self.listener.journal().term();
-        let Role::Leading(lead) = &self.role else { return };
-        if now < lead.next_beat {
+    fn beat_if_due(&mut self, common: &mut Common, now: Time) {
+        if now < self.next_beat {
             return;
         }
-        let (term, job, is_current) = (lead.term, lead.job, current == Some(lead.term));
-        let (seen, lease_ms) = (self.listener.last(), self.lease_ms());
-        let seq = is_current.then(|| self.next_seq());
-        let (interval, lease) = (self.timings.heartbeat_interval, self.timings.lease);
-        let Role::Leading(lead) = &mut self.role else { return };
-        lead.next_beat = now + interval;
-        lead.in_flight.retain(|(_, sent)| *sent + lease > now);
-        let was_extended = core::mem::replace(&mut lead.extended, false);
-        if let Some(seq) = seq {
-            if core::mem::take(&mut lead.state_is_new) {
-                lead.state_beats_from = now + STATE_BEAT_INTERVAL;
-            }
-            lead.in_flight.push_back((seq, now));
-            let since_ms = u64::try_from(now.since(job.since).as_millis()).ok();
-            self.send(
-                seq,
-                Body::Beat {
-                    term,
-                    seen,
-                    lease_ms,
-                    state: Some(job.state),
-                    pid: job.pid,
-                    attempt: Some(job.attempt),
-                    since_ms,
-                },
-            );
+        let lease = common.timings.lease;
+        self.next_beat = now + common.timings.heartbeat_interval;
+        self.in_flight.retain(|beat| beat.at + lease > now);
+        let was_extended = core::mem::replace(&mut self.extended, false);
+        if common.is_current(self.term) {
+            self.beat(common, now);
         }
         if !was_extended {
-            // Nothing new to say: the guard's answer shows that it is alive all the same.
-            self.extend();
+            // Nothing new to send: the guard's answer shows that it is alive all the same.
+            self.extend(common);
+        }
+    }
+
+    fn beat(&mut self, common: &mut Common, now: Time) {
+        if core::mem::take(&mut self.state_is_new) {
+            self.state_beats_from = now + STATE_BEAT_INTERVAL;
+        }
+        let seq = common.next_seq();
+        self.in_flight.push_back(SentBeat { seq, at: now });
+        let JobReport { state, pid, attempt, since } = self.job;
+        let beat = Body::Beat {
+            term: self.term,
+            seen: common.listener.last(),
+            lease_ms: common.lease_ms(),
+            state: Some(state),
+            pid,
+            attempt: Some(attempt),
+            since_ms: u64::try_from(now.since(since).as_millis()).ok(),
+        };
+        common.send(seq, beat);
+    }
+
+    fn job_changed(&mut self, now: Time, job: JobReport) {
+        let changed = self.job.state != job.state || self.job.attempt != job.attempt;
+        self.job = job;
+        if changed {
+            let quick = if job.state == JobState::Stopping { QUICK_STOP } else { Duration::ZERO };
+            self.state_is_new = true;
+            self.next_beat = self.next_beat.min((now + quick).max(self.state_beats_from));
         }
     }
 
     /// When the fence warning is due: the beats of a whole warning are not coming back.
-    pub(super) fn warning_due(&self, lead: &Lead) -> Option<Time> {
-        let wanted = !self.timings.fence_warning.is_zero() && lead.stopping.is_none();
-        wanted.then(|| self.deadline(lead) - self.timings.fence_warning)
+    fn warning_due(&self, common: &Common) -> Option<Time> {
+        let wanted = !common.timings.fence_warning.is_zero() && self.stopping.is_none();
+        wanted.then(|| self.deadline(common) - common.timings.fence_warning)
     }
 
-    pub(super) fn warn_of_fence(&mut self, now: Time) {
-        let Role::Leading(lead) = &self.role else { return };
-        let (term, left, silent) = (lead.term, lead.lease_end.since(now), now.since(lead.last_effective_sent));
-        self.actions.push_back(Action::Note(Note::FenceWarning { term, left, silent }));
-        self.stop_job(Why::Fenced);
+    fn warn_of_fence(&mut self, common: &mut Common, now: Time) {
+        let (term, left, silent) = (self.term, self.lease_end.since(now), now.since(self.last_effective_sent));
+        common.actions.push_back(Action::Note(Note::FenceWarning { term, left, silent }));
+        self.stop(common, Why::Fenced);
     }
 
-    pub(super) fn end_lease_if_due(&mut self, now: Time) {
-        if let Role::Leading(lead) = &self.role
-            && now >= self.deadline(lead)
-        {
-            self.lose_lease(Why::Fenced, Loss::LeaseOver);
+    /// The barrier begins, unless it has.
+    fn stop(&mut self, common: &mut Common, why: Why) {
+        match self.stopping {
+            None => {
+                self.stopping = Some(why);
+                common.actions.push_back(Action::StopJob(why));
+            }
+            // The barrier that runs serves; what it is for has changed.
+            Some(before) if rank(why) > rank(before) => self.stopping = Some(why),
+            Some(_) => {}
         }
     }
 
     /// R5: a lease that ended is not taken up again.
-    pub(super) fn lose_lease(&mut self, why: Why, loss: Loss) {
-        let Role::Leading(lead) = &self.role else { return };
-        let (term, stood_down, lease_end) = (lead.term, lead.stopping, lead.lease_end);
-        self.role = Role::Fenced { term, why, stood_down, lease_end, loss };
-        self.actions.push_back(Action::Kill(loss));
+    fn lose(self, common: &mut Common, why: Why, loss: Loss) -> Role {
+        common.actions.push_back(Action::Kill(loss));
+        Role::Fenced(Fenced { term: self.term, why, stood_down: self.stopping, lease_end: self.lease_end, loss })
+    }
+
+    fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> Role {
+        let why = self.stopping.unwrap_or(end.why);
+        // R7: until one lease after the last effective record that was sent.
+        let held_until = self.last_effective_sent + common.timings.lease;
+        Releasing::of_job(common, now, end, JobTerm { why, stood_down: None, held_until, late: None, is_cut: false })
     }
 }

@@ -2,7 +2,10 @@
 
 use alloc::vec::Vec;
 
-use super::{Candidate, JobReport, Judgement, Role, Standby};
+use super::action::Standby;
+use super::event::JobReport;
+use super::role::Role;
+use super::{Candidate, Judgement};
 use crate::journal::View;
 use crate::node::status::{Awaited, Awaits, Leader, OtherCandidate};
 use crate::record::{Offset, Why};
@@ -48,30 +51,30 @@ pub enum Position {
 }
 
 impl Candidate {
-    /// What it is in the election, now. Of standing by it says what was said last, so that nobody is told two things.
+    /// What it is in the election, now. Of standing by it tells what was reported last, so that nobody is told two things.
     pub(crate) fn position(&self) -> Position {
         match &self.role {
-            Role::AwaitingJudgement { term, .. } => Position::AwaitingJudgement { term: *term },
-            Role::Claiming { .. } => Position::Claiming,
+            Role::AwaitingJudgement(role) => Position::AwaitingJudgement { term: role.term() },
+            Role::Claiming(_) => Position::Claiming,
             Role::Departed => Position::Departed,
-            Role::Suspended => Position::Suspended,
-            Role::Fenced { term, .. } => Position::Fenced { term: *term },
-            Role::Leading(lead) => Position::Leading { term: lead.term, job: lead.job, stopping: lead.stopping },
-            Role::Releasing(releasing) => Position::Releasing { term: releasing.term },
-            Role::Standby { .. } if !self.listener.is_caught_up() => Position::Listening,
-            Role::Standby { .. } => Position::Standby(self.standing_by.clone()),
+            Role::Fenced(role) => Position::Fenced { term: role.term() },
+            Role::Leading(role) => Position::Leading { term: role.term(), job: role.job(), stopping: role.stopping() },
+            Role::Releasing(role) => Position::Releasing { term: role.term() },
+            Role::StandingBy(_) if !self.common.listener.is_caught_up() => Position::Listening,
+            Role::StandingBy(_) => Position::Standby(self.common.standing_by.clone()),
+            Role::Suspended(_) => Position::Suspended,
         }
     }
 
     /// Who leads, as far as is known.
     pub(crate) fn leader(&self) -> Option<Leader> {
-        match self.listener.journal().view() {
+        match self.common.listener.journal().view() {
             View::Led(term) => Some(Leader {
                 member: term.member.clone(),
                 name: term.name.clone(),
                 term: term.offset,
-                since: self.leader_since.0.filter(|(known, _)| *known == term.offset).map(|(_, since)| since),
-                is_self: term.member.as_ref() == Some(&self.identity.member),
+                since: self.common.leader_since.0.filter(|(known, _)| *known == term.offset).map(|(_, since)| since),
+                is_self: term.member.as_ref() == Some(&self.common.identity.member),
             }),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
         }
@@ -79,11 +82,11 @@ impl Candidate {
 
     /// The other candidates that are known by their hellos, but for the leader.
     pub(crate) fn standbys(&self, now: Time) -> Vec<OtherCandidate> {
-        let leader = match self.listener.journal().view() {
+        let leader = match self.common.listener.journal().view() {
             View::Led(term) => term.member.as_ref(),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
         };
-        let others = self.precedence.others(now).filter(|(member, ..)| Some(*member) != leader);
+        let others = self.common.precedence.others(now).filter(|(member, ..)| Some(*member) != leader);
         let other = others.map(|(member, name, heard)| OtherCandidate {
             member: member.clone(),
             name: name.map(Into::into),
@@ -95,78 +98,98 @@ impl Candidate {
     /// When its own lease ends, while it holds one.
     pub(crate) fn lease_end(&self) -> Option<Time> {
         match &self.role {
-            Role::AwaitingJudgement { sent, .. } => Some(*sent + self.timings.lease),
-            Role::Fenced { lease_end, .. } => Some(*lease_end),
-            Role::Leading(lead) => Some(lead.lease_end),
-            Role::Claiming { .. } | Role::Departed | Role::Releasing(_) | Role::Standby { .. } | Role::Suspended => {
-                None
-            }
+            Role::AwaitingJudgement(role) => Some(role.lease_end(&self.common)),
+            Role::Fenced(role) => Some(role.lease_end()),
+            Role::Leading(role) => Some(role.lease_end()),
+            Role::Claiming(_) | Role::Departed | Role::Releasing(_) | Role::StandingBy(_) | Role::Suspended(_) => None,
         }
     }
 
     /// When it departs because of `--wait`, if it does.
     pub(crate) fn departs_at(&self) -> Option<Time> {
         match &self.role {
-            Role::Standby { .. } => self.wait_due(),
-            Role::AwaitingJudgement { .. }
-            | Role::Claiming { .. }
+            Role::StandingBy(_) => self.common.wait_due(),
+            Role::AwaitingJudgement(_)
+            | Role::Claiming(_)
             | Role::Departed
-            | Role::Fenced { .. }
+            | Role::Fenced(_)
             | Role::Leading(_)
             | Role::Releasing(_)
-            | Role::Suspended => None,
+            | Role::Suspended(_) => None,
         }
     }
 
-    /// What it waits for. While it leads or is fenced, that is the job's to say.
+    /// What it waits for. While it leads or is fenced, that is the supervisor's to tell.
     pub(crate) fn awaits(&self) -> Option<Awaits> {
+        let common = &self.common;
         let (what, until) = match &self.role {
-            Role::AwaitingJudgement { sent, .. } => (Awaited::Judgement, Some(self.claim_expires_at(*sent))),
-            Role::Claiming { sent, .. } => (Awaited::Claim, Some(*sent + self.timings.lease)),
-            Role::Departed | Role::Fenced { .. } | Role::Leading(_) => return None,
-            Role::Releasing(releasing) => (Awaited::Delivery, Some(releasing.give_up)),
-            Role::Standby { .. } if !self.listener.is_caught_up() => (Awaited::Records, None),
-            Role::Standby { .. } if self.cooling_off.is_some() => (Awaited::CoolOff, self.cooling_off),
-            Role::Standby { .. } if self.judgement == (Judgement::Awaited { claimed: true }) => {
+            Role::AwaitingJudgement(role) => (Awaited::Judgement, Some(role.expires_at(common))),
+            Role::Claiming(role) => (Awaited::Claim, Some(role.expires_at(common))),
+            Role::Departed | Role::Fenced(_) | Role::Leading(_) => return None,
+            Role::Releasing(role) => (Awaited::Delivery, Some(role.gives_up_at())),
+            Role::StandingBy(_) if !common.listener.is_caught_up() => (Awaited::Records, None),
+            Role::StandingBy(_) if common.cooling_off.is_some() => (Awaited::CoolOff, common.cooling_off),
+            Role::StandingBy(_) if common.judgement == (Judgement::Awaited { claimed: true }) => {
                 (Awaited::Judgement, None)
             }
-            Role::Standby { .. } => match self.listener.journal().view() {
+            Role::StandingBy(role) => match common.listener.journal().view() {
                 View::Led(_) => (Awaited::Silence, self.silent_from()),
-                View::Undecided(_) if !self.listener.is_vacant() => (Awaited::Silence, self.silent_from()),
-                View::NeverLed | View::Released { .. } | View::Undecided(_) => (Awaited::ClaimDelay, self.claim_due()),
+                View::Undecided(_) if !common.listener.is_vacant() => (Awaited::Silence, self.silent_from()),
+                View::NeverLed | View::Released { .. } | View::Undecided(_) => {
+                    (Awaited::ClaimDelay, role.claim_due(common))
+                }
             },
-            Role::Suspended => (Awaited::Continuation, None),
+            Role::Suspended(_) => (Awaited::Continuation, None),
         };
         Some(Awaits { what, until })
     }
 
     fn silent_from(&self) -> Option<Time> {
-        self.listener.claim_window().map(|opening| opening.since)
+        self.common.listener.claim_window().map(|opening| opening.since)
     }
 
     /// Whether everything was read, and no other candidate is known: by its hello, or as the leader.
     #[must_use]
     pub fn is_alone(&self, now: Time) -> bool {
-        let another_leads = match self.listener.journal().view() {
-            View::Led(term) => term.member.as_ref() != Some(&self.identity.member),
+        let another_leads = match self.common.listener.journal().view() {
+            View::Led(term) => term.member.as_ref() != Some(&self.common.identity.member),
             View::NeverLed | View::Released { .. } => false,
             View::Undecided(_) => true,
         };
-        self.listener.is_caught_up() && !another_leads && self.precedence.standbys(now) == 0
+        self.common.listener.is_caught_up() && !another_leads && self.common.precedence.standbys(now) == 0
+    }
+
+    /// The term that is held, while the lease lasts.
+    pub(crate) const fn leads(&self) -> Option<Offset> {
+        match &self.role {
+            Role::Leading(role) => Some(role.term()),
+            Role::AwaitingJudgement(_)
+            | Role::Claiming(_)
+            | Role::Departed
+            | Role::Fenced(_)
+            | Role::Releasing(_)
+            | Role::StandingBy(_)
+            | Role::Suspended(_) => None,
+        }
+    }
+
+    /// Whether it holds nothing, and is to be stopped until it is continued.
+    pub(crate) const fn is_suspended(&self) -> bool {
+        matches!(self.role, Role::Suspended(_))
     }
 
     /// Whether it holds a term in a topic that is not judged yet: nothing runs, and whoever goes owes the release.
     pub(crate) const fn holds_unjudged(&self) -> bool {
-        matches!(self.role, Role::AwaitingJudgement { .. })
+        matches!(self.role, Role::AwaitingJudgement(_))
     }
 
     /// Whether a claim or a release is on its way, or a term is held in a topic that is not judged yet.
     pub(crate) const fn has_claimed(&self) -> bool {
-        matches!(self.role, Role::AwaitingJudgement { .. } | Role::Claiming { .. } | Role::Releasing(_))
+        matches!(self.role, Role::AwaitingJudgement(_) | Role::Claiming(_) | Role::Releasing(_))
     }
 
     /// Whether it goes for good, once nothing is held.
     pub(crate) const fn is_leaving(&self) -> bool {
-        self.leaving.is_some()
+        self.common.leaving.is_some()
     }
 }

@@ -1,130 +1,220 @@
 //! R6: a release is written when nothing is left, and then nothing more.
 
-use super::standing_down::lets_another_lead;
-use super::{Candidate, End, NothingLeft, Releasing, Role};
-use crate::candidate::{Action, Loss, Milestone};
+use core::time::Duration;
+
+use super::Common;
+use super::action::{Action, Milestone};
+use super::event::JobEnd;
+use super::reading::OwnClaim;
+use super::reasons::lets_another_lead;
+use super::role::{Input, Role};
+use super::standing_by::StandingBy;
 use crate::precedence::SPREAD;
 use crate::record::{Body, Offset, Why};
+use crate::supervisor::NothingLeft;
 use crate::time::Time;
 
-impl Candidate {
-    pub(super) fn nothing_left(
-        &mut self,
-        now: Time,
-        why: Why,
-        (exit, gone_at): (Option<u8>, Option<Time>),
-        leaving: bool,
-    ) {
-        let is_cut = matches!(self.role, Role::Fenced { loss: Loss::HistoryCut, .. });
-        let (term, give_up, why, (stood_down, late)) = match &self.role {
-            Role::Leading(lead) => {
-                let why = lead.stopping.unwrap_or(why);
-                // R7: until one lease after the last effective record that was sent.
-                (lead.term, lead.last_effective_sent + self.timings.lease, why, (None, None))
-            }
-            Role::Fenced { term, why, stood_down, lease_end, loss } => {
-                let late = gone_at.map(|gone_at| gone_at.since(*lease_end)).filter(|late| !late.is_zero());
-                if *loss != Loss::Superseded {
-                    let left = lease_end.since(gone_at.unwrap_or(now));
-                    let (term, why, loss) = (*term, *why, *loss);
-                    self.actions.push_back(Action::Reached(Milestone::Fenced { term, why, loss, left, late }));
-                }
-                (*term, *lease_end, *why, (*stood_down, late))
-            }
-            Role::AwaitingJudgement { .. }
-            | Role::Claiming { .. }
-            | Role::Departed
-            | Role::Releasing(_)
-            | Role::Standby { .. }
-            | Role::Suspended => return,
-        };
+/// A release on its way.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Releasing {
+    term: Offset,
+    seq: u64,
+    why: Why,
+    end: End,
+    /// It could not be delivered, and is sent again then.
+    again_at: Option<Time>,
+    /// It is no longer waited for from then on.
+    give_up: Time,
+    /// The journal is read anew afterwards: the lease was lost (R5).
+    anew: bool,
+}
+
+/// What a release tells of the job's end.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+struct End {
+    /// The exit status.
+    exit: Option<u8>,
+    /// How long after the lease's end something of it was still alive.
+    late: Option<Duration>,
+}
+
+/// Shows that no process runs under a term, and that none will: without it there is no release (R6).
+enum NothingRuns {
+    /// Nothing was ever started: the claim was not taken up, and can't be any more.
+    NeverLed(OwnClaim),
+    /// The job's end.
+    NothingLeft(NothingLeft),
+}
+
+impl NothingRuns {
+    fn into_term(self) -> Offset {
+        match self {
+            Self::NeverLed(claim) => claim.into_term(),
+            Self::NothingLeft(proof) => proof.into_term(),
+        }
+    }
+}
+
+/// A term that is to be released.
+struct Release {
+    nothing_runs: NothingRuns,
+    why: Why,
+    end: End,
+    /// Whoever goes waits no longer than this for the delivery.
+    held_until: Time,
+    /// The lease was lost.
+    anew: bool,
+}
+
+/// A term whose job has ended.
+#[derive(Clone, Copy)]
+pub(super) struct JobTerm {
+    /// Why it ends.
+    pub(super) why: Why,
+    /// What it was standing down for when the lease ended.
+    pub(super) stood_down: Option<Why>,
+    /// The lease's end, or when it would have ended.
+    pub(super) held_until: Time,
+    /// How long after the lease's end something of the job was still alive.
+    pub(super) late: Option<Duration>,
+    /// The history was cut: a term of that number may be another's.
+    pub(super) is_cut: bool,
+}
+
+impl Releasing {
+    /// Releases the term of a claim that is not taken up. Its lease ends at `lease_end`.
+    pub(super) fn of_claim(common: &mut Common, now: Time, claim: OwnClaim, why: Why, lease_end: Time) -> Role {
+        let nothing_runs = NothingRuns::NeverLed(claim);
+        Self::begin(common, now, Release { nothing_runs, why, end: End::default(), held_until: lease_end, anew: false })
+    }
+
+    /// A claim that was given up took effect all the same: its lease is over (R5).
+    pub(super) fn of_expired_claim(common: &mut Common, now: Time, claim: OwnClaim) -> Role {
+        Self::of_claim(common, now, claim, Why::ClaimExpired, now)
+    }
+
+    /// Nothing is left of a term's job: the term is released, if it is still ours to release.
+    pub(super) fn of_job(common: &mut Common, now: Time, job_end: JobEnd, term: JobTerm) -> Role {
+        let JobEnd { proof, exit, leaving, .. } = job_end;
+        let JobTerm { why, stood_down, held_until, late, is_cut } = term;
         if leaving {
-            self.leaving.get_or_insert(why);
-            self.leave_group();
+            common.leaving.get_or_insert(why);
+            common.leave_group();
         }
         if lets_another_lead(why) || stood_down.is_some_and(lets_another_lead) {
-            self.cool_off(now);
+            common.cool_off(now);
         }
-        let anew = matches!(why, Why::Fenced | Why::GuardDied);
         // R6: a release is written only while the term is current in our own view. After a cut the view is of another history, in
         // which a term of that number may be another's.
-        let is_current = self.listener.journal().term() == Some(term) && !is_cut;
+        let is_current = common.is_current(proof.term()) && !is_cut;
         if is_current {
-            self.release(now, term, (why, End { exit, late }), (give_up, anew), NothingLeft);
+            let anew = matches!(why, Why::Fenced | Why::GuardDied);
+            let nothing_runs = NothingRuns::NothingLeft(proof);
+            Self::begin(common, now, Release { nothing_runs, why, end: End { exit, late }, held_until, anew })
         } else {
-            self.role = Role::Standby { not_before: now };
-            self.ask_anew(now);
+            common.ask_anew(now);
+            StandingBy::from(now)
         }
     }
 
-    pub(super) fn release(
-        &mut self,
-        now: Time,
-        term: Offset,
-        (why, end): (Why, End),
-        (give_up, anew): (Time, bool),
-        _: NothingLeft,
-    ) {
-        self.highest_term = self.highest_term.max(term);
+    fn begin(common: &mut Common, now: Time, release: Release) -> Role {
+        let Release { nothing_runs, why, end, held_until, anew } = release;
+        let term = nothing_runs.into_term();
+        common.highest_term = common.highest_term.max(term);
         // Whoever goes waits no longer than the lease would have lasted (R7); whoever stays has nothing better to do.
-        let goes = self.leaving.is_some() || self.suspending;
-        let give_up = give_up.max(if goes { now } else { now + self.timings.lease });
-        let seq = self.send_release(term, why, end);
-        self.role = Role::Releasing(Releasing { term, seq, why, end, again_at: None, give_up, anew });
+        let goes = common.leaving.is_some() || common.suspending;
+        let give_up = held_until.max(if goes { now } else { now + common.timings.lease });
+        let mut releasing = Self { term, seq: 0, why, end, again_at: None, give_up, anew };
+        releasing.send(common);
+        Role::Releasing(releasing)
     }
 
-    pub(super) fn send_release(&mut self, term: Offset, why: Why, end: End) -> u64 {
-        let seen = self.listener.last();
-        let seq = self.next_seq();
-        let group_member = self.left_as.clone();
-        let late_ms = end.late.map(|late| u64::try_from(late.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX));
-        self.send(
-            seq,
-            Body::Release { term, seen, why: Some(why.as_str().into()), exit: end.exit, late_ms, group_member },
-        );
-        seq
+    pub(super) const fn term(&self) -> Offset {
+        self.term
     }
 
-    /// Not at once again: what could not be delivered may have been refused before it was sent. (A claim may have arrived all
-    /// the same: only the journal tells. Its time is up with its lease.)
-    pub(super) fn undelivered(&mut self, now: Time, seq: u64) {
-        let interval = self.timings.heartbeat_interval;
-        if let Role::Releasing(releasing) = &mut self.role
-            && releasing.seq == seq
-        {
-            releasing.again_at = Some(now + interval);
+    /// When the delivery is no longer waited for.
+    pub(super) const fn gives_up_at(&self) -> Time {
+        self.give_up
+    }
+
+    pub(super) fn due(&self) -> Time {
+        self.again_at.map_or(self.give_up, |again| again.min(self.give_up))
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "the step of every role has this signature")]
+    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> Role {
+        match input {
+            Input::Delivered { seq } if seq == self.seq => return self.over(common, now, true),
+            Input::ReleaseRead { term } if term == self.term => return self.over(common, now, true),
+            // Where it would arrive after a cut, a term of that number may be another's.
+            Input::GivenUp | Input::HistoryCut => return self.over(common, now, false),
+            Input::StandDown { why } => {
+                if lets_another_lead(why) {
+                    common.cool_off(now);
+                }
+            }
+            Input::TimedOut => {
+                if now >= self.give_up {
+                    return self.over(common, now, false);
+                }
+                if self.again_at.is_some_and(|again| now >= again) {
+                    // A second release is void, so it may be sent as often as there is time; but only while the term is current.
+                    if !common.is_current(self.term) {
+                        return self.over(common, now, false);
+                    }
+                    self.send(common);
+                }
+            }
+            // Not at once again: what could not be delivered may have been refused before it was sent.
+            Input::Undelivered { seq } => {
+                if seq == self.seq {
+                    self.again_at = Some(now + common.timings.heartbeat_interval);
+                }
+            }
+            Input::BeatEffective { .. }
+            | Input::ClaimEffective(_)
+            | Input::ClaimVoid { .. }
+            | Input::Continued
+            | Input::Delivered { .. }
+            | Input::GuardFenced { .. }
+            | Input::JobChanged(_)
+            | Input::LogTrusted
+            | Input::MoveOn
+            | Input::NothingLeft(_)
+            | Input::ReleaseRead { .. }
+            | Input::Revoked
+            | Input::TimePassed
+            | Input::TopicJudged { .. }
+            | Input::ViewChanged => {}
         }
+        Role::Releasing(self)
     }
 
-    /// A second release is void, so it may be sent as often as there is time; but only while the term is current.
-    pub(super) fn release_again(&mut self, now: Time) {
-        let Role::Releasing(Releasing { term, why, end, .. }) = self.role else { return };
-        if self.listener.journal().term() != Some(term) {
-            return self.release_is_over(now, false);
-        }
-        let seq = self.send_release(term, why, end);
-        if let Role::Releasing(releasing) = &mut self.role {
-            (releasing.seq, releasing.again_at) = (seq, None);
-        }
+    fn send(&mut self, common: &mut Common) {
+        let late_ms = |late: Duration| u64::try_from(late.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        self.seq = common.next_seq();
+        self.again_at = None;
+        let release = Body::Release {
+            term: self.term,
+            seen: common.listener.last(),
+            why: Some(self.why.as_str().into()),
+            exit: self.end.exit,
+            late_ms: self.end.late.map(late_ms),
+            group_member: common.left_as.clone(),
+        };
+        common.send(self.seq, release);
     }
 
-    pub(super) fn release_is_over(&mut self, now: Time, delivered: bool) {
-        let Role::Releasing(Releasing { term, why, anew, .. }) = self.role else { return };
-        self.actions.push_back(Action::Reached(Milestone::Released { term, why, delivered }));
+    fn over(self, common: &mut Common, now: Time, delivered: bool) -> Role {
+        let Self { term, why, anew, .. } = self;
+        common.actions.push_back(Action::Reached(Milestone::Released { term, why, delivered }));
         // R2: what came back too late may have voided a claim of ours, or of somebody's who retries in step.
-        let not_before = if why == Why::ClaimExpired { now + self.random.up_to(SPREAD) } else { now };
-        self.role = Role::Standby { not_before };
-        self.standing_by = None;
+        let not_before = if why == Why::ClaimExpired { now + common.random.up_to(SPREAD) } else { now };
+        common.standing_by = None;
         if anew {
-            self.ask_anew(now);
+            common.ask_anew(now);
         }
-    }
-
-    /// R5: after a fence it stands again like any other, from R1.
-    pub(super) fn ask_anew(&mut self, now: Time) {
-        if self.leaving.is_none() && !self.suspending {
-            self.listener.ask_anew(now);
-            self.actions.push_back(Action::Ask);
-        }
+        StandingBy::from(not_before)
     }
 }

@@ -1,7 +1,7 @@
 //! The runs of a term's job, as the guard tells of them: each from its start until nothing is left, and what follows it.
 
 use super::{Job, Killed, Run, Supervisor, Watch};
-use crate::candidate::LocalEvent;
+use crate::candidate::{JobEnd, LocalEvent};
 use crate::record::{JobState, Offset, Why};
 use crate::restart::Verdict;
 use crate::supervisor::{Action, Ending, JobStatus, Note, Order};
@@ -11,6 +11,29 @@ use alloc::vec::Vec;
 
 /// The status of what was there and could not be run, as a shell has it.
 const CAN_NOT_BE_STARTED: u8 = 126;
+
+/// Shows that no process of a term's job is left, and that none will be started under that term (R6). The end of a tree alone
+/// makes it (`nothing_left_since`), and a release of the term takes it.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct NothingLeft {
+    term: Offset,
+}
+
+impl NothingLeft {
+    /// Whose job.
+    pub(crate) const fn term(&self) -> Offset {
+        self.term
+    }
+
+    /// Whether it is about the job of that term.
+    pub(crate) const fn is_of(&self, term: Offset) -> bool {
+        self.term == term
+    }
+
+    pub(crate) const fn into_term(self) -> Offset {
+        self.term
+    }
+}
 
 impl Supervisor {
     pub(super) fn started(&mut self, now: Time, pid: u32) {
@@ -221,7 +244,12 @@ impl Supervisor {
         self.watch = None;
         self.over = Some(why);
         self.order(Order::Over { term: self.term() });
+        self.tell_nothing_left(why, gone_at);
+    }
+
+    pub(super) fn tell_nothing_left(&mut self, why: Why, gone_at: Option<Time>) {
         let (exit, leaving) = (self.run.status.map(JobStatus::code), self.leaves_after(why));
-        self.tell(LocalEvent::NothingLeft { why, exit, leaving, gone_at });
+        let proof = NothingLeft { term: self.term() };
+        self.tell(LocalEvent::NothingLeft(JobEnd { proof, why, exit, leaving, gone_at }));
     }
 }

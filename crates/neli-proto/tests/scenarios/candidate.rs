@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use neli_proto::candidate::{
-    Action, Candidate, Elector, Event, Identity, JobReport, LocalEvent, Milestone, Note, Patience, Right, Standby,
-    Timings,
+    Action, Candidate, Elector, Event, Identity, JobEnd, JobReport, LocalEvent, Milestone, Note, Patience, Right,
+    Setup, Standby, Timings,
 };
+use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, Hello, JobState, Record, What};
+use neli_proto::restart::RestartPolicy;
+use neli_proto::supervisor::{self, LeadEvent, NothingLeft, OnLoss, Policy, StopPolicy, Supervisor};
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
@@ -26,6 +29,8 @@ pub(crate) struct Story {
     /// What it has sent, by its own count.
     sent: BTreeMap<u64, Record>,
     lease: Duration,
+    /// The last right to run a job that it has given.
+    right: Option<Right>,
 }
 
 impl Story {
@@ -50,13 +55,13 @@ impl Story {
         let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
         let identity = Identity { member: member("me"), name: "me".into(), hello };
         let now = begin();
-        let candidate = Candidate::new(now, identity, timings, Random::from_seed(1), (now, words.span_of("wait")));
+        let setup = Setup { identity, timings, started: now, wait: words.span_of("wait"), first_span: FIRST_SPAN };
+        let mut candidate = Candidate::new(now, setup, Random::from_seed(1));
         // Most stories are told of a broker without ids for topics: nothing is asked about them.
-        let mut candidate = candidate;
         if !words.says("ids") {
             candidate.handle(now, Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
         }
-        let mut story = Self { candidate, now, sent: BTreeMap::new(), lease };
+        let mut story = Self { candidate, now, sent: BTreeMap::new(), lease, right: None };
         let mut actions = story.actions();
         actions.retain(|action| words.says("ids") || action != NO_IDS);
         (story, actions)
@@ -79,15 +84,32 @@ impl Story {
                 attempt: 1,
                 since: self.now,
             }),
-            "nothing-left" => LocalEvent::NothingLeft {
+            "nothing-left" => LocalEvent::NothingLeft(JobEnd {
+                proof: self.proof(),
                 why: words.why(),
                 exit: words.number_of("exit"),
                 leaving: words.says("leaving"),
                 gone_at: words.time_of("gone-at"),
-            },
+            }),
             "stand-down" => LocalEvent::StandDown { why: words.why(), leaving: words.says("leaving") },
             _ => return None,
         })
+    }
+
+    /// That nothing is left of the job that it let run: a supervisor alone can show it, once its guard has told it so.
+    fn proof(&self) -> NothingLeft {
+        let right = self.right.unwrap_or_else(|| panic!("it has not led"));
+        let stop = StopPolicy { signal: 15, timeout: Duration::ZERO, kill_margin: Duration::ZERO };
+        let policy = Policy { stop, restart: RestartPolicy::NEVER, on_loss: OnLoss::Standby, health: None };
+        let mut supervisor = Supervisor::new(policy);
+        supervisor.handle_lead(self.now, LeadEvent::Led(right));
+        supervisor.handle(self.now, supervisor::Event::Gone);
+        while let Some(action) = supervisor.poll_action() {
+            if let supervisor::Action::Tell(LocalEvent::NothingLeft(end)) = action {
+                return end.proof;
+            }
+        }
+        panic!("the supervisor does not tell that nothing is left")
     }
 
     fn event(&self, words: &Words<'_>) -> Event {
@@ -192,6 +214,9 @@ impl Story {
         while let Some(action) = self.candidate.poll_action() {
             if let Action::Send { record } = &action {
                 self.sent.extend(record.seq.map(|seq| (seq, record.clone())));
+            }
+            if let Action::Lead(right) = action {
+                self.right = Some(right);
             }
             let alone = action == Action::LeaveGroup && self.candidate.is_alone(self.now);
             actions.push(format!("{}{}", words_of(action), if alone { ", in which nobody else is known" } else { "" }));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{Departure, JobReport, LocalEvent, Loss, Right};
+use neli_proto::candidate::{Departure, JobEnd, JobReport, LocalEvent, Loss, Right};
 use neli_proto::command::CommandEnd;
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
@@ -237,7 +237,7 @@ fn shown_event(event: &LocalEvent) -> String {
             let pid = pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
             format!("the job is {}{pid}", format!("{state:?}").to_lowercase())
         }
-        LocalEvent::NothingLeft { why, exit, leaving, gone_at } => {
+        LocalEvent::NothingLeft(JobEnd { why, exit, leaving, gone_at, .. }) => {
             let exit = exit.map(|exit| format!(", exit {exit}")).unwrap_or_default();
             let since = gone_at.map(|at| format!(", since {}", told(at))).unwrap_or_default();
             format!("nothing is left, {why}{exit}{since}{}", if *leaving { ", and it leaves" } else { "" })

@@ -1,0 +1,100 @@
+//! R0: a claim has taken effect in a topic that is not judged yet. The term is held, and nothing runs or is written under it but its
+//! release.
+
+use super::Common;
+use super::leading::Leading;
+use super::reading::OwnClaim;
+use super::reasons::lets_another_lead;
+use super::releasing::Releasing;
+use super::role::{Input, Role};
+use super::standing_by::StandingBy;
+use crate::record::{Offset, Why};
+use crate::time::Time;
+
+/// A claim that has taken effect in a topic that is not judged yet.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct AwaitingJudgement {
+    claim: OwnClaim,
+    sent: Time,
+}
+
+impl AwaitingJudgement {
+    /// Holds the term of a claim that was sent at `sent`.
+    pub(super) const fn begin(claim: OwnClaim, sent: Time) -> Role {
+        Role::AwaitingJudgement(Self { claim, sent })
+    }
+
+    pub(super) const fn term(&self) -> Offset {
+        self.claim.term()
+    }
+
+    /// When the judgement comes too late for the claim.
+    pub(super) fn expires_at(&self, common: &Common) -> Time {
+        common.claim_expires_at(self.sent)
+    }
+
+    pub(super) fn lease_end(&self, common: &Common) -> Time {
+        self.sent + common.timings.lease
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "the step of every role has this signature")]
+    pub(super) fn step(self, common: &mut Common, now: Time, input: Input) -> Role {
+        match input {
+            Input::HistoryCut => StandingBy::from(now),
+            Input::Revoked => self.release(common, now, Why::Revoked),
+            Input::StandDown { why } => {
+                common.leave_group();
+                self.release(common, now, why)
+            }
+            Input::TimedOut if now >= self.expires_at(common) => self.release(common, now, Why::ClaimExpired),
+            Input::TopicJudged { .. } => self.judged(common, now),
+            Input::ViewChanged if common.superseded(self.term()).is_some() => StandingBy::from(now),
+            Input::BeatEffective { .. }
+            | Input::ClaimEffective(_)
+            | Input::ClaimVoid { .. }
+            | Input::Continued
+            | Input::Delivered { .. }
+            | Input::GivenUp
+            | Input::GuardFenced { .. }
+            | Input::JobChanged(_)
+            | Input::LogTrusted
+            | Input::MoveOn
+            | Input::NothingLeft(_)
+            | Input::ReleaseRead { .. }
+            | Input::TimedOut
+            | Input::TimePassed
+            | Input::Undelivered { .. }
+            | Input::ViewChanged => Role::AwaitingJudgement(self),
+        }
+    }
+
+    /// The topic may carry an election.
+    fn judged(self, common: &mut Common, now: Time) -> Role {
+        if now >= self.expires_at(common) {
+            self.release(common, now, Why::ClaimExpired)
+        } else if common.is_current(self.term()) {
+            Leading::begin(common, now, self.claim, self.sent)
+        } else {
+            Self::drop_term(common, now)
+        }
+    }
+
+    /// The term is not wanted, or no longer: nothing of it ever ran.
+    fn release(self, common: &mut Common, now: Time, why: Why) -> Role {
+        if lets_another_lead(why) {
+            common.cool_off(now);
+        }
+        if common.is_current(self.term()) {
+            let lease_end = self.lease_end(common);
+            Releasing::of_claim(common, now, self.claim, why, lease_end)
+        } else {
+            Self::drop_term(common, now)
+        }
+    }
+
+    /// R6: a term that is no longer current in our own view is not written under. Its lease passes.
+    fn drop_term(common: &mut Common, now: Time) -> Role {
+        common.ask_anew(now);
+        StandingBy::from(now)
+    }
+}

@@ -1,0 +1,283 @@
+//! What a candidate is and knows in every role.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use super::action::{Action, Departure, Note, Right, Standby};
+use super::identifying::KnownTopic;
+use super::role::Role;
+use super::standing_by::Draw;
+use super::{Identity, Judgement, Setup};
+use crate::journal::{Term, Verdict, View};
+use crate::listener::{Listener, Received};
+use crate::node::status::Shown;
+use crate::precedence::{HELLO_INTERVAL, Precedence};
+use crate::random::Random;
+use crate::record::{Body, Offset, Record, Why};
+use crate::time::Time;
+use crate::timings::Timings;
+
+/// What a candidate is and knows in every role, and what it wants done.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
+pub(super) struct Common {
+    pub(super) identity: Identity,
+    pub(super) timings: Timings,
+    pub(super) random: Random,
+    pub(super) listener: Listener,
+    pub(super) precedence: Precedence,
+    /// Which topic the journal is read from.
+    pub(super) topic: KnownTopic,
+    /// The last sequence number used.
+    seq: u64,
+    /// R0.
+    pub(super) judgement: Judgement,
+    /// The highest term that was ever held; none at or below it is taken up (R5).
+    pub(super) highest_term: Offset,
+    /// It goes for good once no term is held.
+    pub(super) leaving: Option<Why>,
+    /// It is to be suspended once no term is held.
+    pub(super) suspending: bool,
+    /// After standing down: nothing is claimed until then, or until another's claim has been effective (R7).
+    pub(super) cooling_off: Option<Time>,
+    /// Whether it is a member of the group, or about to be.
+    pub(super) in_group: bool,
+    /// The id under which it held the partition when it left the group, for the release to tell.
+    pub(super) left_as: Option<Box<str>>,
+    /// The topic has more partitions than roles: a revoke ends no lead.
+    pub(super) unused_partitions: bool,
+    /// `--wait`, until the first lead.
+    pub(super) wait_until: Option<Time>,
+    /// When the process started.
+    pub(super) started: Time,
+    /// When the next hello is due; none before Kafka's first answer.
+    pub(super) next_hello: Option<Time>,
+    /// The random part of the next claim's delay, drawn once for each vacancy.
+    pub(super) draw: Option<Draw>,
+    /// A claim was not read back within its lease, and nothing has been since: Kafka gives no answer.
+    pub(super) claim_unanswered: bool,
+    /// Since when claims have gone unanswered, or the producer was renewed for that.
+    unanswered_since: Option<Time>,
+    /// What was last reported of standing by.
+    pub(super) standing_by: Option<Standby>,
+    /// Who leads, and since when that has been known.
+    pub(super) leader_since: Shown<Option<(Offset, Time)>>,
+    pub(super) actions: VecDeque<Action>,
+}
+
+/// By whom a term of ours was superseded: by nobody where it is over and no other has begun.
+pub(super) struct Superseder {
+    pub(super) term: Option<Offset>,
+    pub(super) name: Option<Box<str>>,
+}
+
+impl Common {
+    /// That of a candidate that begins to listen.
+    pub(super) fn new(now: Time, setup: Setup, random: Random) -> Self {
+        let Setup { identity, timings, started, wait, first_span } = setup;
+        Self {
+            precedence: Precedence::new(timings.elector, timings.claim_delay),
+            identity,
+            timings,
+            random,
+            listener: Listener::asking(now, first_span),
+            topic: KnownTopic::unknown(),
+            seq: 0,
+            judgement: Judgement::awaited(),
+            highest_term: -1,
+            leaving: None,
+            suspending: false,
+            cooling_off: None,
+            in_group: false,
+            left_as: None,
+            unused_partitions: false,
+            wait_until: wait.map(|wait| started + wait),
+            started,
+            next_hello: None,
+            draw: None,
+            claim_unanswered: false,
+            unanswered_since: None,
+            standing_by: None,
+            leader_since: Shown(None),
+            actions: VecDeque::from([Action::Ask]),
+        }
+    }
+
+    /// Does what is due by now in every role.
+    pub(super) fn do_what_is_due(&mut self, now: Time) {
+        if self.next_hello.is_some_and(|due| now >= due) {
+            self.say_hello(now);
+        }
+        if self.cooling_off.is_some_and(|until| now >= until) {
+            self.cooling_off = None;
+        }
+    }
+
+    // ---- records ----------------------------------------------------------------------------------------------------
+
+    pub(super) fn next_seq(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq
+    }
+
+    pub(super) fn lease_ms(&self) -> u64 {
+        u64::try_from(self.timings.lease.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn send(&mut self, seq: u64, body: Body) {
+        let (member, name) = (Some(self.identity.member.clone()), Some(self.identity.name.clone()));
+        self.actions.push_back(Action::Send { record: Record { member, name, seq: Some(seq), body } });
+    }
+
+    pub(super) fn say_hello(&mut self, now: Time) {
+        self.next_hello = Some(now + HELLO_INTERVAL);
+        let seq = self.next_seq();
+        let mut hello = self.identity.hello.clone();
+        if let Body::Hello { group_member, .. } = &mut hello {
+            *group_member = self.precedence.group_member().map(Into::into);
+        }
+        self.send(seq, hello);
+    }
+
+    /// What the guard is sent: the term, which is current as of the last record read.
+    pub(super) fn right(&self, term: Offset, lease_end: Time) -> Right {
+        let until = lease_end - self.timings.kill_margin;
+        Right { term, seen: self.listener.last(), next_seq: self.seq + 1, until }
+    }
+
+    // ---- what was read ----------------------------------------------------------------------------------------------
+
+    /// Whether the term is current in our own view.
+    pub(super) fn is_current(&self, term: Offset) -> bool {
+        self.listener.journal().term() == Some(term)
+    }
+
+    /// R7: a decided view in which another term is current than ours, or ours is released, ends ours at once.
+    pub(super) fn superseded(&self, term: Offset) -> Option<Superseder> {
+        match self.listener.journal().view() {
+            View::Led(Term { offset, name, .. }) if *offset != term => {
+                Some(Superseder { term: Some(*offset), name: name.clone() })
+            }
+            View::NeverLed | View::Released { .. } => Some(Superseder { term: None, name: None }),
+            View::Led(_) | View::Undecided(_) => None,
+        }
+    }
+
+    /// A record of another candidate's was read.
+    pub(super) fn read_of_another(&mut self, now: Time, record: &Record, received: Received) {
+        let is_news = received.verdict == Verdict::Effective && received.fresh;
+        match &record.body {
+            Body::Claim { .. } if is_news => {
+                self.precedence.forget_foresight();
+                // R7: somebody else leads now; the cool-off has done its work.
+                self.cooling_off = None;
+            }
+            Body::Release { group_member, .. } => {
+                if let Some(member) = &record.member {
+                    self.precedence.released(member);
+                }
+                if is_news {
+                    match group_member {
+                        Some(left) => self.precedence.foresee(now, left),
+                        None => self.precedence.forget_foresight(),
+                    }
+                }
+            }
+            Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Request { .. } => {}
+        }
+    }
+
+    /// Notes since when it has been known who leads.
+    pub(super) fn note_leader(&mut self, now: Time) {
+        let term = self.listener.journal().term();
+        if self.leader_since.0.map(|(term, _)| term) != term {
+            self.leader_since.0 = term.map(|term| (term, now));
+        }
+    }
+
+    /// The history was cut: nothing that was read or judged before tells of what is there now.
+    pub(super) fn forget_history(&mut self, now: Time) {
+        self.topic = self.topic.after_cut(now);
+        self.leader_since.0 = None;
+        self.listener.history_cut(now);
+        // The terms to come may begin from 0 again.
+        self.highest_term = -1;
+        // Nothing is written into the new topic but one claim until it is judged, too.
+        self.judgement = Judgement::awaited();
+        self.next_hello = None;
+        self.actions.extend([Action::ForgetTerms, Action::RenewProducer, Action::Ask]);
+    }
+
+    /// Reads again from R1, as after a fence (R5).
+    pub(super) fn ask_anew(&mut self, now: Time) {
+        if self.leaving.is_none() && !self.suspending {
+            self.listener.ask_anew(now);
+            self.actions.push_back(Action::Ask);
+        }
+    }
+
+    // ---- claims -----------------------------------------------------------------------------------------------------
+
+    /// From then on a claim that was sent at `sent` is too late: the job would be warned of the fence before a beat had
+    /// an interval's time to come back. Where beats are always as slow, no job could ever stay.
+    pub(super) fn claim_expires_at(&self, sent: Time) -> Time {
+        let Timings { lease, heartbeat_interval, kill_margin, fence_warning, .. } = &self.timings;
+        sent + lease.saturating_sub(*heartbeat_interval + *kill_margin + *fence_warning)
+    }
+
+    /// A claim was not read back within its lease: it is not known whether the producer fails or the reader. The log's end shows
+    /// whether there is more to be read; a producer that fails for two leases is renewed.
+    pub(super) fn claim_went_unanswered(&mut self, now: Time, sent: Time) {
+        self.claim_unanswered = true;
+        self.actions.push_back(Action::LookForEnd);
+        let since = *self.unanswered_since.get_or_insert(sent);
+        if now >= since + self.timings.lease * 2 {
+            self.unanswered_since = Some(now);
+            self.actions.push_back(Action::RenewProducer);
+            self.ask_identity_again();
+        }
+    }
+
+    /// Something was read.
+    pub(super) const fn kafka_answers(&mut self) {
+        (self.claim_unanswered, self.unanswered_since) = (false, None);
+    }
+
+    // ---- standing down and leaving ------------------------------------------------------------------------------------
+
+    /// Takes note of why it stands down, for good or until it is continued.
+    pub(super) fn stands_down(&mut self, why: Why, leaving: bool) {
+        if leaving && (self.leaving.is_none() || why == Why::Ended) {
+            self.leaving = Some(why);
+        }
+        self.suspending |= why == Why::Suspended;
+        if leaving || self.suspending {
+            self.leave_group();
+        }
+    }
+
+    /// R7: nothing is claimed until another leads, or for two leases; a member joins again after it.
+    pub(super) fn cool_off(&mut self, now: Time) {
+        self.cooling_off = Some(now + self.timings.lease * 2);
+    }
+
+    /// How it goes, if it does once nothing is held.
+    pub(super) fn departure(&self) -> Option<Departure> {
+        self.leaving.map(|why| if why == Why::Ended { Departure::Ended } else { Departure::Left })
+    }
+
+    pub(super) fn depart(&mut self, departure: Departure) -> Role {
+        self.leave_group();
+        self.next_hello = None;
+        self.actions.push_back(Action::Depart(departure));
+        Role::Departed
+    }
+
+    /// Reports it once, if a revoke would be heeded otherwise.
+    pub(super) fn learn_of_unused_partitions(&mut self) {
+        if self.in_group && !self.unused_partitions {
+            self.unused_partitions = true;
+            self.actions.push_back(Action::Note(Note::UnusedPartitions));
+        }
+    }
+}

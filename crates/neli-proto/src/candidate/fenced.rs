@@ -1,0 +1,78 @@
+//! The lease is over; of the job something may be left. Nothing is written until nothing of it is.
+
+use super::Common;
+use super::action::{Action, Loss, Milestone};
+use super::event::JobEnd;
+use super::releasing::{JobTerm, Releasing};
+use super::role::{Input, Role};
+use crate::record::{Offset, Why};
+use crate::time::Time;
+
+/// A term whose lease is over.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Fenced {
+    pub(super) term: Offset,
+    /// What the release will say.
+    pub(super) why: Why,
+    /// What the term was standing down for holds beyond the fence.
+    pub(super) stood_down: Option<Why>,
+    pub(super) lease_end: Time,
+    pub(super) loss: Loss,
+}
+
+impl Fenced {
+    pub(super) const fn term(&self) -> Offset {
+        self.term
+    }
+
+    pub(super) const fn stood_down(&self) -> Option<Why> {
+        self.stood_down
+    }
+
+    pub(super) const fn lease_end(&self) -> Time {
+        self.lease_end
+    }
+
+    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> Role {
+        match input {
+            Input::HistoryCut => self.loss = Loss::HistoryCut,
+            Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
+            // The rest of the job is awaited; then the cool-off begins, unless it is to begin already.
+            Input::StandDown { why } => {
+                if why != Why::Suspended || self.stood_down.is_none() {
+                    self.stood_down = Some(why);
+                }
+            }
+            Input::BeatEffective { .. }
+            | Input::ClaimEffective(_)
+            | Input::ClaimVoid { .. }
+            | Input::Continued
+            | Input::Delivered { .. }
+            | Input::GivenUp
+            | Input::GuardFenced { .. }
+            | Input::JobChanged(_)
+            | Input::LogTrusted
+            | Input::MoveOn
+            | Input::NothingLeft(_)
+            | Input::ReleaseRead { .. }
+            | Input::Revoked
+            | Input::TimedOut
+            | Input::TimePassed
+            | Input::TopicJudged { .. }
+            | Input::Undelivered { .. }
+            | Input::ViewChanged => {}
+        }
+        Role::Fenced(self)
+    }
+
+    fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> Role {
+        let Self { term, why, stood_down, lease_end, loss } = self;
+        let late = end.gone_at.map(|gone_at| gone_at.since(lease_end)).filter(|late| !late.is_zero());
+        if loss != Loss::Superseded {
+            let left = lease_end.since(end.gone_at.unwrap_or(now));
+            common.actions.push_back(Action::Reached(Milestone::Fenced { term, why, loss, left, late }));
+        }
+        let is_cut = loss == Loss::HistoryCut;
+        Releasing::of_job(common, now, end, JobTerm { why, stood_down, held_until: lease_end, late, is_cut })
+    }
+}

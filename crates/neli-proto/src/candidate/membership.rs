@@ -1,0 +1,106 @@
+//! The group: when a candidate joins it and leaves it, and what it makes of the group's messages.
+
+use alloc::boxed::Box;
+
+use super::action::Action;
+use super::{Common, Judgement};
+use crate::precedence::{HELLO_AWAITS_NAME, Standing};
+use crate::time::Time;
+use crate::timings::{Elector, Patience};
+
+/// The longest id of the group's that is handed on: librdkafka's client id, a hyphen and 36 characters. A record must fit 1 KiB.
+const LONGEST_GROUP_MEMBER: usize = 128;
+
+impl Common {
+    /// Joins the group once the topic is known to be there, and says hello once it is known to be fit for an election:
+    /// nothing but one claim, and its release, is written into one that R0 refuses. What the group assigns takes a while, and is
+    /// asked for meanwhile.
+    pub(super) fn introduce(&mut self, now: Time) {
+        if !self.listener.is_answered() || self.leaving.is_some() || self.suspending || self.next_hello.is_some() {
+            return;
+        }
+        self.join_group();
+        if self.judgement != Judgement::Fit {
+            return;
+        }
+        if self.in_group && self.precedence.group_member().is_none() {
+            self.next_hello = Some(now + HELLO_AWAITS_NAME);
+        } else {
+            self.say_hello(now);
+        }
+    }
+
+    /// The group's coordinator has given us an id: the others are sent it, so that they can foresee whose turn it is.
+    pub(super) fn named(&mut self, now: Time, id: Box<str>) {
+        // What the group sent before it was left counts no more; nor does what would make a record too long.
+        if !self.in_group || id.len() > LONGEST_GROUP_MEMBER {
+            return;
+        }
+        self.precedence.name(Some(id));
+        if self.next_hello.is_some() && !self.suspending {
+            self.say_hello(now);
+        }
+    }
+
+    /// The group has changed this member's standing.
+    pub(super) fn stand(&mut self, standing: Standing) {
+        // What the group sent before it was left counts no more.
+        if self.in_group {
+            self.precedence.stand(standing);
+        }
+    }
+
+    pub(super) fn leave_group(&mut self) {
+        if self.in_group && matches!(self.timings.elector, Elector::Group(_)) {
+            self.in_group = false;
+            // Where the group balances partitions that nobody uses, what it does next is not foreseen.
+            let held = self.precedence.standing() == Standing::Assigned && !self.unused_partitions;
+            self.left_as = self.precedence.group_member().filter(|_| held).map(Into::into);
+            self.precedence.name(None);
+            self.precedence.stand(Standing::Unknown);
+            self.actions.push_back(Action::LeaveGroup);
+        }
+    }
+
+    fn join_group(&mut self) {
+        if !self.in_group
+            && self.leaving.is_none()
+            && !self.suspending
+            && matches!(self.timings.elector, Elector::Group(_))
+        {
+            self.in_group = true;
+            self.left_as = None;
+            self.actions.push_back(Action::JoinGroup);
+        }
+    }
+
+    /// Whoever claims nothing anyway is in the group, unless it is leaving, cooling off, or could do nothing with what
+    /// the group might assign to it.
+    pub(super) fn keep_membership(&mut self, now: Time) {
+        let is_introduced = self.next_hello.is_some();
+        if !is_introduced || self.leaving.is_some() || self.cooling_off.is_some() {
+            return;
+        }
+        let lease = self.timings.lease;
+        let is_behind = self.listener.behind_since().is_some_and(|since| now >= since + lease);
+        if self.claims_only_when_assigned() && (is_behind || self.claim_unanswered) {
+            self.leave_group();
+        } else {
+            self.join_group();
+        }
+    }
+
+    /// With `--patience never` the assigned member alone claims: one whose reader has not reached the end for a lease
+    /// would hold the assignment and lead nobody.
+    pub(super) fn blind_due(&self) -> Option<Time> {
+        let may_leave = self.in_group && self.cooling_off.is_none() && self.claims_only_when_assigned();
+        self.listener.behind_since().filter(|_| may_leave).map(|since| since + self.timings.lease)
+    }
+
+    fn claims_only_when_assigned(&self) -> bool {
+        match self.timings.elector {
+            Elector::Group(Patience::Never) => true,
+            Elector::Group(Patience::For(_)) | Elector::Log => false,
+        }
+    }
+}

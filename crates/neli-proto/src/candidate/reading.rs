@@ -1,0 +1,146 @@
+//! R1 and R3: what a candidate makes of what it reads, its own records first.
+
+use alloc::boxed::Box;
+
+use super::Candidate;
+use super::action::{Action, Note};
+use super::role::Input;
+use crate::journal::Verdict;
+use crate::listener::{HistoryCut, LogBounds};
+use crate::precedence::Standing;
+use crate::record::{Body, Hello, Offset, Record, What, Why};
+use crate::time::Time;
+
+/// A claim of ours that was read back effective: its term is held. Reading alone makes it, and whoever takes up the term or releases
+/// it takes it, so that no term that was released can be taken up (R6).
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct OwnClaim {
+    term: Offset,
+    seq: Option<u64>,
+}
+
+impl OwnClaim {
+    /// The claim's own offset.
+    pub(super) const fn term(&self) -> Offset {
+        self.term
+    }
+
+    pub(super) const fn seq(&self) -> Option<u64> {
+        self.seq
+    }
+
+    pub(super) const fn into_term(self) -> Offset {
+        self.term
+    }
+}
+
+impl Candidate {
+    /// The answer to a question about the log's bounds.
+    pub(super) fn answered(&mut self, now: Time, bounds: LogBounds) {
+        match self.common.listener.answered(now, bounds) {
+            Ok(Some(from)) => {
+                self.common.actions.push_back(Action::ReadFrom(from));
+                self.common.introduce(now);
+            }
+            Ok(None) => {}
+            Err(HistoryCut) => self.history_cut(now),
+        }
+    }
+
+    /// The leader fences, a claim under way was made in what is gone, and everybody starts again at R1, with a producer that knows
+    /// nothing of the old topic either.
+    pub(super) fn history_cut(&mut self, now: Time) {
+        self.step(now, Input::HistoryCut);
+        self.common.forget_history(now);
+    }
+
+    /// A record of the election stands at `offset`.
+    pub(super) fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>) {
+        if offset < self.common.listener.journal().next() {
+            return self.history_cut(now);
+        }
+        let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.common.identity.member));
+        let received = self.common.listener.read(now, offset, record, own);
+        self.common.kafka_answers();
+        if let Some(record) = record.filter(|_| received.verdict != Verdict::Nonsense) {
+            match &record.body {
+                Body::Request { what, term, by, reason } => match what {
+                    What::End => self.end_requested(now, offset, by.clone(), reason.clone()),
+                    What::Resign => self.resign_requested(now, *term, by.clone(), reason.clone()),
+                },
+                Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } if own => {
+                    if received.fresh {
+                        self.came_back(now, offset, record, received.verdict);
+                    }
+                }
+                Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Release { .. } => {
+                    self.common.read_of_another(now, record, received);
+                }
+            }
+        }
+        self.view_changed(now);
+    }
+
+    /// A record of another key stands at `offset`.
+    pub(super) fn read_other(&mut self, now: Time, offset: Offset, hello: Option<Hello>) {
+        if offset < self.common.listener.journal().next() {
+            return self.history_cut(now);
+        }
+        self.common.listener.read_other(now, offset);
+        self.common.kafka_answers();
+        if let Some(hello) = hello.filter(|hello| hello.member != self.common.identity.member) {
+            self.common.precedence.heard(now, hello);
+        }
+        self.view_changed(now);
+    }
+
+    fn view_changed(&mut self, now: Time) {
+        self.common.note_leader(now);
+        self.step(now, Input::ViewChanged);
+    }
+
+    /// One of our own records was read for the first time.
+    fn came_back(&mut self, now: Time, offset: Offset, record: &Record, verdict: Verdict) {
+        let is_effective = verdict == Verdict::Effective;
+        let seq = record.seq;
+        let input = match &record.body {
+            Body::Beat { .. } if is_effective => Input::BeatEffective { seq },
+            Body::Claim { .. } if is_effective => Input::ClaimEffective(OwnClaim { term: offset, seq }),
+            Body::Claim { .. } => Input::ClaimVoid { seq },
+            Body::Release { term, .. } => Input::ReleaseRead { term: *term },
+            Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. } => return,
+        };
+        self.step(now, input);
+    }
+
+    /// A record of ours was acknowledged. That tells nothing of what the law makes of it.
+    pub(super) fn delivered(&mut self, now: Time, seq: u64) {
+        self.step(now, Input::Delivered { seq });
+    }
+
+    fn end_requested(&mut self, now: Time, offset: Offset, by: Option<Box<str>>, reason: Option<Box<str>>) {
+        if self.common.listener.is_bound_by_end_at(offset) && self.common.leaving != Some(Why::Ended) {
+            self.common.actions.push_back(Action::Note(Note::Ended { by, reason }));
+            self.stand_down(now, Why::Ended, true);
+        }
+    }
+
+    fn resign_requested(&mut self, now: Time, term: Option<Offset>, by: Option<Box<str>>, reason: Option<Box<str>>) {
+        if let Some(term) = term.filter(|term| self.may_resign(*term)) {
+            self.common.actions.push_back(Action::Note(Note::Resigned { term, by, reason }));
+            self.stand_down(now, Why::Resigned, false);
+        }
+    }
+
+    /// The partition is another's now. A leader to which it was never assigned leads on: it was not taken from it. Where the
+    /// group balances partitions that nobody uses, it takes this one as well as any other: that tells nothing of the leader.
+    pub(super) fn revoked(&mut self, now: Time) {
+        let was_assigned = self.common.precedence.standing() == Standing::Assigned;
+        if self.common.in_group {
+            self.common.precedence.stand(Standing::Elsewhere);
+        }
+        if was_assigned && !self.common.unused_partitions {
+            self.step(now, Input::Revoked);
+        }
+    }
+}

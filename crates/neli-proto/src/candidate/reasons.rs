@@ -1,0 +1,30 @@
+//! What follows from the reason to stand down (R7).
+
+use crate::record::Why;
+
+/// Of two reasons to stop, the one of the higher rank says what happens afterwards.
+pub(super) const fn rank(why: Why) -> u8 {
+    match why {
+        Why::Ended => 3,
+        Why::Exited | Why::Refused | Why::Stopped => 2,
+        Why::Resigned | Why::RestartLimit | Why::Suspended | Why::Unhealthy => 1,
+        Why::Fenced | Why::GuardDied | Why::Revoked | Why::ClaimExpired | Why::SupervisorDied => 0,
+    }
+}
+
+/// Whether another is to lead first.
+pub(super) const fn lets_another_lead(why: Why) -> bool {
+    match why {
+        Why::Resigned | Why::RestartLimit | Why::Unhealthy => true,
+        Why::Ended
+        | Why::Exited
+        | Why::Fenced
+        | Why::GuardDied
+        | Why::Refused
+        | Why::Revoked
+        | Why::ClaimExpired
+        | Why::Stopped
+        | Why::SupervisorDied
+        | Why::Suspended => false,
+    }
+}

@@ -1,0 +1,199 @@
+//! Nothing is held: when a vacancy or a silence is claimed (R2), and when a candidate gives up waiting.
+
+use core::time::Duration;
+
+use super::action::{Action, Departure, Milestone, Note, Standby, Waiting};
+use super::claiming::Claiming;
+use super::reasons::lets_another_lead;
+use super::releasing::Releasing;
+use super::role::{Input, Role};
+use super::suspended::Suspended;
+use super::{Common, Judgement};
+use crate::journal::View;
+use crate::precedence::SPREAD;
+use crate::time::Time;
+
+/// Nothing is held.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct StandingBy {
+    /// Nothing is claimed before this time.
+    not_before: Time,
+}
+
+impl StandingBy {
+    /// Claims nothing before `not_before`.
+    pub(super) const fn from(not_before: Time) -> Role {
+        Role::StandingBy(Self { not_before })
+    }
+
+    pub(super) fn due(&self, common: &Common) -> Option<Time> {
+        let due =
+            [self.claim_due(common), common.wait_due(), common.cooling_off, common.blind_due(), common.stuck_due()];
+        due.into_iter().flatten().min()
+    }
+
+    pub(super) fn step(self, common: &mut Common, now: Time, input: Input) -> Role {
+        match input {
+            // A claim that was given up took effect all the same: its lease is over (R5).
+            Input::ClaimEffective(claim) => return Releasing::of_expired_claim(common, now, claim),
+            // Whoever waits for silence alone, because the log was not trusted, reads it again: it may be vacant.
+            Input::LogTrusted => {
+                if common.listener.is_undecided_by_distrust() {
+                    common.ask_anew(now);
+                }
+            }
+            Input::MoveOn => return self.move_on(common, now),
+            Input::StandDown { why } => {
+                if lets_another_lead(why) {
+                    common.cool_off(now);
+                }
+            }
+            Input::TopicJudged { is_misread } => {
+                if is_misread {
+                    common.ask_anew(now);
+                }
+            }
+            Input::BeatEffective { .. }
+            | Input::ClaimVoid { .. }
+            | Input::Continued
+            | Input::Delivered { .. }
+            | Input::GivenUp
+            | Input::GuardFenced { .. }
+            | Input::HistoryCut
+            | Input::JobChanged(_)
+            | Input::NothingLeft(_)
+            | Input::ReleaseRead { .. }
+            | Input::Revoked
+            | Input::TimedOut
+            | Input::TimePassed
+            | Input::Undelivered { .. }
+            | Input::ViewChanged => {}
+        }
+        Role::StandingBy(self)
+    }
+
+    /// Does what is to be done now: leaving, reading anew or further back, claiming, giving up.
+    fn move_on(self, common: &mut Common, now: Time) -> Role {
+        if let Some(departure) = common.departure() {
+            return common.depart(departure);
+        }
+        if common.suspending {
+            return Suspended::begin(common);
+        }
+        common.replace_reader_if_stuck(now);
+        if common.listener.reads_further_back(now) {
+            common.actions.push_back(Action::Ask);
+        }
+        common.keep_membership(now);
+        common.draw_delay(now);
+        if common.wait_due().is_some_and(|due| now >= due) {
+            return common.depart(Departure::WaitedEnough);
+        }
+        if now >= self.not_before && self.claim_due(common).is_some_and(|due| now >= due) {
+            return Claiming::begin(common, now);
+        }
+        self.report(common, now);
+        Role::StandingBy(self)
+    }
+
+    /// When the claim is due (R2); none while that isn't known, or never.
+    pub(super) fn claim_due(&self, common: &Common) -> Option<Time> {
+        let has_claimed_unjudged = common.judgement == Judgement::Awaited { claimed: true };
+        if has_claimed_unjudged || common.cooling_off.is_some() || common.leaving.is_some() {
+            return None;
+        }
+        let opening = common.listener.claim_window()?;
+        if opening.confirmed_from.is_some_and(|from| !common.is_topic_confirmed_since(from)) {
+            return None;
+        }
+        let delay = common.precedence.delay(opening.since, opening.after_death)?;
+        let draw = common.draw?;
+        let due = opening.since + delay.fixed + delay.random.mul_f64(draw.share.as_secs_f64());
+        Some(due.max(self.not_before))
+    }
+
+    /// Reports whom it stands by for, when that is another than was reported last.
+    fn report(&self, common: &mut Common, now: Time) {
+        if !common.listener.is_caught_up() || common.judgement != Judgement::Fit {
+            return;
+        }
+        let (leader, term, why) = match common.listener.journal().view() {
+            // Our own release is on its way, or our own silence is waited for: nobody leads.
+            View::Led(term) if term.member.as_ref() == Some(&common.identity.member) => return,
+            View::Led(term) => (term.name.clone(), Some(term.offset), Some(Waiting::Led)),
+            _ if common.cooling_off.is_some() => (None, None, Some(Waiting::CoolingOff)),
+            View::Undecided(_) => (None, None, Some(Waiting::Undecided)),
+            // A claim that is all but due is not worth a line.
+            View::NeverLed | View::Released { .. } if self.claim_due(common).is_some_and(|due| due < now + SPREAD) => {
+                return;
+            }
+            View::NeverLed | View::Released { .. } => (None, None, Some(Waiting::Precedence)),
+        };
+        let standby = Standby { leader, term, why };
+        if common.standing_by.as_ref() != Some(&standby) {
+            common.standing_by = Some(standby.clone());
+            common.actions.push_back(Action::Reached(Milestone::Standby(standby)));
+        }
+    }
+}
+
+/// `--wait 0` waits this long for Kafka's first answer.
+const WAIT_FOR_KAFKA: Duration = Duration::from_secs(5);
+
+/// librdkafka itself may need so long to find out that a connection is dead, and to read on.
+const READER_RECOVERS: Duration = Duration::from_secs(5);
+
+/// The random part of a claim's delay.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Draw {
+    /// The vacancy or silence that it was drawn for.
+    since: Time,
+    /// The share of the span that is waited, as a share of a second: a standing that comes later may widen the span.
+    share: Duration,
+}
+
+impl Common {
+    /// Draws a delay once for each vacancy or silence, and anew after a void claim.
+    fn draw_delay(&mut self, now: Time) {
+        let Some(opening) = self.listener.claim_window() else {
+            self.draw = None;
+            return;
+        };
+        if self.draw.is_none_or(|draw| draw.since != opening.since) {
+            let may_claim = self.precedence.delay(now, opening.after_death).is_some();
+            let share = self.random.up_to(Duration::from_secs(1));
+            self.draw = may_claim.then_some(Draw { since: opening.since, share });
+        }
+    }
+
+    /// When `--wait` is over; none where it must not cut the silence of an unheard leader short.
+    pub(super) fn wait_due(&self) -> Option<Time> {
+        let until = self.wait_until?;
+        if self.listener.heard_leader() || self.claim_unanswered {
+            Some(until)
+        } else if self.listener.is_answered() {
+            None
+        } else {
+            let at_once = until == self.started;
+            Some(if at_once { self.started + WAIT_FOR_KAFKA } else { until })
+        }
+    }
+
+    /// A reader that has handed over nothing for so long, although the log goes on, is replaced.
+    fn patience_with_reader(&self) -> Duration {
+        self.timings.lease.max(READER_RECOVERS)
+    }
+
+    /// When the reader of a standby is to be replaced. That of a leader ends the lease, and is replaced then.
+    fn stuck_due(&self) -> Option<Time> {
+        self.listener.stuck_since().map(|since| since + self.patience_with_reader())
+    }
+
+    fn replace_reader_if_stuck(&mut self, now: Time) {
+        if self.stuck_due().is_some_and(|due| now >= due) {
+            let silent = self.patience_with_reader();
+            self.actions.push_back(Action::Note(Note::ReaderStuck { end: self.listener.known_end(), silent }));
+            self.ask_anew(now);
+        }
+    }
+}

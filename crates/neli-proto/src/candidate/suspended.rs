@@ -1,0 +1,61 @@
+//! Nothing is held, and the process is stopped, or about to be: it neither claims nor sends anything until it is continued.
+
+use super::Common;
+use super::action::Action;
+use super::reasons::lets_another_lead;
+use super::releasing::Releasing;
+use super::role::{Input, Role};
+use super::standing_by::StandingBy;
+use crate::time::Time;
+
+/// Stopped, or about to be.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Suspended;
+
+impl Suspended {
+    /// Has the process stopped.
+    pub(super) fn begin(common: &mut Common) -> Role {
+        common.actions.push_back(Action::Suspend);
+        Role::Suspended(Self)
+    }
+
+    pub(super) fn step(self, common: &mut Common, now: Time, input: Input) -> Role {
+        match input {
+            // A claim that was given up took effect all the same.
+            Input::ClaimEffective(claim) => return Releasing::of_expired_claim(common, now, claim),
+            // It stands again like any other, from R1.
+            Input::Continued => {
+                common.standing_by = None;
+                common.ask_anew(now);
+                return StandingBy::from(now);
+            }
+            Input::MoveOn => {
+                if let Some(departure) = common.departure() {
+                    return common.depart(departure);
+                }
+            }
+            Input::StandDown { why } => {
+                if lets_another_lead(why) {
+                    common.cool_off(now);
+                }
+            }
+            Input::BeatEffective { .. }
+            | Input::ClaimVoid { .. }
+            | Input::Delivered { .. }
+            | Input::GivenUp
+            | Input::GuardFenced { .. }
+            | Input::HistoryCut
+            | Input::JobChanged(_)
+            | Input::LogTrusted
+            | Input::NothingLeft(_)
+            | Input::ReleaseRead { .. }
+            | Input::Revoked
+            | Input::TimedOut
+            | Input::TimePassed
+            | Input::TopicJudged { .. }
+            | Input::Undelivered { .. }
+            | Input::ViewChanged => {}
+        }
+        Role::Suspended(self)
+    }
+}
