@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use neli::election::{Client, Election};
 use neli::kafka::access::Access;
-use neli::kafka::journal::{KafkaEvent, Producer};
+use neli::kafka::event::KafkaEvent;
+use neli::kafka::producer::Producer;
 use neli_proto::record::{Body, MemberId, Offset, Record, Why};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;

@@ -1,80 +1,54 @@
 //! The loop: take an input, ask the protocol, perform its actions. It knows both `neli-proto` and what has effects.
+//!
+//! [`MainLoop`] is what there is once in a process: the clients of Kafka, the terminal, the log, the end. A [`Role`] is what there is
+//! once in an election: the node, the reading of its journal, the job under its guard, its hooks.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::panic;
-use std::path::Path;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 
 use neli::clock;
-use neli::election::{Brokers, Client};
-use neli::kafka::access::Access;
-use neli::kafka::embedded;
-use neli::kafka::group::{GroupReport, Member};
-use neli::kafka::journal::{KafkaEvent, Producer};
-use neli::kafka::reader::Reader;
-use neli_proto::candidate::{self, Elector, Identity};
-use neli_proto::listener::FIRST_SPAN;
-use neli_proto::node::{Event, Node, Settings};
-use neli_proto::random::Random;
-use neli_proto::record::{Body, MemberId};
-use neli_proto::reminder::{Reminder, Reminders};
-use neli_proto::supervisor::{Policy, StopPolicy};
+use neli::kafka::embedded::{self, Seeker};
+use neli::kafka::event::KafkaEvent;
+use neli::kafka::group::GroupReport;
+use neli_proto::candidate;
+use neli_proto::node::Event;
 use neli_proto::time::Time;
-use neli_proto::topic::TopicIdentity;
-use nix::sys::prctl;
-use nix::unistd;
-use rdkafka::config::RDKafkaLogLevel;
-use tokio::sync::mpsc;
 
 use crate::config::Config;
 use crate::exit::{ExitStatus, StartupError};
-use crate::guard::{GuardConfig, GuardHandle};
-use crate::process::cgroup::Cgroup;
 use crate::process::descriptors::{self, Reserve};
-use crate::process::limits;
-use crate::process::priority::{self, Priority};
-use crate::process::procfs;
-use crate::process::quota;
-use crate::process::random;
 use crate::process::ready::Ready;
-use crate::process::signals::{self, Signals};
-use crate::process::tail::Tail;
-use crate::process::terminal::{is_there, may_be_handed_on};
+use crate::process::signals::Signals;
+use crate::process::terminal::is_there;
 use crate::process::timer::Timer;
-use crate::release;
 use crate::report::log::{Event as LogEvent, From, Logger};
 use crate::report::notes;
 use crate::report::notify::Notifier;
+use crate::supervise::kafka::{EVENTS_WAITING, KafkaSession};
 use crate::supervise::orphans::Orphans;
-use crate::supervise::report::Report;
+use crate::supervise::role::Role;
+use crate::supervise::service_status::ServiceStatus;
+use crate::supervise::start::Prepared;
 use crate::supervise::terminal::Session;
 use crate::text::reason;
 
+mod children;
 mod commands;
 mod environment;
 mod group;
 mod guard;
+mod job;
+mod journal;
 mod kafka;
 mod leaving;
 pub(crate) mod orphans;
 mod perform;
-mod report;
+mod role;
+mod service_status;
+mod start;
 mod terminal;
 mod translate;
-
-use commands::RunningHook;
-use group::Members;
-
-/// How many things seen of Kafka may wait for the loop; its threads wait beyond that.
-const SEEN_WAITING: usize = 1024;
-/// How many words of the group may.
-const SAID_WAITING: usize = 16;
-
-/// This program, even where its file has been replaced since.
-const PROGRAM: &str = "/proc/self/exe";
 
 /// What is known of the process at the very start of `main`.
 #[derive(Clone, Debug)]
@@ -102,171 +76,58 @@ impl AtStart {
 /// # Errors
 ///
 /// What keeps it from standing at all: one line, and the status to exit with.
-pub fn run(mut config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError> {
-    let cannot = |what: &str| {
-        let what = what.to_owned();
-        move |error: io::Error| StartupError::new(format!("{what}: {}", reason(&error)))
-    };
-    limits::validate().map_err(StartupError::new)?;
-    if !procfs::is_visible() {
-        return Err(StartupError::new(
-            "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it \
-             anew (unshare --mount-proc; mount -t proc proc /proc)",
-        ));
-    }
-    if !procfs::is_complete() {
-        return Err(StartupError::new(
-            "/proc hides processes (hidepid), and this kernel lists no children (CONFIG_PROC_CHILDREN): not all of the job's \
-             could be found and killed; root is shown them all",
-        ));
-    }
-    // Before any thread exists: threads inherit the priority, and the mask.
-    let priority = priority::take().map_err(StartupError::new)?;
-    if !priority.guard_is_real_time {
-        let quota = quota::longest();
-        config.widen_kill_margin(quota.as_ref().map(|quota| (quota.file.as_path(), quota.period)))?;
-    }
-    let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
-    // When the guard dies, what it leaves becomes ours to kill.
-    prctl::set_child_subreaper(true).map_err(io::Error::from).map_err(cannot("can't become a subreaper"))?;
-    let bits = random::bytes().map_err(cannot("no randomness"))?;
-    let member = MemberId::from_random(u128::from_le_bytes(bits));
-    let mut seeker = None;
-    let access = match &config.client.brokers {
-        Brokers::At(brokers) => Access::at(brokers, &config.client.properties),
-        Brokers::Embedded => {
-            let own = embedded::Seeker::of_user().map_err(cannot("--embedded"))?;
-            let found = own.find_or_start().map_err(cannot("--embedded"))?;
-            let access = Access::embedded(&found.connection, &config.client.properties);
-            seeker = Some(own);
-            access
-        }
-    };
-    let cgroup = Cgroup::make().ok().map(Rc::new);
-    if cgroup.is_none() && !unistd::geteuid().is_root() {
-        config.warnings.push(
-            "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the job \
-             runs can't be killed, and would outlive its right"
-                .to_owned(),
-        );
-    }
-    let guard_config = guard_config(&config, &access, &member, at_start.inherited.clone(), cgroup.as_deref(), priority);
-    let guard = GuardHandle::start(Path::new(PROGRAM), &guard_config).map_err(cannot("the guard can't be started"))?;
+pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError> {
+    let AtStart { time, inherited, has_terminal } = at_start;
+    let prepared = Prepared::new(config, inherited)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
         .map_err(cannot("the main loop can't be started"))?;
-    let logger = Logger::start(&config.log, &config.election, &config.name)?;
-    let last_words = logger.clone();
-    // Written to stderr as usual it could wait for ever, and what has panicked would not end.
-    panic::set_hook(Box::new(move |panic| {
-        let message = format!("a fault in neli-run itself, which ends: {panic}");
-        last_words.event(&LogEvent::Error { message });
-        last_words.finish();
-    }));
+    let logger = Logger::start(&prepared.config.log, &prepared.config.election, &prepared.config.name)?;
+    log_panics(logger.clone());
     runtime.block_on(async move {
-        let mut run = Run::new(config, access, member, guard_config, guard, logger, &at_start)?;
-        run.cgroup = cgroup;
-        run.reserve.fill();
-        if let Some(seeker) = seeker {
-            run.follow_broker(seeker)?;
-        }
-        let status = run.turn(signals).await;
-        run.logger.event(&LogEvent::Exiting {
+        let (mut main_loop, signals) = MainLoop::new(prepared, logger, time, has_terminal)?;
+        let status = main_loop.turn(signals).await;
+        main_loop.logger.event(&LogEvent::Exiting {
             status: status.code(),
             from: if status.is_jobs_own() { From::Job } else { From::NeliRun },
         });
-        run.logger.finish();
-        run.stderr.finish();
-        run.die_of_the_terminals_signal();
+        main_loop.logger.finish();
+        main_loop.stderr.finish();
+        main_loop.session.die_of_signal();
         Ok(status)
     })
 }
 
-/// What the guard is told at its own start.
-fn guard_config(
-    config: &Config,
-    access: &Access,
-    member: &MemberId,
-    inherited: Vec<RawFd>,
-    cgroup: Option<&Cgroup>,
-    priority: Priority,
-) -> GuardConfig {
-    GuardConfig {
-        cgroup: cgroup.map(|cgroup| cgroup.as_fd().as_raw_fd()),
-        command: config.command.clone(),
-        environment: environment::of_job(config, member, std::env::vars_os()),
-        health: config.commands.health.as_ref().map(|(command, _)| command.clone()),
-        ignored: signals::ignored_at_start(),
-        inherited,
-        group: unistd::getpgrp().as_raw(),
-        foreground: may_be_handed_on(),
-        lease: config.timings.lease,
-        member: member.to_string(),
-        on_lead: config.commands.on_lead.clone(),
-        releaser: PROGRAM.into(),
-        release: means_of_release(config, access),
-        scheduling: priority.of_job,
-    }
+/// Logs a panic, and ends the log: written to stderr as usual it could wait for ever, and what has panicked would not end.
+fn log_panics(logger: Logger) {
+    panic::set_hook(Box::new(move |panic| {
+        let message = format!("a fault in neli-run itself, which ends: {panic}");
+        logger.event(&LogEvent::Error { message });
+        logger.finish();
+    }));
 }
 
-/// What the guard hands on, when it releases for the dead.
-fn means_of_release(config: &Config, access: &Access) -> serde_json::Value {
-    let means = release::Means {
-        client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },
-        election: config.election.clone(),
-        name: config.name.clone(),
-        lease_ms: u64::try_from(config.timings.lease.as_millis()).unwrap_or(u64::MAX),
-    };
-    // A struct of strings and numbers always has a JSON form.
-    serde_json::to_value(&means).unwrap_or_default()
+/// The refusal that says what could not be done, and why.
+fn cannot(what: &str) -> impl FnOnce(io::Error) -> StartupError {
+    move |error| StartupError::new(format!("{what}: {}", reason(&error)))
 }
 
-/// One candidate's hands.
-struct Run {
+/// What there is once in a process, and its part in the election.
+struct MainLoop {
     config: Config,
-    access: Access,
-    guard_config: GuardConfig,
-    node: Node,
-    guard: GuardHandle,
-    guard_ready: Ready,
-    /// The guard's socket is closed: nothing more comes from it but its end, by SIGCHLD.
-    guard_is_silent: bool,
+    role: Role,
+    kafka: KafkaSession,
     session: Session,
-    /// For the moments in which one more is needed, whatever else is open.
-    reserve: Reserve,
-    /// The job's main process, as the guard's kernel names it: killed by it when the guard has died.
-    main: Option<OwnedFd>,
-    /// The children that are no part of a job, besides hooks.
-    brokers_started: embedded::Started,
-    running_hooks: Vec<RunningHook>,
-    /// The output of the health command that runs.
-    health_output: Option<Tail>,
-    /// The job's control group, where one could be made.
-    cgroup: Option<Rc<Cgroup>>,
-    /// What a dead guard left, while it is not all gone.
-    orphans: Option<Orphans>,
-    producer: Producer,
-    reader: Option<Reader>,
-    reading: u32,
-    seen: mpsc::Receiver<KafkaEvent>,
-    seen_sender: mpsc::Sender<KafkaEvent>,
-    members: Members<Member>,
-    said: mpsc::Receiver<GroupReport>,
-    said_sender: mpsc::Sender<GroupReport>,
+    service_status: ServiceStatus,
     logger: Logger,
-    /// The way to stderr for what others say: the log's, unless that goes to a file.
+    /// The way to stderr for what others write: the log's, unless that goes to a file.
     stderr: Logger,
-    report: Report,
-    /// When an embedded broker that follows a killed one is to be trusted, while it is not.
-    distrust_ends: Option<Time>,
-    outage: Reminder,
-    undecodable: Reminder,
-    /// Appends that Kafka refuses, by its words.
-    refusals: Reminders,
-    /// After so long without a heartbeat a broker is taken for dead: whether the lease outlives that has been judged.
-    broker_session: Option<Duration>,
-    /// How it is to end, once it is.
+    /// For the moments in which one more descriptor is needed, whatever else is open.
+    reserve: Reserve,
+    /// The embedded brokers that this process has started: children that are no part of a job.
+    brokers_started: embedded::Started,
+    /// How the process is to end, once it is.
     ending: Option<ExitStatus>,
 }
 
@@ -282,116 +143,60 @@ enum Input {
     Timeout,
 }
 
-impl Run {
+impl MainLoop {
     fn new(
-        config: Config,
-        access: Access,
-        member: MemberId,
-        guard_config: GuardConfig,
-        guard: GuardHandle,
+        prepared: Prepared,
         logger: Logger,
-        at_start: &AtStart,
-    ) -> Result<Self, StartupError> {
-        let (seen_sender, seen) = mpsc::channel(SEEN_WAITING);
-        let (said_sender, said) = mpsc::channel(SAID_WAITING);
-        let log_callback = logger.clone();
-        let access = Access {
-            log_callback: Some(Arc::new(move |_level: RDKafkaLogLevel, message: &str| {
-                log_callback
-                    .event(&LogEvent::Librdkafka { facility: "client".to_owned(), message: message.to_owned() });
-            })),
-            ..access
-        };
-        let elect = match config.timings.elector {
-            Elector::Group(_) => "group",
-            Elector::Log => "log",
-        };
-        let has_file_alone = config.log.file.is_some() && config.commands.health.is_some();
-        let stderr = if has_file_alone { logger.on_stderr()? } else { logger.clone() };
+        started: Time,
+        has_terminal: bool,
+    ) -> Result<(Self, Signals), StartupError> {
+        let Prepared { config, access, broker, member, job, signals } = prepared;
+        let writes_to_file_alone = config.log.file.is_some() && config.commands.health.is_some();
+        let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
         logger.event(&LogEvent::Started {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             name: config.name.clone(),
             member: member.to_string(),
             topic: config.election.topic.clone(),
-            elect: elect.to_owned(),
+            elect: role::name_of(config.timings.elector).to_owned(),
             lease: config.timings.lease,
         });
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
-        for warning in config.warnings.iter().chain(&warning) {
-            logger.event(&LogEvent::Warning { message: warning.clone(), dropped: None });
+        for message in config.warnings.iter().chain(&warning) {
+            logger.warn(message.clone());
         }
-        let producer = Producer::start(&access, &config.election, config.timings.lease, seen_sender.clone())
-            .map_err(StartupError::new)?;
-        let policy = Policy {
-            stop: StopPolicy {
-                signal: config.stop_signal,
-                timeout: config.stop_timeout,
-                kill_margin: config.timings.kill_margin,
-            },
-            restart: config.restart,
-            on_loss: config.on_loss,
-            health: config.commands.health.as_ref().map(|(_, health)| health.clone()),
-        };
-        let hello = Body::Hello {
-            host: unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
-            pid: Some(std::process::id()),
-            version: Some(env!("CARGO_PKG_VERSION").into()),
-            elector: Some(elect.into()),
-            group_member: None,
-        };
-        let identity = Identity { member, name: config.name.as_str().into(), hello };
-        let random_seed =
-            random::bytes().map(u64::from_le_bytes).map_err(|error| StartupError::new(error.to_string()))?;
-        let settings = Settings {
-            identity,
-            timings: config.timings.clone(),
-            job: policy,
-            hooks: commands::hooks_in(&config.commands),
-            accepts_remade_topic: config.create_topic,
-            started: at_start.time,
-            wait: config.wait,
-            first_span: FIRST_SPAN,
-        };
-        let mut node = Node::new(clock::now(), settings, Random::from_seed(random_seed));
-        if access.embedded.is_some() {
-            let (asked, identity) = (clock::now(), TopicIdentity::Unnamed);
-            node.handle(asked, Event::Election(candidate::Event::TopicIdentified { asked, identity }));
+        let kafka = KafkaSession::start(access, &config.election, config.timings.lease, &logger)?;
+        let mut role = Role::new(&config, member, job, started)?;
+        if kafka.is_embedded() {
+            role.topic_has_no_id();
         }
-        Ok(Self {
-            node,
+        let mut main_loop = Self {
             config,
-            access,
-            guard_config,
-            guard_ready: Ready::of_socket(&guard)
-                .map_err(|error| StartupError::new(format!("the guard can't be awaited: {}", reason(&error))))?,
-            guard,
-            guard_is_silent: false,
-            session: Session::new(at_start.has_terminal),
-            reserve: Reserve::default(),
-            main: None,
-            brokers_started: embedded::Started::default(),
-            running_hooks: Vec::new(),
-            health_output: None,
-            cgroup: None,
-            orphans: None,
-            producer,
-            reader: None,
-            reading: 0,
-            seen,
-            seen_sender,
-            members: Members::none(),
-            said,
-            said_sender,
+            role,
+            kafka,
+            session: Session::new(has_terminal),
+            service_status: ServiceStatus::to(notifier),
             logger,
             stderr,
-            report: Report::to(notifier),
-            distrust_ends: None,
-            outage: Reminder::default(),
-            undecodable: Reminder::default(),
-            refusals: Reminders::default(),
-            broker_session: None,
+            reserve: Reserve::default(),
+            brokers_started: broker.as_ref().map(|seeker| seeker.started.clone()).unwrap_or_default(),
             ending: None,
-        })
+        };
+        main_loop.reserve.fill();
+        if let Some(seeker) = broker {
+            main_loop.follow_broker(seeker)?;
+        }
+        Ok((main_loop, signals))
+    }
+
+    /// Warns of what an embedded broker is for, and has it replaced when it dies.
+    fn follow_broker(&self, seeker: Seeker) -> Result<(), StartupError> {
+        if let Some(bootstrap) = self.kafka.follow(seeker).map_err(cannot("--embedded"))? {
+            self.logger.warn(format!(
+                "--embedded is for a trial on this one machine: its broker, at {bootstrap}, keeps nothing"
+            ));
+        }
+        Ok(())
     }
 
     /// Turns until the end.
@@ -411,92 +216,87 @@ impl Run {
                 return status;
             }
             timer.set(self.next_timeout());
+            let job = &self.role.job;
             let input = tokio::select! {
                 biased;
-                () = self.guard_ready.wait(), if !self.guard_is_silent => Input::Guard,
-                () = self.guard_ready.wait_for_room(), if self.guard.has_backlog() => Input::GuardHasRoom,
+                () = job.ready.wait(), if !job.is_silent => Input::Guard,
+                () = job.ready.wait_for_room(), if job.guard.has_backlog() => Input::GuardHasRoom,
                 () = signals_ready.wait() => Input::Signal,
                 () = self.session.hung_up() => Input::Hangup,
-                seen = self.seen.recv() => Input::Kafka(seen),
-                said = self.said.recv() => Input::Group(said),
+                event = self.kafka.events.recv() => Input::Kafka(event),
+                report = self.kafka.group.reports.recv() => Input::Group(report),
                 () = timer.due() => Input::Timeout,
-                () = wait_for(self.health_output.as_ref()) => Input::HealthOutput,
+                () = self.role.commands.health_has_output() => Input::HealthOutput,
             };
             match input {
-                Input::Guard => self.hear_guard(),
-                // Whether it takes orders the supervisor's watch sees.
-                Input::GuardHasRoom => drop(self.guard.flush()),
-                Input::Hangup => self.terminal_hung_up(),
-                Input::HealthOutput => self.read_health_output(),
-                Input::Kafka(seen) => {
-                    if let Some(seen) = seen {
-                        self.see(seen);
-                    }
-                    // What came together is taken together, but signals and the guard are not kept waiting for long.
-                    for _ in 0..SEEN_WAITING {
-                        let Ok(seen) = self.seen.try_recv() else { break };
-                        self.perform();
-                        self.see(seen);
+                Input::Guard => self.handle_answers(),
+                // The supervisor notices by the lack of answers whether the guard takes orders.
+                Input::GuardHasRoom => drop(self.role.job.guard.flush()),
+                Input::Hangup => self.handle_hangup(),
+                Input::HealthOutput => self.role.commands.pass_on_health_output(&self.stderr),
+                Input::Kafka(event) => self.handle_kafka_events(event),
+                Input::Group(report) => {
+                    if let Some(report) = report {
+                        self.handle_group_report(report);
                     }
                 }
-                Input::Group(said) => {
-                    if let Some(said) = said {
-                        self.hear_group(said);
-                    }
-                }
-                Input::Signal => self.take_signals(&signals),
+                Input::Signal => self.handle_signals(&signals),
                 Input::Timeout => {}
             }
             self.handle_timeouts();
         }
     }
 
+    /// What came together is taken together, but signals and the guard are not kept waiting for long.
+    fn handle_kafka_events(&mut self, first: Option<KafkaEvent>) {
+        if let Some(event) = first {
+            self.handle_kafka_event(event);
+        }
+        for _ in 0..EVENTS_WAITING {
+            let Ok(event) = self.kafka.events.try_recv() else { break };
+            self.perform();
+            self.handle_kafka_event(event);
+        }
+    }
+
     fn next_timeout(&self) -> Option<Time> {
         let timeouts = [
-            self.node.poll_timeout(),
-            self.outage.poll_timeout(),
-            self.undecodable.poll_timeout(),
-            self.refusals.poll_timeout(),
-            self.report.notifier.poll_timeout(),
-            self.orphans.as_ref().map(Orphans::again_at),
-            self.distrust_ends,
+            self.role.node.poll_timeout(),
+            self.role.reading.undecodable.poll_timeout(),
+            self.role.job.orphans.as_ref().map(Orphans::again_at),
+            self.kafka.poll_timeout(),
+            self.service_status.notifier.poll_timeout(),
         ];
         timeouts.into_iter().flatten().min()
     }
 
     fn handle_timeouts(&mut self) {
         let now = clock::now();
-        self.node.handle_timeout(now);
-        if self.orphans.as_ref().is_some_and(|orphans| now >= orphans.again_at()) {
+        self.role.node.handle_timeout(now);
+        if self.role.job.orphans.as_ref().is_some_and(|orphans| now >= orphans.again_at()) {
             self.kill_orphans();
         }
-        if self.distrust_ends.is_some_and(|end| now >= end) {
-            self.distrust_ends = None;
-            self.node.handle(now, Event::Election(candidate::Event::LogTrusted));
+        if self.kafka.log_becomes_trusted(now) {
+            self.election_event(now, candidate::Event::LogTrusted);
         }
-        if let Some(outage) = self.outage.poll(now) {
+        if let Some(outage) = self.kafka.outage.poll(now) {
             self.logger.event(&notes::of_outage(outage));
         }
-        while let Some((error, _)) = self.refusals.poll(now) {
-            let message = notes::of_refused_append(&self.config.election.topic, &error);
-            self.logger.event(&LogEvent::Warning { message, dropped: None });
+        while let Some((error, _)) = self.kafka.refused_appends.poll(now) {
+            self.logger.warn(notes::of_refused_append(&self.role.election.topic, &error));
         }
-        if let Some((message, _)) = self.undecodable.poll(now) {
+        if let Some((message, _)) = self.role.reading.undecodable.poll(now) {
             self.logger.event(&LogEvent::Error { message });
         }
     }
 
-    // ---- the end --------------------------------------------------------------------------------------------------
+    /// Something that concerns the election has happened.
+    fn election_event(&mut self, now: Time, event: candidate::Event) {
+        self.role.node.handle(now, Event::Election(event));
+    }
 
     fn refuse(&mut self, message: String) -> ExitStatus {
         self.logger.event(&LogEvent::Error { message });
         *self.ending.get_or_insert(ExitStatus::Refused)
-    }
-}
-
-async fn wait_for(output: Option<&Tail>) {
-    match output {
-        Some(output) => output.wait().await,
-        None => std::future::pending().await,
     }
 }

@@ -13,7 +13,8 @@ use neli::election::{Election, Properties};
 use neli::kafka::access::Access;
 use neli::kafka::embedded::place::Place;
 use neli::kafka::embedded::{Found, Seeker, Started};
-use neli::kafka::journal::{KafkaEvent, Key, Producer};
+use neli::kafka::event::{KafkaEvent, Key, ReadingEvent};
+use neli::kafka::producer::Producer;
 use neli::kafka::reader::{Reader, Source};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -197,7 +198,10 @@ fn the_journal_goes_through_it() {
     let (seen, mut saw) = channel(64);
     let source = Source { access: access.clone(), election: election.clone(), create_topic: true, joins_group: false };
     let reader = Reader::start(source, 1, seen.clone()).unwrap();
-    let pick = |seen| if let KafkaEvent::Ends { start, end, .. } = seen { Some((start, end)) } else { None };
+    let pick = |seen| {
+        let KafkaEvent::Reading { event: ReadingEvent::Ends { start, end, .. }, .. } = seen else { return None };
+        Some((start, end))
+    };
     assert_eq!(await_seen(&mut saw, pick), (0, 0));
     reader.read_from(0);
 
@@ -210,8 +214,8 @@ fn the_journal_goes_through_it() {
         let seen = saw.blocking_recv().unwrap();
         if let KafkaEvent::Delivered { seq, offset } = seen {
             delivered.push((seq, offset));
-        } else if let KafkaEvent::Record { reading, offset, key, value, .. } = seen {
-            records.push((reading, offset, key, value));
+        } else if let KafkaEvent::Reading { reading, event: ReadingEvent::Record(record) } = seen {
+            records.push((reading, record.offset, record.key, record.value));
         }
     }
     assert_eq!(delivered, [(1, 0), (2, 1), (3, 2)]);
@@ -219,7 +223,10 @@ fn the_journal_goes_through_it() {
     let ours = [(1, 0, Key::Hello, value("hello")), (1, 1, Key::Election, value("claim"))];
     assert_eq!(records[..2], ours);
     assert_eq!(records[2], (1, 2, Key::Other, None));
-    let pick = |seen| if let KafkaEvent::CaughtUp { next, .. } = seen { Some(next) } else { None };
+    let pick = |seen| {
+        let KafkaEvent::Reading { event: ReadingEvent::CaughtUp { next }, .. } = seen else { return None };
+        Some(next)
+    };
     while await_seen(&mut saw, pick) != 3 {}
 }
 

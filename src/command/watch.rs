@@ -10,7 +10,7 @@ use neli::clock;
 use neli::election::{Brokers, Client};
 use neli::kafka::access::Access;
 use neli::kafka::embedded;
-use neli::kafka::journal::{KafkaEvent, Key};
+use neli::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
 use neli::kafka::reader::{Reader, Source};
 use neli_proto::journal::{Journal, Origin};
 use neli_proto::record::Offset;
@@ -76,7 +76,7 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
         let Some(event) = next(&mut seen, &mut screen)? else {
             return Err(StartupError::new("the reader's threads are gone").into());
         };
-        let step = show.see(event);
+        let step = show.handle_kafka_event(event);
         for line in show.account.as_mut().map(Account::take_lines).unwrap_or_default() {
             writeln!(screen, "{line}")?;
         }
@@ -131,23 +131,42 @@ struct Show<'a> {
 }
 
 impl Show<'_> {
-    fn see(&mut self, event: KafkaEvent) -> Result<Step, StartupError> {
+    fn handle_kafka_event(&mut self, event: KafkaEvent) -> Result<Step, StartupError> {
         let now = clock::now();
         match event {
-            KafkaEvent::CaughtUp { next, .. } => return Ok(self.read_up_to(next)),
-            KafkaEvent::Cut { .. } => {
-                let topic = &self.watch.election.topic;
-                return Err(StartupError::new(format!("topic {topic}: its history was cut or made anew meanwhile")));
-            }
             KafkaEvent::Down { .. } if self.embedded.is_some() => {
                 return Err(StartupError::new("the embedded broker is gone, and its journal with it"));
             }
             KafkaEvent::Down { error } => say(&format!("Kafka does not answer: {error}; waiting")),
-            KafkaEvent::Ends { asked, start, end, .. } => match &mut self.account {
+            KafkaEvent::Reading { event, .. } => return self.handle_reading_event(now, event),
+            KafkaEvent::Refused { error } => return Err(StartupError::new(error)),
+            KafkaEvent::Up => say("Kafka answers again"),
+            KafkaEvent::Warning(warning) => say(&warning),
+            // The embedded broker's move is for whoever follows it; here its end shows as silence.
+            KafkaEvent::AppendRefused { .. }
+            | KafkaEvent::BrokerSession(_)
+            | KafkaEvent::Created { .. }
+            | KafkaEvent::Debug(_)
+            | KafkaEvent::Delivered { .. }
+            | KafkaEvent::Identified { .. }
+            | KafkaEvent::Moved(_)
+            | KafkaEvent::NotDelivered { .. } => {}
+        }
+        Ok(Step::On)
+    }
+
+    fn handle_reading_event(&mut self, now: Time, event: ReadingEvent) -> Result<Step, StartupError> {
+        match event {
+            ReadingEvent::CaughtUp { next } => return Ok(self.read_up_to(next)),
+            ReadingEvent::Cut => {
+                let topic = &self.watch.election.topic;
+                return Err(StartupError::new(format!("topic {topic}: its history was cut or made anew meanwhile")));
+            }
+            ReadingEvent::Ends { asked, start, end } => match &mut self.account {
                 Some(account) => account.answered(now, asked, end),
                 None => return self.begin(now, asked, (start, end)),
             },
-            KafkaEvent::Record { offset, key, value, written_ms, .. } => {
+            ReadingEvent::Record(ReadRecord { offset, key, value, written_ms }) => {
                 if let Some(account) = &mut self.account {
                     match key {
                         Key::Election => account.read(now, offset, value.as_deref(), written_ms),
@@ -156,24 +175,12 @@ impl Show<'_> {
                 }
                 return Ok(self.read_up_to(offset + 1));
             }
-            KafkaEvent::Refused { error } => return Err(StartupError::new(error)),
-            KafkaEvent::Undecodable { offset, error, .. } => {
+            ReadingEvent::Topic(_) => {}
+            ReadingEvent::Undecodable { offset, error } => {
                 return Err(StartupError::new(format!(
                     "the records from offset {offset} on can't be decoded: {error}"
                 )));
             }
-            KafkaEvent::Up => say("Kafka answers again"),
-            KafkaEvent::Warning(warning) => say(&warning),
-            // The embedded broker's move is for whoever follows it; here its end shows as silence.
-            KafkaEvent::AppendRefused { .. }
-            | KafkaEvent::Created { .. }
-            | KafkaEvent::Debug(_)
-            | KafkaEvent::Delivered { .. }
-            | KafkaEvent::Identified { .. }
-            | KafkaEvent::Moved(_)
-            | KafkaEvent::NotDelivered { .. }
-            | KafkaEvent::BrokerSession(_)
-            | KafkaEvent::Topic { .. } => {}
         }
         Ok(Step::On)
     }

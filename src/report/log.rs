@@ -107,6 +107,11 @@ impl Logger {
         }
     }
 
+    /// Logs a warning, and returns at once.
+    pub fn warn(&self, message: String) {
+        self.event(&Event::Warning { message, dropped: None });
+    }
+
     /// Passes on a line of somebody else's, as it is, and returns at once. It counts as a line of level `Debug`.
     pub fn pass_on(&self, line: &[u8]) {
         self.queue.push(line.to_owned(), Level::Debug, &self.form);

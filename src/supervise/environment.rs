@@ -1,4 +1,4 @@
-//! The job's environment: what `neli-run` was given, without what is its own, and with what it says of the election.
+//! The job's environment: that of `neli-run`, less what is its own, and with variables about the election.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +17,7 @@ const KEPT: [&str; 5] =
 pub(super) fn of_job(
     config: &Config,
     member: &MemberId,
-    given: impl Iterator<Item = (OsString, OsString)>,
+    inherited: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
     let election = &config.election;
     let own = [
@@ -31,7 +31,7 @@ pub(super) fn of_job(
         ("NELI_RUN_PID", std::process::id().to_string()),
     ];
     let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    let handed_on = given.filter(|(name, _)| {
+    let handed_on = inherited.filter(|(name, _)| {
         is_handed_on(name) && !own.iter().any(|(own, _)| own == name) && !variables::ALL.iter().any(|own| name == own)
     });
     handed_on.chain(own.clone()).collect()

@@ -1,13 +1,45 @@
-//! What the loop does with the group: its member joins and leaves, and what it says goes to the candidate.
+//! What the loop does with the consumer group: its member joins and leaves, and what it reports goes to the candidate.
 
 use neli::clock;
+use neli::election::Election;
+use neli::kafka::access::Access;
 use neli::kafka::group::{GroupEvent, GroupReport, Member};
 use neli_proto::candidate;
 use neli_proto::node::Event;
 use neli_proto::precedence::Standing;
+use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use super::Run;
+use super::MainLoop;
 use crate::report::log::Event as LogEvent;
+
+/// How many reports of the group may wait for the loop; the threads that send them wait beyond that.
+const REPORTS_WAITING: usize = 16;
+
+/// The consumer group, as this process is in it.
+pub(super) struct Group {
+    pub(super) members: Members<Member>,
+    pub(super) reports: Receiver<GroupReport>,
+    report_sender: Sender<GroupReport>,
+}
+
+impl Group {
+    /// Of a process that has joined nothing yet.
+    pub(super) fn none() -> Self {
+        let (report_sender, reports) = mpsc::channel(REPORTS_WAITING);
+        Self { members: Members::none(), reports, report_sender }
+    }
+
+    fn join(&mut self, access: &Access, election: &Election) -> Result<(), String> {
+        self.members.join(|number| Member::join(access, election, number, self.report_sender.clone()))
+    }
+
+    /// `alone`: no other candidate is known.
+    pub(super) fn leave(&mut self, alone: bool) {
+        if let Some(member) = self.members.leave() {
+            member.leave(alone);
+        }
+    }
+}
 
 /// This process's members of the group: the one that speaks for it, and those that leave. `M` is a member, [`Member`] but in a
 /// test.
@@ -45,7 +77,7 @@ impl<M> Members<M> {
         self.leaving = self.leaving.saturating_sub(1);
     }
 
-    /// Whether what the member with this number says is the group's word to this process: one that has been left says nothing.
+    /// Whether the member with this number is the one that speaks: what one that was left reports counts no more.
     const fn speaks(&self, number: u32) -> bool {
         self.current.is_some() && number == self.count
     }
@@ -66,28 +98,22 @@ impl<M> Members<M> {
     }
 }
 
-impl Run {
+impl MainLoop {
     pub(super) fn join_group(&mut self) {
-        let (access, election, said) = (&self.access, &self.config.election, self.said_sender.clone());
-        if let Err(error) = self.members.join(|number| Member::join(access, election, number, said)) {
+        if let Err(error) = self.kafka.group.join(&self.kafka.access, &self.role.election) {
             self.refuse(error);
         }
     }
 
-    /// `alone`: no other candidate is known.
-    pub(super) fn leave_group(&mut self, alone: bool) {
-        if let Some(member) = self.members.leave() {
-            member.leave(alone);
-        }
-    }
-
-    pub(super) fn hear_group(&mut self, said: GroupReport) {
+    pub(super) fn handle_group_report(&mut self, report: GroupReport) {
         let now = clock::now();
-        let speaks = self.members.speaks(said.member);
-        let event = match said.event {
-            GroupEvent::Left => return self.members.left(),
-            GroupEvent::Refused { error } => return self.node.handle(now, Event::KafkaRefused { error: error.into() }),
-            GroupEvent::Warning(message) => return self.logger.event(&LogEvent::Warning { message, dropped: None }),
+        let speaks = self.kafka.group.members.speaks(report.member);
+        let event = match report.event {
+            GroupEvent::Left => return self.kafka.group.members.left(),
+            GroupEvent::Refused { error } => {
+                return self.role.node.handle(now, Event::KafkaRefused { error: error.into() });
+            }
+            GroupEvent::Warning(message) => return self.logger.warn(message),
             GroupEvent::Assigned
             | GroupEvent::Elsewhere
             | GroupEvent::Named { .. }
@@ -98,7 +124,7 @@ impl Run {
                 return;
             }
             GroupEvent::Assigned => {
-                self.logger.event(&LogEvent::Assigned { partition: self.config.election.partition });
+                self.logger.event(&LogEvent::Assigned { partition: self.role.election.partition });
                 candidate::Event::StandingChanged(Standing::Assigned)
             }
             GroupEvent::Elsewhere => candidate::Event::StandingChanged(Standing::Elsewhere),
@@ -109,7 +135,7 @@ impl Run {
             }
             GroupEvent::UnusedPartitions => candidate::Event::UnusedPartitions,
         };
-        self.node.handle(now, Event::Election(event));
+        self.election_event(now, event);
     }
 }
 

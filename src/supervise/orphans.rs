@@ -51,7 +51,7 @@ impl Orphans {
     /// Whatever descends from a guard that hangs and was not waited for, or is in the job's control group; the guard is
     /// called stuck when it is not dead after `lease`.
     #[must_use]
-    pub(crate) fn beside(
+    pub(crate) fn of_hung_guard(
         guard: Pid,
         now: Time,
         main: Option<OwnedFd>,

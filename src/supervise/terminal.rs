@@ -1,4 +1,4 @@
-//! What the loop does with the terminal, for the supervisor and the candidate.
+//! What the loop does with signals and the terminal, for the supervisor and the candidate.
 
 use std::future;
 use std::io;
@@ -7,13 +7,13 @@ use std::mem;
 use neli::clock;
 use neli_proto::node;
 use neli_proto::supervisor::Event;
-use nix::libc::{SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
+use nix::libc::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use nix::unistd::{self, Pid};
 
-use super::Run;
+use super::MainLoop;
 use crate::guard::Answer;
 use crate::process::ready::Ready;
-use crate::process::signals::{self, Received};
+use crate::process::signals::{self, Received, Signals};
 use crate::process::terminal::{self, Terminal};
 
 /// What the loop keeps of its session: the terminal, and the shell behind it.
@@ -49,19 +49,50 @@ impl Session {
             None => future::pending().await,
         }
     }
+
+    /// Dies of the terminal's signal, so that a script around it ends too. Process 1 survives it, and so does one under a debugger.
+    pub(super) fn die_of_signal(&self) {
+        if let Some((signal, to_group)) = self.dies_of {
+            let _ = terminal::die_of(signal, to_group);
+        }
+    }
 }
 
-impl Run {
+impl MainLoop {
+    pub(super) fn handle_signals(&mut self, signals: &Signals) {
+        while let Ok(Some(received)) = signals.read() {
+            if received.signal == SIGCHLD {
+                self.handle_children();
+            } else if received.signal == SIGPIPE && received.sender == unistd::getpid().as_raw() {
+                // A pipe of our own is closed (the log's, say), and the write has told us.
+            } else {
+                self.handle_signal(received);
+                self.perform();
+            }
+        }
+    }
+
+    /// The same when nothing is left but to go.
+    pub(super) fn handle_last_signals(&mut self, signals: &Signals) {
+        while let Ok(Some(received)) = signals.read() {
+            if received.signal == SIGCHLD {
+                self.reap_children();
+            } else {
+                self.handle_signal(received);
+            }
+        }
+    }
+
     /// The kernel tells whoever is in the foreground: that the job is there instead of `neli-run` is its own doing.
-    pub(super) fn terminal_hung_up(&mut self) {
+    pub(super) fn handle_hangup(&mut self) {
         self.session.hangup = None;
         if self.session.terminal.was_handed_on() {
-            self.node.handle(clock::now(), node::Event::JobsTerminalGone);
+            self.role.node.handle(clock::now(), node::Event::JobsTerminalGone);
         }
     }
 
     /// A signal, with what has to be looked at to know its meaning.
-    pub(super) fn take_signal(&mut self, received: Received) {
+    fn handle_signal(&mut self, received: Received) {
         let typed = received.code > 0;
         let event = match received.signal {
             SIGHUP if self.session.had_terminal && !terminal::is_there() => Event::TerminalGone,
@@ -69,9 +100,9 @@ impl Run {
             // The kernel's are for all of the group: somebody else in it wants the terminal in the background.
             SIGTTIN | SIGTTOU if typed => return,
             SIGTSTP => Event::SuspendSignal { continuable: terminal::is_continuable() },
-            signal => return self.node.handle(clock::now(), node::Event::Signal { signal }),
+            signal => return self.role.node.handle(clock::now(), node::Event::Signal { signal }),
         };
-        self.hear_of_job(event);
+        self.job_event(event);
     }
 
     /// What the guard says of the job, as far as it concerns the terminal.
@@ -81,7 +112,7 @@ impl Run {
             Answer::Stopped { signal } => {
                 let (foreground, continuable) = (self.session.terminal.foreground(), terminal::is_continuable());
                 let event = Event::JobStopped { signal, foreground, continuable };
-                self.hear_of_job(event);
+                self.job_event(event);
                 self.perform();
             }
             Answer::Accepted { .. }
@@ -100,21 +131,17 @@ impl Run {
     /// Stops the process, and all of its group, until somebody continues it; that is told by SIGCONT.
     pub(super) fn suspend_if_due(&mut self) {
         // A member that just stops would hold up the others for a session. Its end turns the loop again.
-        if self.members.are_leaving() || !mem::take(&mut self.session.suspending) || !self.node.is_suspended() {
+        if self.kafka.group.members.are_leaving()
+            || !mem::take(&mut self.session.suspending)
+            || !self.role.node.is_suspended()
+        {
             return;
         }
         self.logger.flush();
         // The shell may have gone meanwhile.
         if !terminal::is_continuable() || terminal::stop_group().is_err() {
-            self.node.handle(clock::now(), node::Event::Continued);
+            self.role.node.handle(clock::now(), node::Event::Continued);
             self.perform();
-        }
-    }
-
-    /// So that a script around it ends too. Process 1 survives it, as whoever has a debugger does.
-    pub(super) fn die_of_the_terminals_signal(&self) {
-        if let Some((signal, to_group)) = self.session.dies_of {
-            let _ = terminal::die_of(signal, to_group);
         }
     }
 }

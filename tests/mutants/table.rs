@@ -44,7 +44,8 @@ const STANDING_BY: &str = "crates/neli-proto/src/candidate/standing_by.rs";
 const JOURNAL: &str = "crates/neli-proto/src/journal.rs";
 const LISTENER: &str = "crates/neli-proto/src/listener.rs";
 const NODE: &str = "crates/neli-proto/src/node.rs";
-const ORPHANS: &str = "src/supervise/guard.rs";
+const GUARDED_JOB: &str = "src/supervise/job.rs";
+const ORPHANS: &str = "src/supervise/children.rs";
 const GUARD: &str = "crates/neli-proto/src/guard.rs";
 const GUARD_RUN: &str = "crates/neli-proto/src/guard/run.rs";
 const RUNNING: &str = "crates/neli-proto/src/supervisor/running.rs";
@@ -235,8 +236,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "OrphansTakenForGone",
         breaks: "R6: whoever inherits a dead guard's job takes it for gone, alive as it is",
         edits: &[
-            edit(ORPHANS, "let _ = system::signal_pidfd(main.as_fd(), SIGKILL);", ""),
-            edit(ORPHANS, "self.cgroup.iter().for_each(|cgroup| cgroup.kill());", ""),
+            edit(GUARDED_JOB, "let _ = system::signal_pidfd(main.as_fd(), SIGKILL);", ""),
+            edit(GUARDED_JOB, "self.cgroup.iter().for_each(|cgroup| cgroup.kill());", ""),
             edit(ORPHANS, "match ‹self.kill_what_is_left(&mut orphans)› {", "Left::Nothing"),
         ],
         noticed_by: &[Chaos(&["kill-guard", "term"])],

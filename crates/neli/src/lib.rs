@@ -15,11 +15,12 @@ pub mod kafka {
     mod answer_limit;
     pub mod embedded;
     pub mod error_class;
+    pub mod event;
     pub mod group;
     mod identity;
-    pub mod journal;
     pub mod librdkafka;
     mod poll_thread;
+    pub mod producer;
     pub mod reader;
     pub mod topic;
 }

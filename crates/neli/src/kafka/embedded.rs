@@ -22,7 +22,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::kafka::embedded::place::Place;
-use crate::kafka::journal::KafkaEvent;
+use crate::kafka::event::KafkaEvent;
 use crate::sealed_memfd;
 
 pub mod place;

@@ -15,7 +15,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::Election;
-use crate::kafka::journal::KafkaEvent;
+use crate::kafka::event::KafkaEvent;
 use crate::kafka::librdkafka::topic_identity;
 
 /// How long one broker has for its answer: librdkafka takes a connection for dead after as long.

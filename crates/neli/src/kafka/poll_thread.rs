@@ -12,8 +12,8 @@ use rdkafka::message::Message;
 use crate::clock;
 use crate::kafka::access::KafkaContext;
 use crate::kafka::error_class::{ErrorClass, NoToken, is_worth_another_login};
+use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
 use crate::kafka::group::refusal;
-use crate::kafka::journal::{KafkaEvent, Key};
 use crate::kafka::reader::{Shared, Source};
 use crate::kafka::topic::{may_not_describe, may_not_read};
 
@@ -66,12 +66,11 @@ impl PollThread {
         self.shared.next.store(offset + 1, Ordering::Relaxed);
         self.shared.up();
         let written_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
-        self.shared.say(KafkaEvent::Record { reading: self.shared.reading, offset, key, value, written_ms });
+        self.shared.say_of_reading(ReadingEvent::Record(ReadRecord { offset, key, value, written_ms }));
     }
 
     /// Says what the error is; true when it is that a batch can't be decoded.
     fn undecodable(&self, error: &KafkaError) -> bool {
-        let reading = self.shared.reading;
         if let KafkaError::PartitionEOF(_) = error {
             self.caught_up();
             return false;
@@ -90,7 +89,7 @@ impl PollThread {
             }
             ErrorClass::Moving => {}
             ErrorClass::Cut => {
-                self.shared.say(KafkaEvent::Cut { reading });
+                self.shared.say_of_reading(ReadingEvent::Cut);
             }
             ErrorClass::Login => self.login_failed(&words),
             ErrorClass::NoBroker => {
@@ -113,7 +112,7 @@ impl PollThread {
                 // What follows the batch must not be handed over before it.
                 let _ = self.consumer.unassign();
                 let offset = self.shared.next.load(Ordering::Relaxed);
-                self.shared.say(KafkaEvent::Undecodable { reading, offset, error: words });
+                self.shared.say_of_reading(ReadingEvent::Undecodable { offset, error: words });
                 return true;
             }
         }
@@ -154,7 +153,7 @@ impl PollThread {
         let next = end_offset(&words).map_or(handed_over, |end| end.max(handed_over));
         self.shared.next.store(next, Ordering::Relaxed);
         self.shared.up();
-        self.shared.say(KafkaEvent::CaughtUp { reading: self.shared.reading, next });
+        self.shared.say_of_reading(ReadingEvent::CaughtUp { next });
     }
 }
 

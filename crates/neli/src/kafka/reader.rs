@@ -21,7 +21,7 @@ use crate::election::Election;
 use crate::kafka::access::{Access, KafkaContext, explain};
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::error_class::{self, ErrorClass, plain};
-use crate::kafka::journal::KafkaEvent;
+use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::librdkafka::topic_identity;
 use crate::kafka::poll_thread::PollThread;
 use crate::kafka::topic::{self, Presence, TopicError};
@@ -140,6 +140,11 @@ impl Shared {
     /// Says so, unless this reading is over; false when it is.
     pub(super) fn say(&self, seen: KafkaEvent) -> bool {
         !self.stopped.load(Ordering::Relaxed) && self.seen.blocking_send(seen).is_ok()
+    }
+
+    /// The same of what this reading has come to.
+    pub(super) fn say_of_reading(&self, event: ReadingEvent) -> bool {
+        self.say(KafkaEvent::Reading { reading: self.reading, event })
     }
 
     /// Whether nobody listens to this reading any more.
@@ -304,8 +309,7 @@ impl Asker {
             Ok((start, end)) => {
                 self.unknown_since = None;
                 self.shared.up();
-                let reading = self.shared.reading;
-                self.shared.say(KafkaEvent::Ends { reading, asked, start, end });
+                self.shared.say_of_reading(ReadingEvent::Ends { asked, start, end });
                 self.found = true;
                 self.reaches_leader_first = false;
                 self.answer_limit.answered(asked);
@@ -316,7 +320,7 @@ impl Asker {
                     return ASK_INTERVAL;
                 }
                 if asked.since(*self.shrunk_since.get_or_insert(asked)) >= SHRUNK_FOR {
-                    self.shared.say(KafkaEvent::Cut { reading });
+                    self.shared.say_of_reading(ReadingEvent::Cut);
                 }
                 SHRUNK_FOR
             }
@@ -334,7 +338,7 @@ impl Asker {
                 let since = *self.unknown_since.get_or_insert(asked);
                 if asked.since(since) >= GONE_AFTER {
                     self.unknown_since = None;
-                    self.shared.say(KafkaEvent::Cut { reading: self.shared.reading });
+                    self.shared.say_of_reading(ReadingEvent::Cut);
                 }
             }
             ErrorClass::UnknownTopic => {

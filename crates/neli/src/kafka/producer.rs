@@ -1,15 +1,10 @@
-//! What happens to the journal ([`KafkaEvent`]), and the [`Producer`] that appends to it. The
-//! [`Reader`](crate::kafka::reader::Reader) has a file of its own.
-//!
-//! Nothing here decides: records are bytes, and `neli-proto` says what they mean.
+//! Appends to the journal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use neli_proto::time::Time;
-use neli_proto::topic::{TopicFacts, TopicIdentity};
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{DeliveryResult, Message};
@@ -21,8 +16,8 @@ use crate::clock;
 use crate::election::Election;
 use crate::kafka::access::{Access, KafkaContext, explain};
 use crate::kafka::answer_limit::AnswerLimit;
-use crate::kafka::embedded::Found;
 use crate::kafka::error_class::{ErrorClass, of_refused_append, plain};
+use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::identity::Identifier;
 use crate::kafka::librdkafka::topic_identity;
 use crate::kafka::topic::{self, Presence, TopicError};
@@ -38,133 +33,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 const RETRY: Duration = Duration::from_millis(200);
 /// How long the question which right is missing may take.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// What was seen of Kafka. Sent by threads that wait while the channel is full, never by the caller's.
-#[derive(Debug)]
-pub enum KafkaEvent {
-    /// Kafka refuses to append a record that was sent, or has not acknowledged it in time: one line, in Kafka's words. It may be
-    /// tried again by librdkafka, without another word until it is given up.
-    AppendRefused {
-        /// That line.
-        error: String,
-    },
-    /// A reading's reader has handed over everything below `next`, trailing transaction markers included.
-    CaughtUp {
-        /// Which reading.
-        reading: u32,
-        /// The next offset that a record can have.
-        next: i64,
-    },
-    /// The topic was missing, and was created from here.
-    Created {
-        /// Replicas of each partition.
-        replicas: usize,
-        /// Brokers of the cluster that were up.
-        brokers: usize,
-    },
-    /// The history is cut or made anew: the offset to be read is out of range, the end lies below what was read, or the
-    /// topic is gone. This reading reads no more.
-    Cut {
-        /// Which reading.
-        reading: u32,
-    },
-    /// Something that explains what is seen elsewhere: a question that is asked again, and why.
-    Debug(String),
-    /// A record that was sent is in the log.
-    Delivered {
-        /// As given to [`Producer::send`].
-        seq: u64,
-        /// Where it is.
-        offset: i64,
-    },
-    /// After so long without a heartbeat a broker is taken for dead, where that could be read and there are others.
-    BrokerSession(Duration),
-    /// No broker answers. Sent when that begins and when the trouble is another one; [`KafkaEvent::Up`] ends it.
-    Down {
-        /// The last trouble, with host and port where they are known.
-        error: String,
-    },
-    /// The answer to "where does the log begin and end?". The first of a reading comes before any of its records, and
-    /// starts listening (R1); later ones, every 20 s, date markers (L4).
-    Ends {
-        /// Which reading.
-        reading: u32,
-        /// Noted just before asking.
-        asked: Time,
-        /// The first offset that is kept.
-        start: i64,
-        /// The offset of the next record.
-        end: i64,
-    },
-    /// The answer to [`Producer::identify`].
-    Identified {
-        /// Noted just before asking.
-        asked: Time,
-        /// Which topic stands under the name.
-        identity: TopicIdentity,
-    },
-    /// The embedded broker had died, and another is there: the history is made anew, at another address. Whoever reads,
-    /// writes or stands in a group starts again there.
-    Moved(Found),
-    /// A record that was sent was not acknowledged in time, or never will be. It may be in the log all the same.
-    NotDelivered {
-        /// As given to [`Producer::send`].
-        seq: u64,
-        /// Why.
-        error: String,
-    },
-    /// A record, whatever its key, in the order of the log.
-    Record {
-        /// Which reading.
-        reading: u32,
-        /// Where it is.
-        offset: i64,
-        /// Whose it is.
-        key: Key,
-        /// Its value; none for a tombstone and for other keys, whose values are not copied.
-        value: Option<Box<[u8]>>,
-        /// When it was appended (or written, on a topic that says `CreateTime`), in milliseconds since 1970. For display
-        /// only.
-        written_ms: Option<u64>,
-    },
-    /// Kafka, or librdkafka, refuses for good: one line that names the thing, the value, and what would be right.
-    Refused {
-        /// That line.
-        error: String,
-    },
-    /// What R0 judges.
-    Topic {
-        /// Which reading's question this answers.
-        reading: u32,
-        /// What was found.
-        facts: TopicFacts,
-    },
-    /// A batch at or after `offset` can't be decoded (codec, checksum, size). It is not skipped: nothing after it is
-    /// handed over, and it is tried again, with one of these each time, about twice a second.
-    Undecodable {
-        /// Which reading.
-        reading: u32,
-        /// The next offset that was to be handed over.
-        offset: i64,
-        /// librdkafka's words.
-        error: String,
-    },
-    /// A broker answers again.
-    Up,
-    /// Something odd that stops nothing.
-    Warning(String),
-}
-
-/// Whose a record is, by its Kafka key.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Key {
-    /// This election's: it counts in the law.
-    Election,
-    /// A hello of one of this election's candidates.
-    Hello,
-    /// Anything else.
-    Other,
-}
 
 /// Writes records to the election's partition, and says what became of each.
 ///
@@ -230,7 +98,7 @@ impl Producer {
         Ok(Self { identifier, inner, stopped, topic: election.topic.clone(), partition: election.partition })
     }
 
-    /// Asks for what R0 judges, in a thread of its own, until there is an answer: [`KafkaEvent::Topic`]. On the producer's connections:
+    /// Asks for what R0 judges, in a thread of its own, until there is an answer: [`ReadingEvent::Topic`]. On the producer's connections:
     /// on the reader's an answer waits behind the fetch that waits for the next record.
     ///
     /// # Errors
@@ -247,7 +115,7 @@ impl Producer {
                     Ok(facts) => {
                         // Of one replica's death no lease is a help. The leader has the claim to answer.
                         let broker = facts.layout.besides_leader().next().filter(|_| facts.layout.replicas.len() > 1);
-                        context.say(KafkaEvent::Topic { reading, facts });
+                        context.say(KafkaEvent::Reading { reading, event: ReadingEvent::Topic(facts) });
                         // Nobody waits for the answer, nor asks a second time.
                         if let Some(broker) = broker
                             && let Some(session) = topic::broker_session(producer.client(), broker, ANSWER)

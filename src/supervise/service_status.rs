@@ -6,50 +6,48 @@ use neli::clock;
 use neli_proto::hooks;
 use neli_proto::time::Time;
 
-use super::Run;
+use super::MainLoop;
 use crate::config::Config;
 use crate::report::notes::{self, Trouble};
 use crate::report::notify::Notifier;
 
-/// What is told, and what was.
-pub(super) struct Report {
+/// The way to the service manager, and what was told it last.
+pub(super) struct ServiceStatus {
     pub(super) notifier: Notifier,
     told: Option<(String, Option<(Time, Trouble)>)>,
 }
 
-impl Report {
+impl ServiceStatus {
     /// To this service manager, which has been told nothing yet.
     pub(super) const fn to(notifier: Notifier) -> Self {
         Self { notifier, told: None }
     }
 }
 
-impl Run {
+impl MainLoop {
     /// Tells what has changed, and what is due. Once a turn: a loop that does not turn gives no sign of life.
     pub(super) fn report(&mut self) {
-        if !self.report.notifier.is_heard() {
+        if !self.service_status.notifier.is_heard() {
             return;
         }
         let now = clock::now();
-        let down = self.outage.trouble().map(|(since, error)| (since, Trouble::NoBroker(error.to_owned())));
-        let refused = || self.refusals.trouble().map(|(since, error)| (since, Trouble::Refused(error.to_owned())));
-        let trouble = down.or_else(refused);
-        let status = self.node.status(now);
+        let trouble = self.kafka.trouble();
+        let status = self.role.node.status(now);
         let told = Some((notes::of_status(&status), trouble));
-        if self.report.told != told
+        if self.service_status.told != told
             && let Some((doing, trouble)) = &told
         {
             let trouble = trouble.as_ref();
             let trouble =
                 trouble.map(|(since, trouble)| notes::of_trouble(now.since(*since), trouble, clock::wall_ms()));
-            self.report.notifier.status(&format!("{doing}{}", trouble.unwrap_or_default()));
-            self.report.told = told;
+            self.service_status.notifier.status(&format!("{doing}{}", trouble.unwrap_or_default()));
+            self.service_status.told = told;
         }
-        self.report.notifier.ready(now);
+        self.service_status.notifier.ready(now);
         if self.ending.is_some() || status.is_leaving {
-            self.report.notifier.stopping(now, now + longest_stop(&self.config));
+            self.service_status.notifier.stopping(now, now + longest_stop(&self.config));
         }
-        self.report.notifier.tell(now);
+        self.service_status.notifier.tell(now);
     }
 }
 

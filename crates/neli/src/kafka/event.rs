@@ -1,0 +1,138 @@
+//! What happens in Kafka, as whoever stands for election is told.
+//!
+//! Nothing here decides: records are bytes, and `neli-proto` says what they mean.
+
+use std::time::Duration;
+
+use neli_proto::time::Time;
+use neli_proto::topic::{TopicFacts, TopicIdentity};
+
+use crate::kafka::embedded::Found;
+
+/// What happened in Kafka, but for what the consumer group reports ([`GroupEvent`](crate::kafka::group::GroupEvent)). Sent by
+/// threads that wait while the channel is full, never by the caller's.
+#[derive(Debug)]
+pub enum KafkaEvent {
+    /// Kafka refuses to append a record that was sent, or has not acknowledged it in time: one line, in Kafka's words. It may be
+    /// tried again by librdkafka, without another word until it is given up.
+    AppendRefused {
+        /// That line.
+        error: String,
+    },
+    /// After so long without a heartbeat a broker is taken for dead, where that could be read and there are others.
+    BrokerSession(Duration),
+    /// The topic was missing, and was created from here.
+    Created {
+        /// Replicas of each partition.
+        replicas: usize,
+        /// Brokers of the cluster that were up.
+        brokers: usize,
+    },
+    /// Something that explains what is seen elsewhere: a question that is asked again, and why.
+    Debug(String),
+    /// A record that was sent is in the log.
+    Delivered {
+        /// As given to [`Producer::send`](crate::kafka::producer::Producer::send).
+        seq: u64,
+        /// Where it is.
+        offset: i64,
+    },
+    /// No broker answers. Sent when that begins and when the trouble is another one; [`KafkaEvent::Up`] ends it.
+    Down {
+        /// The last trouble, with host and port where they are known.
+        error: String,
+    },
+    /// The answer to [`Producer::identify`](crate::kafka::producer::Producer::identify).
+    Identified {
+        /// Noted just before asking.
+        asked: Time,
+        /// Which topic stands under the name.
+        identity: TopicIdentity,
+    },
+    /// The embedded broker had died, and another is there: the history is made anew, at another address. Whoever reads,
+    /// writes or stands in a group starts again there.
+    Moved(Found),
+    /// A record that was sent was not acknowledged in time, or never will be. It may be in the log all the same.
+    NotDelivered {
+        /// As given to [`Producer::send`](crate::kafka::producer::Producer::send).
+        seq: u64,
+        /// Why.
+        error: String,
+    },
+    /// One of the readings of the journal has come to something.
+    Reading {
+        /// The reading's number, as it was given to [`Reader::start`](crate::kafka::reader::Reader::start) or
+        /// [`Producer::judge`](crate::kafka::producer::Producer::judge).
+        reading: u32,
+        /// What.
+        event: ReadingEvent,
+    },
+    /// Kafka, or librdkafka, refuses for good: one line that names the thing, the value, and what would be right.
+    Refused {
+        /// That line.
+        error: String,
+    },
+    /// A broker answers again.
+    Up,
+    /// Something odd that stops nothing.
+    Warning(String),
+}
+
+/// What a reading of the journal has come to.
+#[derive(Debug)]
+pub enum ReadingEvent {
+    /// Everything below `next` was handed over, trailing transaction markers included.
+    CaughtUp {
+        /// The next offset that a record can have.
+        next: i64,
+    },
+    /// The history is cut or made anew: the offset to be read is out of range, the end lies below what was read, or the
+    /// topic is gone. This reading reads no more.
+    Cut,
+    /// The answer to "where does the log begin and end?". The first of a reading comes before any of its records, and
+    /// starts listening (R1); later ones, every 20 s, date markers (L4).
+    Ends {
+        /// Noted just before asking.
+        asked: Time,
+        /// The first offset that is kept.
+        start: i64,
+        /// The offset of the next record.
+        end: i64,
+    },
+    /// A record, whatever its key, in the order of the log.
+    Record(ReadRecord),
+    /// What R0 judges.
+    Topic(TopicFacts),
+    /// A batch at or after `offset` can't be decoded (codec, checksum, size). It is not skipped: nothing after it is
+    /// handed over, and it is tried again, with one of these each time, about twice a second.
+    Undecodable {
+        /// The next offset that was to be handed over.
+        offset: i64,
+        /// librdkafka's words.
+        error: String,
+    },
+}
+
+/// A record that was read.
+#[derive(Debug)]
+pub struct ReadRecord {
+    /// Where it is.
+    pub offset: i64,
+    /// Whose it is.
+    pub key: Key,
+    /// Its value; none for a tombstone and for other keys, whose values are not copied.
+    pub value: Option<Box<[u8]>>,
+    /// When it was appended (or written, on a topic that says `CreateTime`), in milliseconds since 1970. For display only.
+    pub written_ms: Option<u64>,
+}
+
+/// Whose a record is, by its Kafka key.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Key {
+    /// This election's: it counts in the law.
+    Election,
+    /// A hello of one of this election's candidates.
+    Hello,
+    /// Anything else.
+    Other,
+}

@@ -1,0 +1,145 @@
+//! The start, up to the loop: what has to be so before any thread exists, since threads inherit the priority, the signal mask and
+//! the descriptors.
+
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::path::Path;
+use std::rc::Rc;
+
+use neli::election::{Brokers, Client};
+use neli::kafka::access::Access;
+use neli::kafka::embedded::Seeker;
+use neli_proto::record::MemberId;
+use nix::sys::prctl;
+use nix::unistd;
+
+use super::job::PROGRAM;
+use super::{cannot, environment};
+use crate::config::Config;
+use crate::exit::StartupError;
+use crate::guard::{GuardConfig, GuardHandle};
+use crate::process::cgroup::Cgroup;
+use crate::process::limits;
+use crate::process::priority::{self, Priority};
+use crate::process::procfs;
+use crate::process::quota;
+use crate::process::random;
+use crate::process::signals::{self, Signals};
+use crate::process::terminal::may_be_handed_on;
+use crate::release;
+
+/// What is made before any thread exists.
+pub(super) struct Prepared {
+    pub(super) config: Config,
+    pub(super) access: Access,
+    /// How the embedded broker is found again, where that is used.
+    pub(super) broker: Option<Seeker>,
+    pub(super) member: MemberId,
+    pub(super) job: PreparedJob,
+    pub(super) signals: Signals,
+}
+
+/// The guard of a job that is not started yet.
+pub(super) struct PreparedJob {
+    pub(super) guard_config: GuardConfig,
+    pub(super) guard: GuardHandle,
+    pub(super) cgroup: Option<Rc<Cgroup>>,
+}
+
+impl Prepared {
+    /// `inherited`: the descriptors that this process inherited, which the job does too.
+    pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<Self, StartupError> {
+        limits::validate().map_err(StartupError::new)?;
+        refuse_without_proc()?;
+        let priority = priority::take().map_err(StartupError::new)?;
+        if !priority.guard_is_real_time {
+            let quota = quota::longest();
+            config.widen_kill_margin(quota.as_ref().map(|quota| (quota.file.as_path(), quota.period)))?;
+        }
+        let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
+        // When the guard dies, what it leaves becomes ours to kill.
+        prctl::set_child_subreaper(true).map_err(|errno| cannot("can't become a subreaper")(errno.into()))?;
+        let bits = random::bytes().map_err(cannot("no randomness"))?;
+        let member = MemberId::from_random(u128::from_le_bytes(bits));
+        let (access, broker) = reach_kafka(&config.client)?;
+        let cgroup = Cgroup::make().ok().map(Rc::new);
+        if cgroup.is_none() && !unistd::geteuid().is_root() {
+            config.warnings.push(
+                "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the job \
+                 runs can't be killed, and would outlive its right"
+                    .to_owned(),
+            );
+        }
+        let guard_config = guard_config(&config, &access, &member, inherited, cgroup.as_deref(), priority);
+        let guard =
+            GuardHandle::start(Path::new(PROGRAM), &guard_config).map_err(cannot("the guard can't be started"))?;
+        Ok(Self { config, access, broker, member, job: PreparedJob { guard_config, guard, cgroup }, signals })
+    }
+}
+
+/// Without a complete /proc the job's processes could not be found.
+fn refuse_without_proc() -> Result<(), StartupError> {
+    if !procfs::is_visible() {
+        return Err(StartupError::new(
+            "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it \
+             anew (unshare --mount-proc; mount -t proc proc /proc)",
+        ));
+    }
+    if !procfs::is_complete() {
+        return Err(StartupError::new(
+            "/proc hides processes (hidepid), and this kernel lists no children (CONFIG_PROC_CHILDREN): not all of the job's \
+             could be found and killed; root is shown them all",
+        ));
+    }
+    Ok(())
+}
+
+/// How Kafka is reached; an embedded broker is found or started for that.
+fn reach_kafka(client: &Client) -> Result<(Access, Option<Seeker>), StartupError> {
+    match &client.brokers {
+        Brokers::At(brokers) => Ok((Access::at(brokers, &client.properties), None)),
+        Brokers::Embedded => {
+            let seeker = Seeker::of_user().map_err(cannot("--embedded"))?;
+            let found = seeker.find_or_start().map_err(cannot("--embedded"))?;
+            Ok((Access::embedded(&found.connection, &client.properties), Some(seeker)))
+        }
+    }
+}
+
+/// What the guard is told at its own start.
+fn guard_config(
+    config: &Config,
+    access: &Access,
+    member: &MemberId,
+    inherited: Vec<RawFd>,
+    cgroup: Option<&Cgroup>,
+    priority: Priority,
+) -> GuardConfig {
+    GuardConfig {
+        cgroup: cgroup.map(|cgroup| cgroup.as_fd().as_raw_fd()),
+        command: config.command.clone(),
+        environment: environment::of_job(config, member, std::env::vars_os()),
+        health: config.commands.health.as_ref().map(|(command, _)| command.clone()),
+        ignored: signals::ignored_at_start(),
+        inherited,
+        group: unistd::getpgrp().as_raw(),
+        foreground: may_be_handed_on(),
+        lease: config.timings.lease,
+        member: member.to_string(),
+        on_lead: config.commands.on_lead.clone(),
+        releaser: PROGRAM.into(),
+        release: means_of_release(config, access),
+        scheduling: priority.of_job,
+    }
+}
+
+/// What the guard hands on when it releases for a dead supervisor.
+pub(super) fn means_of_release(config: &Config, access: &Access) -> serde_json::Value {
+    let means = release::Means {
+        client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },
+        election: config.election.clone(),
+        name: config.name.clone(),
+        lease_ms: u64::try_from(config.timings.lease.as_millis()).unwrap_or(u64::MAX),
+    };
+    // A struct of strings and numbers always has a JSON form.
+    serde_json::to_value(&means).unwrap_or_default()
+}
