@@ -158,14 +158,14 @@ impl MainLoop {
             name: config.name.clone(),
             member: member.to_string(),
             topic: config.election.topic.clone(),
-            elect: role::name_of(config.timings.elector).to_owned(),
-            lease: config.timings.lease,
+            elect: role::name_of(config.timings.elector()).to_owned(),
+            lease: config.timings.lease(),
         });
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
         for message in config.warnings.iter().chain(&warning) {
             logger.warn(message.clone());
         }
-        let kafka = KafkaSession::start(access, &config.election, config.timings.lease, &logger)?;
+        let kafka = KafkaSession::start(access, &config.election, config.timings.lease(), &logger)?;
         let mut role = Role::new(&config, member, job, started)?;
         if kafka.is_embedded() {
             role.topic_has_no_id();

@@ -31,7 +31,7 @@ fn prove(words: &[String], variables: &[(&str, &str)]) -> Config {
 
 /// Whoever stops us must leave us this long: the barrier, and the release's delivery.
 fn longest_stop(config: &Config) -> Duration {
-    config.stop_timeout + config.timings.lease
+    config.stop_timeout + config.timings.lease()
 }
 
 fn seconds(text: &str) -> Duration {

@@ -50,7 +50,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
         client: client(args, &mut warnings)?,
         create_topic: args.flag("no-create-topic")?.is_none(),
         name: name(args)?,
-        wait: timings::wait(args, timings.claim_delay)?,
+        wait: timings::wait(args, timings.claim_delay())?,
         timings,
         lease_shown: args.setting("lease").shown(),
         stop_signal: signal::validate(&args.setting("stop-signal"))?,
@@ -62,7 +62,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
         command,
         warnings,
     };
-    properties::validate_group_timings(&config.client.properties, config.timings.elector)?;
+    properties::validate_group_timings(&config.client.properties, config.timings.elector())?;
     let Some(program) = config.command.first() else {
         return Err(StartupError::new("COMMAND is required; it comes after --, as in: neli-run --group .. -- COMMAND"));
     };

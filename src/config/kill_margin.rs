@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use neli_proto::candidate::Timings;
-
 use crate::config::Config;
 use crate::exit::StartupError;
 use crate::text::shown_duration;
@@ -22,12 +20,10 @@ impl Config {
     ///
     /// When there is a quota, and the lease is too short for the margin that it takes.
     pub fn widen_kill_margin(&mut self, quota: Option<(&Path, Duration)>) -> Result<(), StartupError> {
-        let Timings { lease, heartbeat_interval, fence_warning, .. } = self.timings;
         let period = quota.map_or(Duration::ZERO, |(_, period)| period);
         let needed = (PERIODS * period).max(SHORTEST_ORDINARY_KILL_MARGIN);
-        // Some of the lease must be left to start a job in: a tenth, besides heartbeat interval and fence warning (R3).
-        let widest = (lease * 9 / 10).saturating_sub(heartbeat_interval + fence_warning);
-        let margin = self.timings.kill_margin.max(needed.min(widest));
+        let timings = self.timings.clone().with_kill_margin_of(needed);
+        let margin = timings.kill_margin();
         if let Some((file, _)) = quota {
             let better =
                 "better: real-time scheduling for neli-run (ulimit -r 2, LimitRTPRIO=2, or CAP_SYS_NICE), or no quota";
@@ -39,14 +35,14 @@ impl Config {
                      warning ({}) come besides; {better}, or a longer lease",
                     self.lease_shown,
                     shown_duration(needed),
-                    shown_duration(heartbeat_interval),
-                    shown_duration(fence_warning)
+                    shown_duration(timings.heartbeat_interval()),
+                    shown_duration(timings.fence_warning())
                 )));
             }
             self.warnings
                 .push(format!("{why}: it kills the job {} before the lease ends; {better}", shown_duration(margin)));
         }
-        self.timings.kill_margin = margin;
+        self.timings = timings;
         Ok(())
     }
 }

@@ -62,7 +62,7 @@ impl MainLoop {
     pub(super) fn kill_hung_guard(&mut self) {
         // Without a descriptor /proc can't be read, and nothing be found to kill.
         self.reserve.give_up();
-        if self.role.job.kill_hung_guard(self.config.timings.lease) {
+        if self.role.job.kill_hung_guard(self.config.timings.lease()) {
             self.kill_orphans();
         }
     }
@@ -70,7 +70,7 @@ impl MainLoop {
     pub(super) fn inherit_orphans(&mut self) {
         // As above.
         self.reserve.give_up();
-        self.role.job.inherit_orphans(self.config.timings.lease);
+        self.role.job.inherit_orphans(self.config.timings.lease());
         self.kill_orphans();
     }
 

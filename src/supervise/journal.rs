@@ -65,7 +65,7 @@ impl MainLoop {
             access: self.kafka.access.clone(),
             election: self.role.election.clone(),
             create_topic: self.config.create_topic,
-            joins_group: matches!(self.config.timings.elector, Elector::Group(_)),
+            joins_group: matches!(self.config.timings.elector(), Elector::Group(_)),
         };
         if let Err(error) = self.role.reading.start_anew(source, self.kafka.event_sender.clone()) {
             self.refuse(format!("the journal can't be read: {}", reason(&error)));

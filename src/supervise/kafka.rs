@@ -168,7 +168,7 @@ impl MainLoop {
     /// What librdkafka remembers of partitions' leaders may keep a producer from a topic that was made anew, for good
     /// (librdkafka's issue 4898): another one knows nothing.
     pub(super) fn renew_producer(&mut self) {
-        let (lease, events) = (self.config.timings.lease, self.kafka.event_sender.clone());
+        let (lease, events) = (self.config.timings.lease(), self.kafka.event_sender.clone());
         match Producer::start(&self.kafka.access, &self.role.election, lease, events) {
             Ok(producer) => self.kafka.producer = producer,
             Err(error) => {

@@ -71,14 +71,14 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         host: unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
         pid: Some(std::process::id()),
         version: Some(env!("CARGO_PKG_VERSION").into()),
-        elector: Some(name_of(config.timings.elector).into()),
+        elector: Some(name_of(config.timings.elector()).into()),
         group_member: None,
     };
     let job = Policy {
         stop: StopPolicy {
             signal: config.stop_signal,
             timeout: config.stop_timeout,
-            kill_margin: config.timings.kill_margin,
+            kill_margin: config.timings.kill_margin(),
         },
         restart: config.restart,
         on_loss: config.on_loss,

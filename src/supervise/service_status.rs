@@ -56,5 +56,5 @@ impl MainLoop {
 /// line of the log take.
 fn longest_stop(config: &Config) -> Duration {
     let hook = if config.commands.on_standby.is_some() { hooks::LIMIT } else { Duration::ZERO };
-    config.stop_timeout.max(config.timings.lease) + 2 * config.timings.lease + hook + Duration::from_secs(1)
+    config.stop_timeout.max(config.timings.lease()) + 2 * config.timings.lease() + hook + Duration::from_secs(1)
 }

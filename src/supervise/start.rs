@@ -123,7 +123,7 @@ fn guard_config(
         inherited,
         group: unistd::getpgrp().as_raw(),
         foreground: may_be_handed_on(),
-        lease: config.timings.lease,
+        lease: config.timings.lease(),
         member: member.to_string(),
         on_lead: config.commands.on_lead.clone(),
         releaser: PROGRAM.into(),
@@ -138,7 +138,7 @@ pub(super) fn means_of_release(config: &Config, access: &Access) -> serde_json::
         client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },
         election: config.election.clone(),
         name: config.name.clone(),
-        lease_ms: u64::try_from(config.timings.lease.as_millis()).unwrap_or(u64::MAX),
+        lease_ms: u64::try_from(config.timings.lease().as_millis()).unwrap_or(u64::MAX),
     };
     // A struct of strings and numbers always has a JSON form.
     serde_json::to_value(&means).unwrap_or_default()

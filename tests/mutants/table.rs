@@ -217,7 +217,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "LeaseWithoutIdentity",
         breaks: "R3: a lease is extended although nobody has confirmed that the topic is still the one in which it was claimed",
-        edits: &[edit(IDENTIFYING, "self.topic.is_confirmed_since(now - self.timings.lease)", "true")],
+        edits: &[edit(IDENTIFYING, "self.topic.is_confirmed_since(now - self.timings.lease())", "true")],
         noticed_by: &[Model("a_remade_topic_that_nobody_names")],
     },
     Mutant {
@@ -251,7 +251,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "{
                 let mut opening = common.listener.claim_window()?;
                 if let View::Led(term) = common.listener.journal().view() {
-                    opening.since = opening.since - term.lease.saturating_sub(common.timings.lease);
+                    opening.since = opening.since - term.lease.saturating_sub(common.timings.lease());
                 }
                 opening
             }",

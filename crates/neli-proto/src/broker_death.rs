@@ -8,19 +8,17 @@ use alloc::format;
 use alloc::string::String;
 use core::time::Duration;
 
-use crate::timings::Timings;
+use crate::timings::{LONGEST_LEASE, Timings};
 
 /// What it may take besides where the active controller has died with the broker: 4.9 s were measured.
 const ANOTHER_CONTROLLER: Duration = Duration::from_secs(5);
 /// The fence warning of a lease that is long enough, unless one is given.
 const FENCE_WARNING: Duration = Duration::from_millis(2500);
-/// The longest lease.
-const LONGEST_LEASE: Duration = Duration::from_secs(60);
 
 /// The warning about a lease that certainly does not outlive it, where brokers have such a `session` with the controller.
 #[must_use]
 pub fn warning(timings: &Timings, session: Duration) -> Option<String> {
-    let asked_to_stop_after = timings.lease.saturating_sub(timings.kill_margin + timings.fence_warning);
+    let asked_to_stop_after = timings.lease().saturating_sub(timings.kill_margin() + timings.fence_warning());
     if asked_to_stop_after > session {
         return None;
     }
@@ -38,7 +36,7 @@ pub fn warning(timings: &Timings, session: Duration) -> Option<String> {
 
 /// In whole seconds. The kill margin is a fiftieth of it.
 fn long_enough(timings: &Timings, session: Duration) -> Duration {
-    let quiet = session + ANOTHER_CONTROLLER + timings.fence_warning.max(FENCE_WARNING);
+    let quiet = session + ANOTHER_CONTROLLER + timings.fence_warning().max(FENCE_WARNING);
     let lease = quiet * 50 / 49;
     Duration::from_secs(lease.as_secs() + 1)
 }
@@ -46,18 +44,18 @@ fn long_enough(timings: &Timings, session: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timings::Elector;
+    use crate::timings::{Durations, Elector, kill_margin};
 
     fn timings(lease_ms: u64) -> Timings {
         let lease = Duration::from_millis(lease_ms);
-        Timings {
+        let durations = Durations {
             lease,
             heartbeat_interval: (lease / 5).min(Duration::from_secs(1)),
-            kill_margin: (lease / 50).max(Duration::from_millis(20)),
+            kill_margin: kill_margin(lease),
             fence_warning: (lease / 4).min(FENCE_WARNING),
             claim_delay: Duration::ZERO,
-            elector: Elector::Log,
-        }
+        };
+        Timings::new(durations, Elector::Log).unwrap()
     }
 
     fn warned(lease_ms: u64, session_ms: u64) -> Option<String> {
@@ -79,7 +77,9 @@ mod tests {
     fn a_lease_that_is_said_to_be_long_enough_is() {
         for session in (500..50_000).step_by(100).map(Duration::from_millis) {
             let lease = long_enough(&timings(300), session);
-            let Timings { kill_margin, fence_warning, .. } = timings(u64::try_from(lease.as_millis()).unwrap());
+            // A lease that is too long for the protocol is none.
+            let used = timings(u64::try_from(lease.min(LONGEST_LEASE).as_millis()).unwrap());
+            let (kill_margin, fence_warning) = (kill_margin(lease), used.fence_warning());
             assert!(lease > session + ANOTHER_CONTROLLER + kill_margin + fence_warning, "{session:?}: {lease:?}");
         }
         let line = warned(60_000, 120_000).unwrap();

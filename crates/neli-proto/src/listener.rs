@@ -6,8 +6,9 @@
 use core::time::Duration;
 
 use crate::journal::{Journal, Origin, Verdict, View};
-use crate::record::{Body, LEASE_MS, Offset, Record};
+use crate::record::{Body, Offset, Record};
 use crate::time::Time;
+use crate::timings::LONGEST_LEASE;
 
 /// R1: how far before the end a reading begins, in offsets.
 pub const FIRST_SPAN: Offset = 10_000;
@@ -366,7 +367,7 @@ impl Listener {
         let (silent_since, since) = match self.journal.view() {
             View::Led(term) => (self.last_effective, self.last_effective + silence(term.lease)),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => {
-                let longest_allowed = self.began + silence(Duration::from_millis(*LEASE_MS.end()));
+                let longest_allowed = self.began + silence(LONGEST_LEASE);
                 let longest_heard = self.last_record + silence(self.longest_lease);
                 (self.last_record, longest_allowed.max(longest_heard))
             }

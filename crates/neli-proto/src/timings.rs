@@ -1,13 +1,33 @@
 //! The durations of the protocol, and who claims a vacancy first.
 
+use core::fmt;
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
-/// Every duration of the protocol (docs/protocol.md, Timing).
+use crate::record::LEASE_MS;
+
+/// The shortest lease.
+pub const SHORTEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.start());
+/// The longest lease.
+pub const LONGEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.end());
+/// The shortest heartbeat interval: an echo takes a few milliseconds, and a log that keeps a day is no place for more.
+const SHORTEST_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(10);
+/// The shortest kill margin.
+const SHORTEST_KILL_MARGIN: Duration = Duration::from_millis(20);
+
+/// Every duration of the protocol (docs/protocol.md, Timing), in relations that hold.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Timings {
-    /// How long a leader may act after it sent a record that came back effective; whole milliseconds, 300 to 60,000.
+    durations: Durations,
+    elector: Elector,
+}
+
+/// What [`Timings`] are made of.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Durations {
+    /// How long a leader may act after it sent a record that came back effective.
     pub lease: Duration,
-    /// Between two beats; at most a third of the lease.
+    /// Between two beats.
     pub heartbeat_interval: Duration,
     /// The guard kills this much before the lease ends.
     pub kill_margin: Duration,
@@ -15,8 +35,125 @@ pub struct Timings {
     pub fence_warning: Duration,
     /// `--claim-delay`: added to every claim delay.
     pub claim_delay: Duration,
+}
+
+/// Which relation does not hold.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TimingsError {
+    /// The fence warning is longer than half the lease.
+    FenceWarning,
+    /// The heartbeat interval is shorter than 10 ms, or longer than a third of the lease.
+    HeartbeatInterval,
+    /// The kill margin is shorter than 20 ms, or leaves less than a tenth of the lease besides itself, the heartbeat interval and the
+    /// fence warning.
+    KillMargin,
+    /// The lease is shorter than 300 ms, longer than 60 s, or not in whole milliseconds.
+    Lease,
+}
+
+impl fmt::Display for TimingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FenceWarning => "the fence warning must be at most half of the lease",
+            Self::HeartbeatInterval => "the heartbeat interval must be 10 ms to a third of the lease",
+            Self::KillMargin => {
+                "the kill margin must be at least 20 ms, and leave a tenth of the lease besides itself, the heartbeat interval \
+                 and the fence warning"
+            }
+            Self::Lease => "the lease must be 300 ms to 60 s, in whole milliseconds",
+        })
+    }
+}
+
+impl core::error::Error for TimingsError {}
+
+/// The heartbeat intervals that a lease allows: a leader has two more tries when a beat is lost.
+#[must_use]
+pub fn heartbeat_intervals(lease: Duration) -> RangeInclusive<Duration> {
+    SHORTEST_HEARTBEAT_INTERVAL..=lease / 3
+}
+
+/// The longest fence warning that a lease allows.
+#[must_use]
+pub fn longest_fence_warning(lease: Duration) -> Duration {
+    lease / 2
+}
+
+/// The kill margin of a guard that may schedule in real time.
+#[must_use]
+pub fn kill_margin(lease: Duration) -> Duration {
+    (lease / 50).max(SHORTEST_KILL_MARGIN)
+}
+
+impl Timings {
+    /// Timings whose relations hold.
+    ///
+    /// # Errors
+    ///
+    /// One of the relations does not hold.
+    pub fn new(durations: Durations, elector: Elector) -> Result<Self, TimingsError> {
+        let Durations { lease, heartbeat_interval, kill_margin, fence_warning, .. } = durations;
+        let timings = Self { durations, elector };
+        if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) || lease.subsec_nanos() % 1_000_000 != 0 {
+            Err(TimingsError::Lease)
+        } else if !heartbeat_intervals(lease).contains(&heartbeat_interval) {
+            Err(TimingsError::HeartbeatInterval)
+        } else if fence_warning > longest_fence_warning(lease) {
+            Err(TimingsError::FenceWarning)
+        } else if !(SHORTEST_KILL_MARGIN..=timings.widest_kill_margin()).contains(&kill_margin) {
+            Err(TimingsError::KillMargin)
+        } else {
+            Ok(timings)
+        }
+    }
+
+    /// The same with a kill margin of at least `margin`, as far as heartbeat interval and fence warning leave it.
+    #[must_use]
+    pub fn with_kill_margin_of(self, margin: Duration) -> Self {
+        let kill_margin = self.kill_margin().max(margin.min(self.widest_kill_margin()));
+        Self { durations: Durations { kill_margin, ..self.durations }, ..self }
+    }
+
+    /// Some of the lease must be left to start a job in: a tenth, besides heartbeat interval and fence warning (R3).
+    fn widest_kill_margin(&self) -> Duration {
+        (self.lease() * 9 / 10).saturating_sub(self.heartbeat_interval() + self.fence_warning())
+    }
+
+    /// How long a leader may act after it sent a record that came back effective; whole milliseconds, 300 to 60,000.
+    #[must_use]
+    pub const fn lease(&self) -> Duration {
+        self.durations.lease
+    }
+
+    /// Between two beats; 10 ms to a third of the lease.
+    #[must_use]
+    pub const fn heartbeat_interval(&self) -> Duration {
+        self.durations.heartbeat_interval
+    }
+
+    /// The guard kills this much before the lease ends; at least 20 ms.
+    #[must_use]
+    pub const fn kill_margin(&self) -> Duration {
+        self.durations.kill_margin
+    }
+
+    /// The stop signal this long before the deadline, when beats are not coming back; zero is none, at most half the lease.
+    #[must_use]
+    pub const fn fence_warning(&self) -> Duration {
+        self.durations.fence_warning
+    }
+
+    /// `--claim-delay`: added to every claim delay.
+    #[must_use]
+    pub const fn claim_delay(&self) -> Duration {
+        self.durations.claim_delay
+    }
+
     /// Who claims a vacancy first.
-    pub elector: Elector,
+    #[must_use]
+    pub const fn elector(&self) -> Elector {
+        self.elector
+    }
 }
 
 /// Who should lead first (docs/protocol.md, Precedence).
@@ -35,4 +172,63 @@ pub enum Patience {
     For(Duration),
     /// For ever: only the assigned member claims (NELI as published).
     Never,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    const FITTING: Durations = Durations {
+        lease: ms(1_000),
+        heartbeat_interval: ms(200),
+        kill_margin: ms(20),
+        fence_warning: ms(250),
+        claim_delay: Duration::ZERO,
+    };
+
+    fn made(durations: Durations) -> Result<(), TimingsError> {
+        Timings::new(durations, Elector::Log).map(|_| ())
+    }
+
+    #[test]
+    fn each_bound_is_allowed_and_nothing_beyond_it() {
+        let nano = Duration::from_nanos(1);
+        let lease =
+            |lease| made(Durations { lease, heartbeat_interval: lease / 5, fence_warning: lease / 4, ..FITTING });
+        assert_eq!(lease(ms(300)), Ok(()));
+        assert_eq!(lease(ms(299)), Err(TimingsError::Lease));
+        assert_eq!(made(Durations { lease: ms(60_000), ..FITTING }), Ok(()));
+        assert_eq!(lease(ms(60_001)), Err(TimingsError::Lease));
+        assert_eq!(lease(ms(1_000) + nano), Err(TimingsError::Lease));
+        let heartbeat = |heartbeat_interval| made(Durations { heartbeat_interval, ..FITTING });
+        assert_eq!([heartbeat(ms(10)), heartbeat(ms(1_000) / 3)], [Ok(()); 2]);
+        assert_eq!([heartbeat(ms(9)), heartbeat(ms(1_000) / 3 + nano)], [Err(TimingsError::HeartbeatInterval); 2]);
+        let warning = |fence_warning| made(Durations { fence_warning, ..FITTING });
+        assert_eq!([warning(Duration::ZERO), warning(ms(500))], [Ok(()); 2]);
+        assert_eq!(warning(ms(500) + nano), Err(TimingsError::FenceWarning));
+        let margin = |kill_margin| made(Durations { kill_margin, ..FITTING });
+        assert_eq!([margin(ms(20)), margin(ms(450))], [Ok(()); 2]);
+        assert_eq!([margin(ms(19)), margin(ms(450) + nano)], [Err(TimingsError::KillMargin); 2]);
+    }
+
+    /// Whatever heartbeat interval and fence warning a lease allows, its kill margin fits beside them.
+    #[test]
+    fn the_kill_margin_of_each_lease_fits_beside_the_longest_of_the_others() {
+        for lease in (300..=60_000).step_by(7).map(ms) {
+            let (heartbeat_interval, fence_warning) = (*heartbeat_intervals(lease).end(), longest_fence_warning(lease));
+            let kill_margin = kill_margin(lease);
+            assert_eq!(made(Durations { lease, heartbeat_interval, kill_margin, fence_warning, ..FITTING }), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_kill_margin_is_widened_as_far_as_the_others_leave_it() {
+        let widened =
+            |to| Timings::new(FITTING, Elector::Log).map(|timings| timings.with_kill_margin_of(to).kill_margin());
+        assert_eq!([widened(ms(10)), widened(ms(300)), widened(ms(500))], [20, 300, 450].map(|millis| Ok(ms(millis))));
+    }
 }

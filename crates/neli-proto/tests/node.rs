@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Elector, Identity, JobReport, Milestone, Position, Standby, Timings, Waiting};
+use neli_proto::candidate::{
+    self, Durations, Elector, Identity, JobReport, Milestone, Position, Standby, Timings, Waiting,
+};
 use neli_proto::command::CommandEnd;
 use neli_proto::hooks::Hook;
 use neli_proto::listener::FIRST_SPAN;
@@ -40,14 +42,17 @@ impl Host {
         let kill_margin = LEASE / 50;
         let settings = Settings {
             identity: Identity { member: MemberId::from("me"), name: "me".into(), hello },
-            timings: Timings {
-                lease: LEASE,
-                heartbeat_interval: LEASE / 5,
-                kill_margin,
-                fence_warning: Duration::ZERO,
-                claim_delay: Duration::ZERO,
-                elector: Elector::Log,
-            },
+            timings: Timings::new(
+                Durations {
+                    lease: LEASE,
+                    heartbeat_interval: LEASE / 5,
+                    kill_margin,
+                    fence_warning: Duration::ZERO,
+                    claim_delay: Duration::ZERO,
+                },
+                Elector::Log,
+            )
+            .unwrap_or_else(|error| panic!("{error}")),
             job: Policy {
                 stop: StopPolicy { signal: TERM, timeout: STOP_TIMEOUT, kill_margin },
                 restart: RestartPolicy::NEVER,

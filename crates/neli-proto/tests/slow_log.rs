@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use neli_proto::candidate::{Action, Candidate, Elector, Event, Identity, Setup, Timings};
+use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, Identity, Setup, Timings};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Precedence;
 use neli_proto::random::Random;
@@ -64,14 +64,17 @@ impl World {
 
     fn with_log(log: Vec<Option<Record>>, candidates: usize, round_trip: Duration, seed: u64) -> Self {
         let now = Time::ZERO + Duration::from_secs(100);
-        let timings = Timings {
-            lease: LEASE,
-            heartbeat_interval: LEASE / 5,
-            kill_margin: LEASE / 50,
-            fence_warning: LEASE / 4,
-            claim_delay: Duration::ZERO,
-            elector: Elector::Log,
-        };
+        let timings = Timings::new(
+            Durations {
+                lease: LEASE,
+                heartbeat_interval: LEASE / 5,
+                kill_margin: LEASE / 50,
+                fence_warning: LEASE / 4,
+                claim_delay: Duration::ZERO,
+            },
+            Elector::Log,
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
         let candidate = |index: usize| {
             let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
             let member = MemberId::from_random(index as u128 + 1);

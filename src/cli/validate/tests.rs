@@ -2,7 +2,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use neli_proto::candidate::{Elector, Patience, Timings};
+use neli_proto::candidate::{Durations, Elector, Patience, Timings};
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 
@@ -36,14 +36,17 @@ fn what_is_not_said_is_as_the_manual_says() {
     assert_eq!(config.election.topic, "billing.neli");
     assert!(config.create_topic);
     assert!(config.name.ends_with(&format!(":{}", std::process::id())));
-    let timings = Timings {
-        lease: Duration::from_secs(20),
-        heartbeat_interval: Duration::from_secs(1),
-        kill_margin: Duration::from_millis(400),
-        fence_warning: Duration::from_millis(2_500),
-        claim_delay: Duration::ZERO,
-        elector: Elector::Group(Patience::For(Duration::from_millis(500))),
-    };
+    let timings = Timings::new(
+        Durations {
+            lease: Duration::from_secs(20),
+            heartbeat_interval: Duration::from_secs(1),
+            kill_margin: Duration::from_millis(400),
+            fence_warning: Duration::from_millis(2_500),
+            claim_delay: Duration::ZERO,
+        },
+        Elector::Group(Patience::For(Duration::from_millis(500))),
+    )
+    .unwrap();
     assert_eq!(config.timings, timings);
     assert_eq!(config.wait, None);
     assert_eq!((config.stop_signal, config.stop_timeout), (15, Duration::from_secs(8)));
@@ -103,8 +106,8 @@ fn what_is_said_counts() {
     assert!(matches!(config.client.brokers, Brokers::Embedded));
     assert!(!config.create_topic);
     assert_eq!(config.name, "me");
-    assert_eq!(config.timings.kill_margin, Duration::from_millis(20));
-    assert_eq!(config.timings.elector, Elector::Log);
+    assert_eq!(config.timings.kill_margin(), Duration::from_millis(20));
+    assert_eq!(config.timings.elector(), Elector::Log);
     assert_eq!(config.wait, Some(Duration::from_secs(2)));
     assert_eq!((config.stop_signal, config.stop_timeout), (2, Duration::ZERO));
     let limit = Limit { restarts: 0, within: Duration::from_secs(3600) };
@@ -118,7 +121,7 @@ fn what_is_said_counts() {
 fn a_long_lease_neither_slows_the_heartbeats_nor_warns_earlier() {
     let timings = |lease: &str| {
         let timings = validate(&[], &["-g", "b", "--embedded", "--lease", lease, "--", "true"]).unwrap().timings;
-        (timings.heartbeat_interval.as_millis(), timings.fence_warning.as_millis())
+        (timings.heartbeat_interval().as_millis(), timings.fence_warning().as_millis())
     };
     assert_eq!(timings("300ms"), (60, 75));
     assert_eq!(timings("5s"), (1_000, 1_250));
@@ -134,7 +137,7 @@ fn bounds_belong_to_what_they_bound() {
     let wait = validate(&[], &["-g", "b", "--embedded", "--wait", "0", "--", "true"]).unwrap().wait;
     assert_eq!(wait, Some(Duration::ZERO));
     let never = validate(&[], &["-g", "b", "--embedded", "--patience", "never", "--", "true"]).unwrap();
-    assert_eq!(never.timings.elector, Elector::Group(Patience::Never));
+    assert_eq!(never.timings.elector(), Elector::Group(Patience::Never));
     let run = ["-g", "b", "--embedded", "--restart", "always", "--restart-limit", "none", "--", "true"];
     assert_eq!(validate(&[], &run).unwrap().restart.limit, None);
     let group = "a b/ä";
@@ -271,7 +274,7 @@ fn without_real_time_scheduling_the_guard_kills_earlier() {
         config
             .widen_kill_margin(quota.map(|period| (file, Duration::from_millis(period))))
             .map_err(|refused| refused.to_string())?;
-        Ok::<_, String>((config.timings.kill_margin.as_millis(), config.warnings.len()))
+        Ok::<_, String>((config.timings.kill_margin().as_millis(), config.warnings.len()))
     };
     // As much of a short lease as it can do without, when nothing is known to hold up the guard.
     for (lease, margin) in [("20s", 400), ("5s", 300), ("667ms", 300), ("400ms", 180)] {

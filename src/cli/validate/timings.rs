@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{Elector, Patience, Timings};
-use neli_proto::record::LEASE_MS;
+use neli_proto::timings::{
+    Durations, Elector, LONGEST_LEASE, Patience, SHORTEST_LEASE, Timings, heartbeat_intervals, kill_margin,
+    longest_fence_warning,
+};
 
 use super::duration;
 use crate::cli::parsed_args::ParsedArgs;
@@ -16,31 +18,26 @@ const LONGEST_DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest fence warning that is chosen unless one is given: whoever is asked to stop sooner may be asked in vain, since
 /// Kafka may still answer.
 const LONGEST_DEFAULT_FENCE_WARNING: Duration = Duration::from_millis(2500);
-/// The shortest heartbeat interval: an echo takes a few milliseconds, and a log that keeps a day is no place for more.
-const SHORTEST_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(10);
-/// The shortest kill margin.
-const SHORTEST_KILL_MARGIN: Duration = Duration::from_millis(20);
 
 pub(super) fn validate(args: &ParsedArgs) -> Result<Timings, StartupError> {
     let value = args.setting("lease");
     let lease = value.duration()?;
-    let [shortest, longest] = [*LEASE_MS.start(), *LEASE_MS.end()].map(Duration::from_millis);
-    if !(shortest..=longest).contains(&lease) {
-        let (shortest, longest) = (shown_duration(shortest), shown_duration(longest));
+    if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {
+        let (shortest, longest) = (shown_duration(SHORTEST_LEASE), shown_duration(LONGEST_LEASE));
         return Err(value.refuse(format!("must be {shortest} to {longest}")));
     }
     if lease.subsec_nanos() % 1_000_000 != 0 {
         return Err(value.refuse("must be whole milliseconds"));
     }
     let claim_delay = duration(&args.setting("claim-delay"))?;
-    Ok(Timings {
+    let durations = Durations {
         lease,
         heartbeat_interval: heartbeat_interval(args, lease)?,
-        kill_margin: (lease / 50).max(SHORTEST_KILL_MARGIN),
+        kill_margin: kill_margin(lease),
         fence_warning: fence_warning(args, lease)?,
         claim_delay,
-        elector: elector(args, claim_delay)?,
-    })
+    };
+    Timings::new(durations, elector(args, claim_delay)?).map_err(|error| StartupError::new(error.to_string()))
 }
 
 fn heartbeat_interval(args: &ParsedArgs, lease: Duration) -> Result<Duration, StartupError> {
@@ -48,8 +45,9 @@ fn heartbeat_interval(args: &ParsedArgs, lease: Duration) -> Result<Duration, St
         return Ok((lease / 5).min(LONGEST_DEFAULT_HEARTBEAT_INTERVAL));
     };
     let interval = value.duration()?;
-    if interval < SHORTEST_HEARTBEAT_INTERVAL || interval > lease / 3 {
-        let (shortest, longest) = (shown_duration(SHORTEST_HEARTBEAT_INTERVAL), shown_duration(lease / 3));
+    let allowed = heartbeat_intervals(lease);
+    if !allowed.contains(&interval) {
+        let (shortest, longest) = (shown_duration(*allowed.start()), shown_duration(*allowed.end()));
         let lease = args.setting("lease").shown();
         return Err(value.refuse(format!("must be {shortest} to {longest}, a third of {lease}")));
     }
@@ -61,8 +59,9 @@ fn fence_warning(args: &ParsedArgs, lease: Duration) -> Result<Duration, Startup
         return Ok((lease / 4).min(LONGEST_DEFAULT_FENCE_WARNING));
     };
     let warning = value.duration()?;
-    if warning > lease / 2 {
-        let (longest, lease) = (shown_duration(lease / 2), args.setting("lease").shown());
+    let longest = longest_fence_warning(lease);
+    if warning > longest {
+        let (longest, lease) = (shown_duration(longest), args.setting("lease").shown());
         return Err(value.refuse(format!("must be 0 to {longest}, half of {lease}")));
     }
     Ok(warning)

@@ -34,7 +34,7 @@ impl AwaitingJudgement {
     }
 
     pub(super) fn lease_end(&self, common: &Common) -> Time {
-        self.sent + common.timings.lease
+        self.sent + common.timings.lease()
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "the step of every role has this signature")]

@@ -47,7 +47,7 @@ impl Claiming {
 
     /// When the claim is no longer waited for.
     pub(super) fn expires_at(&self, common: &Common) -> Time {
-        self.sent + common.timings.lease
+        self.sent + common.timings.lease()
     }
 
     pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> Role {
@@ -93,7 +93,7 @@ impl Claiming {
 
     /// R3: the lease runs from the claim's sending; R5: a claim that comes back too late is released.
     fn took_effect(self, common: &mut Common, now: Time, claim: OwnClaim) -> Role {
-        let lease_end = self.sent + common.timings.lease;
+        let lease_end = self.sent + common.timings.lease();
         if self.stood_down.is_some_and(lets_another_lead) {
             common.cool_off(now);
         }
@@ -126,11 +126,11 @@ impl Claiming {
     /// of its members, or its claims void each other without end. A claim that nobody answered tells nothing of the round trip.
     fn spread_after_void(&self, common: &Common, now: Time) -> Duration {
         let round_trip = now.since(self.sent);
-        if round_trip >= common.timings.lease {
+        if round_trip >= common.timings.lease() {
             SPREAD
         } else {
             let ways = common.precedence.standbys(now).max(ROUND_TRIPS);
-            SPREAD.max(round_trip.saturating_mul(ways)).min(common.timings.lease)
+            SPREAD.max(round_trip.saturating_mul(ways)).min(common.timings.lease())
         }
     }
 }

@@ -76,7 +76,7 @@ impl Common {
     pub(super) fn new(now: Time, setup: Setup, random: Random) -> Self {
         let Setup { identity, timings, started, wait, first_span } = setup;
         Self {
-            precedence: Precedence::new(timings.elector, timings.claim_delay),
+            precedence: Precedence::new(timings.elector(), timings.claim_delay()),
             identity,
             timings,
             random,
@@ -121,7 +121,7 @@ impl Common {
     }
 
     pub(super) fn lease_ms(&self) -> u64 {
-        u64::try_from(self.timings.lease.as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.timings.lease().as_millis()).unwrap_or(u64::MAX)
     }
 
     pub(super) fn send(&mut self, seq: u64, body: Body) {
@@ -141,7 +141,7 @@ impl Common {
 
     /// What the guard is sent: the term, which is current as of the last record read.
     pub(super) fn right(&self, term: Offset, lease_end: Time) -> Right {
-        let until = lease_end - self.timings.kill_margin;
+        let until = lease_end - self.timings.kill_margin();
         Right { term, seen: self.listener.last(), next_seq: self.seq + 1, until }
     }
 
@@ -221,8 +221,9 @@ impl Common {
     /// From then on a claim that was sent at `sent` is too late: the job would be warned of the fence before a beat had
     /// an interval's time to come back. Where beats are always as slow, no job could ever stay.
     pub(super) fn claim_expires_at(&self, sent: Time) -> Time {
-        let Timings { lease, heartbeat_interval, kill_margin, fence_warning, .. } = &self.timings;
-        sent + lease.saturating_sub(*heartbeat_interval + *kill_margin + *fence_warning)
+        let timings = &self.timings;
+        let late = timings.heartbeat_interval() + timings.kill_margin() + timings.fence_warning();
+        sent + timings.lease().saturating_sub(late)
     }
 
     /// A claim was not read back within its lease: it is not known whether the producer fails or the reader. The log's end shows
@@ -231,7 +232,7 @@ impl Common {
         self.claim_unanswered = true;
         self.actions.push_back(Action::LookForEnd);
         let since = *self.unanswered_since.get_or_insert(sent);
-        if now >= since + self.timings.lease * 2 {
+        if now >= since + self.timings.lease() * 2 {
             self.unanswered_since = Some(now);
             self.actions.push_back(Action::RenewProducer);
             self.ask_identity_again();
@@ -258,7 +259,7 @@ impl Common {
 
     /// R7: nothing is claimed until another leads, or for two leases; a member joins again after it.
     pub(super) fn cool_off(&mut self, now: Time) {
-        self.cooling_off = Some(now + self.timings.lease * 2);
+        self.cooling_off = Some(now + self.timings.lease() * 2);
     }
 
     /// How it goes, if it does once nothing is held.

@@ -156,7 +156,7 @@ impl Common {
 
     /// Whether a beat that came back may extend the lease: the topic is the one in which the term was claimed.
     pub(super) fn is_topic_confirmed_for_lease(&self, now: Time) -> bool {
-        self.topic.is_confirmed_since(now - self.timings.lease)
+        self.topic.is_confirmed_since(now - self.timings.lease())
     }
 
     /// Whether a silence may be claimed that wants the topic confirmed at `since` or later.
@@ -170,7 +170,7 @@ impl Common {
         if topic.open || topic.name == TopicName::Unnamed || !self.listener.is_answered() {
             return None;
         }
-        let lease = self.timings.lease;
+        let lease = self.timings.lease();
         let not_before = |span: Duration| topic.asked.map(|asked| asked + span);
         if topic.name == TopicName::Unknown {
             return Some(not_before(ASK_FOR_MISSING).unwrap_or(self.listener.began()));

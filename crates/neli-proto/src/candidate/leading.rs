@@ -58,7 +58,7 @@ impl Leading {
         let term = claim.into_term();
         common.wait_until = None;
         common.highest_term = common.highest_term.max(term);
-        let lease_end = sent + common.timings.lease;
+        let lease_end = sent + common.timings.lease();
         let right = common.right(term, lease_end);
         common.actions.push_back(Action::Lead(right));
         common.actions.push_back(Action::Reached(Milestone::Leading { term, until: lease_end }));
@@ -66,7 +66,7 @@ impl Leading {
             term,
             lease_end,
             last_effective_sent: sent,
-            next_beat: sent + common.timings.heartbeat_interval,
+            next_beat: sent + common.timings.heartbeat_interval(),
             state_is_new: false,
             state_beats_from: sent,
             in_flight: VecDeque::new(),
@@ -99,7 +99,7 @@ impl Leading {
     }
 
     fn deadline(&self, common: &Common) -> Time {
-        self.lease_end - common.timings.kill_margin
+        self.lease_end - common.timings.kill_margin()
     }
 
     pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> Role {
@@ -156,7 +156,7 @@ impl Leading {
         let Some(SentBeat { at: sent, .. }) = echo.and_then(|index| self.in_flight.remove(index)) else { return };
         if common.is_topic_confirmed_for_lease(now) && sent > self.last_effective_sent {
             self.last_effective_sent = sent;
-            self.lease_end = self.lease_end.max(sent + common.timings.lease);
+            self.lease_end = self.lease_end.max(sent + common.timings.lease());
             self.extend(common);
         }
     }
@@ -176,8 +176,8 @@ impl Leading {
         if now < self.next_beat {
             return;
         }
-        let lease = common.timings.lease;
-        self.next_beat = now + common.timings.heartbeat_interval;
+        let lease = common.timings.lease();
+        self.next_beat = now + common.timings.heartbeat_interval();
         self.in_flight.retain(|beat| beat.at + lease > now);
         let was_extended = core::mem::replace(&mut self.extended, false);
         if common.is_current(self.term) {
@@ -220,8 +220,8 @@ impl Leading {
 
     /// When the fence warning is due: the beats of a whole warning are not coming back.
     fn warning_due(&self, common: &Common) -> Option<Time> {
-        let wanted = !common.timings.fence_warning.is_zero() && self.stopping.is_none();
-        wanted.then(|| self.deadline(common) - common.timings.fence_warning)
+        let wanted = !common.timings.fence_warning().is_zero() && self.stopping.is_none();
+        wanted.then(|| self.deadline(common) - common.timings.fence_warning())
     }
 
     fn warn_of_fence(&mut self, common: &mut Common, now: Time) {
@@ -252,7 +252,7 @@ impl Leading {
     fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> Role {
         let why = self.stopping.unwrap_or(end.why);
         // R7: until one lease after the last effective record that was sent.
-        let held_until = self.last_effective_sent + common.timings.lease;
+        let held_until = self.last_effective_sent + common.timings.lease();
         Releasing::of_job(common, now, end, JobTerm { why, stood_down: None, held_until, late: None, is_cut: false })
     }
 }

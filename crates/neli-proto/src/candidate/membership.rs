@@ -51,7 +51,7 @@ impl Common {
     }
 
     pub(super) fn leave_group(&mut self) {
-        if self.in_group && matches!(self.timings.elector, Elector::Group(_)) {
+        if self.in_group && matches!(self.timings.elector(), Elector::Group(_)) {
             self.in_group = false;
             // Where the group balances partitions that nobody uses, what it does next is not foreseen.
             let held = self.precedence.standing() == Standing::Assigned && !self.unused_partitions;
@@ -66,7 +66,7 @@ impl Common {
         if !self.in_group
             && self.leaving.is_none()
             && !self.suspending
-            && matches!(self.timings.elector, Elector::Group(_))
+            && matches!(self.timings.elector(), Elector::Group(_))
         {
             self.in_group = true;
             self.left_as = None;
@@ -81,7 +81,7 @@ impl Common {
         if !is_introduced || self.leaving.is_some() || self.cooling_off.is_some() {
             return;
         }
-        let lease = self.timings.lease;
+        let lease = self.timings.lease();
         let is_behind = self.listener.behind_since().is_some_and(|since| now >= since + lease);
         if self.claims_only_when_assigned() && (is_behind || self.claim_unanswered) {
             self.leave_group();
@@ -94,11 +94,11 @@ impl Common {
     /// would hold the assignment and lead nobody.
     pub(super) fn blind_due(&self) -> Option<Time> {
         let may_leave = self.in_group && self.cooling_off.is_none() && self.claims_only_when_assigned();
-        self.listener.behind_since().filter(|_| may_leave).map(|since| since + self.timings.lease)
+        self.listener.behind_since().filter(|_| may_leave).map(|since| since + self.timings.lease())
     }
 
     fn claims_only_when_assigned(&self) -> bool {
-        match self.timings.elector {
+        match self.timings.elector() {
             Elector::Group(Patience::Never) => true,
             Elector::Group(Patience::For(_)) | Elector::Log => false,
         }

@@ -123,7 +123,7 @@ impl Releasing {
         common.highest_term = common.highest_term.max(term);
         // Whoever goes waits no longer than the lease would have lasted (R7); whoever stays has nothing better to do.
         let goes = common.leaving.is_some() || common.suspending;
-        let give_up = held_until.max(if goes { now } else { now + common.timings.lease });
+        let give_up = held_until.max(if goes { now } else { now + common.timings.lease() });
         let mut releasing = Self { term, seq: 0, why, end, again_at: None, give_up, anew };
         releasing.send(common);
         Role::Releasing(releasing)
@@ -169,7 +169,7 @@ impl Releasing {
             // Not at once again: what could not be delivered may have been refused before it was sent.
             Input::Undelivered { seq } => {
                 if seq == self.seq {
-                    self.again_at = Some(now + common.timings.heartbeat_interval);
+                    self.again_at = Some(now + common.timings.heartbeat_interval());
                 }
             }
             Input::BeatEffective { .. }

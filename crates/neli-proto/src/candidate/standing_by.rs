@@ -181,7 +181,7 @@ impl Common {
 
     /// A reader that has handed over nothing for so long, although the log goes on, is replaced.
     fn patience_with_reader(&self) -> Duration {
-        self.timings.lease.max(READER_RECOVERS)
+        self.timings.lease().max(READER_RECOVERS)
     }
 
     /// When the reader of a standby is to be replaced. That of a leader ends the lease, and is replaced then.

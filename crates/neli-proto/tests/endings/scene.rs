@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Elector, Identity, Patience, Timings};
+use neli_proto::candidate::{self, Durations, Elector, Identity, Patience, Timings};
 use neli_proto::guard::{self, Answer, Guard, Remains};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{self, Action, Node, Settings};
@@ -123,16 +123,19 @@ impl Scene {
     pub(crate) fn new(on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
         let now = Time::from_nanos(1_000_000_000_000);
         let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
-        let timings = Timings {
-            lease: LEASE,
-            heartbeat_interval: LEASE / 5,
-            kill_margin: LEASE / 50,
-            fence_warning: LEASE / 4,
-            claim_delay: Duration::ZERO,
-            elector: Elector::Group(Patience::For(Duration::from_millis(500))),
-        };
+        let timings = Timings::new(
+            Durations {
+                lease: LEASE,
+                heartbeat_interval: LEASE / 5,
+                kill_margin: LEASE / 50,
+                fence_warning: LEASE / 4,
+                claim_delay: Duration::ZERO,
+            },
+            Elector::Group(Patience::For(Duration::from_millis(500))),
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
         let policy = Policy {
-            stop: StopPolicy { signal: 15, timeout: STOP_TIMEOUT, kill_margin: timings.kill_margin },
+            stop: StopPolicy { signal: 15, timeout: STOP_TIMEOUT, kill_margin: timings.kill_margin() },
             restart: RestartPolicy {
                 restart,
                 delay: RESTART_DELAY,

@@ -88,7 +88,7 @@ impl Machine {
         let identity = Identity { member: member.clone(), name: name.into(), hello };
         let timings = candidate.timings();
         let policy = Policy {
-            stop: StopPolicy { signal: 15, timeout: candidate.stop_timeout, kill_margin: timings.kill_margin },
+            stop: StopPolicy { signal: 15, timeout: candidate.stop_timeout, kill_margin: timings.kill_margin() },
             restart: candidate.restart,
             on_loss: candidate.on_loss,
             health: setup.health.clone(),

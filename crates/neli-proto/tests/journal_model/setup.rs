@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{Elector, Timings};
+use neli_proto::candidate::{Durations, Elector, Timings};
 use neli_proto::health::HealthPolicy;
 use neli_proto::hooks::Hook;
 use neli_proto::record::Offset;
 use neli_proto::restart::{Restart, RestartPolicy};
 use neli_proto::supervisor::OnLoss;
+use neli_proto::timings::kill_margin;
 
 use crate::step::Step;
 use crate::world::World;
@@ -232,14 +233,14 @@ impl CandidateSetup {
     }
 
     pub(crate) fn timings(&self) -> Timings {
-        Timings {
+        let durations = Durations {
             lease: self.lease,
             heartbeat_interval: self.lease / 3,
-            kill_margin: (self.lease / 50).max(Duration::from_millis(20)),
+            kill_margin: kill_margin(self.lease),
             fence_warning: Duration::ZERO,
             claim_delay: self.claim_delay,
-            elector: Elector::Log,
-        }
+        };
+        Timings::new(durations, Elector::Log).unwrap_or_else(|error| panic!("{}: {error}", self.lease.as_millis()))
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use neli_proto::candidate::{
-    Action, Candidate, Elector, Event, Identity, JobEnd, JobReport, LocalEvent, Milestone, Note, Patience, Right,
-    Setup, Standby, Timings,
+    Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, LocalEvent, Milestone, Note, Patience,
+    Right, Setup, Standby, Timings,
 };
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Standing;
@@ -44,14 +44,17 @@ impl Story {
             Some("never") => Elector::Group(Patience::Never),
             Some(other) => panic!("{other} is no elector"),
         };
-        let timings = Timings {
-            lease,
-            heartbeat_interval: words.span_of("heartbeat").unwrap_or(lease * 3 / 10),
-            kill_margin: words.span_of("margin").unwrap_or(Duration::from_millis(20)),
-            fence_warning: words.span_of("warning").unwrap_or(Duration::ZERO),
-            claim_delay: words.span_of("delay").unwrap_or(Duration::ZERO),
+        let timings = Timings::new(
+            Durations {
+                lease,
+                heartbeat_interval: words.span_of("heartbeat").unwrap_or(lease * 3 / 10),
+                kill_margin: words.span_of("margin").unwrap_or(Duration::from_millis(20)),
+                fence_warning: words.span_of("warning").unwrap_or(Duration::ZERO),
+                claim_delay: words.span_of("delay").unwrap_or(Duration::ZERO),
+            },
             elector,
-        };
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
         let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
         let identity = Identity { member: member("me"), name: "me".into(), hello };
         let now = begin();
