@@ -35,7 +35,7 @@ use std::panic;
 use std::process::ExitCode;
 
 use crate::guard::guard_loop::GuardLoop;
-use crate::process::handed_file;
+use crate::process::sealed_file;
 
 pub use crate::guard::arguments::Arguments;
 pub use crate::guard::handle::{GuardHandle, Received};
@@ -59,5 +59,5 @@ pub fn main(arguments: Arguments) -> ExitCode {
 ///
 /// When there is no such descriptor, or it is not the guard's.
 pub fn release_request(number: RawFd) -> io::Result<ReleaseRequest> {
-    handed_file::read(number)
+    sealed_file::read(number)
 }

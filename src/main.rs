@@ -10,7 +10,7 @@ use neli_run::cli::{self, Request, validate};
 use neli_run::command;
 use neli_run::exit::{ExitStatus, StartupError};
 use neli_run::guard;
-use neli_run::process::{handed_file, system};
+use neli_run::process::{sealed_file, system};
 use neli_run::release;
 use neli_run::supervise::{self, AtStart};
 use neli_run::text::one_line;
@@ -24,8 +24,10 @@ fn main() -> ExitCode {
     // Modes that no person calls (guard, release, embedded broker) are told apart here, before there is an option: by a
     // descriptor that nobody can type.
     let done = match arguments.as_slice() {
-        [_, mode, descriptor] if mode == "release" && handed_file::is_in(descriptor) => release::main(descriptor),
-        [_, mode, descriptor] if mode == embedded::MODE && handed_file::is_in(descriptor) => command::broker::daemon(),
+        [_, mode, descriptor] if mode == "release" && sealed_file::is_named_by(descriptor) => release::main(descriptor),
+        [_, mode, descriptor] if mode == embedded::MODE && sealed_file::is_named_by(descriptor) => {
+            command::broker::daemon()
+        }
         _ => perform(&arguments, at_start),
     };
     let status = done.unwrap_or_else(|refusal| {

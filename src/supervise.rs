@@ -162,8 +162,8 @@ impl MainLoop {
             lease: config.timings.lease(),
         });
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
-        for message in config.warnings.iter().chain(&warning) {
-            logger.warn(message.clone());
+        for message in config.warnings.iter().cloned().chain(warning.map(|error| error.to_string())) {
+            logger.warn(message);
         }
         let kafka = KafkaSession::start(access, &config.election, config.timings.lease(), &logger)?;
         let mut role = Role::new(&config, member, job, started)?;

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::RawFd;
 
-use crate::process::handed_file;
+use crate::process::sealed_file;
 
 /// The first argument of a process that is to be the guard.
 const GUARD: &str = "guard";
@@ -46,7 +46,7 @@ impl Arguments {
         let arguments: Vec<OsString> = arguments.into_iter().take(7).collect();
         let texts: Option<Vec<&str>> = arguments.iter().map(|argument| argument.to_str()).collect();
         let [_, GUARD, supervisor, socket, guard_config, pidfd] = *texts? else { return None };
-        if !handed_file::is_in(OsStr::new(guard_config)) {
+        if !sealed_file::is_named_by(OsStr::new(guard_config)) {
             return None;
         }
         Some(Self {

@@ -28,10 +28,10 @@ use crate::guard::variables;
 use crate::process::alarm::Alarm;
 use crate::process::cgroup::Cgroup;
 use crate::process::descriptors;
-use crate::process::handed_file;
 use crate::process::image::Image;
-use crate::process::reap::{WaitStatus, reap_after};
+use crate::process::reap::{WaitStatus, reap};
 use crate::process::scheduling::Scheduling;
+use crate::process::sealed_file;
 use crate::process::terminal::Terminal;
 use crate::process::tree::Tree;
 
@@ -78,7 +78,7 @@ impl GuardLoop {
     /// Sets itself up as the guard that `arguments` describe.
     pub(super) fn new(arguments: &Arguments) -> io::Result<Self> {
         setup::stand_apart()?;
-        let mut guard_config: GuardConfig = handed_file::read(arguments.guard_config)?;
+        let mut guard_config: GuardConfig = sealed_file::read(arguments.guard_config)?;
         let lease_number = descriptors::lowest_free(&guard_config.inherited);
         let channel = Channel::over(setup::taken_over(arguments.socket, lease_number)?);
         let death = arguments.supervisor_pidfd.map(|number| setup::taken_over(number, lease_number)).transpose()?;
@@ -210,7 +210,7 @@ impl GuardLoop {
     fn look_after_children(&mut self) {
         while let Ok(Some(_)) = self.children.read_signal() {}
         self.observe_start();
-        let reaped = reap_after(|ended| self.commands.end_group_of(ended));
+        let reaped = reap(|ended| self.commands.end_group_of(ended));
         self.has_children = reaped.children_left;
         let now = clock::now();
         for change in &reaped.changes {

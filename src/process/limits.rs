@@ -17,36 +17,52 @@ const ADDRESS_SPACE: u64 = 2 << 30;
 /// The threads of a candidate, 18 measured with one broker, and some more.
 const THREADS: usize = 24;
 
-/// What is needed can be had; or one line that says which limit is too low.
+/// A limit that is too low. Each is told in one line.
+#[derive(Debug, thiserror::Error)]
+pub enum LimitError {
+    /// A limit that the kernel tells.
+    #[error("{limit} {what} are too few ({setting}): neli-run needs at least {needed}")]
+    TooLow {
+        /// What it is.
+        limit: u64,
+        /// Of what.
+        what: &'static str,
+        /// How it is set.
+        setting: &'static str,
+        /// What it must be at least.
+        needed: u64,
+    },
+    /// One of those on threads, which were tried.
+    #[error("{THREADS} threads can't be made (ulimit -u, or pids.max of the control group): {0}", THREADS = THREADS)]
+    Threads(#[source] io::Error),
+}
+
+/// Whether what is needed can be had.
 ///
 /// # Errors
 ///
-/// That line.
-pub fn validate() -> Result<(), String> {
+/// Which limit is too low.
+pub fn validate() -> Result<(), LimitError> {
     at_least(OPEN_FILES, Resource::RLIMIT_NOFILE, "open files", "ulimit -n")?;
     at_least(ADDRESS_SPACE, Resource::RLIMIT_AS, "bytes of address space", "ulimit -v counts KiB")?;
-    let cannot =
-        |error| format!("{THREADS} threads can't be made (ulimit -u, or pids.max of the control group): {error}");
-    rehearse().map_err(cannot)
+    try_threads().map_err(LimitError::Threads)
 }
 
-fn at_least(needed: u64, resource: Resource, what: &str, how: &str) -> Result<(), String> {
+fn at_least(needed: u64, resource: Resource, what: &'static str, setting: &'static str) -> Result<(), LimitError> {
     let Ok((limit, _)) = resource::getrlimit(resource) else { return Ok(()) };
-    if limit >= needed {
-        return Ok(());
-    }
-    Err(format!("{limit} {what} are too few ({how}): neli-run needs at least {needed}"))
+    if limit >= needed { Ok(()) } else { Err(LimitError::TooLow { limit, what, setting, needed }) }
 }
 
-/// All threads that may be needed, at once, and gone again. (What a user's other processes leave can't be asked for.)
-fn rehearse() -> io::Result<()> {
-    let gate = Mutex::new(());
+/// Starts all threads that may be needed, at once, and ends them. (What a user's other processes leave of the limit can't be
+/// asked for.)
+fn try_threads() -> io::Result<()> {
+    let barrier = Mutex::new(());
     thread::scope(|scope| {
-        let closed = gate.lock();
-        let pass = || drop(gate.lock());
+        let held = barrier.lock();
+        let wait = || drop(barrier.lock());
         let made: io::Result<Vec<_>> =
-            (0..THREADS).map(|_| thread::Builder::new().stack_size(1 << 16).spawn_scoped(scope, pass)).collect();
-        drop(closed);
+            (0..THREADS).map(|_| thread::Builder::new().stack_size(1 << 16).spawn_scoped(scope, wait)).collect();
+        drop(held);
         made.map(drop)
     })
 }
@@ -57,12 +73,12 @@ mod tests {
 
     #[test]
     fn what_is_needed_is_there_where_tests_run() {
-        assert_eq!(validate(), Ok(()));
+        validate().unwrap();
     }
 
     #[test]
     fn a_limit_that_is_too_low_is_named_with_its_bound() {
-        let told = at_least(u64::MAX, Resource::RLIMIT_NOFILE, "open files", "ulimit -n").unwrap_err();
+        let told = at_least(u64::MAX, Resource::RLIMIT_NOFILE, "open files", "ulimit -n").unwrap_err().to_string();
         assert!(told.ends_with(" open files are too few (ulimit -n): neli-run needs at least 18446744073709551615"));
     }
 }

@@ -21,33 +21,42 @@ pub struct Priority {
     pub of_job: Option<Scheduling>,
 }
 
+/// Why the guard can't be above a job that would be real-time. Each is told in one line.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum PriorityError {
+    /// There is no priority above the job's.
+    #[error("{REAL_TIME}: nothing goes before it; a priority of 1 to 98 is needed (chrt -f 98)", REAL_TIME = REAL_TIME)]
+    NoneAbove,
+    /// There is one, and it is not allowed.
+    #[error(
+        "{REAL_TIME}: priority {priority} is not allowed; it needs ulimit -r {priority} (LimitRTPRIO=), or CAP_SYS_NICE",
+        REAL_TIME = REAL_TIME
+    )]
+    NotAllowed {
+        /// That one.
+        priority: i32,
+    },
+}
+
+const REAL_TIME: &str = "neli-run was started in real time (chrt), and its guard can't go before the job, which could then outlive its \
+                         right for as long as it runs";
+
 /// Raises the priority of this process above that of its job where that is real-time, and finds out whether the guard may
 /// schedule in real time. To be called before there is a thread that is to have the priority as well.
 ///
 /// # Errors
 ///
-/// One line, where the job would be real-time and the guard can't be above it.
-pub fn take() -> Result<Priority, String> {
+/// Where the job would be real-time and the guard can't be above it.
+pub fn take() -> Result<Priority, PriorityError> {
     let Ok(own) = Scheduling::current() else { return Ok(Priority { guard_is_real_time: false, of_job: None }) };
-    let refused = |why: &str| {
-        format!(
-            "neli-run was started in real time (chrt), and its guard can't go before the job, which could then outlive its \
-             right for as long as it runs: {why}"
-        )
-    };
     let Some(above) = own.next_higher() else {
-        return Err(refused("nothing goes before it; a priority of 1 to 98 is needed (chrt -f 98)"));
+        return Err(PriorityError::NoneAbove);
     };
     if !own.is_real_time() {
         let is_allowed = is_running_unlimited() && on_another_thread(|| above.set_for(Pid::from_raw(0)).is_ok());
         return Ok(Priority { guard_is_real_time: is_allowed, of_job: None });
     }
-    above.set_for(Pid::from_raw(0)).map_err(|_| {
-        let priority = above.priority;
-        refused(&format!(
-            "priority {priority} is not allowed; it needs ulimit -r {priority} (LimitRTPRIO=), or CAP_SYS_NICE"
-        ))
-    })?;
+    above.set_for(Pid::from_raw(0)).map_err(|_| PriorityError::NotAllowed { priority: above.priority })?;
     Ok(Priority { guard_is_real_time: true, of_job: Some(own) })
 }
 

@@ -59,14 +59,10 @@ pub struct Reaped {
 /// process these are the children that it has started, and what the kernel hands on to the process (as to a subreaper, or to
 /// process 1), which comes to the first thread. What another thread has started is that thread's own to wait for: librdkafka
 /// runs `kinit` by system(3), and would take a ticket for refused whose status we had taken away.
+///
+/// `before` is called with each child that has ended before it is waited for: until then its number is nobody else's.
 #[must_use]
-pub fn reap() -> Reaped {
-    reap_after(|_| {})
-}
-
-/// The same; `before` is called with each child that has ended before it is waited for: until then its number is nobody else's.
-#[must_use]
-pub fn reap_after(mut before: impl FnMut(Pid)) -> Reaped {
+pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
     // __WALL: children that end without SIGCHLD count too. __WNOTHREAD: those of other threads do not.
     const NOW: c_int = libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
     let mut reaped = Reaped::default();

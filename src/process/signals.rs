@@ -33,6 +33,12 @@ impl Set {
         Self(bits)
     }
 
+    /// The set as bits.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
     /// Whether `signal` is in the set.
     #[must_use]
     pub const fn contains(self, signal: i32) -> bool {
@@ -47,7 +53,7 @@ impl Set {
 }
 
 /// The bit of a signal; none for a number that is no signal.
-pub(crate) const fn bit(signal: i32) -> u64 {
+const fn bit(signal: i32) -> u64 {
     if signal >= 1 && signal <= HIGHEST { 1 << (signal - 1) } else { 0 }
 }
 

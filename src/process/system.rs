@@ -30,7 +30,7 @@ static IGNORED_AT_START: AtomicU64 = AtomicU64::new(0);
 static BEFORE_THE_RUNTIME: extern "C" fn() = note_ignored_signals;
 
 extern "C" fn note_ignored_signals() {
-    let mut ignored = 0;
+    let mut ignored = Set::EMPTY;
     for signal in 1..=signals::HIGHEST {
         // SAFETY: a zeroed sigaction is a valid one, and with a null action sigaction(2) only writes to `present`.
         // A number that it refuses leaves the zeroes, which are SIG_DFL.
@@ -40,10 +40,10 @@ extern "C" fn note_ignored_signals() {
             present.sa_sigaction
         };
         if handler == libc::SIG_IGN {
-            ignored |= signals::bit(signal);
+            ignored = ignored.with(signal);
         }
     }
-    IGNORED_AT_START.store(ignored, Ordering::Relaxed);
+    IGNORED_AT_START.store(ignored.bits(), Ordering::Relaxed);
 }
 
 /// See [`signals::ignored_at_start`].

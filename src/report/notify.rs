@@ -25,14 +25,14 @@ const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 /// The longest status, in bytes: systemd reads 4,096 of a message.
 const LONGEST_STATUS: usize = 2_000;
 
-/// The service manager's ear; where there is none, nothing is said.
+/// Tells the service manager; where there is none, nobody.
 #[derive(Debug, Default)]
 pub struct Notifier {
-    ear: Option<(UnixDatagram, SocketAddr)>,
+    socket: Option<(UnixDatagram, SocketAddr)>,
     /// The time between two signs of life, where they are wanted.
     interval: Option<Duration>,
-    ready: Word,
-    stopping: Word,
+    ready: Notice,
+    stopping: Notice,
     /// What we do, while that is still to be said.
     status: Option<String>,
     /// When the next sign of life is due.
@@ -45,23 +45,42 @@ pub struct Notifier {
     again_at: Option<Time>,
 }
 
-/// What is said once.
+/// What is wrong with the service manager's variables. Each is told in one line.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum NotifyError {
+    /// There is no sending to the address.
+    #[error("NOTIFY_SOCKET={name}: {reason}; the service manager is told nothing")]
+    Socket {
+        /// The address, as it was given.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The time between two signs of life is none.
+    #[error("WATCHDOG_USEC={usec}: must be a number of microseconds; no sign of life is given")]
+    Watchdog {
+        /// As it was given.
+        usec: String,
+    },
+}
+
+/// A message that is sent once.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Word {
+enum Notice {
     #[default]
     NotYet,
     Due,
     Sent,
 }
 
-impl Word {
+impl Notice {
     fn make_due(&mut self) {
         if *self == Self::NotYet {
             *self = Self::Due;
         }
     }
 
-    fn say(&mut self) {
+    fn note_sent(&mut self) {
         if *self == Self::Due {
             *self = Self::Sent;
         }
@@ -69,44 +88,43 @@ impl Word {
 }
 
 impl Notifier {
-    /// The one that `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` name, and what is wrong with them: one line.
-    /// `pid` is this process's.
+    /// The one that `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` name, and what is wrong with them. `pid` is this
+    /// process's.
     #[must_use]
-    pub fn of_environment(variable: impl Fn(&str) -> Option<OsString>, pid: u32) -> (Self, Option<String>) {
+    pub fn of_environment(variable: impl Fn(&str) -> Option<OsString>, pid: u32) -> (Self, Option<NotifyError>) {
         let set = |name| variable(name).filter(|value| !value.is_empty());
         let Some(name) = set("NOTIFY_SOCKET") else { return (Self::default(), None) };
-        let ear = match open(&name) {
-            Ok(ear) => ear,
+        let socket = match open(&name) {
+            Ok(socket) => socket,
             Err(error) => {
-                let (name, error) = (quoted(&name), reason(&error));
-                let line = format!("NOTIFY_SOCKET={name}: {error}; the service manager is told nothing");
-                return (Self::default(), Some(line));
+                let error = NotifyError::Socket { name: quoted(&name), reason: reason(&error) };
+                return (Self::default(), Some(error));
             }
         };
-        let (interval, warning) = match watchdog(set("WATCHDOG_USEC"), set("WATCHDOG_PID"), pid) {
+        let (interval, error) = match watchdog(set("WATCHDOG_USEC"), set("WATCHDOG_PID"), pid) {
             Ok(interval) => (interval, None),
-            Err(line) => (None, Some(line)),
+            Err(error) => (None, Some(error)),
         };
-        (Self { ear: Some(ear), interval, ..Self::default() }, warning)
+        (Self { socket: Some(socket), interval, ..Self::default() }, error)
     }
 
-    /// Whether anybody listens.
+    /// Whether there is a service manager.
     #[must_use]
-    pub const fn is_heard(&self) -> bool {
-        self.ear.is_some()
+    pub const fn has_receiver(&self) -> bool {
+        self.socket.is_some()
     }
 
     /// The configuration is proven, COMMAND found, every signal held.
     pub fn ready(&mut self, now: Time) {
-        if self.ready == Word::NotYet {
+        if self.ready == Notice::NotYet {
             self.alive_at = self.interval.map(|_| now);
         }
         self.ready.make_due();
     }
 
-    /// What we do, in words.
-    pub fn status(&mut self, words: &str) {
-        self.status = Some(cut(&one_line(words), LONGEST_STATUS).to_owned());
+    /// What we do, as a person reads it.
+    pub fn status(&mut self, text: &str) {
+        self.status = Some(cut(&one_line(text), LONGEST_STATUS).to_owned());
     }
 
     /// We end, by `end` at the latest: that much time is asked for, whatever the unit's configuration grants.
@@ -120,23 +138,23 @@ impl Notifier {
     /// When to call [`tell`](Self::tell), unless there is something new before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.ear.as_ref()?;
+        self.socket.as_ref()?;
         // Before what was not taken is said again, nothing is.
         self.again_at.or_else(|| [self.alive_at, self.extend_at].into_iter().flatten().min())
     }
 
     /// Says what is due by now.
     pub fn tell(&mut self, now: Time) {
-        let Some((socket, address)) = &self.ear else { return };
+        let Some((socket, address)) = &self.socket else { return };
         if self.again_at.is_some_and(|again| now < again) {
             return;
         }
         let is_due = |at: Option<Time>| at.is_some_and(|at| now >= at);
         let (alive, extend) = (is_due(self.alive_at), is_due(self.extend_at));
         let lines = [
-            (self.ready == Word::Due).then(|| "READY=1".to_owned()),
-            self.status.as_ref().map(|words| format!("STATUS={words}")),
-            (self.stopping == Word::Due).then(|| "STOPPING=1".to_owned()),
+            (self.ready == Notice::Due).then(|| "READY=1".to_owned()),
+            self.status.as_ref().map(|status| format!("STATUS={status}")),
+            (self.stopping == Notice::Due).then(|| "STOPPING=1".to_owned()),
             self.end.filter(|_| extend).map(|end| format!("EXTEND_TIMEOUT_USEC={}", end.since(now).as_micros())),
             alive.then(|| "WATCHDOG=1".to_owned()),
         ];
@@ -150,8 +168,8 @@ impl Notifier {
             return;
         }
         (self.again_at, self.status) = (None, None);
-        self.ready.say();
-        self.stopping.say();
+        self.ready.note_sent();
+        self.stopping.note_sent();
         if alive {
             self.alive_at = self.interval.map(|interval| now + interval);
         }
@@ -163,7 +181,7 @@ impl Notifier {
     }
 }
 
-/// Whether the variable is the service manager's word to this process alone: nobody that it starts is to have it.
+/// Whether the variable is the service manager's to this process alone: nobody that it starts is to have it.
 #[must_use]
 pub fn is_own(variable: &OsStr) -> bool {
     variable == "NOTIFY_SOCKET" || variable.as_bytes().starts_with(b"WATCHDOG_")
@@ -182,7 +200,7 @@ fn open(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
 }
 
 /// Half of what the service manager waits for a sign of life of the process `pid`; `None` when it waits for none.
-fn watchdog(usec: Option<OsString>, for_pid: Option<OsString>, pid: u32) -> Result<Option<Duration>, String> {
+fn watchdog(usec: Option<OsString>, for_pid: Option<OsString>, pid: u32) -> Result<Option<Duration>, NotifyError> {
     // Meant for another: for whoever started us, and left us its environment.
     if for_pid.is_some_and(|wanted| wanted.to_str() != Some(&pid.to_string())) {
         return Ok(None);
@@ -190,8 +208,7 @@ fn watchdog(usec: Option<OsString>, for_pid: Option<OsString>, pid: u32) -> Resu
     let Some(usec) = usec else { return Ok(None) };
     let micros = usec.to_str().and_then(|text| text.parse().ok()).filter(|micros| *micros > 0);
     let Some(micros) = micros else {
-        let usec = quoted(&usec);
-        return Err(format!("WATCHDOG_USEC={usec}: must be a number of microseconds; no sign of life is given"));
+        return Err(NotifyError::Watchdog { usec: quoted(&usec) });
     };
     Ok(Some((Duration::from_micros(micros) / 2).max(SHORTEST_INTERVAL)))
 }
@@ -216,13 +233,13 @@ mod tests {
         (socket, format!("@{name}"))
     }
 
-    fn heard(socket: &UnixDatagram) -> Option<String> {
+    fn received(socket: &UnixDatagram) -> Option<String> {
         let mut bytes = [0; 4_096];
         let length = socket.recv(&mut bytes).ok()?;
         Some(String::from_utf8(bytes[..length].to_vec()).unwrap())
     }
 
-    fn notifier(variables: &[(&str, &str)]) -> (Notifier, Option<String>) {
+    fn notifier(variables: &[(&str, &str)]) -> (Notifier, Option<NotifyError>) {
         let variables: HashMap<&str, &str> = variables.iter().copied().collect();
         Notifier::of_environment(|name| variables.get(name).map(OsString::from), PID)
     }
@@ -230,8 +247,8 @@ mod tests {
     #[test]
     fn without_a_service_manager_nothing_is_said() {
         for variables in [&[][..], &[("NOTIFY_SOCKET", "")], &[("WATCHDOG_USEC", "20000")]] {
-            let (mut notifier, warning) = notifier(variables);
-            assert_eq!((notifier.is_heard(), warning), (false, None));
+            let (mut notifier, error) = notifier(variables);
+            assert_eq!((notifier.has_receiver(), error), (false, None));
             notifier.ready(at(0));
             notifier.tell(at(0));
             assert_eq!(notifier.poll_timeout(), None);
@@ -239,16 +256,16 @@ mod tests {
     }
 
     #[test]
-    fn each_word_is_said_once_and_together() {
-        let (socket, name) = manager("words");
+    fn each_message_is_sent_once_and_together_with_others() {
+        let (socket, name) = manager("once");
         let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
         notifier.ready(at(0));
         notifier.status("standing\nby");
         notifier.tell(at(0));
-        assert_eq!(heard(&socket).unwrap(), "READY=1\nSTATUS=standing\\nby");
+        assert_eq!(received(&socket).unwrap(), "READY=1\nSTATUS=standing\\nby");
         notifier.ready(at(1));
         notifier.tell(at(1));
-        assert_eq!((heard(&socket), notifier.poll_timeout()), (None, None));
+        assert_eq!((received(&socket), notifier.poll_timeout()), (None, None));
     }
 
     #[test]
@@ -258,23 +275,23 @@ mod tests {
         let (mut notifier, _) = notifier(&variables);
         notifier.ready(at(0));
         notifier.tell(at(0));
-        assert_eq!(heard(&socket).unwrap(), "READY=1\nWATCHDOG=1");
+        assert_eq!(received(&socket).unwrap(), "READY=1\nWATCHDOG=1");
         assert_eq!(notifier.poll_timeout(), Some(at(10)));
         notifier.tell(at(9));
-        assert_eq!(heard(&socket), None);
+        assert_eq!(received(&socket), None);
         notifier.tell(at(12));
-        assert_eq!(heard(&socket).unwrap(), "WATCHDOG=1");
+        assert_eq!(received(&socket).unwrap(), "WATCHDOG=1");
         assert_eq!(notifier.poll_timeout(), Some(at(22)));
     }
 
     #[test]
-    fn whose_watchdog_is_another_s_gives_no_sign_of_life() {
+    fn a_watchdog_of_another_process_gets_no_sign_of_life() {
         let interval = |usec: &str, pid: Option<&str>| watchdog(Some(usec.into()), pid.map(Into::into), PID);
         assert_eq!(interval("30000000", Some("78")), Ok(None));
         assert_eq!(interval("30000000", None), Ok(Some(Duration::from_secs(15))));
         assert_eq!(interval("1", None), Ok(Some(SHORTEST_INTERVAL)));
         for nonsense in ["0", "-1", "5s", ""] {
-            assert!(interval(nonsense, None).unwrap_err().starts_with("WATCHDOG_USEC="), "{nonsense}");
+            assert!(interval(nonsense, None).unwrap_err().to_string().starts_with("WATCHDOG_USEC="), "{nonsense}");
         }
     }
 
@@ -284,19 +301,19 @@ mod tests {
         let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
         notifier.ready(at(0));
         notifier.tell(at(0));
-        assert!(heard(&socket).is_some());
+        assert!(received(&socket).is_some());
         for ms in [0, 500, 1_000, 2_000] {
             notifier.stopping(at(ms), at(ms + 2_500));
             notifier.tell(at(ms));
         }
-        assert_eq!(heard(&socket).unwrap(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=2500000");
-        assert_eq!(heard(&socket).unwrap(), "EXTEND_TIMEOUT_USEC=1500000");
-        assert_eq!(heard(&socket).unwrap(), "EXTEND_TIMEOUT_USEC=500000");
-        assert_eq!((heard(&socket), notifier.poll_timeout()), (None, None));
+        assert_eq!(received(&socket).unwrap(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=2500000");
+        assert_eq!(received(&socket).unwrap(), "EXTEND_TIMEOUT_USEC=1500000");
+        assert_eq!(received(&socket).unwrap(), "EXTEND_TIMEOUT_USEC=500000");
+        assert_eq!((received(&socket), notifier.poll_timeout()), (None, None));
     }
 
     #[test]
-    fn what_nobody_took_is_said_again() {
+    fn what_was_not_taken_is_sent_again() {
         let (socket, name) = manager("again");
         let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
         drop(socket);
@@ -307,9 +324,9 @@ mod tests {
         notifier.status("leading");
         let (socket, _) = manager("again");
         notifier.tell(at(1));
-        assert_eq!(heard(&socket), None, "not in a hurry");
+        assert_eq!(received(&socket), None, "not in a hurry");
         notifier.tell(again);
-        assert_eq!(heard(&socket).unwrap(), "READY=1\nSTATUS=leading");
+        assert_eq!(received(&socket).unwrap(), "READY=1\nSTATUS=leading");
         assert_eq!(notifier.poll_timeout(), None);
     }
 
@@ -323,18 +340,18 @@ mod tests {
             notifier.tell(at(ms * 1_000));
         }
         assert!(notifier.poll_timeout().is_some());
-        while heard(&socket).is_some() {}
+        while received(&socket).is_some() {}
         notifier.tell(at(9_000_000));
-        assert_eq!(heard(&socket).unwrap(), "STATUS=standing by");
+        assert_eq!(received(&socket).unwrap(), "STATUS=standing by");
     }
 
     #[test]
     fn an_address_that_is_none_is_named() {
         let long = format!("/{}", "x".repeat(200));
         for name in ["relative/path", "vsock:2:1234", &long] {
-            let (notifier, warning) = notifier(&[("NOTIFY_SOCKET", name)]);
-            assert!(!notifier.is_heard());
-            assert!(warning.unwrap().starts_with(&format!("NOTIFY_SOCKET={name}: ")));
+            let (notifier, error) = notifier(&[("NOTIFY_SOCKET", name)]);
+            assert!(!notifier.has_receiver());
+            assert!(error.unwrap().to_string().starts_with(&format!("NOTIFY_SOCKET={name}: ")));
         }
     }
 }

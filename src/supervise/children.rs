@@ -39,7 +39,7 @@ impl MainLoop {
         let brokers = self.brokers_started.clone();
         // One that ends at once is on the list before it is waited for.
         let mut brokers = brokers.lock();
-        let changes = reap::reap_after(|ended| self.role.commands.end_group(ended)).changes;
+        let changes = reap::reap(|ended| self.role.commands.end_group(ended)).changes;
         for change in &changes {
             if let Some(event) = self.role.commands.hook_changed(change) {
                 self.role.node.handle(clock::now(), event);

@@ -27,7 +27,7 @@ impl ServiceStatus {
 impl MainLoop {
     /// Tells what has changed, and what is due. Once a turn: a loop that does not turn gives no sign of life.
     pub(super) fn report(&mut self) {
-        if !self.service_status.notifier.is_heard() {
+        if !self.service_status.notifier.has_receiver() {
             return;
         }
         let now = clock::now();

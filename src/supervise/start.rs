@@ -48,9 +48,9 @@ pub(super) struct PreparedJob {
 impl Prepared {
     /// `inherited`: the descriptors that this process inherited, which the job does too.
     pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<Self, StartupError> {
-        limits::validate().map_err(StartupError::new)?;
+        limits::validate().map_err(|error| StartupError::new(error.to_string()))?;
         refuse_without_proc()?;
-        let priority = priority::take().map_err(StartupError::new)?;
+        let priority = priority::take().map_err(|error| StartupError::new(error.to_string()))?;
         if !priority.guard_is_real_time {
             let quota = quota::longest();
             config.widen_kill_margin(quota.as_ref().map(|quota| (quota.file.as_path(), quota.period)))?;

@@ -34,7 +34,7 @@ fn role_of_a_reaper() {
     let own = Pid::from_raw(child.id().cast_signed());
     waitid(Id::Pid(own), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
     assert!(procfs::children_of_other_threads().contains(&others));
-    let reaped = reap();
+    let reaped = reap(|_| {});
     let pids: Vec<Pid> = reaped.changes.iter().map(|change| change.pid).collect();
     assert_eq!(pids, [own]);
     assert_eq!(reaped.changes[0].status, WaitStatus::Exited(0));

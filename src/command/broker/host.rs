@@ -29,7 +29,7 @@ use rdkafka::producer::DefaultProducerContext;
 
 use crate::command::broker::marker::{self, Marker};
 use crate::process::descriptors;
-use crate::process::handed_file;
+use crate::process::sealed_file;
 
 /// For a broker that is just ending we wait this long.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
@@ -93,7 +93,7 @@ pub fn detach() -> io::Result<(Place, Duration, Duration)> {
     // It fails for the leader of a process group, which has what this is for.
     let _ = unistd::setsid();
     unistd::chdir("/")?;
-    let Start { directory, linger_ms, doubt_ms } = handed_file::read(0)?;
+    let Start { directory, linger_ms, doubt_ms } = sealed_file::read(0)?;
     let null = File::open("/dev/null")?;
     unistd::dup2_stdin(&null)?;
     // It has got stdin's number itself, which the reading closed; else it is closed here.

@@ -1,6 +1,6 @@
-//! What is handed to an executed program: a sealed file in memory, since arguments are for all to see.
+//! Reads what a program that was executed was given in a sealed file in memory, since arguments are for all to see.
 //!
-//! It also tells a hidden mode of this program from words that a person typed: a shell can open no such file.
+//! Such a file also tells a hidden mode of this program from arguments that a person typed: a shell can open none.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,18 +13,22 @@ use serde::de::DeserializeOwned;
 
 use crate::process::system;
 
-/// Reads what was written down, and closes the descriptor with this number.
+/// Reads the file with this number to its end, and closes it.
+///
+/// # Errors
+///
+/// `InvalidInput` when it is no such file; what it holds makes no sense.
 pub(crate) fn read<T: DeserializeOwned>(number: RawFd) -> io::Result<T> {
-    let paper = system::adopt(number)?;
-    if !is_sealed(paper.as_raw_fd()) {
+    let file = system::adopt(number)?;
+    if !is_sealed(file.as_raw_fd()) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    Ok(serde_json::from_reader(BufReader::new(File::from(paper)))?)
+    Ok(serde_json::from_reader(BufReader::new(File::from(file)))?)
 }
 
-/// Whether the descriptor whose number this argument is holds such a file: then this program was started by itself.
+/// Whether this argument is the number of such a file: then this program was started by itself.
 #[must_use]
-pub fn is_in(argument: &OsStr) -> bool {
+pub fn is_named_by(argument: &OsStr) -> bool {
     argument.to_str().and_then(|number| number.parse().ok()).is_some_and(is_sealed)
 }
 
@@ -47,12 +51,12 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_told_to_be_one_only_when_it_is() {
-        let (paper, other) = (write(&"a").unwrap(), File::open("/dev/zero").unwrap());
-        let is_in = |argument: &str| is_in(OsStr::new(argument));
-        assert!(is_in(&paper.as_raw_fd().to_string()));
-        assert!(!is_in(&other.as_raw_fd().to_string()));
-        assert!(!is_in("1000000") && !is_in("-1") && !is_in("") && !is_in("word"));
+    fn an_argument_names_a_sealed_file_or_not() {
+        let (sealed, other) = (write(&"a").unwrap(), File::open("/dev/zero").unwrap());
+        let is_named_by = |argument: &str| is_named_by(OsStr::new(argument));
+        assert!(is_named_by(&sealed.as_raw_fd().to_string()));
+        assert!(!is_named_by(&other.as_raw_fd().to_string()));
+        assert!(!is_named_by("1000000") && !is_named_by("-1") && !is_named_by("") && !is_named_by("text"));
     }
 
     #[test]
