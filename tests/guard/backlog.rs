@@ -7,39 +7,39 @@ use nix::libc::{SIGTERM, SIGUSR1};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 
-use crate::post::{Post, far};
+use crate::fixture::{GuardFixture, far_deadline};
 
 /// The first real-time signal that is a program's own.
 const REAL_TIME: i32 = 34;
 
 /// Sends on what waits, as the guard makes room.
-fn flush(post: &Post) {
-    while post.guard().has_backlog() {
-        poll(&mut [PollFd::new(post.guard().as_fd(), PollFlags::POLLOUT)], PollTimeout::NONE).unwrap();
-        post.guard().flush().unwrap();
+fn flush(fixture: &GuardFixture) {
+    while fixture.handle().has_backlog() {
+        poll(&mut [PollFd::new(fixture.handle().as_fd(), PollFlags::POLLOUT)], PollTimeout::NONE).unwrap();
+        fixture.handle().flush().unwrap();
     }
 }
 
 #[test]
 fn a_stop_comes_before_the_signals_that_a_guard_has_not_read() {
-    let job = r#"trap 'echo signalled > "$WORDS"' USR1; trap 'echo asked > "$WORDS"; exit 0' TERM
-        echo ready > "$WORDS"; while :; do sleep 600 & wait; done"#;
-    let mut post = Post::running(job);
-    post.start(0, far());
-    assert_eq!(post.words.next(), "ready");
+    let job = r#"trap 'echo signalled > "$PIPE"' USR1; trap 'echo asked > "$PIPE"; exit 0' TERM
+        echo ready > "$PIPE"; while :; do sleep 600 & wait; done"#;
+    let mut fixture = GuardFixture::running(job);
+    fixture.start(0, far_deadline());
+    assert_eq!(fixture.pipe.next_line(), "ready");
     // A guard that does not come to run, as on a machine whose processors are all taken.
-    kill(post.guard().pid(), Signal::SIGSTOP).unwrap();
+    kill(fixture.handle().pid(), Signal::SIGSTOP).unwrap();
     // As many as the socket takes wait in it; what comes then waits here.
-    while !post.guard().has_backlog() {
-        post.send(&Order::Signal { signal: SIGUSR1, to: Target::Main });
+    while !fixture.handle().has_backlog() {
+        fixture.send(&Order::Signal { signal: SIGUSR1, to: Target::Main });
     }
     for _ in 0..2_000 {
-        post.send(&Order::Signal { signal: SIGUSR1, to: Target::Main });
+        fixture.send(&Order::Signal { signal: SIGUSR1, to: Target::Main });
     }
-    post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
-    kill(post.guard().pid(), Signal::SIGCONT).unwrap();
-    flush(&post);
-    let Answer::Exited { code: Some(0), .. } = post.hear() else { panic!("it was not asked to stop") };
+    fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
+    kill(fixture.handle().pid(), Signal::SIGCONT).unwrap();
+    flush(&fixture);
+    let Answer::Exited { code: Some(0), .. } = fixture.receive() else { panic!("it was not asked to stop") };
 }
 
 #[test]
@@ -47,17 +47,17 @@ fn of_real_time_signals_none_is_lost() {
     const SENT: usize = 2_000;
     // Unsafe: each signal is counted as it comes. Perl would else collect them, 120 at most.
     let job = r#"exec env PERL_SIGNALS=unsafe perl -e '
-        sub say { open(W, ">", $ENV{WORDS}); print W "$_[0]\n"; close W }
+        sub say { open(W, ">", $ENV{PIPE}); print W "$_[0]\n"; close W }
         my $heard = 0; $SIG{RTMIN} = sub { $heard++ }; say("ready");
         select(undef, undef, undef, 0.01) while $heard < 2000; say($heard)'"#;
-    let mut post = Post::running(job);
-    post.start(0, far());
-    assert_eq!(post.words.next(), "ready");
-    kill(post.guard().pid(), Signal::SIGSTOP).unwrap();
+    let mut fixture = GuardFixture::running(job);
+    fixture.start(0, far_deadline());
+    assert_eq!(fixture.pipe.next_line(), "ready");
+    kill(fixture.handle().pid(), Signal::SIGSTOP).unwrap();
     for _ in 0..SENT {
-        post.send(&Order::Signal { signal: REAL_TIME, to: Target::Main });
+        fixture.send(&Order::Signal { signal: REAL_TIME, to: Target::Main });
     }
-    kill(post.guard().pid(), Signal::SIGCONT).unwrap();
-    flush(&post);
-    assert_eq!(post.words.next(), SENT.to_string());
+    kill(fixture.handle().pid(), Signal::SIGCONT).unwrap();
+    flush(&fixture);
+    assert_eq!(fixture.pipe.next_line(), SENT.to_string());
 }

@@ -15,7 +15,9 @@ use nix::libc::{SIGKILL, SIGTERM};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Gid, Pid, Uid, chown};
 
-use crate::post::{PROGRAM, Post, Words, await_readable, far, guard_config, has_ended, process_of, script, status};
+use crate::fixture::{
+    GuardFixture, LinePipe, PROGRAM, await_readable, far_deadline, guard_config, has_ended, process_of, script, status,
+};
 
 /// Who is nobody on every Linux.
 const NOBODY: u32 = 65534;
@@ -28,8 +30,8 @@ fn path_of(group: &Cgroup) -> PathBuf {
     fs::read_link(format!("/proc/self/fd/{}", group.as_fd().as_raw_fd())).unwrap()
 }
 
-fn post_in(group: &Cgroup, text: &str) -> Post {
-    Post::configured(script(text), |guard_config| guard_config.cgroup = Some(group.as_fd().as_raw_fd()))
+fn fixture_in(group: &Cgroup, text: &str) -> GuardFixture {
+    GuardFixture::configured(script(text), |guard_config| guard_config.cgroup = Some(group.as_fd().as_raw_fd()))
 }
 
 /// Which group of the new hierarchy a process is in.
@@ -38,23 +40,23 @@ fn group_of(pid: Pid) -> String {
     text.lines().find_map(|line| line.strip_prefix("0::")).unwrap().to_owned()
 }
 
-fn hear_killed(post: &Post) {
-    assert_eq!(post.hear(), Answer::Killed);
-    assert!(matches!(post.hear(), Answer::Exited { signal: Some(SIGKILL), .. }));
-    assert_eq!(post.hear(), Answer::Gone);
+fn receive_killed(fixture: &GuardFixture) {
+    assert_eq!(fixture.receive(), Answer::Killed);
+    assert!(matches!(fixture.receive(), Answer::Exited { signal: Some(SIGKILL), .. }));
+    assert_eq!(fixture.receive(), Answer::Gone);
 }
 
 #[test]
 fn the_job_is_born_into_it_and_the_guard_is_not() {
     let Some(group) = made() else { return };
-    let mut post = post_in(&group, r#"sh -c 'echo $$ > "$WORDS"; sleep 600' & wait"#);
-    let (main, _) = post.start(0, far());
-    let child = Pid::from_raw(post.words.next().parse().unwrap());
+    let mut fixture = fixture_in(&group, r#"sh -c 'echo $$ > "$PIPE"; sleep 600' & wait"#);
+    let (main, _) = fixture.start(0, far_deadline());
+    let child = Pid::from_raw(fixture.pipe.next_line().parse().unwrap());
     let name = path_of(&group).file_name().unwrap().to_str().unwrap().to_owned();
     for pid in [main, child] {
         assert!(group_of(pid).contains(&format!("/{name}/run.")), "{}", group_of(pid));
     }
-    assert_eq!(group_of(post.guard().pid()), group_of(Pid::this()));
+    assert_eq!(group_of(fixture.handle().pid()), group_of(Pid::this()));
     assert!(group.is_populated());
 }
 
@@ -62,12 +64,12 @@ fn the_job_is_born_into_it_and_the_guard_is_not() {
 #[test]
 fn a_run_lives_after_one_that_was_killed() {
     let Some(group) = made() else { return };
-    let mut post = post_in(&group, r#"echo alive > "$WORDS"; while :; do sleep 600; done"#);
+    let mut fixture = fixture_in(&group, r#"echo alive > "$PIPE"; while :; do sleep 600; done"#);
     for _ in 0..3 {
-        post.start(0, far());
-        assert_eq!(post.words.next(), "alive");
-        post.send(&Order::Kill);
-        hear_killed(&post);
+        fixture.start(0, far_deadline());
+        assert_eq!(fixture.pipe.next_line(), "alive");
+        fixture.send(&Order::Kill);
+        receive_killed(&fixture);
         assert!(!group.is_populated());
     }
 }
@@ -75,27 +77,27 @@ fn a_run_lives_after_one_that_was_killed() {
 #[test]
 fn a_run_lives_after_one_that_somebody_else_has_killed() {
     let Some(group) = made() else { return };
-    let mut post = post_in(&group, r#"echo alive > "$WORDS"; while :; do sleep 600; done"#);
+    let mut fixture = fixture_in(&group, r#"echo alive > "$PIPE"; while :; do sleep 600; done"#);
     for _ in 0..3 {
-        post.start(0, far());
-        assert_eq!(post.words.next(), "alive");
+        fixture.start(0, far_deadline());
+        assert_eq!(fixture.pipe.next_line(), "alive");
         group.kill();
-        assert!(matches!(post.hear(), Answer::Exited { signal: Some(SIGKILL), .. }));
-        assert_eq!(post.hear(), Answer::Gone);
+        assert!(matches!(fixture.receive(), Answer::Exited { signal: Some(SIGKILL), .. }));
+        assert_eq!(fixture.receive(), Answer::Gone);
     }
 }
 
 #[test]
-fn who_leaves_it_is_ended_all_the_same() {
+fn a_process_that_leaves_it_is_killed_all_the_same() {
     let Some(group) = made() else { return };
     let above = path_of(&group).parent().unwrap().join("cgroup.procs");
-    let text = format!(r#"echo 0 > {}; setsid sleep 600 & echo $! > "$WORDS"; wait"#, above.display());
-    let mut post = post_in(&group, &text);
-    let (main, _) = post.start(0, far());
-    let child = post.words.next_process();
+    let text = format!(r#"echo 0 > {}; setsid sleep 600 & echo $! > "$PIPE"; wait"#, above.display());
+    let mut fixture = fixture_in(&group, &text);
+    let (main, _) = fixture.start(0, far_deadline());
+    let child = fixture.pipe.next_process();
     assert_eq!(group_of(main), group_of(Pid::this()));
-    post.send(&Order::Kill);
-    hear_killed(&post);
+    fixture.send(&Order::Kill);
+    receive_killed(&fixture);
     assert!(has_ended(&child));
 }
 
@@ -107,18 +109,18 @@ fn stranger_in(group: &Path) -> Child {
 }
 
 #[test]
-fn nothing_is_gone_while_a_stranger_is_in_it() {
+fn a_process_that_was_moved_into_it_is_killed_before_the_job_is_gone() {
     let Some(group) = made() else { return };
-    let mut post = post_in(&group, r#"echo $$ > "$WORDS"; exec sleep 600"#);
-    let (main, _) = post.start(0, far());
-    post.words.next();
+    let mut fixture = fixture_in(&group, r#"echo $$ > "$PIPE"; exec sleep 600"#);
+    let (main, _) = fixture.start(0, far_deadline());
+    fixture.pipe.next_line();
     let above = path_of(&group);
     let run = above.join(group_of(main).rsplit('/').next().unwrap());
     let mut stranger = stranger_in(&run);
     let its_process = process_of(stranger.id().cast_signed());
-    post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
-    assert_eq!(post.hear(), Answer::Exited { code: None, signal: Some(SIGTERM), left: false, foreground: false });
-    assert_eq!(post.hear(), Answer::Gone);
+    fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
+    assert_eq!(fixture.receive(), Answer::Exited { code: None, signal: Some(SIGTERM), left: false, foreground: false });
+    assert_eq!(fixture.receive(), Answer::Gone);
     assert!(has_ended(&its_process), "it was killed before");
     stranger.wait().unwrap();
 }
@@ -129,22 +131,22 @@ fn it_goes_with_who_made_it_whatever_the_job_made_below_it() {
     let path = path_of(&group);
     let text = format!(
         r#"below={}/$(sed -n 's|^0::.*/||p' /proc/self/cgroup)/of-the-job; mkdir -p "$below/and/below"
-           echo 0 > "$below/and/below/cgroup.procs"; echo ready > "$WORDS"; exec sleep 600"#,
+           echo 0 > "$below/and/below/cgroup.procs"; echo ready > "$PIPE"; exec sleep 600"#,
         path.display()
     );
-    let mut post = post_in(&group, &text);
-    post.start(0, far());
-    assert_eq!(post.words.next(), "ready");
+    let mut fixture = fixture_in(&group, &text);
+    fixture.start(0, far_deadline());
+    assert_eq!(fixture.pipe.next_line(), "ready");
     assert!(group.is_populated());
     assert!(!group.members().is_empty());
-    post.send(&Order::Kill);
-    hear_killed(&post);
+    fixture.send(&Order::Kill);
+    receive_killed(&fixture);
     drop(group);
     assert!(!path.exists());
 }
 
 #[test]
-fn what_a_killed_pair_has_left_is_ended_by_the_next() {
+fn what_a_killed_supervisor_and_guard_have_left_is_removed_by_the_next() {
     let Some(group) = made() else { return };
     let parent = path_of(&group).parent().unwrap().to_owned();
     let left = parent.join(format!("neli-run.{}.left", std::process::id()));
@@ -158,25 +160,25 @@ fn what_a_killed_pair_has_left_is_ended_by_the_next() {
     assert!(path_of(&group).exists(), "one that is held is let alone");
 }
 
-/// A post whose guard is nobody's, where root may be found: a job that gets root escapes its signals.
+/// A fixture whose guard is nobody's, where root may be found: a job that gets root escapes its signals.
 struct Unprivileged {
-    post: Post,
+    fixture: GuardFixture,
     escaped: Option<Pid>,
 }
 
 impl Unprivileged {
     /// With the group of that directory, which the guard is put above.
     fn in_group(group: Option<&Path>) -> Self {
-        let words = Words::new();
-        let home = words.directory.path();
+        let pipe = LinePipe::new();
+        let home = pipe.directory.path();
         fs::set_permissions(home, Permissions::from_mode(0o755)).unwrap();
-        fs::set_permissions(words.path(), Permissions::from_mode(0o666)).unwrap();
+        fs::set_permissions(pipe.path(), Permissions::from_mode(0o666)).unwrap();
         // A setuid program of root's.
         let climb = home.join("climb");
         fs::copy("/usr/bin/setpriv", &climb).unwrap();
         fs::set_permissions(&climb, Permissions::from_mode(0o4755)).unwrap();
         let text = format!(
-            r#"{} --reuid=0 --regid=0 --clear-groups sh -c 'echo $$ > "$WORDS"; exec sleep 600' & wait"#,
+            r#"{} --reuid=0 --regid=0 --clear-groups sh -c 'echo $$ > "$PIPE"; exec sleep 600' & wait"#,
             climb.display()
         );
         let guard = home.join("guard");
@@ -186,14 +188,14 @@ impl Unprivileged {
         fs::set_permissions(&guard, Permissions::from_mode(0o755)).unwrap();
 
         let directory = group.map(|group| File::open(group).unwrap());
-        let mut guard_config = guard_config(script(&text), &words.path());
+        let mut guard_config = guard_config(script(&text), &pipe.path());
         guard_config.cgroup = directory.as_ref().map(AsRawFd::as_raw_fd);
         guard_config.lease = std::time::Duration::from_millis(300);
-        let mut post = Post::guarded_by(&guard, &guard_config, words);
-        post.start(3, far());
-        let escaped = Pid::from_raw(post.words.next().parse().unwrap());
+        let mut fixture = GuardFixture::guarded_by(&guard, &guard_config, pipe);
+        fixture.start(3, far_deadline());
+        let escaped = Pid::from_raw(fixture.pipe.next_line().parse().unwrap());
         assert!(status(escaped, "Uid").starts_with("0\t0"), "the directory for temporary files is mounted nosuid");
-        Self { post, escaped: Some(escaped) }
+        Self { fixture, escaped: Some(escaped) }
     }
 
     fn end_escaped(&mut self) {
@@ -225,18 +227,18 @@ fn without_it_what_got_root_is_stuck_and_named_and_the_guard_goes_on() {
         return;
     }
     let mut unprivileged = Unprivileged::in_group(None);
-    let post = &unprivileged.post;
-    post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: clock::now() });
+    let fixture = &unprivileged.fixture;
+    fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: clock::now() });
     let mut answers = Vec::new();
     while !matches!(answers.last(), Some(Answer::Stuck { .. })) {
-        answers.push(post.hear());
+        answers.push(fixture.receive());
     }
     let escaped = unprivileged.escaped.unwrap();
     assert_eq!(answers.last(), Some(&Answer::Stuck { pids: vec![escaped.as_raw()] }));
     assert!(!answers.contains(&Answer::Gone));
-    assert!(post.is_silent(), "said once");
+    assert!(fixture.has_no_answer(), "said once");
     unprivileged.end_escaped();
-    assert_eq!(unprivileged.post.hear(), Answer::Gone);
+    assert_eq!(unprivileged.fixture.receive(), Answer::Gone);
 }
 
 /// A control group that is nobody's, with one below it, for a guard and its job; removed in the end.
@@ -275,9 +277,9 @@ fn with_it_what_got_root_is_ended() {
     }
     let Some(delegated) = Delegated::new() else { return };
     let mut unprivileged = Unprivileged::in_group(Some(&delegated.0.join("neli-run.test")));
-    unprivileged.post.send(&Order::Kill);
+    unprivileged.fixture.send(&Order::Kill);
     let escaped = unprivileged.escaped.take().unwrap();
-    hear_killed(&unprivileged.post);
+    receive_killed(&unprivileged.fixture);
     assert!(!Path::new(&format!("/proc/{escaped}")).exists());
     drop(unprivileged);
 }

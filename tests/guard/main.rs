@@ -1,19 +1,20 @@
 //! The guard with real processes, and no Kafka: what it starts, what it ends, and what it leaves.
 //!
-//! Each test waits for a word or an end, never for a time; the bounds are there to fail.
+//! Each test waits for a line, an answer or an end, never for a time; the bounds are there to fail.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what failed by panicking, its helpers too")]
 
 mod backlog;
 mod commands;
 mod ends;
+mod fixture;
 mod groups;
-mod lateness;
-mod nature;
+mod memory;
+mod memory_pressure;
 mod own_signals;
-mod papers;
-mod post;
-mod pressure;
+mod process_attributes;
+mod real_time;
 mod reaping;
+mod sealed_files;
 mod starts;
 mod supervisor;
 mod trees;

@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, raise};
 
 const ROLE: &str = "NELI_TEST_LISTENER";
 
-/// Tells what it knows, when it was asked to.
+/// Prints what it was started with, when it was asked to.
 #[test]
 fn role_of_a_listener() {
     if std::env::var_os(ROLE).is_none() {
@@ -27,7 +27,7 @@ fn role_of_a_listener() {
 }
 
 #[test]
-fn what_was_ignored_at_the_start_is_known_and_hup_stays_ignored() {
+fn what_was_ignored_at_the_start_is_told_and_hup_stays_ignored() {
     let output = Command::new("/bin/sh")
         .args(["-c", r#"trap '' PIPE USR1 HUP; exec "$@""#, "sh"])
         .arg(std::env::current_exe().unwrap())
@@ -36,11 +36,11 @@ fn what_was_ignored_at_the_start_is_known_and_hup_stays_ignored() {
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let told: Vec<&str> =
+    let lines: Vec<&str> =
         text.lines().filter(|line| line.starts_with("ignored ") || line.starts_with("read ")).collect();
     // Standard signals come in the order of their numbers; HUP does not come at all.
     assert_eq!(
-        told,
+        lines,
         [
             format!("ignored [{SIGHUP}, {SIGUSR1}, {SIGPIPE}]"),
             format!("read {SIGUSR1} true"),

@@ -18,18 +18,18 @@ fn role_of_a_reaper() {
     if std::env::var_os(ROLE).is_none() {
         return;
     }
-    let (say, hear) = mpsc::channel();
+    let (pid_sender, pid_receiver) = mpsc::channel();
     let (go, may_go) = mpsc::channel();
     let other = thread::spawn(move || {
         let mut child = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
         let pid = Pid::from_raw(child.id().cast_signed());
         // Ended, and not waited for.
         waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
-        say.send(pid).unwrap();
+        pid_sender.send(pid).unwrap();
         may_go.recv().unwrap();
         child.wait().map(|status| status.code())
     });
-    let others = hear.recv().unwrap();
+    let others = pid_receiver.recv().unwrap();
     let mut child = Command::new("true").spawn().unwrap();
     let own = Pid::from_raw(child.id().cast_signed());
     waitid(Id::Pid(own), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
@@ -41,7 +41,7 @@ fn role_of_a_reaper() {
     assert!(!reaped.children_left);
     assert!(child.wait().is_err(), "it was waited for");
     go.send(()).unwrap();
-    assert_eq!(other.join().unwrap().unwrap(), Some(7), "whoever started it hears how it ended");
+    assert_eq!(other.join().unwrap().unwrap(), Some(7), "who started it is told how it ended");
 }
 
 #[test]

@@ -12,10 +12,10 @@ use neli_run::process::signals::Set;
 use nix::libc::{EACCES, ENOENT, EPERM, SIGHUP, SIGPIPE, SIGSTOP, SIGTERM, SIGUSR1};
 use nix::unistd::{Pid, getpgid};
 
-use crate::post::{Post, descriptors, far, grant, inheritable, script, spawn, status};
+use crate::fixture::{GuardFixture, descriptors, far_deadline, grant, inheritable, script, spawn, status};
 
-fn command(words: &[&str]) -> Vec<OsString> {
-    words.iter().map(OsString::from).collect()
+fn command(arguments: &[&str]) -> Vec<OsString> {
+    arguments.iter().map(OsString::from).collect()
 }
 
 fn exited(code: i32) -> Answer {
@@ -26,40 +26,40 @@ fn killed_by(signal: i32) -> Answer {
     Answer::Exited { code: None, signal: Some(signal), left: false, foreground: false }
 }
 
-/// Runs to the end, and tells how it ended.
-fn end_of_run(post: &Post, attempt: u64) -> Answer {
-    let until = far();
-    post.send(&Order::Spawn { grant: grant(0, until), attempt });
-    assert!(matches!(post.hear(), Answer::Accepted { .. }));
-    assert!(matches!(post.hear(), Answer::Started { .. }));
-    let end = post.hear();
-    assert_eq!(post.hear(), Answer::Gone);
+/// Runs to the end; how it ended.
+fn end_of_run(fixture: &GuardFixture, attempt: u64) -> Answer {
+    let until = far_deadline();
+    fixture.send(&Order::Spawn { grant: grant(0, until), attempt });
+    assert!(matches!(fixture.receive(), Answer::Accepted { .. }));
+    assert!(matches!(fixture.receive(), Answer::Started { .. }));
+    let end = fixture.receive();
+    assert_eq!(fixture.receive(), Answer::Gone);
     end
 }
 
 #[test]
 fn every_exit_status_is_told() {
-    let post = Post::running("exit $NELI_ATTEMPT");
+    let fixture = GuardFixture::running("exit $NELI_ATTEMPT");
     for code in 0..=255 {
-        assert_eq!(end_of_run(&post, code.try_into().unwrap()), exited(code));
+        assert_eq!(end_of_run(&fixture, code.try_into().unwrap()), exited(code));
     }
 }
 
 #[test]
-fn every_deadly_signal_is_told() {
-    let post = Post::running("kill -$NELI_ATTEMPT $$");
+fn every_signal_that_kills_is_told() {
+    let fixture = GuardFixture::running("kill -$NELI_ATTEMPT $$");
     for signal in [1, 2, 3, 9, 13, 15, 34, 64] {
-        assert_eq!(end_of_run(&post, signal.try_into().unwrap()), killed_by(signal));
+        assert_eq!(end_of_run(&fixture, signal.try_into().unwrap()), killed_by(signal));
     }
 }
 
 #[test]
 fn a_command_that_is_not_there_is_not_started() {
     for name in ["no-such-command-anywhere", "/no/such/command", ""] {
-        let post = Post::with(command(&[name]));
-        post.send(&spawn(0, far()));
-        assert!(matches!(post.hear(), Answer::Accepted { .. }));
-        assert_eq!(post.hear(), Answer::NotStarted { errno: ENOENT, at: Step::Exec });
+        let fixture = GuardFixture::with(command(&[name]));
+        fixture.send(&spawn(0, far_deadline()));
+        assert!(matches!(fixture.receive(), Answer::Accepted { .. }));
+        assert_eq!(fixture.receive(), Answer::NotStarted { errno: ENOENT, at: Step::Exec });
     }
 }
 
@@ -69,15 +69,15 @@ fn a_command_that_may_not_be_run_is_not_started_and_may_be_later() {
     let path = directory.path().join("job");
     fs::write(&path, "#!/bin/sh\nexit 3\n").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    let post = Post::configured(command(&["job"]), |guard_config| {
+    let fixture = GuardFixture::configured(command(&["job"]), |guard_config| {
         guard_config.environment[0].1 = OsString::from(format!("{}:/usr/bin", directory.path().display()));
     });
-    post.send(&spawn(0, far()));
-    assert!(matches!(post.hear(), Answer::Accepted { .. }));
-    assert_eq!(post.hear(), Answer::NotStarted { errno: EACCES, at: Step::Exec });
+    fixture.send(&spawn(0, far_deadline()));
+    assert!(matches!(fixture.receive(), Answer::Accepted { .. }));
+    assert_eq!(fixture.receive(), Answer::NotStarted { errno: EACCES, at: Step::Exec });
 
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
-    assert_eq!(end_of_run(&post, 2), exited(3));
+    assert_eq!(end_of_run(&fixture, 2), exited(3));
 }
 
 #[test]
@@ -86,14 +86,14 @@ fn a_script_without_a_shebang_is_run_by_the_shell() {
     let path = directory.path().join("job");
     fs::write(&path, "exit $1\n").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
-    let post = Post::with(vec![path.into(), "7".into()]);
-    assert_eq!(end_of_run(&post, 1), exited(7));
+    let fixture = GuardFixture::with(vec![path.into(), "7".into()]);
+    assert_eq!(end_of_run(&fixture, 1), exited(7));
 }
 
 #[test]
 fn arguments_and_environment_are_handed_on_to_the_byte() {
     let odd = OsString::from_vec(vec![b'a', 0xff, b'\n', b'=']);
-    let post = Post::configured(vec!["sleep".into(), "--".into(), "600".into()], |guard_config| {
+    let fixture = GuardFixture::configured(vec!["sleep".into(), "--".into(), "600".into()], |guard_config| {
         guard_config.environment = vec![
             ("PATH".into(), "/usr/bin:/bin".into()),
             ("ODD".into(), odd.clone()),
@@ -101,10 +101,10 @@ fn arguments_and_environment_are_handed_on_to_the_byte() {
             ("NELI_EPOCH".into(), "of a neli-run around this one".into()),
         ];
     });
-    let until = far();
-    post.send(&Order::Spawn { grant: grant(42, until), attempt: 3 });
-    assert_eq!(post.hear(), Answer::Accepted { until });
-    let Answer::Started { pid } = post.hear() else { panic!() };
+    let until = far_deadline();
+    fixture.send(&Order::Spawn { grant: grant(42, until), attempt: 3 });
+    assert_eq!(fixture.receive(), Answer::Accepted { until });
+    let Answer::Started { pid } = fixture.receive() else { panic!() };
     assert_eq!(fs::read(format!("/proc/{pid}/cmdline")).unwrap(), b"sleep\0--\x00600\0");
     assert_eq!(
         fs::read(format!("/proc/{pid}/environ")).unwrap(),
@@ -117,7 +117,7 @@ fn an_argument_need_not_be_utf8() {
     let odd = OsString::from_vec(vec![b'x', 0xfe, 0xff]);
     let mut arguments = script("test \"$1\" = \"$(printf 'x\\376\\377')\"");
     arguments.extend(["sh".into(), odd]);
-    assert_eq!(end_of_run(&Post::with(arguments), 1), exited(0));
+    assert_eq!(end_of_run(&GuardFixture::with(arguments), 1), exited(0));
 }
 
 #[test]
@@ -125,10 +125,12 @@ fn the_job_has_what_was_inherited_and_its_lease_and_nothing_else() {
     let file = OwnedFd::from(File::open("/dev/zero").unwrap());
     let stray = OwnedFd::from(File::open("/dev/zero").unwrap());
     let (number, _) = (inheritable(&file), inheritable(&stray));
-    let post = Post::configured(script("kill -STOP $$"), |guard_config| guard_config.inherited = vec![0, 1, 2, number]);
-    let (pid, _) = post.start(0, far());
+    let fixture = GuardFixture::configured(script("kill -STOP $$"), |guard_config| {
+        guard_config.inherited = vec![0, 1, 2, number];
+    });
+    let (pid, _) = fixture.start(0, far_deadline());
     // Stopped, it opens nothing for a moment, as a program being loaded does.
-    assert_eq!(post.hear(), Answer::Stopped { signal: SIGSTOP });
+    assert_eq!(fixture.receive(), Answer::Stopped { signal: SIGSTOP });
     let lease = if number == 10 { 11 } else { 10 };
     let mut expected = vec![0, 1, 2, number, lease];
     expected.sort_unstable();
@@ -138,24 +140,24 @@ fn the_job_has_what_was_inherited_and_its_lease_and_nothing_else() {
 
 #[test]
 fn signals_are_as_they_were_at_the_start_and_the_group_is_the_jobs_own() {
-    let post = Post::configured(command(&["sleep", "600"]), |guard_config| {
+    let fixture = GuardFixture::configured(command(&["sleep", "600"]), |guard_config| {
         guard_config.ignored = Set::EMPTY.with(SIGHUP).with(SIGPIPE);
     });
-    let (pid, _) = post.start(0, far());
+    let (pid, _) = fixture.start(0, far_deadline());
     let ignored = u64::from_str_radix(&status(pid, "SigIgn"), 16).unwrap();
     // 32 and 33 are the C library's own: nobody can change them.
     assert_eq!(ignored & !(0b11 << 31), (1 << (SIGHUP - 1)) | (1 << (SIGPIPE - 1)));
     assert_eq!(status(pid, "SigBlk"), "0000000000000000");
     assert_eq!(status(pid, "SigPnd"), "0000000000000000");
     assert_eq!(getpgid(Some(pid)).unwrap(), pid);
-    assert_eq!(status(pid, "PPid"), post.guard().pid().to_string());
+    assert_eq!(status(pid, "PPid"), fixture.handle().pid().to_string());
 }
 
 #[test]
-fn the_guard_is_deaf_and_small_and_has_a_group_of_its_own() {
-    let post = Post::with(command(&["sleep", "600"]));
-    post.start(0, far());
-    let guard = post.guard().pid();
+fn the_guard_blocks_signals_has_one_thread_and_a_group_of_its_own() {
+    let fixture = GuardFixture::with(command(&["sleep", "600"]));
+    fixture.start(0, far_deadline());
+    let guard = fixture.handle().pid();
     // All but SIGKILL and SIGSTOP, and the two that the C library keeps for itself.
     assert_eq!(status(guard, "SigBlk"), "fffffffe7ffbfeff");
     assert_eq!(status(guard, "Name"), "neli-guard");
@@ -172,15 +174,15 @@ pub(crate) fn policy(pid: Pid) -> u32 {
 
 #[test]
 fn the_job_is_scheduled_as_its_supervisor_is_whatever_the_guard_is() {
-    let post = Post::with(command(&["sleep", "600"]));
-    let (pid, _) = post.start(0, far());
+    let fixture = GuardFixture::with(command(&["sleep", "600"]));
+    let (pid, _) = fixture.start(0, far_deadline());
     assert_eq!(policy(pid), policy(nix::unistd::getpid()));
     if nix::unistd::geteuid().is_root() {
-        assert_eq!(policy(post.guard().pid()), 1, "SCHED_FIFO");
+        assert_eq!(policy(fixture.handle().pid()), 1, "SCHED_FIFO");
     }
 }
 
-/// The two words of a lease.
+/// Term and deadline of a lease.
 fn lease(bytes: &[u8]) -> (i64, u64) {
     assert_eq!(bytes.len(), 16);
     (i64::from_le_bytes(bytes[..8].try_into().unwrap()), u64::from_le_bytes(bytes[8..].try_into().unwrap()))
@@ -188,16 +190,16 @@ fn lease(bytes: &[u8]) -> (i64, u64) {
 
 #[test]
 fn the_lease_descriptor_tells_the_term_and_the_deadline_and_cannot_be_written() {
-    let post = Post::with(command(&["sleep", "600"]));
-    let until = far();
-    let (pid, _) = post.start(42, until);
+    let fixture = GuardFixture::with(command(&["sleep", "600"]));
+    let until = far_deadline();
+    let (pid, _) = fixture.start(42, until);
     let path = format!("/proc/{pid}/fd/10");
     let read = || lease(&fs::read(&path).unwrap());
     assert_eq!(read(), (42, until.as_nanos()));
 
-    let later = far();
-    post.send(&Order::Lease(Grant { seen: 50, next_seq: 2, ..grant(42, later) }));
-    assert_eq!(post.hear(), Answer::Extended { until: later });
+    let later = far_deadline();
+    fixture.send(&Order::Lease(Grant { seen: 50, next_seq: 2, ..grant(42, later) }));
+    assert_eq!(fixture.receive(), Answer::Extended { until: later });
     assert_eq!(read(), (42, later.as_nanos()));
 
     let mut file = File::options().write(true).open(&path).unwrap();
@@ -207,25 +209,25 @@ fn the_lease_descriptor_tells_the_term_and_the_deadline_and_cannot_be_written() 
 
 #[test]
 fn the_lease_goes_on_through_a_restart_and_is_nothing_once_the_term_is_over() {
-    let mut post = Post::running(
-        r#"cp /proc/self/fd/10 "$WORDS.$NELI_ATTEMPT"; echo done > "$WORDS"; read wait < "$WORDS.never""#,
+    let mut fixture = GuardFixture::running(
+        r#"cp /proc/self/fd/10 "$PIPE.$NELI_ATTEMPT"; echo done > "$PIPE"; read wait < "$PIPE.never""#,
     );
-    let path = post.words.path();
+    let path = fixture.pipe.path();
     nix::unistd::mkfifo(&path.with_extension("never"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let until = far();
+    let until = far_deadline();
     let mut held = Vec::new();
     for attempt in [1, 2] {
-        post.send(&Order::Spawn { grant: grant(7, until), attempt });
-        assert!(matches!(post.hear(), Answer::Accepted { .. }));
-        let Answer::Started { pid } = post.hear() else { panic!() };
-        assert_eq!(post.words.next(), "done");
+        fixture.send(&Order::Spawn { grant: grant(7, until), attempt });
+        assert!(matches!(fixture.receive(), Answer::Accepted { .. }));
+        let Answer::Started { pid } = fixture.receive() else { panic!() };
+        assert_eq!(fixture.pipe.next_line(), "done");
         held.push(File::open(format!("/proc/{pid}/fd/10")).unwrap());
         let copy = fs::read(path.with_extension(attempt.to_string())).unwrap();
         assert_eq!(lease(&copy), (7, until.as_nanos()));
-        post.send(&Order::Kill);
-        assert_eq!(post.hear(), Answer::Killed);
-        assert_eq!(post.hear(), killed_by(9));
-        assert_eq!(post.hear(), Answer::Gone);
+        fixture.send(&Order::Kill);
+        assert_eq!(fixture.receive(), Answer::Killed);
+        assert_eq!(fixture.receive(), killed_by(9));
+        assert_eq!(fixture.receive(), Answer::Gone);
     }
     let content = |file: &File| {
         let mut bytes = [0; 16];
@@ -233,68 +235,68 @@ fn the_lease_goes_on_through_a_restart_and_is_nothing_once_the_term_is_over() {
         lease(&bytes)
     };
     assert_eq!(held.iter().map(content).collect::<Vec<_>>(), [(7, until.as_nanos()); 2]);
-    post.send(&Order::Over { term: 7 });
-    post.send(&Order::Lease(grant(7, far())));
-    assert_eq!(post.hear_fenced(7), None);
+    fixture.send(&Order::Over { term: 7 });
+    fixture.send(&Order::Lease(grant(7, far_deadline())));
+    assert_eq!(fixture.receive_fenced(7), None);
     assert_eq!(held.iter().map(content).collect::<Vec<_>>(), [(7, 0); 2]);
 }
 
 #[test]
 fn signals_are_passed_on_to_the_main_process_or_its_group() {
-    let mut post = Post::running(
-        r#"trap 'echo main > "$WORDS"' USR1
-           (trap 'echo child > "$WORDS"' USR1; echo ready > "$WORDS"; while :; do sleep 600 & wait $!; done) &
+    let mut fixture = GuardFixture::running(
+        r#"trap 'echo main > "$PIPE"' USR1
+           (trap 'echo child > "$PIPE"' USR1; echo ready > "$PIPE"; while :; do sleep 600 & wait $!; done) &
            while :; do wait; done"#,
     );
-    post.start(0, far());
-    assert_eq!(post.words.next(), "ready");
-    post.send(&Order::Signal { signal: SIGUSR1, to: Target::Main });
-    assert_eq!(post.words.next(), "main");
-    post.send(&Order::Signal { signal: SIGUSR1, to: Target::Group });
-    let mut both = [post.words.next(), post.words.next()];
+    fixture.start(0, far_deadline());
+    assert_eq!(fixture.pipe.next_line(), "ready");
+    fixture.send(&Order::Signal { signal: SIGUSR1, to: Target::Main });
+    assert_eq!(fixture.pipe.next_line(), "main");
+    fixture.send(&Order::Signal { signal: SIGUSR1, to: Target::Group });
+    let mut both = [fixture.pipe.next_line(), fixture.pipe.next_line()];
     both.sort();
     assert_eq!(both, ["child", "main"]);
 }
 
 #[test]
-fn a_signal_on_the_heels_of_a_spawn_comes_after_the_exec() {
-    let post = Post::with(command(&["sleep", "600"]));
+fn a_signal_right_after_a_spawn_comes_after_the_exec() {
+    let fixture = GuardFixture::with(command(&["sleep", "600"]));
     for attempt in 1..=20 {
-        post.send(&Order::Spawn { grant: grant(0, far()), attempt });
-        post.send(&Order::Signal { signal: SIGTERM, to: Target::Main });
-        assert!(matches!(post.hear(), Answer::Accepted { .. }));
-        assert!(matches!(post.hear(), Answer::Started { .. }));
-        assert_eq!(post.hear(), killed_by(SIGTERM));
-        assert_eq!(post.hear(), Answer::Gone);
+        fixture.send(&Order::Spawn { grant: grant(0, far_deadline()), attempt });
+        fixture.send(&Order::Signal { signal: SIGTERM, to: Target::Main });
+        assert!(matches!(fixture.receive(), Answer::Accepted { .. }));
+        assert!(matches!(fixture.receive(), Answer::Started { .. }));
+        assert_eq!(fixture.receive(), killed_by(SIGTERM));
+        assert_eq!(fixture.receive(), Answer::Gone);
     }
 }
 
 #[test]
 fn a_job_that_stops_itself_is_told_and_can_be_ended() {
-    let post = Post::running("kill -STOP $$; exit 5");
-    post.start(0, far());
-    assert_eq!(post.hear(), Answer::Stopped { signal: SIGSTOP });
-    post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
-    assert_eq!(post.hear(), killed_by(SIGTERM));
-    assert_eq!(post.hear(), Answer::Gone);
+    let fixture = GuardFixture::running("kill -STOP $$; exit 5");
+    fixture.start(0, far_deadline());
+    assert_eq!(fixture.receive(), Answer::Stopped { signal: SIGSTOP });
+    fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
+    assert_eq!(fixture.receive(), killed_by(SIGTERM));
+    assert_eq!(fixture.receive(), Answer::Gone);
 }
 
 #[test]
 fn one_job_at_a_time() {
-    let post = Post::with(command(&["sleep", "600"]));
-    let (pid, _) = post.start(0, far());
-    post.send(&spawn(0, far()));
-    post.send(&spawn(1, far()));
-    let until = far();
-    post.send(&Order::Lease(grant(0, until)));
-    assert_eq!(post.hear(), Answer::Extended { until });
-    assert!(post.is_silent());
-    assert_eq!(status(pid, "PPid"), post.guard().pid().to_string());
+    let fixture = GuardFixture::with(command(&["sleep", "600"]));
+    let (pid, _) = fixture.start(0, far_deadline());
+    fixture.send(&spawn(0, far_deadline()));
+    fixture.send(&spawn(1, far_deadline()));
+    let until = far_deadline();
+    fixture.send(&Order::Lease(grant(0, until)));
+    assert_eq!(fixture.receive(), Answer::Extended { until });
+    assert!(fixture.has_no_answer());
+    assert_eq!(status(pid, "PPid"), fixture.handle().pid().to_string());
 }
 
 #[test]
-fn what_makes_no_sense_is_ignored() {
-    let post = Post::with(command(&["sleep", "600"]));
+fn a_message_that_does_not_parse_is_ignored() {
+    let fixture = GuardFixture::with(command(&["sleep", "600"]));
     for nonsense in [
         b"not json".as_slice(),
         b"{}",
@@ -302,16 +304,16 @@ fn what_makes_no_sense_is_ignored() {
         b"{\"order\":\"spawn\",\"term\":-9223372036854775808,\"seen\":0,\"next_seq\":0,\"until\":-1,\"attempt\":1}",
         &[0xff; 5000],
     ] {
-        nix::unistd::write(post.guard(), nonsense).unwrap();
+        nix::unistd::write(fixture.handle(), nonsense).unwrap();
     }
-    post.send(&Order::Kill);
-    post.send(&Order::Over { term: 9 });
-    post.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far() });
-    post.send(&Order::Signal { signal: 4711, to: Target::Group });
-    post.start(0, far());
-    post.send(&Order::Signal { signal: 4711, to: Target::Group });
-    post.send(&Order::Kill);
-    assert_eq!(post.hear(), Answer::Killed);
-    assert_eq!(post.hear(), killed_by(9));
-    assert_eq!(post.hear(), Answer::Gone);
+    fixture.send(&Order::Kill);
+    fixture.send(&Order::Over { term: 9 });
+    fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
+    fixture.send(&Order::Signal { signal: 4711, to: Target::Group });
+    fixture.start(0, far_deadline());
+    fixture.send(&Order::Signal { signal: 4711, to: Target::Group });
+    fixture.send(&Order::Kill);
+    assert_eq!(fixture.receive(), Answer::Killed);
+    assert_eq!(fixture.receive(), killed_by(9));
+    assert_eq!(fixture.receive(), Answer::Gone);
 }

@@ -1,5 +1,5 @@
 //! What the guard does when its supervisor is stopped or dies. The supervisor is a process of its own: this test
-//! program, executed once more for [`role_of_a_supervisor`] alone, which takes orders by stdin and tells answers.
+//! program, executed once more for [`role_of_a_supervisor`] alone, which takes orders by stdin and writes answers to stdout.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -16,7 +16,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::post::{Words, await_readable, far, grant, guard_config, has_ended, process_of, script, soon, spawn};
+use crate::fixture::{
+    LinePipe, await_readable, far_deadline, grant, guard_config, has_ended, near_deadline, process_of, script, spawn,
+};
 use crate::starts::policy;
 
 const ROLE: &str = "NELI_TEST_SUPERVISOR";
@@ -56,7 +58,7 @@ fn role_of_a_supervisor() {
 
 /// A supervisor that can be killed.
 struct Supervisor {
-    words: Words,
+    pipe: LinePipe,
     process: Child,
     output: BufReader<ChildStdout>,
     guard: Pid,
@@ -68,9 +70,9 @@ impl Supervisor {
     }
 
     fn configured(text: &str, adjust: impl FnOnce(&mut GuardConfig)) -> Self {
-        let words = Words::new();
-        let mut guard_config = guard_config(script(text), &words.path());
-        guard_config.releaser = releaser(words.directory.path());
+        let pipe = LinePipe::new();
+        let mut guard_config = guard_config(script(text), &pipe.path());
+        guard_config.releaser = releaser(pipe.directory.path());
         adjust(&mut guard_config);
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "supervisor::role_of_a_supervisor", "--nocapture"])
@@ -80,7 +82,7 @@ impl Supervisor {
             .spawn()
             .unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
-        let mut supervisor = Self { words, process, output, guard: Pid::from_raw(0) };
+        let mut supervisor = Self { pipe, process, output, guard: Pid::from_raw(0) };
         supervisor.say(&serde_json::to_string(&guard_config).unwrap());
         supervisor.guard = Pid::from_raw(supervisor.next("guard ").parse().unwrap());
         supervisor
@@ -108,14 +110,14 @@ impl Supervisor {
         }
     }
 
-    fn hear(&mut self) -> Answer {
+    fn receive(&mut self) -> Answer {
         serde_json::from_str(&self.next("answer ")).unwrap()
     }
 
     fn start(&mut self, order: &Order) {
         self.send(order);
-        assert!(matches!(self.hear(), Answer::Accepted { .. }));
-        assert!(matches!(self.hear(), Answer::Started { .. }));
+        assert!(matches!(self.receive(), Answer::Accepted { .. }));
+        assert!(matches!(self.receive(), Answer::Started { .. }));
     }
 
     fn signal(&self, signal: Signal) {
@@ -137,28 +139,28 @@ fn releaser(directory: &Path) -> PathBuf {
         directory=${0%/*}
         { echo "$1"; pwd; cut -d " " -f 41 "/proc/$$/stat"; cat "/proc/$$/fd/$2"; echo; ls -l "/proc/$$/fd"; } > "$directory/release.part"
         mv "$directory/release.part" "$directory/release"
-        echo released > "$directory/words""#;
+        echo released > "$directory/pipe""#;
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
     path
 }
 
-const TREE: &str = r#"setsid sleep 600 & echo $! > "$WORDS"; sleep 600"#;
+const TREE: &str = r#"setsid sleep 600 & echo $! > "$PIPE"; sleep 600"#;
 
 #[test]
-fn a_dead_supervisor_costs_the_tree_and_its_term_is_released() {
+fn when_the_supervisor_dies_the_tree_is_killed_and_the_term_released() {
     let mut supervisor = Supervisor::of(TREE);
-    supervisor.start(&spawn(42, far()));
-    let left = supervisor.words.next_process();
-    let mut later = grant(42, far());
+    supervisor.start(&spawn(42, far_deadline()));
+    let left = supervisor.pipe.next_process();
+    let mut later = grant(42, far_deadline());
     (later.seen, later.next_seq) = (57, 9);
     supervisor.send(&Order::Lease(later));
-    assert!(matches!(supervisor.hear(), Answer::Extended { .. }));
+    assert!(matches!(supervisor.receive(), Answer::Extended { .. }));
 
     supervisor.signal(Signal::SIGKILL);
-    assert_eq!(supervisor.words.next(), "released");
+    assert_eq!(supervisor.pipe.next_line(), "released");
     await_readable(left.as_fd(), "the end of the tree");
-    let report = fs::read_to_string(supervisor.words.directory.path().join("release")).unwrap();
+    let report = fs::read_to_string(supervisor.pipe.directory.path().join("release")).unwrap();
     let mut lines = report.lines();
     assert_eq!(lines.next(), Some("release"));
     assert_eq!(lines.next(), Some("/"));
@@ -178,46 +180,46 @@ fn a_dead_supervisor_costs_the_tree_and_its_term_is_released() {
 #[test]
 fn what_was_released_is_not_released_again() {
     let mut supervisor = Supervisor::of(TREE);
-    supervisor.start(&spawn(42, far()));
-    let left = supervisor.words.next_process();
+    supervisor.start(&spawn(42, far_deadline()));
+    let left = supervisor.pipe.next_process();
     let guard = process_of(supervisor.guard.as_raw());
     supervisor.send(&Order::Released { term: 42 });
-    assert!(matches!(supervisor.hear(), Answer::Exited { .. }));
-    assert_eq!(supervisor.hear(), Answer::Gone);
+    assert!(matches!(supervisor.receive(), Answer::Exited { .. }));
+    assert_eq!(supervisor.receive(), Answer::Gone);
     await_readable(left.as_fd(), "the end of the tree");
     supervisor.signal(Signal::SIGKILL);
     await_readable(guard.as_fd(), "the guard's end");
-    assert!(!supervisor.words.directory.path().join("release").exists());
+    assert!(!supervisor.pipe.directory.path().join("release").exists());
 }
 
 /// What was said to be beyond killing is killed on, and its term is never released, not even when it has ended after all.
 #[test]
 fn what_was_stuck_is_never_released() {
     let mut supervisor = Supervisor::configured(TREE, |guard_config| guard_config.lease = Duration::from_millis(300));
-    supervisor.start(&spawn(42, far()));
-    let left: i32 = supervisor.words.next().parse().unwrap();
+    supervisor.start(&spawn(42, far_deadline()));
+    let left: i32 = supervisor.pipe.next_line().parse().unwrap();
     let process = process_of(left);
     let guard = process_of(supervisor.guard.as_raw());
     let hold = Process::find(left).unwrap().hold();
     supervisor.send(&Order::Kill);
-    assert_eq!(supervisor.hear(), Answer::Killed);
-    assert!(matches!(supervisor.hear(), Answer::Exited { left: true, .. }));
-    assert_eq!(supervisor.hear(), Answer::Stuck { pids: vec![left] });
+    assert_eq!(supervisor.receive(), Answer::Killed);
+    assert!(matches!(supervisor.receive(), Answer::Exited { left: true, .. }));
+    assert_eq!(supervisor.receive(), Answer::Stuck { pids: vec![left] });
     supervisor.signal(Signal::SIGKILL);
     supervisor.process.wait().unwrap();
     assert!(!has_ended(&guard), "it watches what is left");
     drop(hold);
     await_readable(process.as_fd(), "the end of the tree");
     await_readable(guard.as_fd(), "the guard's end");
-    assert!(!supervisor.words.directory.path().join("release").exists());
+    assert!(!supervisor.pipe.directory.path().join("release").exists());
 }
 
 #[test]
-fn the_last_orders_of_the_dead_are_heard() {
+fn the_last_orders_of_a_dead_supervisor_are_read() {
     let mut supervisor = Supervisor::of("exit 0");
-    supervisor.start(&spawn(42, far()));
-    assert!(matches!(supervisor.hear(), Answer::Exited { .. }));
-    assert_eq!(supervisor.hear(), Answer::Gone);
+    supervisor.start(&spawn(42, far_deadline()));
+    assert!(matches!(supervisor.receive(), Answer::Exited { .. }));
+    assert_eq!(supervisor.receive(), Answer::Gone);
     let guard = process_of(supervisor.guard.as_raw());
     // The guard is held while the supervisor gives its last orders and dies, an answer unread.
     kill(supervisor.guard, Signal::SIGSTOP).unwrap();
@@ -227,32 +229,32 @@ fn the_last_orders_of_the_dead_are_heard() {
     supervisor.process.wait().unwrap();
     kill(supervisor.guard, Signal::SIGCONT).unwrap();
     await_readable(guard.as_fd(), "the guard's end");
-    assert!(!supervisor.words.directory.path().join("release").exists());
+    assert!(!supervisor.pipe.directory.path().join("release").exists());
 }
 
 #[test]
 fn a_supervisor_that_dies_right_after_a_spawn_leaves_no_job() {
-    let mut supervisor = Supervisor::of(r#"echo "$$" > "$WORDS"; sleep 600"#);
+    let mut supervisor = Supervisor::of(r#"echo "$$" > "$PIPE"; sleep 600"#);
     kill(supervisor.guard, Signal::SIGSTOP).unwrap();
-    supervisor.send(&spawn(42, far()));
+    supervisor.send(&spawn(42, far_deadline()));
     drop(supervisor.process.stdin.take());
     supervisor.process.wait().unwrap();
     kill(supervisor.guard, Signal::SIGCONT).unwrap();
     // No pid comes before it.
-    assert_eq!(supervisor.words.next(), "released");
+    assert_eq!(supervisor.pipe.next_line(), "released");
 }
 
 #[test]
-fn a_stopped_supervisor_does_not_hold_up_the_fence_and_hears_of_it_later() {
+fn a_stopped_supervisor_does_not_delay_the_fence_and_is_told_later() {
     let mut supervisor = Supervisor::of(TREE);
-    let until = soon();
+    let until = near_deadline();
     supervisor.start(&spawn(42, until));
-    let left = supervisor.words.next_process();
+    let left = supervisor.pipe.next_process();
     supervisor.signal(Signal::SIGSTOP);
     await_readable(left.as_fd(), "the end of the tree");
     assert!(clock::now() >= until);
     supervisor.signal(Signal::SIGCONT);
-    assert!(matches!(supervisor.hear(), Answer::Exited { signal: Some(9), .. }));
-    let Answer::Fenced { term: 42, gone_at: Some(gone_at) } = supervisor.hear() else { panic!() };
+    assert!(matches!(supervisor.receive(), Answer::Exited { signal: Some(9), .. }));
+    let Answer::Fenced { term: 42, gone_at: Some(gone_at) } = supervisor.receive() else { panic!() };
     assert!((until..clock::now()).contains(&gone_at));
 }

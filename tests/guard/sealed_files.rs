@@ -1,4 +1,5 @@
-//! What is handed on in memory: sealed, so that nobody changes it, and in the hands of those alone who need it.
+//! Files in memory that are handed on: sealed, so that nobody can change them, and open in those processes alone that need
+//! them.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -10,7 +11,7 @@ use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
-use crate::post::{Post, descriptors, far, guard_config, script};
+use crate::fixture::{GuardFixture, descriptors, far_deadline, guard_config, script};
 
 /// A secret in what the guard is told.
 const SECRET: &str = "correct horse";
@@ -41,7 +42,7 @@ fn assert_sealed(path: &PathBuf, seals: SealFlag) {
 
 /// The configuration as it reaches the guard, which a program that reads nothing stands in for.
 #[test]
-fn a_charge_is_sealed_and_in_no_argument() {
+fn the_configuration_is_sealed_and_in_no_argument() {
     let directory = tempfile::tempdir().unwrap();
     let idle = directory.path().join("idle");
     fs::write(&idle, "#!/bin/sh\nexec sleep 600\n").unwrap();
@@ -50,10 +51,10 @@ fn a_charge_is_sealed_and_in_no_argument() {
     guard_config.environment.push(("SECRET".into(), SECRET.into()));
     guard_config.release = serde_json::json!({ "sasl.password": SECRET });
     let guard = GuardHandle::start(&idle, &guard_config).unwrap();
-    let [paper] = &in_memory(guard.pid(), "neli-run")[..] else { panic!("one guard_config") };
+    let [file] = &in_memory(guard.pid(), "neli-run")[..] else { panic!("one file with the configuration") };
     let all = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_WRITE;
-    assert_sealed(paper, all);
-    assert!(fs::read_to_string(paper).unwrap().contains(SECRET));
+    assert_sealed(file, all);
+    assert!(fs::read_to_string(file).unwrap().contains(SECRET));
     for part in ["cmdline", "environ"] {
         let shown = fs::read(format!("/proc/{}/{part}", guard.pid())).unwrap();
         assert!(!String::from_utf8_lossy(&shown).contains(SECRET), "{part}");
@@ -65,19 +66,19 @@ fn a_charge_is_sealed_and_in_no_argument() {
 /// The guard has read its configuration and closed it; the job has the lease, which it can read and nothing else.
 #[test]
 fn a_job_has_the_lease_alone_and_cannot_change_it() {
-    let mut post = Post::running(
+    let mut fixture = GuardFixture::running(
         r#"for try in 'echo forged >&$NELI_LEASE_FD' 'echo forged >/proc/self/fd/$NELI_LEASE_FD' \
                       'truncate -s 0 /proc/self/fd/$NELI_LEASE_FD' 'truncate -s 64 /proc/self/fd/$NELI_LEASE_FD'; do
-               if (eval "$try") 2>/dev/null; then echo done > "$WORDS"; else echo refused > "$WORDS"; fi
+               if (eval "$try") 2>/dev/null; then echo done > "$PIPE"; else echo refused > "$PIPE"; fi
            done
            exec sleep 600"#,
     );
-    let until = far();
-    let (job, _) = post.start(7, until);
+    let until = far_deadline();
+    let (job, _) = fixture.start(7, until);
     for _ in 0..4 {
-        assert_eq!(post.words.next(), "refused");
+        assert_eq!(fixture.pipe.next_line(), "refused");
     }
-    for pid in [post.guard().pid(), job] {
+    for pid in [fixture.handle().pid(), job] {
         assert_eq!(in_memory(pid, "neli-run"), [""; 0].map(PathBuf::from));
     }
     let [lease] = &in_memory(job, "neli-lease")[..] else { panic!("one lease") };
@@ -87,8 +88,8 @@ fn a_job_has_the_lease_alone_and_cannot_change_it() {
     assert_eq!(fs::read(lease).unwrap(), expected);
 
     // The guard itself writes on, through the mapping that it made before.
-    let later = far();
-    post.send(&Order::Lease(crate::post::grant(7, later)));
-    post.hear();
+    let later = far_deadline();
+    fixture.send(&Order::Lease(crate::fixture::grant(7, later)));
+    fixture.receive();
     assert_eq!(fs::read(lease).unwrap()[8..], later.as_nanos().to_le_bytes());
 }

@@ -11,8 +11,8 @@ use neli::clock;
 use neli_run::guard::{Answer, Order};
 use nix::unistd::Pid;
 
+use crate::fixture::{GuardFixture, exclusive, grant, script};
 use crate::groups::made;
-use crate::post::{Post, alone, grant, script};
 
 /// The job's memory limit in bytes.
 const LIMIT: u64 = 100 << 20;
@@ -36,7 +36,7 @@ const LATE: Duration = Duration::from_millis(60);
 const LEAKS: &str = r#"
     leak='my @held; push @held, "x" x 1048576 while 1'
     exec 2> /dev/null
-    for i in 1 2 3 4 5 6 7 8; do setsid sh -c "while :; do echo again > \"\$WORDS\"; perl -e '$leak'; done" & done
+    for i in 1 2 3 4 5 6 7 8; do setsid sh -c "while :; do echo again > \"\$PIPE\"; perl -e '$leak'; done" & done
     while :; do sleep 600; done"#;
 
 /// A control group with a memory limit, in either hierarchy.
@@ -80,18 +80,18 @@ fn parent_with(file: &str) -> Option<PathBuf> {
 
 /// How late after the guard's deadline the last process of a leaking job is gone.
 fn lateness(memory: &Memory, cgroup: Option<i32>) -> Duration {
-    let mut post = Post::configured(script(LEAKS), |guard_config| guard_config.cgroup = cgroup);
-    memory.hold(post.guard().pid());
-    post.start(0, clock::now() + LEASE);
+    let mut fixture = GuardFixture::configured(script(LEAKS), |guard_config| guard_config.cgroup = cgroup);
+    memory.hold(fixture.handle().pid());
+    fixture.start(0, clock::now() + LEASE);
     for _ in 0..BEATS {
         for _ in 0..RESPAWNS {
-            post.words.next();
+            fixture.pipe.next_line();
         }
-        post.send(&Order::Lease(grant(0, clock::now() + LEASE)));
+        fixture.send(&Order::Lease(grant(0, clock::now() + LEASE)));
     }
     let mut deadline = None;
     let late = loop {
-        match post.hear() {
+        match fixture.receive() {
             Answer::Extended { until } => deadline = Some(until),
             Answer::Fenced { gone_at, .. } => break gone_at.unwrap().since(deadline.expect("an extended lease")),
             Answer::Exited { .. } => {}
@@ -106,7 +106,7 @@ fn lateness(memory: &Memory, cgroup: Option<i32>) -> Duration {
             | Answer::Stuck { .. } => panic!("no end by the deadline"),
         }
     };
-    assert_eq!(Process::with_variable("WORDS", &post.words.path()), []);
+    assert_eq!(Process::with_variable("PIPE", &fixture.pipe.path()), []);
     late
 }
 
@@ -114,7 +114,7 @@ fn assert_in_time(file: &str) {
     let Some(memory) = Memory::limited_by(file) else {
         return not_tested(&format!("no control group with a {file} can be made here"));
     };
-    let _alone = alone();
+    let _exclusive = exclusive();
     let group = made();
     let number = group.as_ref().map(|group| group.as_fd().as_raw_fd());
     for cgroup in [None, number].into_iter().take(1 + usize::from(number.is_some())) {

@@ -1,4 +1,5 @@
-//! The job's nature is `neli-run`'s own at its start, whatever the guard is: limits, priority, scheduling, and so on.
+//! What a process has from its parent (limits, priority, scheduling and so on) the job has as `neli-run` had it at its start,
+//! whatever the guard has.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,20 +7,20 @@ use std::path::Path;
 
 use nix::unistd::Pid;
 
-use crate::post::{PROGRAM, Post, Words, far, guard_config, script};
+use crate::fixture::{GuardFixture, LinePipe, PROGRAM, far_deadline, guard_config, script};
 
-/// Tells its number and its timer slack, which only root may read of another process, and lives on.
-const TELL: &str = r#"read slack < /proc/self/timerslack_ns; echo "$$ $slack" > "$WORDS"; exec sleep 600"#;
+/// Writes its number and its timer slack, which only root may read of another process, and lives on.
+const REPORT: &str = r#"read slack < /proc/self/timerslack_ns; echo "$$ $slack" > "$PIPE"; exec sleep 600"#;
 
-/// Who has told the next of [`TELL`]'s lines, and with what timer slack.
-fn teller(words: &mut Words) -> (Pid, String) {
-    let line = words.next();
+/// Number and timer slack from the next line of [`REPORT`]'s.
+fn reporter(pipe: &mut LinePipe) -> (Pid, String) {
+    let line = pipe.next_line();
     let (pid, slack) = line.split_once(' ').unwrap();
     (Pid::from_raw(pid.parse().unwrap()), slack.to_owned())
 }
 
 /// Everything about a process that it has from its parent, and that its parent might have changed.
-fn nature(pid: Pid) -> Vec<(&'static str, String)> {
+fn attributes(pid: Pid) -> Vec<(&'static str, String)> {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
     let status = read("status");
     let line = |name: &str| {
@@ -49,22 +50,22 @@ fn nature(pid: Pid) -> Vec<(&'static str, String)> {
 /// A guard behind commands that change what it starts with, and its job; and the same commands' own child.
 #[track_caller]
 fn assert_handed_on(changes: &str) {
-    let words = Words::new();
-    let guard = words.directory.path().join("guard");
-    // The shell is the parent of what tells the nature before, and becomes the guard.
+    let pipe = LinePipe::new();
+    let guard = pipe.directory.path().join("guard");
+    // The shell is the parent of what reports the attributes before, and becomes the guard.
     let text =
-        format!("#!/bin/sh\n{changes}\nWORDS={} sh -c '{TELL}' &\nexec {PROGRAM} \"$@\"\n", words.path().display());
+        format!("#!/bin/sh\n{changes}\nPIPE={} sh -c '{REPORT}' &\nexec {PROGRAM} \"$@\"\n", pipe.path().display());
     fs::write(&guard, text).unwrap();
     fs::set_permissions(&guard, fs::Permissions::from_mode(0o700)).unwrap();
-    let guard_config = guard_config(script(TELL), &words.path());
-    let mut post = Post::guarded_by(&guard, &guard_config, words);
-    let (before, slack_before) = teller(&mut post.words);
-    let (job, _) = post.start(0, far());
-    let (teller, slack) = teller(&mut post.words);
-    assert_eq!(teller, job);
+    let guard_config = guard_config(script(REPORT), &pipe.path());
+    let mut fixture = GuardFixture::guarded_by(&guard, &guard_config, pipe);
+    let (before, slack_before) = reporter(&mut fixture.pipe);
+    let (job, _) = fixture.start(0, far_deadline());
+    let (reported, slack) = reporter(&mut fixture.pipe);
+    assert_eq!(reported, job);
     assert_eq!(slack, slack_before, "behind {changes:?}");
-    let expected = nature(before);
-    let found = nature(job);
+    let expected = attributes(before);
+    let found = attributes(job);
     for (expected, found) in expected.iter().zip(&found) {
         assert_eq!(found, expected, "behind {changes:?}");
     }
@@ -72,7 +73,7 @@ fn assert_handed_on(changes: &str) {
 }
 
 #[test]
-fn what_nobody_has_changed_is_handed_on() {
+fn defaults_are_handed_on() {
     assert_handed_on("");
 }
 

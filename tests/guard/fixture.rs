@@ -1,4 +1,4 @@
-//! A guard with a job to watch, and what a test needs to see of it.
+//! A guard with a job, and what a test needs to see of it.
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -25,19 +25,20 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 /// Far longer than anything takes.
 const BOUND_MS: u16 = 30_000;
 
-/// Held by what leaves no processor to others: the dying of thousands, which go first, holds up whoever dies beside them.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Held by tests that leave no processor to others: thousands of processes that are killed, with a higher priority, delay the
+/// end of those beside them.
+pub(crate) fn exclusive() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A deadline that no test reaches.
-pub(crate) fn far() -> Time {
+pub(crate) fn far_deadline() -> Time {
     clock::now() + Duration::from_secs(600)
 }
 
 /// A deadline that a test waits for.
-pub(crate) fn soon() -> Time {
+pub(crate) fn near_deadline() -> Time {
     clock::now() + Duration::from_millis(200)
 }
 
@@ -49,57 +50,57 @@ pub(crate) fn spawn(term: i64, until: Time) -> Order {
     Order::Spawn { grant: grant(term, until), attempt: 1 }
 }
 
-/// A directory with a pipe into which a job says words.
-pub(crate) struct Words {
+/// A directory with a named pipe into which a job writes lines.
+pub(crate) struct LinePipe {
     pub(crate) directory: tempfile::TempDir,
-    pipe: BufReader<File>,
+    reader: BufReader<File>,
 }
 
-impl Words {
+impl LinePipe {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("words");
+        let path = directory.path().join("pipe");
         unistd::mkfifo(&path, Mode::S_IRWXU).unwrap();
         // Open for writing too: so it never ends, however many jobs come and go.
-        let pipe = BufReader::new(File::options().read(true).write(true).open(path).unwrap());
-        Self { directory, pipe }
+        let reader = BufReader::new(File::options().read(true).write(true).open(path).unwrap());
+        Self { directory, reader }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
-        self.directory.path().join("words")
+        self.directory.path().join("pipe")
     }
 
     /// The next line.
-    pub(crate) fn next(&mut self) -> String {
-        if self.pipe.buffer().is_empty() {
-            await_readable(self.pipe.get_ref().as_fd(), "a word");
+    pub(crate) fn next_line(&mut self) -> String {
+        if self.reader.buffer().is_empty() {
+            await_readable(self.reader.get_ref().as_fd(), "a line");
         }
         let mut line = String::new();
-        self.pipe.read_line(&mut line).unwrap();
+        self.reader.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 
     /// The next line, a pid, as a process that can be waited for.
     pub(crate) fn next_process(&mut self) -> OwnedFd {
-        process_of(self.next().parse().unwrap())
+        process_of(self.next_line().parse().unwrap())
     }
 }
 
-/// A script that finds the pipe as `$WORDS`.
+/// A shell script as a command. It finds the pipe as `$PIPE`.
 pub(crate) fn script(text: &str) -> Vec<OsString> {
     ["/bin/sh", "-c", text].map(OsString::from).into()
 }
 
-/// A guard at its post.
-pub(crate) struct Post {
-    pub(crate) words: Words,
+/// A guard, and the pipe that its job writes to.
+pub(crate) struct GuardFixture {
+    pub(crate) pipe: LinePipe,
     guard: Option<GuardHandle>,
     guard_process: OwnedFd,
     /// The highest term that it was granted.
     term: Cell<i64>,
 }
 
-impl Post {
+impl GuardFixture {
     pub(crate) fn with(command: Vec<OsString>) -> Self {
         Self::configured(command, |_| {})
     }
@@ -109,19 +110,19 @@ impl Post {
     }
 
     pub(crate) fn configured(command: Vec<OsString>, adjust: impl FnOnce(&mut GuardConfig)) -> Self {
-        let words = Words::new();
-        let mut guard_config = guard_config(command, &words.path());
+        let pipe = LinePipe::new();
+        let mut guard_config = guard_config(command, &pipe.path());
         adjust(&mut guard_config);
-        Self::guarded_by(Path::new(PROGRAM), &guard_config, words)
+        Self::guarded_by(Path::new(PROGRAM), &guard_config, pipe)
     }
 
-    pub(crate) fn guarded_by(program: &Path, guard_config: &GuardConfig, words: Words) -> Self {
+    pub(crate) fn guarded_by(program: &Path, guard_config: &GuardConfig, pipe: LinePipe) -> Self {
         let guard = GuardHandle::start(program, guard_config).unwrap();
         let guard_process = system::open_pidfd(guard.pid()).unwrap();
-        Self { words, guard: Some(guard), guard_process, term: Cell::new(0) }
+        Self { pipe, guard: Some(guard), guard_process, term: Cell::new(0) }
     }
 
-    pub(crate) fn guard(&self) -> &GuardHandle {
+    pub(crate) fn handle(&self) -> &GuardHandle {
         self.guard.as_ref().unwrap()
     }
 
@@ -129,52 +130,52 @@ impl Post {
         if let Order::Lease(grant) | Order::Spawn { grant, .. } = order {
             self.term.set(grant.term.max(self.term.get()));
         }
-        self.guard().send(order).unwrap();
+        self.handle().send(order).unwrap();
     }
 
     /// The next answer, and what came with it.
-    pub(crate) fn hear_all(&self) -> (Answer, Option<OwnedFd>) {
+    pub(crate) fn receive_with_descriptor(&self) -> (Answer, Option<OwnedFd>) {
         loop {
-            match self.guard().receive() {
+            match self.handle().receive() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    await_readable(self.guard().as_fd(), "an answer");
+                    await_readable(self.handle().as_fd(), "an answer");
                 }
                 other => {
-                    let heard = other.unwrap().expect("the guard has ended");
-                    return (heard.answer, heard.descriptor);
+                    let received = other.unwrap().expect("the guard has ended");
+                    return (received.answer, received.descriptor);
                 }
             }
         }
     }
 
-    pub(crate) fn hear(&self) -> Answer {
-        self.hear_all().0
+    pub(crate) fn receive(&self) -> Answer {
+        self.receive_with_descriptor().0
     }
 
-    /// Hears that the term was fenced, and tells when nothing was left of its job.
-    pub(crate) fn hear_fenced(&self, fenced: i64) -> Option<Time> {
-        let answer = self.hear();
+    /// Receives that the term was fenced, and gives when nothing was left of its job.
+    pub(crate) fn receive_fenced(&self, fenced: i64) -> Option<Time> {
+        let answer = self.receive();
         let Answer::Fenced { term, gone_at } = answer else { panic!("{answer:?}") };
         assert_eq!(term, fenced);
         gone_at
     }
 
-    /// Whether there is no answer to be heard.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.guard().receive().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    /// Whether there is no answer to be read.
+    pub(crate) fn has_no_answer(&self) -> bool {
+        self.handle().receive().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Starts the job, and gives its pid and the descriptor that came with it.
     pub(crate) fn start(&self, term: i64, until: Time) -> (Pid, OwnedFd) {
         self.send(&spawn(term, until));
-        assert_eq!(self.hear(), Answer::Accepted { until });
-        let (answer, process) = self.hear_all();
+        assert_eq!(self.receive(), Answer::Accepted { until });
+        let (answer, process) = self.receive_with_descriptor();
         let Answer::Started { pid } = answer else { panic!("{answer:?}") };
         (Pid::from_raw(pid), process.expect("a pidfd"))
     }
 
     /// Closes the socket.
-    pub(crate) fn hang_up(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.guard = None;
     }
 
@@ -188,7 +189,7 @@ impl Post {
     }
 }
 
-impl Drop for Post {
+impl Drop for GuardFixture {
     fn drop(&mut self) {
         let Some(guard) = self.guard.take() else { return };
         let pid = guard.pid();
@@ -203,11 +204,11 @@ impl Drop for Post {
     }
 }
 
-pub(crate) fn guard_config(command: Vec<OsString>, words: &Path) -> GuardConfig {
+pub(crate) fn guard_config(command: Vec<OsString>, pipe: &Path) -> GuardConfig {
     GuardConfig {
         cgroup: None,
         command,
-        environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("WORDS".into(), words.into())],
+        environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("PIPE".into(), pipe.into())],
         health: None,
         ignored: Set::EMPTY,
         inherited: vec![0, 1, 2],

@@ -1,0 +1,41 @@
+//! A job that schedules in real time: its guard has a higher priority all the same. (`benches/lateness.rs` measures how late the
+//! last process of a job is gone.)
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use neli::clock;
+use neli_run::guard::Answer;
+
+use crate::fixture::{GuardFixture, LinePipe, PROGRAM, await_readable, guard_config, script, spawn};
+
+/// It takes every processor. After three seconds of its processor the kernel ends each process, whoever goes first.
+const JOB: &str = "ulimit -t 3; for i in 1 2 3; do (while :; do :; done) & done; while :; do :; done";
+
+#[test]
+fn a_real_time_job_is_killed_in_time() {
+    if !nix::unistd::geteuid().is_root() {
+        return harness::not_tested("only root may schedule in real time");
+    }
+    let pipe = LinePipe::new();
+    let guard = pipe.directory.path().join("guard");
+    fs::write(&guard, format!("#!/bin/sh\nexec chrt --fifo 10 {PROGRAM} \"$@\"\n")).unwrap();
+    fs::set_permissions(&guard, fs::Permissions::from_mode(0o700)).unwrap();
+    let guard_config = guard_config(script(JOB), &pipe.path());
+    let fixture = GuardFixture::guarded_by(&guard, &guard_config, pipe);
+    for term in 0..2 {
+        let until = clock::now() + Duration::from_millis(400);
+        fixture.send(&spawn(term, until));
+        assert_eq!(fixture.receive(), Answer::Accepted { until });
+        let (Answer::Started { .. }, Some(main)) = fixture.receive_with_descriptor() else {
+            panic!("it was not started in time")
+        };
+        await_readable(main.as_fd(), "the main process's end");
+        while !matches!(fixture.receive(), Answer::Fenced { .. }) {}
+        // Nobody else runs before all of it is gone, this test neither: a closer bound would tell nothing.
+        let late = clock::now().since(until);
+        assert!(late < Duration::from_secs(1), "late by {late:?}");
+    }
+}
