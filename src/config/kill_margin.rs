@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::exit::StartupError;
 use crate::text::shown_duration;
 
-/// The shortest kill margin where the guard has to wait for a processor like everybody else (measured: `tests/guard/lateness.rs`).
+/// The shortest kill margin where the guard has to wait for a processor like everybody else (measured: `benches/lateness.rs`).
 const SHORTEST_ORDINARY_KILL_MARGIN: Duration = Duration::from_millis(300);
 /// Where a quota of processor time applies, so many of its periods besides.
 const PERIODS: u32 = 3;

@@ -1,0 +1,148 @@
+//! How late after the guard's deadline the last process of a job is gone, on a machine whose processors are all taken; above all
+//! where the guard may not schedule in real time, which the kill margin there is chosen by. There is no Kafka in it.
+//!
+//! `chrt -f 50 cargo bench --bench lateness`: in real time itself, or it would be late to see who is not; and on a machine that
+//! does nothing else.
+
+#![expect(clippy::expect_used, reason = "a program that gives up when it can't measure")]
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Parser;
+use harness::figures::{Figures, Row};
+use neli::clock;
+use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
+use neli_run::process::signals::Set;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd;
+
+/// The program that is measured.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
+
+/// Gives up real-time scheduling, and then the right to it, whatever the bench itself has.
+const ORDINARY: &str = "chrt --other --pid 0 $$";
+const DROP_RIGHT: &str = "exec setpriv --bounding-set=-sys_nice";
+
+/// Measures how late the guard is. Groups with a quota are made in `/sys/fs/cgroup/cpu`, where that can be.
+#[derive(Parser)]
+struct Arguments {
+    /// How many runs of each job.
+    #[arg(short, default_value_t = 20)]
+    n: i64,
+    /// One JSON object a row, as it is measured.
+    #[arg(long)]
+    json: bool,
+    /// What cargo says to every bench.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() {
+    let Arguments { n, json, .. } = Arguments::parse();
+    let mut figures = Figures::new(json);
+    let mut measure = |what: &str, commands: &str, busy: u32| figures.tell("", measured(what, commands, busy, n));
+    measure("real-time job", "exec chrt --fifo 10", 4);
+    measure("real-time guard", "exec chrt --other 0", 8);
+    for busy in [2, 4, 8, 16, 64] {
+        measure("ordinary guard", &format!("{ORDINARY}; {DROP_RIGHT}"), busy);
+    }
+    for (quota_us, busy) in [(100_000, 8), (50_000, 2), (50_000, 8), (20_000, 8), (50_000, 64)] {
+        let Some(group) = Quota::of(quota_us) else { continue };
+        // Nobody who is real-time may enter it.
+        let enter = format!("{ORDINARY}; echo $$ > {}/cgroup.procs || exit; {DROP_RIGHT}", group.0.display());
+        measure(&format!("quota of {} %", quota_us / 1_000), &enter, busy);
+    }
+    figures.finish();
+}
+
+/// From the deadline to the end of a job of so many busy processes, whose guard was started behind these shell commands: to that
+/// of its main process, and of all.
+fn measured(what: &str, commands: &str, busy: u32, n: i64) -> Vec<Row> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = directory.path().join("guard");
+    fs::write(&program, format!("#!/bin/sh\n{commands} {PROGRAM} \"$@\"\n")).expect("a script");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).expect("a script");
+    let job = format!("for i in $(seq 2 {busy}); do (while :; do :; done) & done; while :; do :; done");
+    let guard = GuardHandle::start(&program, &guard_config(&job)).expect("a guard");
+    let (mut to_main, mut to_all) = (Vec::new(), Vec::new());
+    for term in 0..n {
+        // Not in step with the period of a quota.
+        let until = clock::now() + Duration::from_millis(400 + 37 * u64::try_from(term % 3).unwrap_or_default());
+        let grant = Grant { term, seen: term, next_seq: 1, until };
+        guard.send(&Order::Spawn { grant, attempt: 1 }).expect("a guard");
+        let main = loop {
+            let (answer, descriptor) = next_answer(&guard);
+            if let Answer::Started { .. } = answer {
+                break descriptor.expect("a pidfd");
+            }
+        };
+        await_readable(&main);
+        to_main.push((until.as_nanos(), clock::now().as_nanos()));
+        while !matches!(next_answer(&guard).0, Answer::Fenced { .. }) {}
+        to_all.push((until.as_nanos(), clock::now().as_nanos()));
+        guard.send(&Order::Released { term }).expect("a guard");
+    }
+    let row = |whose: &str, times| Row::between(format!("{what}, {busy} busy: deadline to {whose} gone"), times);
+    vec![row("main", to_main), row("tree", to_all)]
+}
+
+fn guard_config(job: &str) -> GuardConfig {
+    GuardConfig {
+        cgroup: None,
+        command: ["/bin/sh", "-c", job].map(Into::into).into(),
+        environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        health: None,
+        ignored: Set::EMPTY,
+        inherited: vec![0, 1, 2],
+        group: unistd::getpgrp().as_raw(),
+        foreground: false,
+        lease: Duration::from_secs(5),
+        member: "m-1".into(),
+        on_lead: None,
+        releaser: "/bin/false".into(),
+        release: serde_json::Value::Null,
+        scheduling: None,
+    }
+}
+
+fn next_answer(guard: &GuardHandle) -> (Answer, Option<OwnedFd>) {
+    loop {
+        match guard.receive() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => await_readable(guard),
+            other => {
+                let received = other.expect("an answer").expect("the guard lives");
+                return (received.answer, received.descriptor);
+            }
+        }
+    }
+}
+
+fn await_readable(source: &impl AsFd) {
+    poll(&mut [PollFd::new(source.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE).expect("a descriptor");
+}
+
+/// A control group (v1) with a quota of processor time; removed at the end.
+struct Quota(PathBuf);
+
+impl Quota {
+    /// So many microseconds in each period of 100 ms; `None` where no such group can be made.
+    fn of(quota_us: u64) -> Option<Self> {
+        let group = Path::new("/sys/fs/cgroup/cpu").join(format!("lateness-{}", clock::now().as_nanos()));
+        fs::create_dir(&group).ok()?;
+        let made = Self(group);
+        fs::write(made.0.join("cpu.cfs_quota_us"), quota_us.to_string()).ok()?;
+        Some(made)
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        // The guard ends a little later than its socket.
+        harness::wait::until_true("an empty control group", || fs::remove_dir(&self.0).is_ok());
+    }
+}
