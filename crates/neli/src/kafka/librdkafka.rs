@@ -9,6 +9,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{self, NonNull};
+use std::slice;
 use std::time::Duration;
 
 use neli_proto::topic::{TopicId, TopicIdentity};
@@ -28,7 +29,9 @@ use rdkafka::bindings::{
 };
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
-use rdkafka::types::{RDKafka, RDKafkaAdminOp, RDKafkaAdminOptions, RDKafkaEvent, RDKafkaQueue, RDKafkaResourceType};
+use rdkafka::types::{
+    RDKafka, RDKafkaAdminOp, RDKafkaAdminOptions, RDKafkaEvent, RDKafkaQueue, RDKafkaResourceType, RDKafkaRespErr,
+};
 
 use crate::kafka::error_class::ErrorClass;
 
@@ -59,20 +62,11 @@ pub fn topic_identity(
         // SAFETY: all four are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_DescribeTopics(handle, topics.as_ptr(), options, queue) };
     })?;
-    // SAFETY: the event is alive; of another kind of event this is null.
-    let result = unsafe { rd_kafka_event_DescribeTopics_result(event.as_ptr()) };
-    if result.is_null() {
-        return Err(RDKafkaErrorCode::Fail);
-    }
-    let mut count = 0;
-    // SAFETY: the result belongs to the event, which is alive until the end of this function, as does what it returns.
-    let descriptions = unsafe { rd_kafka_DescribeTopics_result_topics(result, &raw mut count) };
-    if descriptions.is_null() || count == 0 {
-        return Err(RDKafkaErrorCode::Fail);
-    }
-    // SAFETY: it is an array of at least one pointer to a description, all of which belong to the event.
+    // SAFETY: both functions are for an answer to this call.
+    let description =
+        unsafe { first_part(&event, rd_kafka_event_DescribeTopics_result, rd_kafka_DescribeTopics_result_topics) }?;
+    // SAFETY: the description is alive; its error and its id are parts of it.
     let (error, id) = unsafe {
-        let description = *descriptions;
         (
             rd_kafka_error_code(rd_kafka_TopicDescription_error(description)),
             rd_kafka_TopicDescription_topic_id(description),
@@ -97,7 +91,7 @@ pub fn topic_identity(
 /// # Errors
 ///
 /// librdkafka's code: no answer in time, or an answer that does not say.
-pub fn topic_settings(
+pub(crate) fn topic_settings(
     client: &Client<impl ClientContext>,
     topic: &str,
     names: &[&str],
@@ -112,7 +106,7 @@ pub fn topic_settings(
 /// # Errors
 ///
 /// librdkafka's code: no answer in time, no right to it, or an answer that does not say.
-pub fn broker_settings(
+pub(crate) fn broker_settings(
     client: &Client<impl ClientContext>,
     names: &[&str],
     broker: i32,
@@ -135,10 +129,7 @@ fn settings(
     for name in names {
         let name = CString::new(*name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;
         // SAFETY: the resource is alive, and librdkafka copies both strings, which end in zero bytes; a question has no value.
-        let set = unsafe { rd_kafka_ConfigResource_set_config(resource.as_ptr(), name.as_ptr(), c"".as_ptr()) };
-        if set.is_error() {
-            return Err(set.into());
-        }
+        succeeded(unsafe { rd_kafka_ConfigResource_set_config(resource.as_ptr(), name.as_ptr(), c"".as_ptr()) })?;
     }
     let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS;
     let event = ask(client, call, Some(broker), timeout, |handle, options, queue| {
@@ -146,34 +137,20 @@ fn settings(
         // SAFETY: all are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_DescribeConfigs(handle, resources.as_mut_ptr(), resources.len(), options, queue) };
     })?;
-    // SAFETY: the event is alive; of another kind of event this is null.
-    let result = unsafe { rd_kafka_event_DescribeConfigs_result(event.as_ptr()) };
-    if result.is_null() {
-        return Err(RDKafkaErrorCode::Fail);
-    }
-    let mut count = 0;
-    // SAFETY: the result belongs to the event, which is alive until the end of this function, as does what it returns.
-    let resources = unsafe { rd_kafka_DescribeConfigs_result_resources(result, &raw mut count) };
-    if resources.is_null() || count == 0 {
-        return Err(RDKafkaErrorCode::Fail);
-    }
-    // SAFETY: it is an array of at least one pointer to a resource, all of which belong to the event.
-    let (resource, error) = unsafe { (*resources, rd_kafka_ConfigResource_error(*resources)) };
-    if error.is_error() {
-        return Err(error.into());
-    }
-    // SAFETY: the resource is alive; its entries belong to it.
-    let entries = unsafe { rd_kafka_ConfigResource_configs(resource, &raw mut count) };
-    let entry = |index| {
-        // SAFETY: `entries` is an array of `count` pointers to entries, each with strings that live as long as it does; a value
-        // that is not shown is a null pointer, which `text` knows.
-        unsafe {
-            let entry = *entries.add(index);
-            (text(rd_kafka_ConfigEntry_name(entry)), text(rd_kafka_ConfigEntry_value(entry)))
-        }
+    // SAFETY: both functions are for an answer to this call.
+    let resource = unsafe {
+        first_part(&event, rd_kafka_event_DescribeConfigs_result, rd_kafka_DescribeConfigs_result_resources)
+    }?;
+    // SAFETY: the resource is alive.
+    succeeded(unsafe { rd_kafka_ConfigResource_error(resource) })?;
+    // SAFETY: the function is for a resource, and its entries belong to it.
+    let entries = unsafe { parts(resource, rd_kafka_ConfigResource_configs) };
+    let entry = |entry: &*const _| {
+        // SAFETY: the entry is alive, with strings that live as long as it does; a value that is not shown is a null pointer, which
+        // `text` knows.
+        unsafe { (text(rd_kafka_ConfigEntry_name(*entry)), text(rd_kafka_ConfigEntry_value(*entry))) }
     };
-    let count = if entries.is_null() { 0 } else { count };
-    Ok((0..count).map(entry).filter_map(|(name, value)| Some((name?, value))).collect())
+    Ok(entries.iter().map(entry).filter_map(|(name, value)| Some((name?, value))).collect())
 }
 
 /// Makes a topic with so many partitions and replicas of each, and with these settings (`CreateTopics`, which the controller
@@ -182,7 +159,7 @@ fn settings(
 /// # Errors
 ///
 /// librdkafka's code: no answer in time, or why the topic is not made; `TopicAlreadyExists` when it is there.
-pub fn create_topic(
+pub(crate) fn create_topic(
     client: &Client<impl ClientContext>,
     topic: &str,
     (partitions, replicas): (i32, i32),
@@ -197,10 +174,7 @@ pub fn create_topic(
     for (key, value) in settings {
         let (key, value) = (terminated(key)?, terminated(value)?);
         // SAFETY: the topic is alive, and librdkafka copies both strings, which end in zero bytes.
-        let set = unsafe { rd_kafka_NewTopic_set_config(wanted.as_ptr(), key.as_ptr(), value.as_ptr()) };
-        if set.is_error() {
-            return Err(set.into());
-        }
+        succeeded(unsafe { rd_kafka_NewTopic_set_config(wanted.as_ptr(), key.as_ptr(), value.as_ptr()) })?;
     }
     let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_CREATETOPICS;
     let event = ask(client, call, None, timeout, |handle, options, queue| {
@@ -208,20 +182,54 @@ pub fn create_topic(
         // SAFETY: all are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_CreateTopics(handle, topics.as_mut_ptr(), topics.len(), options, queue) };
     })?;
+    // SAFETY: both functions are for an answer to this call.
+    let result =
+        unsafe { first_part(&event, rd_kafka_event_CreateTopics_result, rd_kafka_CreateTopics_result_topics) }?;
+    // SAFETY: the result is alive.
+    succeeded(unsafe { rd_kafka_topic_result_error(result) })
+}
+
+/// The first part of an answer: each of our calls asks for one thing.
+///
+/// # Errors
+///
+/// The answer is none to this kind of call, or has no part.
+///
+/// # Safety
+///
+/// `result_of` gives an event's result, which belongs to the event, and `parts_of` is as [`parts`] needs it for that result.
+unsafe fn first_part<R, T>(
+    event: &Owned<RDKafkaEvent>,
+    result_of: unsafe extern "C" fn(*mut RDKafkaEvent) -> *const R,
+    parts_of: unsafe extern "C" fn(*const R, *mut usize) -> *mut *const T,
+) -> Result<&T, RDKafkaErrorCode> {
     // SAFETY: the event is alive; of another kind of event this is null.
-    let result = unsafe { rd_kafka_event_CreateTopics_result(event.as_ptr()) };
-    if result.is_null() {
-        return Err(RDKafkaErrorCode::Fail);
-    }
+    let result = unsafe { result_of(event.as_ptr()).as_ref() }.ok_or(RDKafkaErrorCode::Fail)?;
+    // SAFETY: as the caller promises.
+    let first = unsafe { parts(result, parts_of) }.first().ok_or(RDKafkaErrorCode::Fail)?;
+    // SAFETY: the part belongs to the result, and that to the event.
+    unsafe { first.as_ref() }.ok_or(RDKafkaErrorCode::Fail)
+}
+
+/// The parts of something of librdkafka's.
+///
+/// # Safety
+///
+/// `parts_of` gives an array of as many pointers as it counts, or null; array and parts live as long as `whole`.
+unsafe fn parts<W, T>(whole: &W, parts_of: unsafe extern "C" fn(*const W, *mut usize) -> *mut *const T) -> &[*const T] {
     let mut count = 0;
-    // SAFETY: the result belongs to the event, which is alive until the end of this function, as does what it returns.
-    let results = unsafe { rd_kafka_CreateTopics_result_topics(result, &raw mut count) };
-    if results.is_null() || count == 0 {
-        return Err(RDKafkaErrorCode::Fail);
+    // SAFETY: both pointers are valid.
+    let parts = unsafe { parts_of(whole, &raw mut count) };
+    if parts.is_null() {
+        return &[];
     }
-    // SAFETY: it is an array of at least one pointer to a result, all of which belong to the event.
-    let error = unsafe { rd_kafka_topic_result_error(*results) };
-    if error.is_error() { Err(error.into()) } else { Ok(()) }
+    // SAFETY: as the caller promises.
+    unsafe { slice::from_raw_parts(parts, count) }
+}
+
+/// Turns a code of librdkafka's into the error that it may be.
+fn succeeded(code: RDKafkaRespErr) -> Result<(), RDKafkaErrorCode> {
+    if code.is_error() { Err(code.into()) } else { Ok(()) }
 }
 
 /// A copy of a string of librdkafka's; none of a null pointer.
@@ -239,7 +247,7 @@ unsafe fn text(pointer: *const c_char) -> Option<String> {
 
 /// The id that the group's coordinator gave to this consumer; none while it is not a member, and for other clients.
 #[must_use]
-pub fn member_id(client: &Client<impl ClientContext>) -> Option<String> {
+pub(crate) fn member_id(client: &Client<impl ClientContext>) -> Option<String> {
     let handle = client.native_ptr();
     // SAFETY: the handle is alive as long as the client is; the string belongs to us.
     let id = NonNull::new(unsafe { rd_kafka_memberid(handle) })?;
@@ -274,8 +282,8 @@ fn ask(
     let event = unsafe { rd_kafka_queue_poll(queue.as_ptr(), milliseconds(timeout + LATE)) };
     let event = Owned::new(event, rd_kafka_event_destroy).map_err(|_| RDKafkaErrorCode::OperationTimedOut)?;
     // SAFETY: the event is alive.
-    let error = unsafe { rd_kafka_event_error(event.as_ptr()) };
-    if error.is_error() { Err(error.into()) } else { Ok(event) }
+    succeeded(unsafe { rd_kafka_event_error(event.as_ptr()) })?;
+    Ok(event)
 }
 
 /// The options of one administrative call: its time limit, and the broker that is asked, unless that is librdkafka's choice.
@@ -289,18 +297,12 @@ fn options(
     let options = unsafe { rd_kafka_AdminOptions_new(handle, operation) };
     let options = Owned::new(options, rd_kafka_AdminOptions_destroy)?;
     // SAFETY: the options are alive; no text about an error is asked for.
-    let set = unsafe {
+    succeeded(unsafe {
         rd_kafka_AdminOptions_set_request_timeout(options.as_ptr(), milliseconds(timeout), ptr::null_mut(), 0)
-    };
-    if set.is_error() {
-        return Err(set.into());
-    }
+    })?;
     if let Some(broker) = broker {
         // SAFETY: as above.
-        let set = unsafe { rd_kafka_AdminOptions_set_broker(options.as_ptr(), broker, ptr::null_mut(), 0) };
-        if set.is_error() {
-            return Err(set.into());
-        }
+        succeeded(unsafe { rd_kafka_AdminOptions_set_broker(options.as_ptr(), broker, ptr::null_mut(), 0) })?;
     }
     Ok(options)
 }
