@@ -9,10 +9,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use neli::election::{Client, Election};
-use neli::kafka::access::Access;
-use neli::kafka::event::KafkaEvent;
-use neli::kafka::producer::Producer;
+use neli::Access;
+use neli::KafkaEvent;
+use neli::Producer;
+use neli::{Client, Election};
 use neli_proto::record::{Body, MemberId, Offset, Record, Why};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -37,7 +37,7 @@ pub struct ReleaseOrder {
 /// What writing a release takes besides the term. The guard hands it on, and does not look into it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Means {
-    /// How Kafka is reached: [`Brokers::At`](neli::election::Brokers::At), the embedded broker's address too.
+    /// How Kafka is reached: [`Brokers::At`](neli::Brokers::At), the embedded broker's address too.
     pub client: Client,
     /// The election.
     pub election: Election,

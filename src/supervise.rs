@@ -1,16 +1,16 @@
 //! The loop: take an input, ask the protocol, perform its actions. It knows both `neli-proto` and what has effects.
 //!
-//! [`MainLoop`] is what there is once in a process: the clients of Kafka, the terminal, the log, the end. A [`Role`] is what there is
+//! `MainLoop` is what there is once in a process: the clients of Kafka, the terminal, the log, the end. A `Role` is what there is
 //! once in an election: the node, the reading of its journal, the job under its guard, its hooks.
 
 use std::io;
 use std::os::fd::RawFd;
 use std::panic;
 
+use neli::GroupReport;
+use neli::KafkaEvent;
 use neli::clock;
-use neli::kafka::embedded::{self, Seeker};
-use neli::kafka::event::KafkaEvent;
-use neli::kafka::group::GroupReport;
+use neli::embedded::{self, Seeker};
 use neli_proto::candidate;
 use neli_proto::node::Event;
 use neli_proto::time::Time;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::time::Duration;
 
-pub use neli::text::reason;
+pub use neli::reason;
 use nix::libc;
 use nix::sys::signal::Signal;
 

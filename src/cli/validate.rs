@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use neli::election::{Brokers, Client, Election};
+use neli::{Brokers, Client, Election};
 use neli_proto::supervisor::OnLoss;
 
 use crate::cli::parsed_args::{ParsedArgs, Value};

@@ -5,8 +5,8 @@ mod marker;
 
 use std::io::{self, Write};
 
-use neli::kafka::embedded::place::Place;
-use neli::kafka::embedded::{DOUBT, LINGER};
+use neli::embedded::place::Place;
+use neli::embedded::{DOUBT, LINGER};
 
 use crate::command::broker::host::Host;
 use crate::command::stdout;

@@ -6,12 +6,12 @@
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::sync::Arc;
 
+use neli::Access;
 use neli::clock;
-use neli::election::{Brokers, Client};
-use neli::kafka::access::Access;
-use neli::kafka::embedded;
-use neli::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
-use neli::kafka::reader::{Reader, Source};
+use neli::embedded;
+use neli::{Brokers, Client};
+use neli::{KafkaEvent, Key, ReadRecord, ReadingEvent};
+use neli::{Reader, Source};
 use neli_proto::journal::{Journal, Origin};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;

@@ -1,9 +1,9 @@
 //! What the loop does with the consumer group: its member joins and leaves, and what it reports goes to the candidate.
 
+use neli::Access;
+use neli::Election;
 use neli::clock;
-use neli::election::Election;
-use neli::kafka::access::Access;
-use neli::kafka::group::{GroupEvent, GroupReport, Member};
+use neli::{GroupEvent, GroupReport, Member};
 use neli_proto::candidate;
 use neli_proto::node::Event;
 use neli_proto::precedence::Standing;

@@ -2,10 +2,10 @@
 
 use std::io;
 
+use neli::Election;
 use neli::clock;
-use neli::election::Election;
-use neli::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
-use neli::kafka::reader::{Reader, Source};
+use neli::{KafkaEvent, Key, ReadRecord, ReadingEvent};
+use neli::{Reader, Source};
 use neli_proto::candidate::{Elector, Event};
 use neli_proto::node;
 use neli_proto::record::{Body, Record};
@@ -76,7 +76,7 @@ impl MainLoop {
     pub(super) fn send(&mut self, now: Time, record: &Record) {
         let election = &self.role.election;
         let key = match record.body {
-            Body::Hello { .. } => format!("{}/hello", election.key()),
+            Body::Hello { .. } => election.hello_key(),
             Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => election.key(),
         };
         let seq = record.seq.unwrap_or_default();

@@ -4,18 +4,17 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use neli::Access;
+use neli::Election;
+use neli::KafkaEvent;
+use neli::Producer;
 use neli::clock;
-use neli::election::Election;
-use neli::kafka::access::Access;
-use neli::kafka::embedded::{Found, Seeker};
-use neli::kafka::event::KafkaEvent;
-use neli::kafka::producer::Producer;
+use neli::embedded::{Found, Seeker};
 use neli_proto::broker_death;
 use neli_proto::candidate::Event;
 use neli_proto::node;
 use neli_proto::reminder::{Reminder, Reminders};
 use neli_proto::time::Time;
-use rdkafka::config::RDKafkaLogLevel;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::MainLoop;
@@ -63,7 +62,7 @@ impl KafkaSession {
     ) -> Result<Self, StartupError> {
         let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
         let logger = logger.clone();
-        let log_callback = Arc::new(move |_level: RDKafkaLogLevel, message: &str| {
+        let log_callback = Arc::new(move |message: &str| {
             logger.event(&LogEvent::Librdkafka { facility: "client".to_owned(), message: message.to_owned() });
         });
         let access = Access { log_callback: Some(log_callback), ..access };

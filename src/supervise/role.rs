@@ -1,7 +1,7 @@
 //! What this process has in one election.
 
+use neli::Election;
 use neli::clock;
-use neli::election::Election;
 use neli_proto::candidate::{Elector, Event as ElectionEvent, Identity};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Event, Node, Settings};

@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::Path;
 use std::rc::Rc;
 
-use neli::election::{Brokers, Client};
-use neli::kafka::access::Access;
-use neli::kafka::embedded::Seeker;
+use neli::Access;
+use neli::embedded::Seeker;
+use neli::{Brokers, Client};
 use neli_proto::record::MemberId;
 use nix::sys::prctl;
 use nix::unistd;

@@ -23,6 +23,12 @@ impl Election {
     pub fn key(&self) -> String {
         format!("{}/{}", self.group, self.role)
     }
+
+    /// The key of what its candidates say of themselves: `<group>/<role>/hello`.
+    #[must_use]
+    pub fn hello_key(&self) -> String {
+        format!("{}/hello", self.key())
+    }
 }
 
 /// How Kafka is reached.

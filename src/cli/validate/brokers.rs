@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use neli::election::Properties;
+use neli::Properties;
 
 use crate::cli::parsed_args::Value;
 use crate::exit::StartupError;

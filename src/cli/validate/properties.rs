@@ -7,8 +7,8 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 
-use neli::election::{Properties, is_secret};
-use neli::kafka::access::{HEARTBEAT_INTERVAL, MemberTimings, SESSION_TIMEOUT};
+use neli::{HEARTBEAT_INTERVAL, MemberTimings, SESSION_TIMEOUT};
+use neli::{Properties, is_secret};
 use neli_proto::candidate::Elector;
 use rdkafka::ClientConfig;
 use rdkafka::error::KafkaError;

@@ -14,8 +14,8 @@ use std::thread;
 use std::time::Duration;
 
 use neli::clock;
-use neli::kafka::embedded::place::Place;
-use neli::kafka::embedded::{Greeting, Reply, Request, Start};
+use neli::embedded::place::Place;
+use neli::embedded::{Greeting, Reply, Request, Start};
 use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -88,7 +88,7 @@ struct Guest {
 ///
 /// # Errors
 ///
-/// The kernel's; what is on stdin was not written by [`Seeker`](neli::kafka::embedded::Seeker); the directory is not this user's alone.
+/// The kernel's; what is on stdin was not written by [`Seeker`](neli::embedded::Seeker); the directory is not this user's alone.
 pub fn detach() -> io::Result<(Place, Duration, Duration)> {
     // It fails for the leader of a process group, which has what this is for.
     let _ = unistd::setsid();

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-use neli::kafka::embedded::place::Place;
+use neli::embedded::place::Place;
 use neli_proto::time::Time;
 use serde::{Deserialize, Serialize};
 

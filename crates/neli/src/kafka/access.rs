@@ -1,23 +1,18 @@
-//! How Kafka is reached: what each of our librdkafka clients is told, and what a client's own voice is turned into.
+//! How Kafka is reached, and what each of our librdkafka clients is told for that.
 //!
 //! Three layers of properties, the later one winning: what we prefer, what the user says (`-X`, `--properties`), and what
 //! the protocol rests on. Each goes by its first name, never by an alias: rust-rdkafka hands them over in no order, and of
-//! two names of one property librdkafka takes the last. `config` has seen to that for the user's, and that librdkafka
-//! knows them. No error of this file shows the value of a secret.
+//! two names of one property librdkafka takes the last. Whoever makes the user's [`Properties`] has seen to that, and that
+//! librdkafka knows them.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rdkafka::ClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
-use rdkafka::consumer::ConsumerContext;
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::types::RDKafkaConfRes;
 
-use crate::election::{Brokers, Client, Election, Properties, is_secret};
+use crate::election::{Brokers, Client, Election, Properties};
 use crate::kafka::embedded;
-use crate::kafka::error_class::{self, ErrorClass, NoToken, plain};
 
 /// A Kafka that can be reached: an address, and what the user says about reaching it.
 #[derive(Clone)]
@@ -34,8 +29,8 @@ pub struct Access {
     pub answered: Arc<AtomicBool>,
 }
 
-/// Is called with one line that librdkafka logs: its level (0 is worst, 7 is debug) and its text. Called on any thread.
-pub type LogCallback = Arc<dyn Fn(RDKafkaLogLevel, &str) + Send + Sync>;
+/// Is called with each line that librdkafka logs. Called on any thread.
+pub type LogCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Access {
     /// The Kafka at `bootstrap`, a real one.
@@ -59,7 +54,7 @@ impl Access {
     /// What a reader of the journal is told. It is in no group: `group.id` is what `assign` asks for, and when the
     /// user may not see that group nothing is lost.
     #[must_use]
-    pub fn reader(&self, election: &Election) -> ClientConfig {
+    pub(crate) fn reader(&self, election: &Election) -> ClientConfig {
         let mut defaults = vec![
             // Corruption is a batch that can't be decoded, never a record that says something else.
             ("check.crcs", "true"),
@@ -106,7 +101,7 @@ impl Access {
 
     /// What the producer is told; a record is given up `timeout` after it was handed over, in whole milliseconds.
     #[must_use]
-    pub fn producer(&self, timeout: Duration) -> ClientConfig {
+    pub(crate) fn producer(&self, timeout: Duration) -> ClientConfig {
         // Why Kafka refuses what librdkafka tries again, only its debug lines say.
         let debug = self.users_debug().map_or_else(|| "msg".to_owned(), |debug| format!("{debug},msg"));
         self.client(
@@ -127,7 +122,7 @@ impl Access {
 
     /// What the member of the consumer group is told.
     #[must_use]
-    pub fn member(&self, election: &Election) -> ClientConfig {
+    pub(crate) fn member(&self, election: &Election) -> ClientConfig {
         self.client(
             &[
                 // Between the assignment and the pause there may be one fetch.
@@ -230,109 +225,6 @@ impl MemberTimings {
 /// A day: the longest that librdkafka knows. Our threads always poll.
 const LONGEST_POLL_INTERVAL: &str = "86400000";
 
-/// One line about an error, fit to be shown: librdkafka's own words, but for those that show a secret.
-#[must_use]
-pub fn explain(error: &KafkaError) -> String {
-    if let KafkaError::ClientCreation(reason) = error {
-        return reason.clone();
-    }
-    let KafkaError::ClientConfig(kind, reason, key, _) = error else { return error.to_string() };
-    if *kind == RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN {
-        format!("property \"{key}\": librdkafka knows no such property")
-    } else if is_secret(key) && !reason.contains("not supported in this build") {
-        // librdkafka's words may quote the value, whole or cut.
-        format!("property \"{key}\": librdkafka does not take its value (not shown here)")
-    } else {
-        format!("property \"{key}\": {reason}")
-    }
-}
-
-/// What librdkafka tells one of our clients. It keeps the last words, since rust-rdkafka hands on only an error's code.
-#[derive(Clone)]
-pub struct KafkaContext {
-    log_callback: Option<LogCallback>,
-    /// Whether a token endpoint gives the tokens to log in by.
-    asks_for_tokens: bool,
-    last_errors: Arc<Mutex<LastErrors>>,
-}
-
-#[derive(Default)]
-struct LastErrors {
-    last: Option<(RDKafkaErrorCode, String)>,
-    trouble: Option<String>,
-    /// What was logged last about a token endpoint that gave no token.
-    token: Option<String>,
-}
-
-impl KafkaContext {
-    /// For a client of `access`.
-    #[must_use]
-    pub fn new(access: &Access) -> Self {
-        Self {
-            log_callback: access.log_callback.clone(),
-            asks_for_tokens: access.asks_for_tokens(),
-            last_errors: Arc::default(),
-        }
-    }
-
-    /// The words that came with the last error, if its code is `code`; else the code's own.
-    #[must_use]
-    pub fn words(&self, code: RDKafkaErrorCode) -> String {
-        let last_errors = self.last_errors();
-        let last = last_errors.last.as_ref().filter(|(known, _)| *known == code);
-        last.map_or_else(|| plain(code), |(_, words)| words.clone())
-    }
-
-    /// Why there is no token to log in by, if these words of librdkafka's say so and a token endpoint was asked.
-    #[must_use]
-    pub fn no_token(&self, words: &str) -> Option<NoToken> {
-        let last_errors = self.last_errors();
-        self.asks_for_tokens.then(|| error_class::of_token(words, last_errors.token.as_deref())).flatten()
-    }
-
-    /// The last trouble with a connection, host and port first.
-    #[must_use]
-    pub fn trouble(&self) -> Option<String> {
-        self.last_errors().trouble.clone()
-    }
-
-    /// Forgets the last trouble: it is over.
-    pub fn forget_trouble(&self) {
-        self.last_errors().trouble = None;
-    }
-
-    fn last_errors(&self) -> MutexGuard<'_, LastErrors> {
-        self.last_errors.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl ClientContext for KafkaContext {
-    fn log(&self, level: RDKafkaLogLevel, _facility: &str, line: &str) {
-        // Before the error that it explains.
-        if self.asks_for_tokens && error_class::is_about_token(line) {
-            self.last_errors().token = Some(line.to_owned());
-        }
-        if let Some(log_callback) = &self.log_callback {
-            log_callback(level, line);
-        }
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        let Some(code) = error.rdkafka_error_code() else { return };
-        let no_token = self.no_token(reason);
-        let mut last_errors = self.last_errors();
-        if let Some(no_token) = no_token {
-            last_errors.trouble = Some(no_token.why);
-        } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::Login) {
-            // What follows is how long that took, and differs each time.
-            last_errors.trouble = Some(reason.split(" (after ").next().unwrap_or(reason).to_owned());
-        }
-        last_errors.last = Some((code, reason.to_owned()));
-    }
-}
-
-impl ConsumerContext for KafkaContext {}
-
 impl TryFrom<&Client> for Access {
     type Error = NoAddress;
 
@@ -387,25 +279,5 @@ mod tests {
             assert_eq!(native.get("session.timeout.ms").unwrap(), "10000");
         }
         assert_eq!(access.producer(lease).create_native_config().unwrap().get("message.timeout.ms").unwrap(), "5000");
-    }
-
-    #[test]
-    fn an_error_names_the_property_and_never_shows_a_secret() {
-        let explained = |key: &str, value: &str| {
-            let config = access(&[(key, value)]).reader(&election());
-            explain(&config.create_native_config().err().unwrap())
-        };
-        let line = "property \"nonsense\": librdkafka knows no such property";
-        assert_eq!(explained("nonsense", "hunter2"), line);
-        assert!(explained("socket.timeout.ms", "soon").contains("socket.timeout.ms"));
-        // As librdkafka refuses them in a build without TLS.
-        for key in ["ssl.key.password", "sasl.oauthbearer.client.secret"] {
-            let why = format!(
-                "Configuration property \"{key}\" not supported in this build: OpenSSL not available at build time"
-            );
-            let refused = RDKafkaConfRes::RD_KAFKA_CONF_INVALID;
-            let error = KafkaError::ClientConfig(refused, why, key.to_owned(), "hunter2".to_owned());
-            assert!(!explain(&error).contains("hunter2"));
-        }
     }
 }

@@ -4,7 +4,7 @@ use rdkafka::error::RDKafkaErrorCode;
 
 /// What an error means.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum ErrorClass {
+pub(super) enum ErrorClass {
     /// One connection fails, or one answer doesn't come.
     Connection,
     /// The offset to be read is out of range, or the log was truncated below it.
@@ -64,7 +64,7 @@ impl From<RDKafkaErrorCode> for ErrorClass {
 
 /// A code in librdkafka's words for it, without the name of the code and of who reported it.
 #[must_use]
-pub fn plain(code: RDKafkaErrorCode) -> String {
+pub(super) fn plain(code: RDKafkaErrorCode) -> String {
     // `TopicAuthorizationFailed (Broker: Topic authorization failed)`
     let full = code.to_string();
     let words = full.split_once(" (").and_then(|(_, words)| words.strip_suffix(')')).unwrap_or(&full);
@@ -75,7 +75,7 @@ pub fn plain(code: RDKafkaErrorCode) -> String {
 /// connection that fails, a leader that has moved, a topic that is gone, a right that is missing. `words` are librdkafka's,
 /// or those of [`plain`].
 #[must_use]
-pub fn of_refused_append(words: &str) -> Option<String> {
+pub(super) fn of_refused_append(words: &str) -> Option<String> {
     use RDKafkaErrorCode as Code;
     let words = words.trim_start_matches("Broker: ");
     let said_elsewhere = [
@@ -107,7 +107,7 @@ pub fn of_refused_append(words: &str) -> Option<String> {
 /// What a trouble with a certificate means, in one line; `None` for any other trouble. librdkafka does not say why a
 /// certificate was not accepted.
 #[must_use]
-pub fn of_certificate(trouble: &str) -> Option<String> {
+pub(super) fn of_certificate(trouble: &str) -> Option<String> {
     // `ssl://kafka:9093/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: ...`
     let (broker, words) = trouble.split_once(": ")?;
     let told = |what: &str, words: &str| Some(format!("{broker}: {what} ({})", words.trim()));
@@ -126,7 +126,7 @@ pub fn of_certificate(trouble: &str) -> Option<String> {
 
 /// Why there is no token to log in by, where a token endpoint is to give one (`sasl.oauthbearer.method=oidc`).
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct NoToken {
+pub(super) struct NoToken {
     /// One line: the endpoint, its answer or why there is none, and what to check.
     pub why: String,
     /// Whether the endpoint has refused the request; else it may give one when it is asked again.
@@ -139,7 +139,7 @@ const LONGEST_ANSWER: usize = 200;
 /// What librdkafka's `words` say about a token endpoint; `None` where they are about something else. `logged` is the line that it
 /// logged last about that: it has the endpoint's address and the status of its answer, and the error has neither.
 #[must_use]
-pub fn of_token(words: &str, logged: Option<&str>) -> Option<NoToken> {
+pub(super) fn of_token(words: &str, logged: Option<&str>) -> Option<NoToken> {
     let reason = words.strip_prefix("Failed to acquire SASL OAUTHBEARER token: ")?;
     let shown: String = reason.chars().take(LONGEST_ANSWER).collect();
     // `... token from "https://login.example.com/token": {"error":"invalid_client"} (401)`
@@ -162,7 +162,7 @@ pub fn of_token(words: &str, logged: Option<&str>) -> Option<NoToken> {
 
 /// Whether librdkafka logs by this line that a token endpoint gave no token.
 #[must_use]
-pub fn is_about_token(line: &str) -> bool {
+pub(super) fn is_about_token(line: &str) -> bool {
     line.contains(FROM_ENDPOINT)
 }
 
@@ -179,7 +179,7 @@ fn host(url: &str) -> String {
 /// Whether a login that failed may succeed when it is tried again: librdkafka gives the same code when the connection was
 /// lost in the middle of it.
 #[must_use]
-pub fn is_worth_another_login(words: &str) -> bool {
+pub(super) fn is_worth_another_login(words: &str) -> bool {
     words.contains("handshake failed: Local: ")
 }
 

@@ -19,7 +19,8 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::Election;
-use crate::kafka::access::{Access, KafkaContext, MemberTimings, explain};
+use crate::kafka::access::{Access, MemberTimings};
+use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::ErrorClass;
 use crate::kafka::librdkafka;
 

@@ -10,11 +10,12 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 
 use crate::clock;
-use crate::kafka::access::KafkaContext;
+use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::{ErrorClass, NoToken, is_worth_another_login};
 use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
 use crate::kafka::group::refusal;
-use crate::kafka::reader::{Shared, Source};
+use crate::kafka::reader::Source;
+use crate::kafka::reading::Reading;
 use crate::kafka::topic::{may_not_describe, may_not_read};
 
 /// Between two tries to read what can't be decoded.
@@ -24,17 +25,17 @@ const LINGER: Duration = Duration::from_millis(500);
 
 /// Waits inside librdkafka.
 pub(super) struct PollThread {
-    pub(super) shared: Arc<Shared>,
+    pub(super) reading: Arc<Reading>,
     pub(super) consumer: Arc<BaseConsumer<KafkaContext>>,
 }
 
 impl PollThread {
     pub(super) fn run(self) {
-        let election = self.shared.source.election.key();
-        let hello = format!("{election}/hello");
-        let keys = (election.as_bytes(), hello.as_bytes());
+        let election = &self.reading.source.election;
+        let (key, hello_key) = (election.key(), election.hello_key());
+        let keys = (key.as_bytes(), hello_key.as_bytes());
         let mut retry_at: Option<Time> = None;
-        while !self.shared.over() {
+        while !self.reading.is_over() {
             let timeout = retry_at.map_or(LINGER, |at| at.since(clock::now()).min(LINGER));
             match self.consumer.poll(timeout) {
                 // Between two tries nothing is assigned, so a record here is one that was under way.
@@ -47,7 +48,7 @@ impl PollThread {
             }
             if retry_at.is_some_and(|at| clock::now() >= at) {
                 retry_at = None;
-                self.shared.assign(&self.consumer, self.shared.next.load(Ordering::Relaxed));
+                self.reading.assign(&self.consumer, self.reading.next.load(Ordering::Relaxed));
             }
         }
     }
@@ -63,10 +64,10 @@ impl PollThread {
             Key::Other => None,
         };
         let offset = message.offset();
-        self.shared.next.store(offset + 1, Ordering::Relaxed);
-        self.shared.up();
+        self.reading.next.store(offset + 1, Ordering::Relaxed);
+        self.reading.up();
         let written_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
-        self.shared.say_of_reading(ReadingEvent::Record(ReadRecord { offset, key, value, written_ms }));
+        self.reading.send_own(ReadingEvent::Record(ReadRecord { offset, key, value, written_ms }));
     }
 
     /// Says what the error is; true when it is that a batch can't be decoded.
@@ -76,43 +77,43 @@ impl PollThread {
             return false;
         }
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
-        let words = self.shared.context.words(code);
+        let words = self.reading.context.words(code);
         match code.into() {
             // One connection of several, perhaps; and a topic that may be gone.
-            ErrorClass::Connection | ErrorClass::UnknownTopic => self.shared.look(),
+            ErrorClass::Connection | ErrorClass::UnknownTopic => self.reading.ask_soon(),
             ErrorClass::GroupForbidden => {
                 // The reader itself has no use for the group.
-                let Source { joins_group, election, .. } = &self.shared.source;
+                let Source { joins_group, election, .. } = &self.reading.source;
                 if let Some(error) = refusal(code, &words, &election.group).filter(|_| *joins_group) {
-                    self.shared.refuse(error);
+                    self.reading.refuse(error);
                 }
             }
             ErrorClass::Moving => {}
             ErrorClass::Cut => {
-                self.shared.say_of_reading(ReadingEvent::Cut);
+                self.reading.send_own(ReadingEvent::Cut);
             }
             ErrorClass::Login => self.login_failed(&words),
             ErrorClass::NoBroker => {
-                if let Some(error) = self.shared.hopeless() {
-                    self.shared.refuse(error);
+                if let Some(error) = self.reading.hopeless() {
+                    self.reading.refuse(error);
                     return false;
                 }
-                self.shared.down(self.shared.no_answer(code));
-                self.shared.look();
+                self.reading.down(self.reading.no_answer(code));
+                self.reading.ask_soon();
             }
             ErrorClass::Other => {
-                self.shared.say(KafkaEvent::Warning(words));
+                self.reading.send(KafkaEvent::Warning(words));
             }
             ErrorClass::TopicForbidden => {
-                let topic = &self.shared.source.election.topic;
+                let topic = &self.reading.source.election.topic;
                 let is_fetch = words.starts_with("Fetch");
-                self.shared.refuse(if is_fetch { may_not_read(topic) } else { may_not_describe(topic) });
+                self.reading.refuse(if is_fetch { may_not_read(topic) } else { may_not_describe(topic) });
             }
             ErrorClass::Undecodable => {
                 // What follows the batch must not be handed over before it.
                 let _ = self.consumer.unassign();
-                let offset = self.shared.next.load(Ordering::Relaxed);
-                self.shared.say_of_reading(ReadingEvent::Undecodable { offset, error: words });
+                let offset = self.reading.next.load(Ordering::Relaxed);
+                self.reading.send_own(ReadingEvent::Undecodable { offset, error: words });
                 return true;
             }
         }
@@ -120,40 +121,40 @@ impl PollThread {
     }
 
     fn login_failed(&self, words: &str) {
-        let access = &self.shared.source.access;
+        let access = &self.reading.source.access;
         let (answered, asks_for_tokens) = (access.answered.load(Ordering::Relaxed), access.asks_for_tokens());
-        if let Some(NoToken { why, is_refusal }) = self.shared.context.no_token(words) {
+        if let Some(NoToken { why, is_refusal }) = self.reading.context.no_token(words) {
             if answered {
                 // It is asked for long before the last one expires, and that one counts until then.
                 let message =
                     format!("{why}; the last token counts until it expires, and a new one is asked for every 10 s");
-                self.shared.say(KafkaEvent::Warning(message));
+                self.reading.send(KafkaEvent::Warning(message));
             } else if is_refusal {
-                self.shared.refuse(why);
+                self.reading.refuse(why);
             } else {
-                self.shared.down(why);
+                self.reading.down(why);
             }
         } else if is_worth_another_login(words) || (asks_for_tokens && answered) {
             // A token that has expired since is replaced when the token endpoint gives one again.
-            self.shared.look();
+            self.reading.ask_soon();
         } else {
             let advice = if asks_for_tokens {
                 "that the broker accepts this provider's tokens, and sasl.oauthbearer.scope"
             } else {
                 "sasl.mechanisms, sasl.username and sasl.password"
             };
-            self.shared.refuse(format!("{words}; check {advice}"));
+            self.reading.refuse(format!("{words}; check {advice}"));
         }
     }
 
     fn caught_up(&self) {
-        let words = self.shared.context.words(RDKafkaErrorCode::PartitionEOF);
-        let handed_over = self.shared.next.load(Ordering::Relaxed);
+        let words = self.reading.context.words(RDKafkaErrorCode::PartitionEOF);
+        let handed_over = self.reading.next.load(Ordering::Relaxed);
         // rust-rdkafka leaves out the offset of the end; librdkafka's words have it. A marker has no record.
         let next = end_offset(&words).map_or(handed_over, |end| end.max(handed_over));
-        self.shared.next.store(next, Ordering::Relaxed);
-        self.shared.up();
-        self.shared.say_of_reading(ReadingEvent::CaughtUp { next });
+        self.reading.next.store(next, Ordering::Relaxed);
+        self.reading.up();
+        self.reading.send_own(ReadingEvent::CaughtUp { next });
     }
 }
 

@@ -14,8 +14,9 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::Election;
-use crate::kafka::access::{Access, KafkaContext, explain};
+use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
+use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::{ErrorClass, of_refused_append, plain};
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::identity::Identifier;

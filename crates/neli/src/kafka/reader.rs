@@ -1,11 +1,11 @@
 //! Reads the journal: one consumer in no group, assigned to the election's partition by hand.
 //!
-//! Two threads. The *listener* waits inside librdkafka and hands each record over the instant it is there. The *asker*
+//! Two threads. The *poll thread* waits inside librdkafka and hands each record over the instant it is there. The *asker*
 //! asks what blocks: whether the topic is there, where the log ends, every 20 s and while nobody answers twice a second.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -13,17 +13,18 @@ use neli_proto::time::Time;
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::Election;
-use crate::kafka::access::{Access, KafkaContext, explain};
+use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
-use crate::kafka::error_class::{self, ErrorClass, plain};
+use crate::kafka::context::{KafkaContext, explain};
+use crate::kafka::error_class::ErrorClass;
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::librdkafka::topic_identity;
 use crate::kafka::poll_thread::PollThread;
+use crate::kafka::reading::Reading;
 use crate::kafka::topic::{self, Presence, TopicError};
 use crate::text::reason;
 
@@ -60,34 +61,23 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Starts the reading with this number: makes sure that the topic exists, asks where the log begins and ends, says so
-    /// to `seen`, and waits for [`Reader::read_from`].
+    /// Starts the reading with this number: makes sure that the topic exists, asks where the log begins and ends, sends that
+    /// to `events`, and waits for [`Reader::read_from`].
     ///
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub fn start(source: Source, reading: u32, seen: Sender<KafkaEvent>) -> Result<Self, std::io::Error> {
+    pub fn start(source: Source, reading: u32, events: Sender<KafkaEvent>) -> Result<Self, std::io::Error> {
         let (orders, received) = mpsc::channel();
         let stopped = Arc::new(AtomicBool::new(false));
-        let shared = Shared {
-            reading,
-            context: KafkaContext::new(&source.access),
-            source,
-            seen,
-            orders: orders.clone(),
-            stopped: Arc::clone(&stopped),
-            next: AtomicI64::new(0),
-            contact: Mutex::new(Contact::Unknown),
-            refused: AtomicBool::new(false),
-            called: AtomicBool::new(false),
-        };
-        thread::Builder::new().name("neli-asker".to_owned()).spawn(move || Asker::run(Arc::new(shared), &received))?;
+        let reading = Reading::new(source, reading, events, orders.clone(), Arc::clone(&stopped));
+        thread::Builder::new().name("neli-asker".to_owned()).spawn(move || Asker::run(Arc::new(reading), &received))?;
         Ok(Self { orders, stopped })
     }
 
     /// Asks soon where the log ends, and not only when that is due.
     pub fn look_for_end(&self) {
-        let _ = self.orders.send(Order::Look);
+        let _ = self.orders.send(Order::Ask);
     }
 
     /// Reads from this offset on. To be called once.
@@ -100,132 +90,21 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
-        let _ = self.orders.send(Order::Look);
+        let _ = self.orders.send(Order::Ask);
     }
 }
 
 /// To the asker.
-enum Order {
+pub(super) enum Order {
     /// Something changed: ask now.
-    Look,
+    Ask,
     /// Read from this offset on.
     ReadFrom(i64),
 }
 
-/// Whether a broker answers.
-#[derive(Eq, PartialEq)]
-enum Contact {
-    Unknown,
-    Down(String),
-    Up,
-}
-
-/// What both threads know.
-pub(super) struct Shared {
-    pub(super) reading: u32,
-    pub(super) source: Source,
-    seen: Sender<KafkaEvent>,
-    pub(super) context: KafkaContext,
-    orders: mpsc::Sender<Order>,
-    stopped: Arc<AtomicBool>,
-    /// The offset after the last one handed over; 0 before reading.
-    pub(super) next: AtomicI64,
-    contact: Mutex<Contact>,
-    refused: AtomicBool,
-    /// Whether a call for a look is on its way.
-    called: AtomicBool,
-}
-
-impl Shared {
-    /// Says so, unless this reading is over; false when it is.
-    pub(super) fn say(&self, seen: KafkaEvent) -> bool {
-        !self.stopped.load(Ordering::Relaxed) && self.seen.blocking_send(seen).is_ok()
-    }
-
-    /// The same of what this reading has come to.
-    pub(super) fn say_of_reading(&self, event: ReadingEvent) -> bool {
-        self.say(KafkaEvent::Reading { reading: self.reading, event })
-    }
-
-    /// Whether nobody listens to this reading any more.
-    pub(super) fn over(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed) || self.seen.is_closed()
-    }
-
-    pub(super) fn up(&self) {
-        self.source.access.answered.store(true, Ordering::Relaxed);
-        if let Some(Contact::Down(_)) = self.turn(Contact::Up) {
-            self.context.forget_trouble();
-            self.say(KafkaEvent::Up);
-        }
-    }
-
-    pub(super) fn down(&self, error: String) {
-        if self.turn(Contact::Down(error.clone())).is_some() {
-            self.say(KafkaEvent::Down { error });
-        }
-    }
-
-    /// What the contact was before, when it changes.
-    fn turn(&self, to: Contact) -> Option<Contact> {
-        let mut contact = self.contact.lock().unwrap_or_else(PoisonError::into_inner);
-        (*contact != to).then(|| std::mem::replace(&mut *contact, to))
-    }
-
-    /// Why nobody answers, in one line.
-    pub(super) fn no_answer(&self, code: RDKafkaErrorCode) -> String {
-        let bootstrap = &self.source.access.bootstrap;
-        self.context.trouble().unwrap_or_else(|| {
-            if self.source.access.asks_for_tokens() && !self.source.access.answered.load(Ordering::Relaxed) {
-                // librdkafka connects to no broker before that, and asks an endpoint that has trouble again for 50 s.
-                format!("{bootstrap}: no answer; no broker is asked before the token endpoint has given a token")
-            } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
-                format!("{bootstrap}: no answer")
-            } else {
-                format!("{bootstrap}: {}", plain(code))
-            }
-        })
-    }
-
-    /// Says so, once.
-    pub(super) fn refuse(&self, error: String) {
-        if !self.refused.swap(true, Ordering::Relaxed) {
-            self.say(KafkaEvent::Refused { error });
-        }
-    }
-
-    /// Why no broker will ever answer, when none has: a certificate that is not accepted. Later it is a trouble that is waited
-    /// for: some of the brokers have another.
-    pub(super) fn hopeless(&self) -> Option<String> {
-        if self.source.access.answered.load(Ordering::Relaxed) {
-            return None;
-        }
-        self.context.trouble().as_deref().and_then(error_class::of_certificate)
-    }
-
-    /// Has the asker ask now, unless it has been called already.
-    pub(super) fn look(&self) {
-        if !self.called.swap(true, Ordering::Relaxed) {
-            let _ = self.orders.send(Order::Look);
-        }
-    }
-
-    pub(super) fn assign(&self, consumer: &BaseConsumer<KafkaContext>, offset: i64) {
-        let Election { topic, partition, .. } = &self.source.election;
-        let mut list = TopicPartitionList::new();
-        let assigned =
-            list.add_partition_offset(topic, *partition, Offset::Offset(offset)).and_then(|()| consumer.assign(&list));
-        if let Err(error) = assigned {
-            self.say(KafkaEvent::Refused {
-                error: format!("topic \"{topic}\": it can't be read from offset {offset}: {error}"),
-            });
-        }
-    }
-}
-
 /// Asks what blocks.
 struct Asker {
-    shared: Arc<Shared>,
+    reading: Arc<Reading>,
     consumer: Arc<BaseConsumer<KafkaContext>>,
     /// How long an answer is waited for.
     answer_limit: AnswerLimit,
@@ -242,25 +121,25 @@ struct Asker {
 }
 
 impl Asker {
-    fn run(shared: Arc<Shared>, orders: &mpsc::Receiver<Order>) {
-        let source = &shared.source;
+    fn run(reading: Arc<Reading>, orders: &mpsc::Receiver<Order>) {
+        let source = &reading.source;
         let config = source.access.reader(&source.election);
-        let consumer = match BaseConsumer::from_config_and_context(&config, shared.context.clone()) {
+        let consumer = match BaseConsumer::from_config_and_context(&config, reading.context.clone()) {
             Ok(consumer) => Arc::new(consumer),
             Err(error) => {
-                shared.refuse(explain(&error));
+                reading.refuse(explain(&error));
                 return;
             }
         };
-        let listener = PollThread { shared: Arc::clone(&shared), consumer: Arc::clone(&consumer) };
-        let listening = thread::Builder::new().name("neli-reader".to_owned()).spawn(move || listener.run());
-        if let Err(error) = listening {
-            shared.refuse(format!("no thread for the journal's reader: {}", reason(&error)));
+        let poll_thread = PollThread { reading: Arc::clone(&reading), consumer: Arc::clone(&consumer) };
+        let started = thread::Builder::new().name("neli-reader".to_owned()).spawn(move || poll_thread.run());
+        if let Err(error) = started {
+            reading.refuse(format!("no thread for the journal's reader: {}", reason(&error)));
             return;
         }
         let answer_limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
         Self {
-            shared,
+            reading,
             consumer,
             answer_limit,
             reaches_leader_first: false,
@@ -275,16 +154,16 @@ impl Asker {
     /// Asks where the log ends, now and again, and passes the order to read on.
     fn ask_on(&mut self, orders: &mpsc::Receiver<Order>) {
         let mut ask_at = clock::now();
-        while !self.shared.over() {
+        while !self.reading.is_over() {
             match orders.recv_timeout(ask_at.since(clock::now())) {
-                Ok(Order::Look) => ask_at = ask_at.min(clock::now() + RETRY),
+                Ok(Order::Ask) => ask_at = ask_at.min(clock::now() + RETRY),
                 Ok(Order::ReadFrom(offset)) => {
-                    self.shared.next.store(offset, Ordering::Relaxed);
-                    self.shared.assign(&self.consumer, offset);
+                    self.reading.next.store(offset, Ordering::Relaxed);
+                    self.reading.assign(&self.consumer, offset);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    // Calls for a look that came while we were looking are answered by what comes of it.
-                    self.shared.called.store(false, Ordering::Relaxed);
+                    // What is asked for meanwhile is answered by what comes of this.
+                    self.reading.is_asked_for.store(false, Ordering::Relaxed);
                     let answer_limit = self.ask();
                     ask_at = clock::now() + answer_limit;
                 }
@@ -295,9 +174,9 @@ impl Asker {
 
     /// Asks once where the log begins and ends, and says how long to wait before the next time.
     fn ask(&mut self) -> Duration {
-        let shared = Arc::clone(&self.shared);
-        let Election { topic, partition, .. } = &shared.source.election;
-        let next = self.shared.next.load(Ordering::Relaxed);
+        let reading = Arc::clone(&self.reading);
+        let Election { topic, partition, .. } = &reading.source.election;
+        let next = self.reading.next.load(Ordering::Relaxed);
         let limit = self.answer_limit.ask();
         if self.reaches_leader_first
             && let Err(code) = self.reach_leader(limit)
@@ -308,8 +187,8 @@ impl Asker {
         match self.consumer.fetch_watermarks(topic, *partition, limit) {
             Ok((start, end)) => {
                 self.unknown_since = None;
-                self.shared.up();
-                self.shared.say_of_reading(ReadingEvent::Ends { asked, start, end });
+                self.reading.up();
+                self.reading.send_own(ReadingEvent::Ends { asked, start, end });
                 self.found = true;
                 self.reaches_leader_first = false;
                 self.answer_limit.answered(asked);
@@ -320,7 +199,7 @@ impl Asker {
                     return ASK_INTERVAL;
                 }
                 if asked.since(*self.shrunk_since.get_or_insert(asked)) >= SHRUNK_FOR {
-                    self.shared.say_of_reading(ReadingEvent::Cut);
+                    self.reading.send_own(ReadingEvent::Cut);
                 }
                 SHRUNK_FOR
             }
@@ -332,13 +211,13 @@ impl Asker {
         match code.into() {
             ErrorClass::Moving => {}
             ErrorClass::TopicForbidden => {
-                self.shared.refuse(topic::may_not_describe(&self.shared.source.election.topic));
+                self.reading.refuse(topic::may_not_describe(&self.reading.source.election.topic));
             }
             ErrorClass::UnknownTopic if self.found => {
                 let since = *self.unknown_since.get_or_insert(asked);
                 if asked.since(since) >= GONE_AFTER {
                     self.unknown_since = None;
-                    self.shared.say_of_reading(ReadingEvent::Cut);
+                    self.reading.send_own(ReadingEvent::Cut);
                 }
             }
             ErrorClass::UnknownTopic => {
@@ -359,7 +238,7 @@ impl Asker {
     /// Waits until the partition's leader is connected. A question that waits in librdkafka's queue for a connection takes that
     /// connection down again in the middle of its login, when it is over after `socket.timeout.ms`; this one does not wait there.
     fn reach_leader(&mut self, limit: Duration) -> Result<(), RDKafkaErrorCode> {
-        let (client, election) = (self.consumer.client(), &self.shared.source.election);
+        let (client, election) = (self.consumer.client(), &self.reading.source.election);
         let leader = match self.leader {
             Some(leader) => leader,
             None => match topic::look(client, election, limit) {
@@ -367,7 +246,7 @@ impl Asker {
                 Ok(Presence::Coming) => return Err(RDKafkaErrorCode::LeaderNotAvailable),
                 Ok(Presence::Missing { .. }) => return Err(RDKafkaErrorCode::UnknownTopicOrPartition),
                 Err(TopicError::Refused(error)) => {
-                    self.shared.refuse(error);
+                    self.reading.refuse(error);
                     return Err(RDKafkaErrorCode::LeaderNotAvailable);
                 }
                 Err(TopicError::Transient(code)) => return Err(code),
@@ -384,18 +263,19 @@ impl Asker {
         if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
             self.answer_limit.was_too_short();
             // The embedded broker does not know that question, and is never far.
-            self.reaches_leader_first = self.shared.source.access.embedded.is_none();
+            self.reaches_leader_first = self.reading.source.access.embedded.is_none();
         }
-        let (why, next) = (self.shared.no_answer(code), self.answer_limit.limit().as_millis());
-        self.shared.say(KafkaEvent::Debug(format!("no answer within {limit} ms ({why}): asking again, for {next} ms")));
-        self.shared.down(why);
+        let (why, next) = (self.reading.no_answer(code), self.answer_limit.limit().as_millis());
+        self.reading
+            .send(KafkaEvent::Debug(format!("no answer within {limit} ms ({why}): asking again, for {next} ms")));
+        self.reading.down(why);
     }
 
     /// Waits until the topic is there, making it where that is allowed, or this reading is over.
     fn find_topic(&mut self) {
-        let shared = Arc::clone(&self.shared);
-        let Source { access, election, create_topic, .. } = &shared.source;
-        while !self.shared.over() {
+        let reading = Arc::clone(&self.reading);
+        let Source { access, election, create_topic, .. } = &reading.source;
+        while !self.reading.is_over() {
             let limit = self.answer_limit.ask();
             let trouble = match topic::look(self.consumer.client(), election, limit) {
                 Ok(Presence::There(_)) => return,
@@ -406,7 +286,7 @@ impl Asker {
                 Ok(Presence::Missing { brokers }) if *create_topic => {
                     match topic::create(self.consumer.client(), access, election, brokers, limit) {
                         Ok(Some(replicas)) => {
-                            self.shared.say(KafkaEvent::Created { replicas, brokers });
+                            self.reading.send(KafkaEvent::Created { replicas, brokers });
                             continue;
                         }
                         Ok(None) => continue,
@@ -420,7 +300,7 @@ impl Asker {
                 Err(trouble) => trouble,
             };
             match trouble {
-                TopicError::Refused(error) => self.shared.refuse(error),
+                TopicError::Refused(error) => self.reading.refuse(error),
                 TopicError::Transient(code) => self.no_answer(code),
             }
             pause(RETRY);

@@ -32,7 +32,7 @@ const BESIDES_LEADER: usize = 2;
 
 /// What a look at the topic found.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Presence {
+pub(super) enum Presence {
     /// It is there, and so is the election's partition, with a leader.
     There(Layout),
     /// It is known, but the partition or its leader is not there yet.
@@ -46,7 +46,7 @@ pub enum Presence {
 
 /// A question about the topic that got no answer that helps.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum TopicError {
+pub(super) enum TopicError {
     /// Kafka refuses for good: one line that names the thing, the value, and what would be right.
     Refused(String),
     /// Worth asking again.
@@ -58,7 +58,7 @@ pub enum TopicError {
 /// # Errors
 ///
 /// No answer, or one that says no.
-pub fn look(
+pub(super) fn look(
     client: &Client<impl ClientContext>,
     election: &Election,
     timeout: Duration,
@@ -105,7 +105,7 @@ pub fn look(
 /// # Errors
 ///
 /// No answer, or one that says no.
-pub fn create(
+pub(super) fn create(
     client: &Client<impl ClientContext>,
     access: &Access,
     election: &Election,
@@ -184,7 +184,7 @@ pub(super) fn broker_session(client: &Client<impl ClientContext>, broker: i32, t
 
 /// The line about a topic that this user may not even see; that it is there is not said by it.
 #[must_use]
-pub fn may_not_describe(topic: &str) -> String {
+pub(super) fn may_not_describe(topic: &str) -> String {
     format!(
         "topic \"{topic}\": this user has no right to DESCRIBE it; allow READ, and WRITE to a candidate (each implies it)"
     )
@@ -192,13 +192,13 @@ pub fn may_not_describe(topic: &str) -> String {
 
 /// The line about a topic that this user may not read.
 #[must_use]
-pub fn may_not_read(topic: &str) -> String {
+pub(super) fn may_not_read(topic: &str) -> String {
     format!("topic \"{topic}\": this user has no right to READ it; allow READ on it")
 }
 
 /// The line about a topic that this user may not write to.
 #[must_use]
-pub fn may_not_write(topic: &str) -> String {
+pub(super) fn may_not_write(topic: &str) -> String {
     format!("topic \"{topic}\": this user has no right to WRITE to it; allow WRITE on it")
 }
 

@@ -1,0 +1,143 @@
+//! What librdkafka tells our clients beside its answers: errors and log lines. No line of this file shows the value of a secret.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rdkafka::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::ConsumerContext;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::types::RDKafkaConfRes;
+
+use crate::election::is_secret;
+use crate::kafka::access::{Access, LogCallback};
+use crate::kafka::error_class::{self, ErrorClass, NoToken, plain};
+
+/// One line about an error, fit to be shown: librdkafka's own words, but for those that show a secret.
+#[must_use]
+pub(super) fn explain(error: &KafkaError) -> String {
+    if let KafkaError::ClientCreation(reason) = error {
+        return reason.clone();
+    }
+    let KafkaError::ClientConfig(kind, reason, key, _) = error else { return error.to_string() };
+    if *kind == RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN {
+        format!("property \"{key}\": librdkafka knows no such property")
+    } else if is_secret(key) && !reason.contains("not supported in this build") {
+        // librdkafka's words may quote the value, whole or cut.
+        format!("property \"{key}\": librdkafka does not take its value (not shown here)")
+    } else {
+        format!("property \"{key}\": {reason}")
+    }
+}
+
+/// What librdkafka tells one of our clients. It keeps the last words, since rust-rdkafka hands on only an error's code.
+#[derive(Clone)]
+pub(super) struct KafkaContext {
+    log_callback: Option<LogCallback>,
+    /// Whether a token endpoint gives the tokens to log in by.
+    asks_for_tokens: bool,
+    last_errors: Arc<Mutex<LastErrors>>,
+}
+
+#[derive(Default)]
+struct LastErrors {
+    last: Option<(RDKafkaErrorCode, String)>,
+    trouble: Option<String>,
+    /// What was logged last about a token endpoint that gave no token.
+    token: Option<String>,
+}
+
+impl KafkaContext {
+    /// For a client of `access`.
+    #[must_use]
+    pub(super) fn new(access: &Access) -> Self {
+        Self {
+            log_callback: access.log_callback.clone(),
+            asks_for_tokens: access.asks_for_tokens(),
+            last_errors: Arc::default(),
+        }
+    }
+
+    /// The words that came with the last error, if its code is `code`; else the code's own.
+    #[must_use]
+    pub(super) fn words(&self, code: RDKafkaErrorCode) -> String {
+        let last_errors = self.last_errors();
+        let last = last_errors.last.as_ref().filter(|(known, _)| *known == code);
+        last.map_or_else(|| plain(code), |(_, words)| words.clone())
+    }
+
+    /// Why there is no token to log in by, if these words of librdkafka's say so and a token endpoint was asked.
+    #[must_use]
+    pub(super) fn no_token(&self, words: &str) -> Option<NoToken> {
+        let last_errors = self.last_errors();
+        self.asks_for_tokens.then(|| error_class::of_token(words, last_errors.token.as_deref())).flatten()
+    }
+
+    /// The last trouble with a connection, host and port first.
+    #[must_use]
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.last_errors().trouble.clone()
+    }
+
+    /// Forgets the last trouble: it is over.
+    pub(super) fn forget_trouble(&self) {
+        self.last_errors().trouble = None;
+    }
+
+    fn last_errors(&self) -> MutexGuard<'_, LastErrors> {
+        self.last_errors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientContext for KafkaContext {
+    fn log(&self, _level: RDKafkaLogLevel, _facility: &str, line: &str) {
+        // Before the error that it explains.
+        if self.asks_for_tokens && error_class::is_about_token(line) {
+            self.last_errors().token = Some(line.to_owned());
+        }
+        if let Some(log_callback) = &self.log_callback {
+            log_callback(line);
+        }
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        let Some(code) = error.rdkafka_error_code() else { return };
+        let no_token = self.no_token(reason);
+        let mut last_errors = self.last_errors();
+        if let Some(no_token) = no_token {
+            last_errors.trouble = Some(no_token.why);
+        } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::Login) {
+            // What follows is how long that took, and differs each time.
+            last_errors.trouble = Some(reason.split(" (after ").next().unwrap_or(reason).to_owned());
+        }
+        last_errors.last = Some((code, reason.to_owned()));
+    }
+}
+
+impl ConsumerContext for KafkaContext {}
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::ClientConfig;
+
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_property_and_never_shows_a_secret() {
+        let explained = |key: &str, value: &str| {
+            let mut config = ClientConfig::new();
+            explain(&config.set(key, value).create_native_config().err().unwrap())
+        };
+        let line = "property \"nonsense\": librdkafka knows no such property";
+        assert_eq!(explained("nonsense", "hunter2"), line);
+        assert!(explained("socket.timeout.ms", "soon").contains("socket.timeout.ms"));
+        // As librdkafka refuses them in a build without TLS.
+        for key in ["ssl.key.password", "sasl.oauthbearer.client.secret"] {
+            let why = format!(
+                "Configuration property \"{key}\" not supported in this build: OpenSSL not available at build time"
+            );
+            let refused = RDKafkaConfRes::RD_KAFKA_CONF_INVALID;
+            let error = KafkaError::ClientConfig(refused, why, key.to_owned(), "hunter2".to_owned());
+            assert!(!explain(&error).contains("hunter2"));
+        }
+    }
+}
