@@ -1,12 +1,12 @@
 //! The guard: a process between the supervisor and the job that holds the deadline (R4).
 //!
-//! A fence that dies or stops with its supervisor is no fence: a thread does not run in a process that is stopped, swapped
-//! out or dead. So the job is the guard's child, not the supervisor's. The guard is this program, executed anew before
-//! there is any thread, so that it is small and becoming leader costs one fork.
+//! A supervisor that is stopped, swapped out or dead keeps no deadline. So a process of its own keeps it, and the job is that
+//! process's child. It is this program, executed anew before there is any thread, so that it is small and becoming leader
+//! costs one fork.
 //!
 //! - At the deadline it kills the whole tree of the job, whatever the supervisor does.
 //! - When the supervisor's end of the socket closes, or the supervisor dies, it kills the tree at once.
-//! - When the supervisor is dead, the tree gone and the term not released, it releases for the dead (R6).
+//! - When the supervisor is dead, the tree gone and the term not released, it releases the term in the supervisor's place (R6).
 //! - It reads its socket alone, and writes to its socket and the lease descriptor alone.
 //!
 //! When to start, extend and stop is the supervisor's to decide; what the guard decides is [`neli_proto::guard::Guard`]. What
@@ -45,7 +45,7 @@ pub use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 /// The guard's process, from its start to its end.
 #[must_use]
 pub fn main(arguments: Arguments) -> ExitCode {
-    // A stderr that takes nothing would hold up the fence.
+    // A stderr that takes nothing would delay the kill at the deadline.
     panic::set_hook(Box::new(|_| {}));
     match GuardLoop::new(&arguments).and_then(GuardLoop::run) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! What people and the service manager are told: the log, systemd's status, and the words for what the node notes.
+//! What people and the service manager are told: the log, systemd's status, and the texts for what the node notes.
 
 pub mod log;
 pub(crate) mod notes;

@@ -39,7 +39,7 @@ pub fn cut(text: &str, longest: usize) -> &str {
     text.get(..end.last().unwrap_or(0)).unwrap_or_default()
 }
 
-/// The signal's name: `SIGTERM`, `SIGRTMIN+1`.
+/// The signal's name: `SIGTERM`, `SIGRTMIN+1`. (Neither nix nor signal-hook has names for the real-time signals.)
 #[must_use]
 pub fn signal_name(number: i32) -> String {
     if let Ok(signal) = Signal::try_from(number) {

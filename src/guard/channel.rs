@@ -1,4 +1,4 @@
-//! One end of the socket between supervisor and guard: packets, and now and then a descriptor. It never waits.
+//! One end of the socket between supervisor and guard: packets, some with a descriptor. It never waits.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use crate::guard::message::GuardConfig;
 use crate::process::image::Image;
 use crate::process::reap::Change;
-use crate::process::shell::{self, Circumstances, ShellCommand};
+use crate::process::shell::{self, ShellCommand, ShellOptions};
 use crate::process::tree::Tree;
 
 /// The commands, and those of them that were not waited for.
@@ -29,13 +29,13 @@ impl Commands {
     }
 
     /// Starts one; else how it has ended already.
-    pub(super) fn start(&mut self, kind: CommandKind, circumstances: Circumstances<'_>) -> Result<(), CommandEnd> {
+    pub(super) fn start(&mut self, kind: CommandKind, options: ShellOptions<'_>) -> Result<(), CommandEnd> {
         let image = match kind {
             CommandKind::Health => &self.health,
             CommandKind::Lead => &self.on_lead,
         };
         let image = image.as_ref().ok_or(CommandEnd::Abandoned)?;
-        let command = ShellCommand::start_in(image, circumstances).map_err(shell::not_started)?;
+        let command = ShellCommand::start_in(image, options).map_err(shell::not_started)?;
         self.running.push((kind, command));
         Ok(())
     }

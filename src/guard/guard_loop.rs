@@ -67,8 +67,8 @@ pub(super) struct GuardLoop {
     /// The number of that run, or of the last, in its term.
     pub(super) attempt: u64,
     pub(super) commands: Commands,
-    /// Where in the tree's control group the next run, or this one, is born.
-    pub(super) birthplace: Option<OwnedFd>,
+    /// The control group, below the tree's, that the next run, or this one, is born into.
+    pub(super) run_cgroup: Option<OwnedFd>,
     runs: u64,
     /// What the guard has decided to end with.
     pub(super) ending: Option<Ending>,
@@ -77,22 +77,22 @@ pub(super) struct GuardLoop {
 impl GuardLoop {
     /// Sets itself up as the guard that `arguments` describe.
     pub(super) fn new(arguments: &Arguments) -> io::Result<Self> {
-        setup::stand_apart()?;
+        setup::isolate()?;
         let mut guard_config: GuardConfig = sealed_file::read(arguments.guard_config)?;
         let lease_number = descriptors::lowest_free(&guard_config.inherited);
-        let channel = Channel::over(setup::taken_over(arguments.socket, lease_number)?);
-        let death = arguments.supervisor_pidfd.map(|number| setup::taken_over(number, lease_number)).transpose()?;
-        let cgroup = guard_config.cgroup.map(|number| setup::taken_over(number, lease_number)).transpose()?;
+        let channel = Channel::over(setup::adopt_beside(arguments.socket, lease_number)?);
+        let death = arguments.supervisor_pidfd.map(|number| setup::adopt_beside(number, lease_number)).transpose()?;
+        let cgroup = guard_config.cgroup.map(|number| setup::adopt_beside(number, lease_number)).transpose()?;
         let own = [Some(channel.as_fd()), death.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
-        setup::close_strays(&guard_config.inherited, &own)?;
+        setup::close_others(&guard_config.inherited, &own)?;
 
         let mut environment = mem::take(&mut guard_config.environment);
         // Those of a `neli-run` around this one.
         environment.retain(|(name, _)| !variables::ALL.iter().any(|own| name == own));
         let image = Image::found_by_path(&mem::take(&mut guard_config.command), &environment)?;
         let commands = Commands::new(&guard_config, &environment)?;
-        let scheduling_of_job = setup::go_first(guard_config.scheduling);
-        let cgroup = cgroup.and_then(|directory| Cgroup::over(directory).ok()).map(Rc::new);
+        let scheduling_of_job = setup::raise_priority(guard_config.scheduling);
+        let cgroup = cgroup.and_then(|directory| Cgroup::open(directory).ok()).map(Rc::new);
         let tree = Tree::below(unistd::getpid()).born_into(cgroup);
         let terminal = Terminal::of(Pid::from_raw(guard_config.group));
         let mut guard_loop = Self {
@@ -116,11 +116,11 @@ impl GuardLoop {
             job: None,
             attempt: 0,
             commands,
-            birthplace: None,
+            run_cgroup: None,
             runs: 0,
             ending: None,
         };
-        guard_loop.prepare_birthplace();
+        guard_loop.prepare_run_cgroup();
         setup::lock_memory();
         Ok(guard_loop)
     }
@@ -132,7 +132,7 @@ impl GuardLoop {
             self.alarm.set(self.due())?;
             self.wait();
             self.fence();
-            // In this order: who was dead before all orders were read can give no more.
+            // In this order: a supervisor that was dead before all orders were read has sent no more.
             if self.supervisor.look() {
                 self.tell(clock::now(), Event::SupervisorDied, None);
             }
@@ -251,10 +251,10 @@ impl GuardLoop {
         }
     }
 
-    pub(super) fn prepare_birthplace(&mut self) {
+    pub(super) fn prepare_run_cgroup(&mut self) {
         self.runs += 1;
         self.tree.begin_anew();
-        self.birthplace = self.tree.cgroup().and_then(|cgroup| cgroup.birthplace(self.runs).ok());
+        self.run_cgroup = self.tree.cgroup().and_then(|cgroup| cgroup.make_for_run(self.runs).ok());
     }
 }
 

@@ -1,4 +1,4 @@
-//! The processes of the job's main process: its start, and what is sent to it.
+//! The job's main process: its start, and the signals that it is sent.
 
 use std::os::fd::{AsFd, BorrowedFd};
 

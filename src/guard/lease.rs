@@ -71,7 +71,7 @@ impl Lease {
 }
 
 /// Nobody can change the length, or write but through the mapping that exists. Before Linux 5.1 there is no seal for
-/// the latter: a job that writes to its own lease there deceives nobody but itself.
+/// the latter: a job that writes to its own lease there misleads itself alone.
 fn seal(file: &OwnedFd) -> io::Result<()> {
     let shape = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
     match fcntl::fcntl(file, FcntlArg::F_ADD_SEALS(shape | SealFlag::F_SEAL_FUTURE_WRITE | SealFlag::F_SEAL_SEAL)) {

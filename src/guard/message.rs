@@ -1,4 +1,4 @@
-//! What a guard is given in files in memory at its start and at its end. What it and the supervisor say to each other in between
+//! What a guard is given in files in memory at its start and at its end. What it and the supervisor send each other in between
 //! is [`neli_proto::guard`]'s: one JSON object a packet, both ways. What does not parse is ignored.
 
 use std::ffi::OsString;
@@ -34,13 +34,13 @@ pub struct GuardConfig {
     pub group: i32,
     /// Whether the job is given the foreground at its start, where `neli-run`'s group has it.
     pub foreground: bool,
-    /// What is still there this long after SIGKILL is said to be stuck.
+    /// What is still there this long after SIGKILL is reported as stuck.
     pub lease: Duration,
     /// This candidate's member id.
     pub member: String,
     /// `--on-lead`.
     pub on_lead: Option<OsString>,
-    /// The program that the guard becomes to release for the dead: `/proc/self/exe`.
+    /// The program that the guard becomes to release in a dead supervisor's place: `/proc/self/exe`.
     pub releaser: PathBuf,
     /// What that program needs to reach Kafka. The guard hands it on, and does not look into it.
     pub release: serde_json::Value,
@@ -55,7 +55,7 @@ impl fmt::Debug for GuardConfig {
     }
 }
 
-/// What the guard tells the program that releases for the dead, by a file in memory: one JSON object.
+/// What the guard tells the program that releases a term in a dead supervisor's place, by a file in memory: one JSON object.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ReleaseRequest {
     /// The member that held the term.
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_charge_never_shows_its_secrets() {
+    fn the_debug_form_of_a_configuration_shows_no_secret() {
         let guard_config = GuardConfig {
             cgroup: None,
             command: vec!["job".into(), "--password=hunter2".into()],

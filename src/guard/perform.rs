@@ -1,4 +1,4 @@
-//! What the guard decides is done here.
+//! Performs what the guard decides.
 
 use std::convert::Infallible;
 use std::ffi::CString;
@@ -17,14 +17,14 @@ use crate::guard::job::Job;
 use crate::guard::lease::Lease;
 use crate::guard::release;
 use crate::guard::variables::{ATTEMPT, EPOCH, EVENT, LEASE_FD, WHY};
-use crate::process::shell::Circumstances;
+use crate::process::shell::ShellOptions;
 use crate::process::spawn::{Kind, SpawnSpec, spawn};
 use crate::process::system;
 use crate::process::terminal::Handover;
 
 /// How many numbers fit into an answer.
 const MOST_STUCK: usize = 200;
-/// How many processes are told by name; an answer holds more, and a line of the log is to be read.
+/// How many processes are told by name: an answer holds more, but they are read in one line of the log.
 const MOST_NAMED: usize = 20;
 
 /// What the guard ends with.
@@ -32,7 +32,7 @@ const MOST_NAMED: usize = 20;
 pub(super) enum Ending {
     /// Nothing is left to be done.
     Done,
-    /// It becomes the program that releases for the dead.
+    /// It becomes the program that releases the term in the supervisor's place.
     Release(Grant),
 }
 
@@ -108,9 +108,9 @@ impl GuardLoop {
     fn begin_anew(&mut self) {
         self.job = None;
         self.terminal.forget_job();
-        // What follows may take its time.
+        // What follows may take long.
         self.flush();
-        self.prepare_birthplace();
+        self.prepare_run_cgroup();
     }
 
     fn learn(&mut self, until: Time) {
@@ -152,7 +152,7 @@ impl GuardLoop {
             kind: Kind::Job {
                 deadline: lease.deadline(),
                 scheduling: self.scheduling_of_job,
-                cgroup: self.birthplace.as_ref().map(AsFd::as_fd),
+                cgroup: self.run_cgroup.as_ref().map(AsFd::as_fd),
                 foreground,
             },
         };
@@ -165,20 +165,21 @@ impl GuardLoop {
         let Some((term, lease)) = &self.lease else { return };
         let environment =
             [variable(EPOCH, term), variable(ATTEMPT, self.attempt), variable(EVENT, kind.event()), variable(WHY, "")];
-        let circumstances = Circumstances {
-            cgroup: self.birthplace.as_ref().map(AsFd::as_fd),
+        let options = ShellOptions {
+            cgroup: self.run_cgroup.as_ref().map(AsFd::as_fd),
             deadline: Some(lease.deadline()),
             environment: &environment,
             ignored: self.guard_config.ignored,
             output,
             scheduling: self.scheduling_of_job,
         };
-        if let Err(end) = self.commands.start(kind, circumstances) {
+        if let Err(end) = self.commands.start(kind, options) {
             self.guard.handle(clock::now(), Event::CommandEnded { kind, end });
         }
     }
 
-    /// Becomes the program that releases for the dead. Everything that the guard has open is closed before.
+    /// Becomes the program that releases the term in the supervisor's place. Everything that the guard has open is closed
+    /// before.
     pub(super) fn release(self, grant: Grant) -> io::Result<Infallible> {
         let Self { guard_config, scheduling_of_job, .. } = self;
         if let Some(scheduling) = scheduling_of_job {

@@ -1,4 +1,4 @@
-//! How the guard becomes the program that releases a term for the dead.
+//! How the guard becomes the program that releases a term in a dead supervisor's place.
 //!
 //! It executes in place, and does not fork before: a machine without a process to spare can't hold it up, and nothing
 //! of the guard is left.
@@ -22,17 +22,16 @@ use crate::process::signals;
 
 /// Executes `<releaser> release <descriptor>`, with nothing of what was inherited. Returns only when that fails.
 ///
-/// It stays as deaf as the guard: a service manager that ends all of a dead supervisor's control group with SIGTERM
-/// must not end this too. It lives for a lease at most. What has been sent to the guard meanwhile is forgotten, for
-/// whoever unblocks a signal after all: the kernel itself sends SIGHUP to a guard that was stopped when its supervisor
-/// died.
+/// Every signal stays blocked, as in the guard: a service manager that sends SIGTERM to all of a dead supervisor's control
+/// group must not end this too. It lives for a lease at most. Signals that wait are discarded, in case one is unblocked
+/// after all: the kernel itself sends SIGHUP to a guard that was stopped when its supervisor died.
 pub(super) fn execute(guard_config: &GuardConfig, grant: Grant) -> io::Result<Infallible> {
     env::set_current_dir("/")?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
     unistd::dup2_stdin(&null)?;
     unistd::dup2_stdout(&null)?;
     unistd::dup2_stderr(&null)?;
-    // It may have got one of the three numbers itself; what it got else is closed here.
+    // It may have one of the three numbers itself; any other is closed here.
     let _ = null.into_raw_fd();
     descriptors::close_all_but(&[0, 1, 2])?;
 

@@ -1,5 +1,4 @@
-//! What a process does to stand as a guard: apart from its supervisor, with nothing that is not its own, and first when
-//! it has something to do.
+//! What a process sets up to be a guard: signals and process group, descriptors, priority and memory.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -16,9 +15,9 @@ use crate::process::priority;
 use crate::process::scheduling::Scheduling;
 use crate::process::system;
 
-/// Deaf, in a group of its own, and parent of every orphan below it. Not in a session of its own: the job's terminal is
-/// the supervisor's.
-pub(super) fn stand_apart() -> io::Result<()> {
+/// Blocks every signal, leads a process group, and becomes the parent of every orphan below it. It stays in the supervisor's
+/// session: the job's terminal is the supervisor's.
+pub(super) fn isolate() -> io::Result<()> {
     SigSet::all().thread_set_mask()?;
     unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     prctl::set_child_subreaper(true)?;
@@ -27,27 +26,27 @@ pub(super) fn stand_apart() -> io::Result<()> {
 }
 
 /// Takes over a descriptor, under another number than the one that is kept for the lease.
-pub(super) fn taken_over(number: RawFd, kept: RawFd) -> io::Result<OwnedFd> {
+pub(super) fn adopt_beside(number: RawFd, kept: RawFd) -> io::Result<OwnedFd> {
     let descriptor = system::adopt(number)?;
     if number == kept { descriptor.try_clone() } else { Ok(descriptor) }
 }
 
-/// What the supervisor had open besides what it had `inherited`, and should not have left open to its children, goes no
-/// further.
-pub(super) fn close_strays(inherited: &[RawFd], own: &[Option<BorrowedFd<'_>>]) -> io::Result<()> {
+/// Closes every descriptor but those that the supervisor had `inherited` and the guard's `own`: what the supervisor has left open
+/// by mistake is not handed on to the job.
+pub(super) fn close_others(inherited: &[RawFd], own: &[Option<BorrowedFd<'_>>]) -> io::Result<()> {
     let own = own.iter().flatten().map(AsRawFd::as_raw_fd);
     let keep: Vec<RawFd> = inherited.iter().copied().chain(own).collect();
     descriptors::close_all_but(&keep)
 }
 
-/// Goes before all that is not real-time and before the job, where that is allowed; gives what the job gets back. Without it
-/// a machine with every core busy may hold up the guard for longer than the kill margin, and a job that is real-time itself
-/// may do so for as long as it runs.
+/// Gets a priority above all that is not real-time and above the job, where that is allowed; returns what the job gets back.
+/// Without it a machine with every core busy may delay the guard for longer than the kill margin, and a job that is real-time
+/// itself may do so for as long as it runs.
 ///
 /// `of_job`: what the job is to have, where the supervisor had that before and has raised its own.
-pub(super) fn go_first(of_job: Option<Scheduling>) -> Option<Scheduling> {
+pub(super) fn raise_priority(of_job: Option<Scheduling>) -> Option<Scheduling> {
     let job = of_job.or_else(|| Scheduling::current().ok())?;
-    // A limit on real-time running would be the end of a guard that needs none, sooner or later.
+    // A limit on real-time running would kill the guard, sooner or later.
     let may = job.is_real_time() || priority::is_running_unlimited();
     (may && job.next_higher()?.set_for(Pid::from_raw(0)).is_ok()).then_some(job)
 }
@@ -57,6 +56,6 @@ pub(super) fn go_first(of_job: Option<Scheduling>) -> Option<Scheduling> {
 pub(super) fn lock_memory() {
     let on_fault = MlockAllFlags::MCL_CURRENT | MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
     let unlimited = resource::getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == libc::RLIM_INFINITY);
-    // Where it is not allowed, the guard does without.
+    // It may not be allowed.
     let _ = mman::mlockall(if unlimited { on_fault | MlockAllFlags::MCL_FUTURE } else { on_fault });
 }

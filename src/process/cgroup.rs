@@ -1,16 +1,16 @@
 //! A control group of the job's own (cgroup v2), where one can be made: below that of `neli-run`, so that every limit
 //! holds for the job as it did before.
 //!
-//! What it mends: `cgroup.kill` ends whatever is in it, in one step and whoever's it is by now, a setuid program under an
-//! unprivileged `neli-run` too. What it does not: a process may be moved out of it, so that it being empty proves
-//! nothing alone, and the tree is walked all the same ([`crate::process::tree`]).
+//! What it is for: `cgroup.kill` ends whatever is in it, in one step and whoever's it is by now, a setuid program under an
+//! unprivileged `neli-run` too. What it is not for: a process may be moved out of it, so that an empty group proves nothing
+//! alone, and the tree is walked all the same ([`crate::process::tree`]).
 //!
 //! It holds no process itself. Each run is born into a group of its own below it, made while there is time: the kernel
 //! kills at its birth what is born into a group that was once killed, unless its parent's group was killed as often
 //! (seen on Linux 6.18; the count came with 6.14, and with the stable kernels of that year).
 //!
-//! Supervisor and guard hold a lock on its directory as long as either of them lives. One whose lock is free is what a
-//! killed pair has left: whoever makes the next one ends what is in it, and removes it.
+//! Supervisor and guard hold a lock on its directory as long as either of them lives. One whose lock is free was left by
+//! a supervisor and a guard that were killed: whoever makes the next one ends what is in it, and removes it.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -28,7 +28,7 @@ use crate::process::system;
 /// How the names of all of ours begin.
 const PREFIX: &str = "neli-run.";
 
-/// What systemd, where it runs, marks the groups with that it leaves to somebody else.
+/// Extended attributes with which systemd, where it runs, marks the groups that it leaves to others.
 const DELEGATED: [&std::ffi::CStr; 2] = [c"user.delegate", c"trusted.delegate"];
 
 /// A group of the job's own.
@@ -49,8 +49,8 @@ impl Cgroup {
     ///
     /// When there is no cgroup v2, or none may be made: whoever asks does without.
     pub fn make() -> io::Result<Self> {
-        let parent = of_this_process(Hierarchy::Unified).ok_or(io::ErrorKind::NotFound)?;
-        if !is_ours_to_divide(&parent) {
+        let parent = of_this_process(Hierarchy::V2).ok_or(io::ErrorKind::NotFound)?;
+        if !may_be_divided(&parent) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         remove_leftovers(&parent);
@@ -68,7 +68,7 @@ impl Cgroup {
         let directory = File::open(path)?;
         let lock = locked(directory.try_clone()?)?;
         system::try_birth_in(directory.as_fd())?;
-        let mut made = Self::over(directory.into())?;
+        let mut made = Self::open(directory.into())?;
         made.lock = Some(lock);
         Ok(made)
     }
@@ -78,7 +78,7 @@ impl Cgroup {
     /// # Errors
     ///
     /// When it is none any more.
-    pub(crate) fn over(directory: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn open(directory: OwnedFd) -> io::Result<Self> {
         let path = path_of(directory.as_fd())?;
         let kill = File::options().write(true).open(path.join("cgroup.kill"))?;
         let made = Self { lock: None, events: File::open(path.join("cgroup.events"))?, kill, directory };
@@ -87,15 +87,15 @@ impl Cgroup {
         Ok(made)
     }
 
-    /// The directory of a new group below it, for one run; those of earlier runs, all over, are removed.
+    /// Makes a group below it, for one run, and gives its directory; those of earlier runs, which have ended, are removed.
     ///
     /// # Errors
     ///
     /// When none can be made: the run does without.
-    pub(crate) fn birthplace(&self, number: u64) -> io::Result<OwnedFd> {
+    pub(crate) fn make_for_run(&self, number: u64) -> io::Result<OwnedFd> {
         let path = path_of(self.directory.as_fd())?;
-        for over in groups_in(&path) {
-            remove(&over);
+        for ended in groups_in(&path) {
+            remove(&ended);
         }
         let path = path.join(format!("run.{}.{number}", unistd::getpid()));
         fs::create_dir(&path)?;
@@ -166,9 +166,9 @@ fn path_of(directory: BorrowedFd<'_>) -> io::Result<PathBuf> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Hierarchy {
     /// One of cgroup v1: the one with this controller.
-    Old(&'static str),
+    V1(&'static str),
     /// That of cgroup v2.
-    Unified,
+    V2,
 }
 
 /// Where the group of this process is.
@@ -185,8 +185,8 @@ fn found(mounts: &str, groups: &str, hierarchy: Hierarchy) -> Option<PathBuf> {
     let group = groups.lines().find_map(|line| {
         let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
         let is_it = match hierarchy {
-            Hierarchy::Old(controller) => lists(controllers, controller),
-            Hierarchy::Unified => line.starts_with("0::"),
+            Hierarchy::V1(controller) => lists(controllers, controller),
+            Hierarchy::V2 => line.starts_with("0::"),
         };
         is_it.then_some(group)
     })?;
@@ -197,8 +197,8 @@ fn found(mounts: &str, groups: &str, hierarchy: Hierarchy) -> Option<PathBuf> {
         let mut file_system = file_system.split(' ');
         let (kind, options) = (file_system.next()?, file_system.nth(1).unwrap_or_default());
         let is_it = match hierarchy {
-            Hierarchy::Old(controller) => kind == "cgroup" && lists(options, controller),
-            Hierarchy::Unified => kind == "cgroup2",
+            Hierarchy::V1(controller) => kind == "cgroup" && lists(options, controller),
+            Hierarchy::V2 => kind == "cgroup2",
         };
         let is_plain = !at.contains('\\') && !group.contains("/..");
         if !is_it || !is_plain {
@@ -209,9 +209,9 @@ fn found(mounts: &str, groups: &str, hierarchy: Hierarchy) -> Option<PathBuf> {
     })
 }
 
-/// Where systemd runs, a group is divided by systemd alone, unless it was delegated. To root a group of the job's own is
-/// a help and no need, so root keeps to that; anybody else can make one only in what is his own.
-fn is_ours_to_divide(group: &Path) -> bool {
+/// Where systemd runs, it alone makes groups below a group, unless that was delegated. Root has no need of a group of the job's
+/// own, and so keeps to that; anybody else can make one only in what is his own.
+fn may_be_divided(group: &Path) -> bool {
     let systemd_runs = Path::new("/run/systemd/system").exists();
     // `DelegateSubgroup=` puts a service one level below what is delegated.
     let delegated = || [Some(group), group.parent()].into_iter().flatten().any(is_delegated);
@@ -264,7 +264,7 @@ mod tests {
                           41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
 
     fn found_at(mounts: &str, groups: &str) -> Option<String> {
-        found(mounts, groups, Hierarchy::Unified).map(|path| path.to_str().unwrap().to_owned())
+        found(mounts, groups, Hierarchy::V2).map(|path| path.to_str().unwrap().to_owned())
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
         let mounts = "33 31 0:30 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
                       34 31 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n";
         let groups = "3:cpuset:/\n2:cpu,cpuacct:/kubepods/pod7\n0::/\n";
-        let found_at = |controller| found(mounts, groups, Hierarchy::Old(controller));
+        let found_at = |controller| found(mounts, groups, Hierarchy::V1(controller));
         assert_eq!(found_at("cpu"), Some("/sys/fs/cgroup/cpu,cpuacct/kubepods/pod7".into()));
         assert_eq!(found_at("cpuset"), Some("/sys/fs/cgroup/cpuset/".into()));
         assert_eq!(found_at("memory"), None);

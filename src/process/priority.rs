@@ -1,8 +1,8 @@
 //! With which priority this process runs beside its job, and whether its guard may go before everything else.
 //!
 //! A guard that waits for a processor is late. So it schedules in real time where it may, above the job; and where the job is
-//! real-time itself (`chrt -f 10 neli-run`), it must: whoever has all processors for as long as he likes would else never be
-//! stopped. Then this process is above it, too, or the lease would not be kept.
+//! real-time itself (`chrt -f 10 neli-run`), it must: a job that keeps all processors would otherwise never be killed. Then
+//! this process is above it, too, or the lease would not be kept.
 
 use std::thread;
 
@@ -65,7 +65,7 @@ pub(crate) fn is_running_unlimited() -> bool {
     resource::getrlimit(Resource::RLIMIT_RTTIME).is_ok_and(|(_, limit)| limit == libc::RLIM_INFINITY)
 }
 
-/// What is tried there is gone with it.
+/// Tries it on a thread of its own, whose scheduling ends with it.
 fn on_another_thread(tried: impl FnOnce() -> bool + Send) -> bool {
     thread::scope(|scope| {
         thread::Builder::new().spawn_scoped(scope, tried).is_ok_and(|tried| tried.join().is_ok_and(|ok| ok))

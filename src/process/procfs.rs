@@ -1,7 +1,7 @@
 //! Processes as `/proc` shows them.
 //!
-//! A `/proc` that is mounted with `hidepid` shows who is not root no process of another user's, nor one of his own whose
-//! program he may not read. Their parents list them all the same.
+//! Where it is mounted with `hidepid`, a user who is not root is shown no process of another user's, nor one of his own whose
+//! program he may not read. In their parents' lists of children they stand all the same.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -92,7 +92,7 @@ impl Procfs {
     /// What was read; `None` where there is nothing to be seen, or where the read has failed, which is noted.
     fn ok_or_note<T>(&self, read: io::Result<T>) -> Option<T> {
         read.inspect_err(|error| {
-            // Who has ended meanwhile is gone, and who is hidden is shown by his parent.
+            // A process that has ended meanwhile is gone, and one that is hidden is listed by its parent.
             let is_no_failure =
                 matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH | libc::EACCES | libc::EPERM));
             if !is_no_failure {

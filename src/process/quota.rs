@@ -1,6 +1,6 @@
 //! Is there a quota of processor time on this process, its guard and its job (`cpu.max` of cgroup v2, `cpu.cfs_quota_us` of v1)?
 //!
-//! Where it has been used up, none of them runs until the next period begins, the guard least of all in time. It is looked at
+//! Where it has been used up, none of them runs until the next period begins, so that the guard may be late. It is looked at
 //! once, at the start.
 
 use std::fs;
@@ -23,16 +23,16 @@ pub struct Quota {
 /// The quota with the longest period on the group of this process or one above it, as far as they can be seen from here.
 #[must_use]
 pub fn longest() -> Option<Quota> {
-    let groups = [Hierarchy::Unified, Hierarchy::Old("cpu")].into_iter().filter_map(cgroup::of_this_process);
+    let groups = [Hierarchy::V2, Hierarchy::V1("cpu")].into_iter().filter_map(cgroup::of_this_process);
     groups.filter_map(|group| longest_above(&group)).max_by_key(|quota| quota.period)
 }
 
 /// The same of this group and those above it. Above their mount no directory has such a file.
 fn longest_above(group: &Path) -> Option<Quota> {
-    group.ancestors().filter_map(|group| of_unified(group).or_else(|| of_old(group))).max_by_key(|quota| quota.period)
+    group.ancestors().filter_map(|group| of_v2(group).or_else(|| of_v1(group))).max_by_key(|quota| quota.period)
 }
 
-fn of_unified(group: &Path) -> Option<Quota> {
+fn of_v2(group: &Path) -> Option<Quota> {
     let file = group.join("cpu.max");
     let text = fs::read_to_string(&file).ok()?;
     let mut words = text.split_ascii_whitespace();
@@ -41,7 +41,7 @@ fn of_unified(group: &Path) -> Option<Quota> {
     Some(Quota { file, time: Duration::from_micros(time), period: Duration::from_micros(period) })
 }
 
-fn of_old(group: &Path) -> Option<Quota> {
+fn of_v1(group: &Path) -> Option<Quota> {
     let read = |file: &Path| fs::read_to_string(file).ok()?.trim().parse().ok();
     let file = group.join("cpu.cfs_quota_us");
     // A negative number says that there is none.

@@ -25,7 +25,7 @@ pub struct ShellCommand(PendingChild);
 
 /// What it is started with, besides its image.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Circumstances<'a> {
+pub(crate) struct ShellOptions<'a> {
     /// The directory of the control group that it is born into; `None` leaves it in this process's.
     pub(crate) cgroup: Option<BorrowedFd<'a>>,
     /// It executes only before then: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
@@ -54,11 +54,11 @@ impl ShellCommand {
         scheduling: Option<Scheduling>,
     ) -> io::Result<Self> {
         let image = Image::of_shell(line, environment)?;
-        Self::start_in(&image, Circumstances { ignored, scheduling, ..Circumstances::default() })
+        Self::start_in(&image, ShellOptions { ignored, scheduling, ..ShellOptions::default() })
     }
 
-    pub(crate) fn start_in(image: &Image, circumstances: Circumstances<'_>) -> io::Result<Self> {
-        let Circumstances { cgroup, deadline, environment, ignored, output, scheduling } = circumstances;
+    pub(crate) fn start_in(image: &Image, options: ShellOptions<'_>) -> io::Result<Self> {
+        let ShellOptions { cgroup, deadline, environment, ignored, output, scheduling } = options;
         let kind = Kind::Command { deadline, scheduling, cgroup, output };
         spawn(&SpawnSpec { image, environment, descriptors: &[], ignored, kind }).map(Self)
     }
@@ -71,7 +71,7 @@ impl ShellCommand {
 
     /// SIGKILL to its group. Only while it was not waited for.
     pub fn kill(&self) {
-        // What has left the group is its own master, and an end is told by waiting.
+        // What has left the group is not reached; the command's own end is told by waiting.
         let _ = system::signal_group(self.pid(), SIGKILL);
     }
 

@@ -14,14 +14,14 @@ use crate::process::ready::Ready;
 const KEPT: usize = 1_000;
 /// A longer line is passed on in pieces: what a pipe takes in one.
 const LONGEST: usize = 4096;
-/// How much is read before everything else has its turn again: what a pipe holds.
+/// How much is read at once, in bytes, before the loop goes on with everything else: what a pipe holds.
 const AT_ONCE: usize = 64 * 1024;
 
 /// The end of a pipe at which a command's output comes out.
 pub struct Tail {
     pipe: OwnedFd,
     ready: Ready,
-    begun: BegunLine,
+    partial: PartialLine,
     last: LastLine,
     ended: bool,
 }
@@ -36,7 +36,7 @@ impl Tail {
         let (pipe, input) = unistd::pipe2(OFlag::O_CLOEXEC)?;
         fcntl::fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         let ready = Ready::of(&pipe)?;
-        Ok((Self { pipe, ready, begun: BegunLine::default(), last: LastLine::default(), ended: false }, input))
+        Ok((Self { pipe, ready, partial: PartialLine::default(), last: LastLine::default(), ended: false }, input))
     }
 
     /// Waits until there is something to be read; for ever once all writers are gone.
@@ -53,8 +53,8 @@ impl Tail {
         for _ in 0..AT_ONCE / bytes.len() {
             match unistd::read(self.pipe.as_fd(), &mut bytes) {
                 Ok(length @ 1..) => {
-                    self.last.take_in(&bytes[..length]);
-                    self.begun.take_in(&bytes[..length], &mut pass_on);
+                    self.last.push(&bytes[..length]);
+                    self.partial.push(&bytes[..length], &mut pass_on);
                 }
                 Err(Errno::EAGAIN) => return,
                 Ok(0) | Err(_) => {
@@ -66,21 +66,21 @@ impl Tail {
     }
 
     /// The last line of all, when the command has ended, and the rest has been passed on. What others go on writing is
-    /// nobody's.
+    /// dropped.
     #[must_use]
     pub fn into_last_line(mut self, mut pass_on: impl FnMut(&[u8])) -> String {
         self.read(&mut pass_on);
-        self.begun.end(pass_on);
+        self.partial.end(pass_on);
         self.last.text()
     }
 }
 
 /// A line that has no end yet.
 #[derive(Debug, Default)]
-struct BegunLine(Vec<u8>);
+struct PartialLine(Vec<u8>);
 
-impl BegunLine {
-    fn take_in(&mut self, bytes: &[u8], pass_on: &mut impl FnMut(&[u8])) {
+impl PartialLine {
+    fn push(&mut self, bytes: &[u8], pass_on: &mut impl FnMut(&[u8])) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             for piece in part.chunks(LONGEST) {
                 if self.0.len() + piece.len() > LONGEST {
@@ -96,7 +96,7 @@ impl BegunLine {
         }
     }
 
-    /// There will be no more of it: what follows on stderr is another's line.
+    /// There will be no more of it: it is passed on with an end.
     fn end(mut self, mut pass_on: impl FnMut(&[u8])) {
         if !self.0.is_empty() {
             self.0.push(b'\n');
@@ -113,7 +113,7 @@ struct LastLine {
 }
 
 impl LastLine {
-    fn take_in(&mut self, bytes: &[u8]) {
+    fn push(&mut self, bytes: &[u8]) {
         for (index, part) in bytes.split(|byte| *byte == b'\n').enumerate() {
             if index > 0 {
                 let line = mem::take(&mut self.begun);
@@ -139,7 +139,7 @@ mod tests {
     fn last(parts: &[&str]) -> String {
         let mut line = LastLine::default();
         for part in parts {
-            line.take_in(part.as_bytes());
+            line.push(part.as_bytes());
         }
         line.text()
     }
@@ -157,9 +157,9 @@ mod tests {
     #[test]
     fn a_line_without_end_is_cut() {
         let mut line = LastLine::default();
-        (0..1_000).for_each(|_| line.take_in(&[b'x'; 999]));
+        (0..1_000).for_each(|_| line.push(&[b'x'; 999]));
         assert_eq!(line.text().len(), KEPT);
-        line.take_in(b"\nlast");
+        line.push(b"\nlast");
         assert_eq!(line.text(), "last");
     }
 
@@ -167,9 +167,9 @@ mod tests {
     fn what_comes_in_pieces_is_passed_on_by_the_line() {
         let mut passed = Vec::new();
         let mut pass_on = |line: &[u8]| passed.push(line.to_owned());
-        let mut line = BegunLine::default();
+        let mut line = PartialLine::default();
         for part in [&b"o"[..], b"ne\n\ntwo\nth", b"re", b"\xff"] {
-            line.take_in(part, &mut pass_on);
+            line.push(part, &mut pass_on);
         }
         line.end(&mut pass_on);
         assert_eq!(passed, [&b"one\n"[..], b"\n", b"two\n", b"thre\xff\n"]);
@@ -178,10 +178,10 @@ mod tests {
     #[test]
     fn a_line_without_end_is_passed_on_in_pieces() {
         let mut passed = Vec::new();
-        let mut line = BegunLine::default();
+        let mut line = PartialLine::default();
         let mut whole: Vec<u8> = (0..100_u8).cycle().map(|number| b'0' + number % 10).take(100_000).collect();
         for part in whole.chunks(999) {
-            line.take_in(part, &mut |piece: &[u8]| passed.push(piece.to_owned()));
+            line.push(part, &mut |piece: &[u8]| passed.push(piece.to_owned()));
         }
         assert!(passed.len() >= 100_000 / LONGEST && passed.iter().all(|piece| piece.len() <= LONGEST));
         line.end(|piece| passed.push(piece.to_owned()));
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn what_is_no_text_is_shown_all_the_same() {
         let mut line = LastLine::default();
-        line.take_in(b"\xffa");
+        line.push(b"\xffa");
         assert_eq!(line.text(), "\u{fffd}a");
     }
 }

@@ -1,7 +1,7 @@
 //! The terminal that `neli-run` was started on: who has its foreground, its modes, and whether it is still there.
 //!
-//! It is opened for each look, and never held: whoever is in its background does not keep it from being closed. The
-//! process that calls must block or ignore SIGTTOU. What the foreground is given and taken for is not decided here.
+//! It is opened for each look, and not kept open: that would keep the terminal from being closed. The process that calls must
+//! block or ignore SIGTTOU. What the foreground is given and taken for is not decided here.
 
 use std::fs::File;
 use std::io;
@@ -54,7 +54,7 @@ impl Terminal {
         self.modes.is_some()
     }
 
-    /// Whose the foreground is.
+    /// Who has the foreground.
     #[must_use]
     pub fn foreground(&self) -> Foreground {
         match open().and_then(|terminal| self.owner(terminal.as_fd())) {

@@ -1,4 +1,4 @@
-//! Everything that descends from a process, whatever it did to get away: `setsid`, a double fork, a group of its own.
+//! Everything that descends from a process, whatever it did to escape: `setsid`, a double fork, a group of its own.
 //!
 //! The process must be a subreaper: then an orphan of its tree becomes its child, so that a walk down from it finds
 //! all. What has changed its uid is found, and may be out of reach; what other daemons started on the tree's behalf is

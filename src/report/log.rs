@@ -4,11 +4,10 @@
 //! a full disk, a closed pipe) 1,000 lines are kept, later ones dropped and counted. `O_NONBLOCK` is never set on 0, 1
 //! or 2: the job shares them.
 //!
-//! Several candidates may append to one file: a line is one `write` at its end. What others have to say on stderr (the
-//! health command) takes the same way, so that nobody waits for it either.
+//! Several candidates may append to one file: a line is one `write` at its end. What the health command writes to stderr goes
+//! the same way, so that nobody waits for it either.
 //!
-//! What it does not do: decide, block a signal (whoever starts it has blocked them all: the thread inherits that), or
-//! speak for the guard, which writes no log at all.
+//! Its thread inherits the mask of whoever starts it, who has blocked every signal. The guard writes no log.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;

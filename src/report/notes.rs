@@ -1,4 +1,4 @@
-//! What the node notes, as the log says it.
+//! The log's events for what the node notes.
 
 use std::time::Duration;
 
@@ -186,7 +186,7 @@ fn warning(message: &str) -> Event {
     Event::Warning { message: message.to_owned(), dropped: None }
 }
 
-/// What the node does, in the log's words.
+/// What the node does, as a text for the service manager.
 pub(crate) fn of_status(status: &Status) -> String {
     match &status.position {
         Position::AwaitingJudgement { .. } | Position::Claiming => "claiming the lead".to_owned(),
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_asks_the_service_manager_reads_what_we_do() {
+    fn the_status_says_what_the_node_does() {
         let job = |state, pid, attempt| JobReport { state, pid, attempt, since: Time::ZERO };
         let leading = |job, stopping| Position::Leading { term: 42, job, stopping };
         let leader = Some("db2:77".into());

@@ -1,7 +1,7 @@
 //! What the service manager is told (systemd, `Type=notify`): that we are ready, what we do, that we are alive, and that
 //! we are about to end.
 //!
-//! Nobody waits for it: what its socket does not take now is said again a little later. (The crates that speak this
+//! It never waits: what the socket does not take now is sent again a little later. (The crates that speak this
 //! protocol wait for a service manager that is slow; a lease would be lost by that.) The sign of life comes from whoever
 //! calls [`Notifier::tell`], so that it fails to come when the main loop hangs.
 

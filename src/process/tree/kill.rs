@@ -79,9 +79,9 @@ impl Tree {
         }
     }
 
-    /// SIGKILL to all that is in the control group, whoever's it is by now.
+    /// SIGKILL to all that is in the control group, whatever user's it is by now.
     ///
-    /// The kernel may keep us waiting for somebody who changes another group; nobody who sends a signal waits.
+    /// The kernel may have this wait while another process changes some control group; to send a signal never waits.
     fn kill_cgroup(&self) {
         self.cgroup.iter().for_each(|cgroup| cgroup.kill());
     }
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(full.kind(), ErrorKind::WouldBlock);
         thread::scope(|scope| {
             let killing = scope.spawn(|| {
-                let group = Cgroup::over(File::open(directory.path()).unwrap().into()).unwrap();
+                let group = Cgroup::open(File::open(directory.path()).unwrap().into()).unwrap();
                 let mut tree = tree_of(&root).born_into(Some(Rc::new(group)));
                 tree.learn(clock::now() + Duration::from_secs(60));
                 let now = clock::now();

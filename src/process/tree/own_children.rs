@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use nix::unistd::Pid;
 
 /// The kernel's list of the children of this process's first thread, opened and read beforehand, so that to read it again
-/// allocates nothing. To a subreaper's list comes whoever has lost his parent.
+/// allocates nothing. Orphans below a subreaper are on its list.
 #[derive(Debug)]
 pub(super) struct OwnChildren(File);
 

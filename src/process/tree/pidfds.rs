@@ -13,8 +13,8 @@ use crate::process::system;
 /// How many processes are held at most. Each costs a descriptor; so never more than a quarter of those that are allowed.
 const MOST: u64 = 256;
 
-/// Processes that were seen in a tree. Who once descended from the job always will, so that a descriptor of the process
-/// is all that is needed to kill it later.
+/// Processes that were seen in a tree. What descended from the job once always does, so that a pidfd is all that is needed to
+/// kill it later.
 #[derive(Debug, Default)]
 pub(super) struct Pidfds {
     held: Vec<(Pid, OwnedFd)>,

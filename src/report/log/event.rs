@@ -10,7 +10,7 @@ use crate::text::cut;
 /// How much it matters.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Level {
-    /// For whoever looks for a fault in us: with `-v`.
+    /// For finding faults of `neli-run`'s: with `-v`.
     Debug,
     /// The ordinary course.
     Info,
@@ -158,7 +158,7 @@ pub enum Event {
         /// The term: the fencing token.
         term: i64,
     },
-    /// librdkafka's own words.
+    /// A message of librdkafka's.
     Librdkafka {
         /// What it calls the matter.
         facility: String,

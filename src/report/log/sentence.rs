@@ -1,4 +1,4 @@
-//! The log's events as sentences. Whoever reads one was woken by it: what happened comes first, then why, then the numbers.
+//! The log's events as sentences: what happened comes first, then why, then the numbers.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl Event {
             }
             Self::BrokerUp { down } => format!("Kafka answers again, after {}", spoken(*down)),
             Self::Claiming { after } => format!("claiming the lead (everything is read up to offset {after})"),
-            Self::Ended { by, reason } => format!("the election was ended by {by}{}", said(reason)),
+            Self::Ended { by, reason } => format!("the election was ended by {by}{}", with_reason(reason)),
             Self::Debug { message } | Self::Error { message } | Self::Warning { message, .. } => message.clone(),
             Self::Exiting { status, from: From::Job } => format!("exiting with the job's status, {status}"),
             Self::Exiting { status, from: From::NeliRun } => format!("exiting with status {status}, neli-run's own"),
@@ -56,7 +56,9 @@ impl Event {
                 "released term {term}: {}; Kafka has not confirmed it, so the others may have to wait out the lease",
                 because(why)
             ),
-            Self::Resigned { term, by, reason } => format!("asked to stand down by {by}{} (term {term})", said(reason)),
+            Self::Resigned { term, by, reason } => {
+                format!("asked to stand down by {by}{} (term {term})", with_reason(reason))
+            }
             Self::Restarting { term, attempt, delay } => {
                 format!("running the job again in {} (term {term}, attempt {attempt})", spoken(*delay))
             }
@@ -95,13 +97,13 @@ impl Event {
                 )
             }
             Self::Unhealthy { term, failures: 1, reason, line } => {
-                format!("the job is ill: the health command {reason}{} (term {term})", said(line))
+                format!("the job is ill: the health command {reason}{} (term {term})", with_reason(line))
             }
             Self::Unhealthy { term, failures, reason, line } => {
                 format!(
                     "the job is ill: the health command has failed {failures} times in a row, and {reason} at last{} (term \
                      {term})",
-                    said(line)
+                    with_reason(line)
                 )
             }
         }
@@ -157,7 +159,7 @@ fn fenced(term: i64, why: &str, left: Duration, late: Option<Duration>) -> Strin
     }
 }
 
-fn said(reason: &str) -> String {
+fn with_reason(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_woken_reads_what_happened_why_and_the_numbers() {
+    fn a_sentence_says_what_happened_then_why_then_the_numbers() {
         let seconds = Duration::from_secs;
         let told = [
             Event::Standby { leader: Some("db2:77".to_owned()), term: Some(42), why: None },
