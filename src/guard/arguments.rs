@@ -40,7 +40,7 @@ impl Arguments {
     }
 
     /// Reads the arguments of `main`, the zeroth included; `None` when they don't make the process a guard. The file with its
-    /// configuration must be there, which nobody can type. To be asked before anything else.
+    /// configuration must be there, which no person can type. To be asked before anything else.
     #[must_use]
     pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Option<Self> {
         let arguments: Vec<OsString> = arguments.into_iter().take(7).collect();

@@ -169,7 +169,7 @@ impl GuardHandle {
         self.signal(SIGKILL)
     }
 
-    /// SIGCONT to a guard that somebody has stopped.
+    /// SIGCONT to a guard that was stopped.
     ///
     /// # Errors
     ///
@@ -236,13 +236,13 @@ mod tests {
 
     use super::*;
 
-    /// Without pidfds its number is all that is known of it, and may be a stranger's as soon as it was waited for.
+    /// Without pidfds its number is all that is known of it, and may be another process's as soon as it was waited for.
     #[test]
     fn the_number_of_a_guard_that_was_waited_for_is_not_killed() {
-        let mut stranger = Command::new("sleep").arg("600").spawn().unwrap();
+        let mut other = Command::new("sleep").arg("600").spawn().unwrap();
         let (channel, _theirs) = Channel::pair().unwrap();
         let mut guard = GuardHandle {
-            pid: Pid::from_raw(stranger.id().cast_signed()),
+            pid: Pid::from_raw(other.id().cast_signed()),
             process: None,
             was_waited_for: false,
             owes_release: Cell::new(false),
@@ -251,8 +251,8 @@ mod tests {
         };
         guard.note_waited_for();
         assert_eq!(guard.kill().unwrap_err().raw_os_error(), Some(Errno::ESRCH as i32));
-        assert_eq!(stranger.try_wait().unwrap(), None);
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
+        assert_eq!(other.try_wait().unwrap(), None);
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 }

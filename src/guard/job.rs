@@ -13,7 +13,7 @@ use crate::process::system;
 /// A job that was forked, until nothing is left of it.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// The main process's number, and its group's: nobody else gets that while the group has members.
+    /// The main process's number, and its group's: no other process gets it while the group has members.
     pub(super) pid: Pid,
     /// Whether the main process was not waited for.
     pub(super) has_main: bool,

@@ -1,7 +1,7 @@
 //! A control group of the job's own (cgroup v2), where one can be made: below that of `neli-run`, so that every limit
 //! holds for the job as it did before.
 //!
-//! What it is for: `cgroup.kill` ends whatever is in it, in one step and whoever's it is by now, a setuid program under an
+//! What it is for: `cgroup.kill` ends whatever is in it, in one step and whatever user's it is by now, a setuid program under an
 //! unprivileged `neli-run` too. What it is not for: a process may be moved out of it, so that an empty group proves nothing
 //! alone, and the tree is walked all the same ([`crate::process::tree`]).
 //!
@@ -34,7 +34,7 @@ const DELEGATED: [&std::ffi::CStr; 2] = [c"user.delegate", c"trusted.delegate"];
 /// A group of the job's own.
 #[derive(Debug)]
 pub struct Cgroup {
-    /// Of whoever made it, and will remove it.
+    /// Held by the process that made it, and will remove it.
     lock: Option<Flock<File>>,
     directory: OwnedFd,
     /// Opened beforehand: at a deadline no descriptor may be left.
@@ -47,7 +47,7 @@ impl Cgroup {
     ///
     /// # Errors
     ///
-    /// When there is no cgroup v2, or none may be made: whoever asks does without.
+    /// When there is no cgroup v2, or none may be made. The caller does without.
     pub fn make() -> io::Result<Self> {
         let parent = of_this_process(Hierarchy::V2).ok_or(io::ErrorKind::NotFound)?;
         if !may_be_divided(&parent) {
@@ -153,7 +153,7 @@ impl AsFd for Cgroup {
     }
 }
 
-/// A lock that is shared with whoever inherits the descriptor, and ends with the last of them.
+/// A lock that is shared with every process that inherits the descriptor, and ends with the last of them.
 fn locked(directory: File) -> io::Result<Flock<File>> {
     Flock::lock(directory, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error.into())
 }
@@ -228,7 +228,7 @@ fn remove_leftovers(parent: &Path) {
         let is_ours = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
         let free = || locked(File::open(&path)?);
         if is_ours && let Ok(_lock) = free() {
-            // Its job has outlived its right: nobody is left that could have held it back.
+            // Its job has outlived its right: there is no guard any more to end it.
             let _ = fs::write(path.join("cgroup.kill"), "1");
             remove(&path);
         }

@@ -98,7 +98,7 @@ impl<'a> Child<'a> {
         }
         for signal in 1..=signals::HIGHEST {
             let disposition = if self.ignored.contains(signal) { Disposition::Ignored } else { Disposition::Default };
-            // It fails for those that nobody can change.
+            // It fails for SIGKILL, SIGSTOP and the C library's own.
             let _ = system::set_disposition(signal, disposition);
         }
         if let Kind::Command { output, .. } = self.kind {

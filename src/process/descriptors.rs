@@ -52,8 +52,8 @@ pub(crate) fn lowest_free(inherited: &[RawFd]) -> RawFd {
     (10..RawFd::MAX).find(|number| !inherited.contains(number)).unwrap_or(RawFd::MAX)
 }
 
-/// Descriptors that are kept open for the moment in which there is no other to be had. (Another thread may be quicker to
-/// take one that was given up: whoever needs them must still be ready to go without.)
+/// Descriptors that are kept open for the moment in which there is no other to be had. (Another thread may take one that was
+/// given up: the caller must be ready to go without.)
 #[derive(Debug, Default)]
 pub struct Reserve(Vec<File>);
 

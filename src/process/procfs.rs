@@ -146,8 +146,8 @@ impl Procfs {
         }
     }
 
-    /// The children of `parent` that are hidden from us, of those that it `listed` a moment ago: who has ended since, and
-    /// was waited for, is listed no more.
+    /// The children of `parent` that are hidden from this process, of those that it `listed` a moment ago: what has ended since,
+    /// and was waited for, is listed no more.
     pub(crate) fn hidden_children(&self, parent: &Process, listed: &[Pid]) -> Vec<Process> {
         let unseen: Vec<Pid> = listed.iter().copied().filter(|pid| self.process(*pid).is_none()).collect();
         if unseen.is_empty() {

@@ -34,7 +34,7 @@ impl Ready {
         Ok(Self { interest: Interest::READABLE, ..ready })
     }
 
-    /// The same of its other side's end alone: what there is to be read is somebody else's.
+    /// The same of its other side's end alone: what there is to be read is not for this process.
     ///
     /// # Errors
     ///

@@ -60,7 +60,7 @@ pub struct Reaped {
 /// process 1), which comes to the first thread. What another thread has started is that thread's own to wait for: librdkafka
 /// runs `kinit` by system(3), and would take a ticket for refused whose status we had taken away.
 ///
-/// `before` is called with each child that has ended before it is waited for: until then its number is nobody else's.
+/// `before` is called with each child that has ended before it is waited for: until then no other process can get its number.
 #[must_use]
 pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
     // __WALL: children that end without SIGCHLD count too. __WNOTHREAD: those of other threads do not.

@@ -66,7 +66,7 @@ pub fn ignored_at_start() -> Set {
 /// Throws away every signal that waits, and sets all of them back to their default.
 pub(crate) fn discard_pending() {
     for signal in 1..=HIGHEST {
-        // They fail for those that nobody can change, which do not wait.
+        // They fail for SIGKILL, SIGSTOP and the C library's own, which never wait.
         let _ = system::set_disposition(signal, Disposition::Ignored);
         let _ = system::set_disposition(signal, Disposition::Default);
     }

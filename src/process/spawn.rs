@@ -118,7 +118,7 @@ pub(crate) fn spawn(spec: &SpawnSpec<'_>) -> io::Result<PendingChild> {
     };
     let pid = system::fork(cgroup, Child::prepare(spec, reporter.as_fd()))?;
     if let Kind::Command { .. } | Kind::Job { .. } = spec.kind {
-        // Here too, so that the group exists whoever is scheduled first. It fails when the child has executed.
+        // Here too, so that the group exists whichever process is scheduled first. It fails when the child has executed.
         let _ = unistd::setpgid(pid, pid);
     }
     Ok(PendingChild { pid, report })

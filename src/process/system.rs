@@ -64,7 +64,7 @@ pub(crate) enum Disposition {
 ///
 /// # Errors
 ///
-/// `EINVAL` when it is no signal, or one that nobody can change.
+/// `EINVAL` when it is no signal, or one whose disposition is fixed.
 pub(crate) fn set_disposition(signal: c_int, disposition: Disposition) -> io::Result<()> {
     let handler = match disposition {
         Disposition::Default => libc::SIG_DFL,
@@ -122,7 +122,7 @@ pub(crate) fn seals_of(number: RawFd) -> io::Result<c_int> {
     Ok(Errno::result(unsafe { libc::fcntl(number, libc::F_GET_SEALS) })?)
 }
 
-/// A descriptor of the process `pid`. It means that process for ever, whoever gets the number later.
+/// A descriptor of the process `pid`. It means that process for ever, also when another gets its number later.
 ///
 /// # Errors
 ///
@@ -139,7 +139,7 @@ pub fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 ///
-/// `ESRCH` when it is gone; `EPERM` when it is a stranger's.
+/// `ESRCH` when it is gone; `EPERM` when it is another user's.
 pub fn signal_pidfd(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
     // SAFETY: with a null siginfo the kernel makes up that of kill(2), and reads no memory of ours.
     let answer = unsafe {
@@ -153,7 +153,7 @@ pub fn signal_pidfd(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// `ESRCH` when it is gone; `EPERM` when it is a stranger's; `EINVAL` for what is no process (0, -1, init).
+/// `ESRCH` when it is gone; `EPERM` when it is another user's; `EINVAL` for what is no process (0, -1, init).
 pub fn signal(pid: Pid, signal: c_int) -> io::Result<()> {
     if pid.as_raw() <= 1 {
         return Err(Errno::EINVAL.into());
@@ -166,7 +166,7 @@ pub fn signal(pid: Pid, signal: c_int) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// `ESRCH` when there is no such group; `EPERM` when all of it is strangers'; `EINVAL` for what is no group (0, 1).
+/// `ESRCH` when there is no such group; `EPERM` when all of it is other users'; `EINVAL` for what is no group (0, 1).
 pub fn signal_group(leader: Pid, signal: c_int) -> io::Result<()> {
     if leader.as_raw() <= 1 {
         return Err(Errno::EINVAL.into());
@@ -255,7 +255,7 @@ impl Deref for SharedWords {
 
 impl Drop for SharedWords {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and whoever borrowed from it is gone.
+        // SAFETY: the mapping is `self`'s own, from which nothing is borrowed any more.
         unsafe { libc::munmap(self.0.as_ptr().cast(), Self::SIZE) };
     }
 }
@@ -314,7 +314,7 @@ unsafe fn clone_into(cgroup: BorrowedFd<'_>) -> io::Result<c_int> {
 /// # Errors
 ///
 /// `ENOSYS` before Linux 5.3, `EINVAL` before 5.7, either or `EPERM` where a sandbox hides the call; `EACCES` where
-/// we may put nobody there; `Interrupted` when the child was killed.
+/// this process may put none there; `Interrupted` when the child was killed.
 pub(crate) fn try_birth_in(cgroup: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the child makes one call that is async-signal-safe, and does not come back.
     let child = unsafe {

@@ -43,7 +43,7 @@ impl Terminal {
         self.job = Some(job);
     }
 
-    /// There is no job any more, and its number may be a stranger's.
+    /// There is no job any more, and its number may be another group's.
     pub fn forget_job(&mut self) {
         *self = Self::of(self.own);
     }
@@ -88,7 +88,7 @@ impl Terminal {
             return false;
         }
         if let Some(modes) = &self.modes {
-            // At once: whoever waits for a terminal that is stopped by Ctrl-S waits for ever.
+            // Without waiting for the output to be written: where Ctrl-S has stopped it that lasts for ever.
             let _ = termios::tcsetattr(&terminal, SetArg::TCSANOW, modes);
         }
         // The group may be gone.
@@ -112,7 +112,7 @@ impl Terminal {
     }
 }
 
-/// Whether nobody is in a process group.
+/// Whether a process group is empty.
 fn is_empty(group: Pid) -> bool {
     signal::killpg(group, None) == Err(Errno::ESRCH)
 }
@@ -129,15 +129,15 @@ pub fn is_there() -> bool {
     open().is_ok()
 }
 
-/// Whether what is run here may be given the foreground: stdin is the terminal, and stdout no pipe, behind which
-/// somebody else may be in want of it.
+/// Whether what is run here may be given the foreground: stdin is the terminal, and stdout no pipe, behind which another
+/// process may need it.
 #[must_use]
 pub fn may_be_handed_on() -> bool {
     let is_pipe = |mode| matches!(SFlag::from_bits_truncate(mode) & SFlag::S_IFMT, SFlag::S_IFIFO | SFlag::S_IFSOCK);
     unistd::tcgetpgrp(io::stdin()).is_ok() && !stat::fstat(io::stdout()).is_ok_and(|stdout| is_pipe(stdout.st_mode))
 }
 
-/// Whether there is somebody to continue this process when it is stopped: the kernel's rule for its process group, of
+/// Whether there is a process that can continue this one when it is stopped: the kernel's rule for its process group, of
 /// which one member's parent must be in another group of the same session.
 #[must_use]
 pub fn is_continuable() -> bool {
@@ -170,7 +170,7 @@ pub fn stop_group() -> io::Result<()> {
 /// When it can't be sent.
 pub fn die_of(signal: i32, to_group: bool) -> io::Result<()> {
     let signal = Signal::try_from(signal)?;
-    // Not to leave a core file of ours where somebody typed Ctrl-\.
+    // No core file of neli-run's where a person typed Ctrl-\.
     let _ = resource::setrlimit(Resource::RLIMIT_CORE, 0, 0);
     system::set_disposition(signal as i32, Disposition::Default)?;
     signal::kill(if to_group { Pid::from_raw(0) } else { unistd::getpid() }, signal)?;

@@ -101,7 +101,7 @@ impl Tree {
     }
 
     /// What keeps the tree from being gone: its members; or, where none lives, the children that have ended and can't be
-    /// waited for, since somebody traces them.
+    /// waited for, since another process traces them.
     #[must_use]
     pub fn remains(&self) -> Vec<Pid> {
         let members = self.members();
@@ -148,7 +148,7 @@ impl Tree {
         found
     }
 
-    /// Whether nothing is left, as far as this process can prove it: it is `root`, a subreaper, and waits for nobody
+    /// Whether nothing is left, as far as this process can prove it: it is `root`, a subreaper, and waits for no child
     /// meanwhile.
     ///
     /// A walk is no proof: a process may be handed to another parent while it is under way, and be seen at neither. But
@@ -169,7 +169,7 @@ impl Tree {
         are_all && included.iter().all(|child| children.contains(child))
     }
 
-    /// Whether its control group holds nobody, if it has one. It is asked besides, and proves nothing alone.
+    /// Whether its control group is empty, if it has one. That proves nothing alone.
     #[must_use]
     pub fn is_cgroup_empty(&self) -> bool {
         !self.cgroup.as_ref().is_some_and(|cgroup| cgroup.is_populated())
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn an_ended_child_may_hide_what_has_been_handed_on_meanwhile() {
-        // 7 is the child of 6, which has gone between the two looks: whoever walks down from 5 does not find it.
+        // 7 is the child of 6, which has gone between the two looks: a walk down from 5 does not find it.
         let gone = |processes: &[(i32, i32, char, u32)]| {
             let proc = proc_with(processes, false);
             tree_in(proc.path(), 5, &[9]).is_gone()

@@ -1,11 +1,11 @@
-//! The log: one line an event, one `write` a line, and nobody ever waits for it.
+//! The log: one line an event, one `write` a line. The program never waits for it.
 //!
 //! Lines go through a bounded queue to a thread of their own. While the descriptor takes nothing (a full pipe, Ctrl-S,
 //! a full disk, a closed pipe) 1,000 lines are kept, later ones dropped and counted. `O_NONBLOCK` is never set on 0, 1
 //! or 2: the job shares them.
 //!
 //! Several candidates may append to one file: a line is one `write` at its end. What the health command writes to stderr goes
-//! the same way, so that nobody waits for it either.
+//! the same way, so that the program never waits for that either.
 //!
 //! Its thread inherits the mask of whoever starts it, who has blocked every signal. The guard writes no log.
 
@@ -39,7 +39,7 @@ use line::Source;
 const KEPT: usize = 1_000;
 /// How many of them may be librdkafka's or a health command's, which come by the thousand.
 const KEPT_OF_DEBUG: usize = KEPT / 2;
-/// How long the last lines have at exit while nobody takes them.
+/// How long the last lines have at exit while the descriptor takes none.
 const DRAIN: Duration = Duration::from_millis(100);
 /// How long they have while they would be taken, and it is the writer that gets no processor.
 const STARVATION: Duration = Duration::from_secs(2);
@@ -111,17 +111,17 @@ impl Logger {
         self.event(&Event::Warning { message, dropped: None });
     }
 
-    /// Passes on a line of somebody else's, as it is, and returns at once. It counts as a line of level `Debug`.
+    /// Passes on a line of another process's, as it is, and returns at once. It counts as a line of level `Debug`.
     pub fn pass_on(&self, line: &[u8]) {
         self.queue.push(line.to_owned(), Level::Debug, &self.form);
     }
 
-    /// Waits for the lines so far: until they are written, 100 ms at most while nobody takes them.
+    /// Waits for the lines so far: until they are written, 100 ms at most while the descriptor takes none.
     pub fn flush(&self) {
         self.queue.drain(self.queue.state());
     }
 
-    /// Waits for the last lines: until they are written, 100 ms at most while nobody takes them.
+    /// Waits for the last lines: until they are written, 100 ms at most while the descriptor takes none.
     pub fn finish(&self) {
         self.queue.finish();
     }
@@ -192,7 +192,7 @@ impl Queue {
             state.dropped += 1;
             return;
         }
-        // Where the lines are missing, and not where the writer happens to be.
+        // Where the lines are missing, which is not where the writer is now.
         if state.dropped > 0 {
             let dropped = std::mem::take(&mut state.dropped);
             state.lines.push_back(form.dropped(dropped));
@@ -289,7 +289,7 @@ fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
     let mut rest = line;
     let mut cut = false;
     while !rest.is_empty() {
-        // A write that waits can't say so: what is said before it is for whoever waits for us at the end.
+        // A write that waits can't tell: so what it is about to do is noted before, for the thread that waits for the last lines.
         queue.note(if takes_lines(sink, PollTimeout::ZERO) { Writer::Writing } else { Writer::Stalled });
         match nix::unistd::write(sink, rest) {
             Ok(written) => {
@@ -297,7 +297,7 @@ fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
                 cut = true;
             }
             Err(Errno::EINTR) => {}
-            // Somebody else, the job perhaps, has made it so. An error here is the next write's, too.
+            // Another process, the job perhaps, has set O_NONBLOCK. An error here is the next write's, too.
             Err(Errno::EAGAIN) => {
                 takes_lines(sink, PollTimeout::try_from(RETRY).unwrap_or(PollTimeout::MAX));
             }

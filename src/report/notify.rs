@@ -2,8 +2,8 @@
 //! we are about to end.
 //!
 //! It never waits: what the socket does not take now is sent again a little later. (The crates that speak this
-//! protocol wait for a service manager that is slow; a lease would be lost by that.) The sign of life comes from whoever
-//! calls [`Notifier::tell`], so that it fails to come when the main loop hangs.
+//! protocol wait for a service manager that is slow; a lease would be lost by that.) The sign of life is sent by
+//! [`Notifier::tell`], so that there is none when the main loop, which calls it, hangs.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -25,7 +25,7 @@ const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 /// The longest status, in bytes: systemd reads 4,096 of a message.
 const LONGEST_STATUS: usize = 2_000;
 
-/// Tells the service manager; where there is none, nobody.
+/// Tells the service manager, where there is one.
 #[derive(Debug, Default)]
 pub struct Notifier {
     socket: Option<(UnixDatagram, SocketAddr)>,
@@ -114,7 +114,7 @@ impl Notifier {
         self.socket.is_some()
     }
 
-    /// The configuration is proven, COMMAND found, every signal held.
+    /// The configuration is valid, COMMAND was found, and every signal is blocked.
     pub fn ready(&mut self, now: Time) {
         if self.ready == Notice::NotYet {
             self.alive_at = self.interval.map(|_| now);
@@ -181,13 +181,13 @@ impl Notifier {
     }
 }
 
-/// Whether the variable is the service manager's to this process alone: nobody that it starts is to have it.
+/// Whether the variable is the service manager's to this process alone: no process that it starts is to have it.
 #[must_use]
 pub fn is_own(variable: &OsStr) -> bool {
     variable == "NOTIFY_SOCKET" || variable.as_bytes().starts_with(b"WATCHDOG_")
 }
 
-/// A socket that waits for nobody, and where to send: a path, or a name in the abstract space (`@name`).
+/// A socket that never waits, and where to send: a path, or a name in the abstract space (`@name`).
 fn open(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
     let address = match name.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -201,7 +201,7 @@ fn open(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
 
 /// Half of what the service manager waits for a sign of life of the process `pid`; `None` when it waits for none.
 fn watchdog(usec: Option<OsString>, for_pid: Option<OsString>, pid: u32) -> Result<Option<Duration>, NotifyError> {
-    // Meant for another: for whoever started us, and left us its environment.
+    // Meant for another process: for one that started this one, and handed its environment on.
     if for_pid.is_some_and(|wanted| wanted.to_str() != Some(&pid.to_string())) {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! Signals to a tree: each process is looked at again before it is sent one, since its number may have become a stranger's.
+//! Signals to a tree: each process is looked at again before it is sent one, since its number may be another process's by now.
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;
@@ -55,7 +55,7 @@ impl Tree {
                 continue;
             }
             let Ok(pidfd) = system::open_pidfd(member.pid) else { return };
-            // Its number may have become a stranger's since it was found.
+            // Its number may be another process's by now.
             if self.is_still(&member, &parents, true) && !self.learnt.insert(member.pid, pidfd) {
                 return;
             }
@@ -133,11 +133,11 @@ impl Tree {
         }
     }
 
-    /// Sends `signals` to a member, if it still is one. Its number may have become a stranger's since it was found: so
+    /// Sends `signals` to a member, if it still is one. Its number may be another process's by now: so
     /// the process is held first, by a pidfd, and then looked at again. (Where the kernel has no pidfd, some
-    /// microseconds are left.) A child of our own keeps its number until we wait for it, which nobody does meanwhile.
+    /// microseconds are left.) A child of this process keeps its number until it is waited for, which is not done meanwhile.
     ///
-    /// Returns whether it was sent them. It may end at any time, and may be a stranger's: the next look says what is left.
+    /// Returns whether it was sent them. It may end at any time, and may be another user's: the next look tells what is left.
     fn send(&self, member: &Process, signals: &[i32], parents: &HashSet<Pid>) -> bool {
         let pid = member.pid;
         if member.parent == Pid::this() {

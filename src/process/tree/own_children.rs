@@ -26,8 +26,8 @@ impl OwnChildren {
         Ok(list)
     }
 
-    /// Calls `act` with each child that was not waited for. The list must not change its order meanwhile: nobody is waited
-    /// for in `act`.
+    /// Calls `act` with each child that was not waited for. The list must not change its order meanwhile: `act` waits
+    /// for none of them.
     pub(super) fn for_each(&self, mut act: impl FnMut(Pid)) {
         let mut part = [0; 4096];
         let (mut offset, mut number) = (0, 0);

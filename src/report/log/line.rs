@@ -10,7 +10,7 @@ use crate::config::LogFormat;
 use crate::report::log::event::{Event, Level};
 use crate::text::{cut, one_line};
 
-/// What enters a pipe in one piece, whoever else writes to it (`PIPE_BUF`).
+/// What enters a pipe in one piece, also where others write to it (`PIPE_BUF`).
 const LONGEST_LINE: usize = 4_096;
 /// The longest sentence; the line's beginning has room beside it.
 const LONGEST_SENTENCE: usize = 3_500;
@@ -29,7 +29,7 @@ struct Json<'a> {
     fields: &'a Event,
 }
 
-/// Milliseconds since 1970 as UTC, RFC 3339; the last moment of the year 9999 for what a record of somebody else's dates later.
+/// Milliseconds since 1970 as UTC, RFC 3339; the last moment of the year 9999 for any later one, which a record in the topic may have.
 #[must_use]
 pub fn timestamp(wall_ms: u64) -> String {
     const LAST: u64 = 253_402_300_799_999;

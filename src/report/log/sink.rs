@@ -57,7 +57,7 @@ impl Sink {
     }
 
     fn append_to(path: &Path) -> io::Result<Self> {
-        // A named pipe that nobody reads must not stall the start, nor a terminal become ours.
+        // A named pipe without a reader must not stall the start, nor a terminal become the controlling one.
         let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
         let file: File = OpenOptions::new().append(true).create(true).custom_flags(flags.bits()).open(path)?;
         let metadata = file.metadata()?;
