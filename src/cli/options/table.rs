@@ -1,0 +1,331 @@
+//! Every option, in the order of the help. A new option is one row here, and one line in `validate.rs` that reads it.
+
+use super::{Default, Opt, Section, Takes};
+
+/// Every option.
+pub const OPTIONS: &[Opt] = &[
+    Opt {
+        long: "group",
+        short: Some('g'),
+        takes: Takes::Value("NAME"),
+        default: Default::None,
+        section: Section::Election,
+        help: "The election, and the consumer group's id (required)",
+        more: "Every machine that runs the same line with the same group is a candidate. At most 249 bytes.",
+    },
+    Opt {
+        long: "name",
+        short: None,
+        takes: Takes::Value("NAME"),
+        default: Default::Computed("<host>:<pid>"),
+        section: Section::Election,
+        help: "What this candidate is called",
+        more: "In the log, in watch, and by the other candidates. At most 255 bytes.",
+    },
+    Opt {
+        long: "elect",
+        short: None,
+        takes: Takes::OneOf("group|log", &["group", "log"]),
+        default: Default::Value("group"),
+        section: Section::Election,
+        help: "Who claims a vacancy first: the group's choice, or anybody",
+        more: "With group: the member of the consumer group to which Kafka assigns the partition. It decides \
+               precedence alone: with either, the journal says who leads, and no two jobs run at once. With log the first claim wins, and no group is joined: a start, and a takeover from a leader that was killed, are faster.",
+    },
+    Opt {
+        long: "patience",
+        short: None,
+        takes: Takes::Value("DURATION|never"),
+        default: Default::Value("500ms"),
+        section: Section::Election,
+        help: "How long the others leave a vacancy to the group's choice",
+        more: "With never, nobody but the group's choice ever claims; not with --claim-delay. Not with --elect \
+               log.",
+    },
+    Opt {
+        long: "claim-delay",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("0"),
+        section: Section::Election,
+        help: "Wait before claiming a vacancy: for a machine of last resort",
+        more: "",
+    },
+    Opt {
+        long: "wait",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Computed("for ever"),
+        section: Section::Election,
+        help: "Exit with 75 when not leading after this long",
+        more: "Counted from the start of the process, to the first lead only. A living leader means 75; one \
+               that has died without a word is waited out, however long that takes. With 0: lead a vacant \
+               election, else 75. While Kafka gives no answer: 75 after this long (with 0: after 5s). Must be \
+               more than --claim-delay.",
+    },
+    Opt {
+        long: "brokers",
+        short: Some('b'),
+        takes: Takes::Value("HOST:PORT,.."),
+        default: Default::None,
+        section: Section::Kafka,
+        help: "Kafka's bootstrap servers",
+        more: "An IPv6 address stands in brackets: [::1]:9092. Either this or --embedded is required.",
+    },
+    Opt {
+        long: "embedded",
+        short: None,
+        takes: Takes::Flag,
+        default: Default::None,
+        section: Section::Kafka,
+        help: "A trial without Kafka, on this machine alone",
+        more: "The first candidate starts a small broker on loopback, the others find it, and it ends after the \
+               last. Its journal is kept in memory, and no other machine can see it.",
+    },
+    Opt {
+        long: "topic",
+        short: Some('t'),
+        takes: Takes::Value("NAME"),
+        default: Default::Computed("<group>.neli"),
+        section: Section::Kafka,
+        help: "The journal's topic; made if missing",
+        more: "Several elections may share one. 1 to 249 of a-z A-Z 0-9 . _ - and neither . nor ..",
+    },
+    Opt {
+        long: "no-create-topic",
+        short: None,
+        takes: Takes::Flag,
+        default: Default::None,
+        section: Section::Kafka,
+        help: "Refuse to run when the topic is missing",
+        more: "Or when somebody deleted it and made it again: that is not taken for the same one.",
+    },
+    Opt {
+        long: "property",
+        short: Some('X'),
+        takes: Takes::Each("KEY=VALUE"),
+        default: Default::None,
+        section: Section::Kafka,
+        help: "A librdkafka property; repeatable",
+        more: "The last of one key counts. Refused are those that the protocol rests on, and those that another \
+               option sets. Every user of the machine can read a command line: a password belongs into a \
+               --properties file. NELI_RUN_PROPERTY holds one KEY=VALUE a line.",
+    },
+    Opt {
+        long: "properties",
+        short: None,
+        takes: Takes::Path("FILE"),
+        default: Default::None,
+        section: Section::Kafka,
+        help: "A file of KEY=VALUE lines: the place for passwords",
+        more: "Blank lines, and lines that begin with #, are skipped. --property overrides it.",
+    },
+    Opt {
+        long: "lease",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("20s"),
+        section: Section::Timing,
+        help: "How long a leader may act on its last heartbeat",
+        more: "Counted from the moment before it was sent. After a machine's death another leads about this \
+               much later; after a stop, or the death of neli-run alone, at once. After the unclean death of a broker that \
+               holds the topic, a follower too, no heartbeat comes back for 9s to 14s with Kafka's own settings: a \
+               lease that is not longer ends the job then. 300ms to 60s, in whole milliseconds. The guard kills the job a \
+               fiftieth of it, at least 20ms, before its end.",
+    },
+    Opt {
+        long: "heartbeat-interval",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Computed("a fifth of --lease, at most 1s"),
+        section: Section::Timing,
+        help: "Between two heartbeats",
+        more: "10ms to a third of --lease.",
+    },
+    Opt {
+        long: "fence-warning",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Computed("a quarter of --lease, at most 2500ms"),
+        section: Section::Timing,
+        help: "The stop signal comes this long before the kill",
+        more: "When heartbeats don't come back, the guard kills the job just before the lease's end; this long before that, the job is asked to stop. 0 (it is not) to half of --lease.",
+    },
+    Opt {
+        long: "stop-signal",
+        short: None,
+        takes: Takes::Value("SIGNAL"),
+        default: Default::Value("TERM"),
+        section: Section::Job,
+        help: "What asks the job to stop, by name or number",
+        more: "neli-run itself takes this signal as it takes TERM.",
+    },
+    Opt {
+        long: "stop-timeout",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("8s"),
+        section: Section::Job,
+        help: "From the stop signal to SIGKILL",
+        more: "The end of the lease may cut it short. Keep it below what stops neli-run itself: 10s with Docker \
+               and Podman, TimeoutStopSec with systemd, terminationGracePeriodSeconds with Kubernetes. With 0: \
+               SIGKILL at once, with no stop signal before it.",
+    },
+    Opt {
+        long: "restart",
+        short: None,
+        takes: Takes::OneOf("no|on-failure|always", &["no", "on-failure", "always"]),
+        default: Default::Value("no"),
+        section: Section::Job,
+        help: "Whether the job is run again here when it ends",
+        more: "The lead is kept between runs. With no: release, and exit with the job's status. With on-failure: \
+               again after a signal or a status other than 0; after 0, release and exit 0. With always: again \
+               whatever it was. A run that was told to stop is not followed by another.",
+    },
+    Opt {
+        long: "restart-delay",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("1s"),
+        section: Section::Job,
+        help: "From the end of a run to the next",
+        more: "Each failed run doubles it, up to 30s; one that ends with 0, or fails after 30s or more, sets it \
+               back. With 0 a job that ends at once is run again hundreds of times a second, each run with its lines \
+               in the log and its records in the topic; only failures meet --restart-limit. Not with --restart no.",
+    },
+    Opt {
+        long: "restart-limit",
+        short: None,
+        takes: Takes::Value("N/DURATION|none"),
+        default: Default::Value("10/5m"),
+        section: Section::Job,
+        help: "How often it is run again after failures",
+        more: "So many times in so long, while the lead lasts; at the next failure neli-run releases and exits \
+               with 84, so that another machine tries. A run that ends with 0 does not count. Not with --restart \
+               no.",
+    },
+    Opt {
+        long: "on-loss",
+        short: None,
+        takes: Takes::OneOf("standby|exit", &["standby", "exit"]),
+        default: Default::Value("standby"),
+        section: Section::Job,
+        help: "What to do when the lead is lost",
+        more: "Lost is a lead that was revoked, resigned, unhealthy, superseded or fenced, or whose guard died. \
+               With standby: stand by, and run the job again when elected. With exit: exit with 80, 81 or 82.",
+    },
+    Opt {
+        long: "health-cmd",
+        short: None,
+        takes: Takes::Value("COMMAND"),
+        default: Default::None,
+        section: Section::Commands,
+        help: "Tells by its status whether the job is well",
+        more: "Run by /bin/sh -c beside the job, in a process group of its own that ends with it, with the job's \
+               environment and NELI_EVENT=health. When it has failed --health-failures times in a row this machine \
+               stands down, so that another tries. Its output goes to stderr; when it fails, the last line is logged, too.",
+    },
+    Opt {
+        long: "health-interval",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("10s"),
+        section: Section::Commands,
+        help: "Between two health commands",
+        more: "From the job's start to the first, and from the end of each to the next.",
+    },
+    Opt {
+        long: "health-timeout",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("5s"),
+        section: Section::Commands,
+        help: "A health command that takes longer has failed",
+        more: "Its process group is killed.",
+    },
+    Opt {
+        long: "health-failures",
+        short: None,
+        takes: Takes::Value("N"),
+        default: Default::Value("3"),
+        section: Section::Commands,
+        help: "So many failures in a row make a job ill",
+        more: "A success sets the count back, and each run of the job begins with none.",
+    },
+    Opt {
+        long: "health-start",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("0"),
+        section: Section::Commands,
+        help: "How long a job may take to become well",
+        more: "A health command that fails this early in a run counts only after one that did not.",
+    },
+    Opt {
+        long: "on-lead",
+        short: None,
+        takes: Takes::Value("COMMAND"),
+        default: Default::None,
+        section: Section::Commands,
+        help: "Run when the lead is won, beside the job",
+        more: "Every hook runs by /bin/sh -c, in a process group of its own that ends with it, with the job's \
+               environment, NELI_EVENT (lead, standby or fence) and NELI_WHY. Its output goes to stderr; after 10s it \
+               is killed. Nothing waits for a hook but the exit, no hook waits for another, and this one ends with \
+               the job.",
+    },
+    Opt {
+        long: "on-standby",
+        short: None,
+        takes: Takes::Value("COMMAND"),
+        default: Default::None,
+        section: Section::Commands,
+        help: "Run when standing by begins, and at exit after a lead",
+        more: "After a lead NELI_WHY says why that ended. A neli-run that was killed runs no hook: what must be \
+               undone belongs in the job.",
+    },
+    Opt {
+        long: "on-fence",
+        short: None,
+        takes: Takes::Value("COMMAND"),
+        default: Default::None,
+        section: Section::Commands,
+        help: "Run when the lease was lost and the job killed for it",
+        more: "NELI_WHY is fenced, guard-died or superseded.",
+    },
+    Opt {
+        long: "log-format",
+        short: None,
+        takes: Takes::OneOf("text|json", &["text", "json"]),
+        default: Default::Value("text"),
+        section: Section::Log,
+        help: "One sentence a line, or one JSON object",
+        more: "",
+    },
+    Opt {
+        long: "log-file",
+        short: None,
+        takes: Takes::Path("FILE"),
+        default: Default::Computed("stderr"),
+        section: Section::Log,
+        help: "Append the log here, and leave stderr to the job",
+        more: "",
+    },
+    Opt {
+        long: "verbose",
+        short: Some('v'),
+        takes: Takes::Flag,
+        default: Default::None,
+        section: Section::Log,
+        help: "Log what librdkafka says, too",
+        more: "",
+    },
+    Opt {
+        long: "quiet",
+        short: Some('q'),
+        takes: Takes::Flag,
+        default: Default::None,
+        section: Section::Log,
+        help: "Log warnings and errors alone",
+        more: "",
+    },
+];

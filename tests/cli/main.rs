@@ -1,0 +1,205 @@
+//! Bad input: each is refused before anything is joined, with one line that names the option, the value and the bound.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+mod process;
+mod properties;
+mod values;
+
+/// What a run needs, so that the case alone is wrong.
+const WHOLE: &[&str] = &["--group", "g", "--brokers", "localhost:9092", "--", "true"];
+
+#[test]
+fn what_is_missing_is_named() {
+    refused("", "nothing to run; try: neli-run --embedded --group NAME -- COMMAND, or neli-run --help");
+    refused("-- true", "--group is required: the election's name, the same on every machine");
+    refused(
+        "-g g -- true",
+        "--brokers or --embedded is required: Kafka's addresses (--brokers HOST:PORT,..), or a trial on this machine \
+         alone (--embedded)",
+    );
+    let command = "COMMAND is required; it comes after --, as in: neli-run --group .. -- COMMAND";
+    refused("-g g -b a:1", command);
+    refused("-g g -b a:1 --", command);
+    refused("--lease", "--lease: needs a value: DURATION");
+    refused("--group --embedded -- true", "--group: needs a value: NAME");
+    refused("completions", "SHELL is required");
+    refused("watch --embedded", "--group is required: the election's name, the same on every machine");
+}
+
+#[test]
+fn what_stands_in_the_wrong_place_is_put_right() {
+    refused("-g g sleep 1", "sleep: COMMAND comes after --, as in: neli-run --group .. -- sleep");
+    refused("-g g -b a:1 watch", "watch: a subcommand comes first, as in: neli-run watch --group ..");
+    refused("watch -g g now", "now: watch takes no such argument; neli-run watch --help lists them");
+    refused("wacth -g g", "wacth: no such subcommand; did you mean watch?");
+    refused("--gruop g -- true", "--gruop: no such option; did you mean --group?");
+    refused("watch -g g --lease 5s", "--lease: watch has no such option; neli-run watch --help lists them");
+    refused("-g g -X a=b sleep 1", "sleep: COMMAND comes after --, as in: neli-run --group .. -- sleep");
+    refused("-g g -Z", "-Z: no such option; neli-run --help lists them");
+    refused("-g g --embedded=1 -- true", "--embedded 1: takes no value");
+    refused("completions ksh", "ksh: must be bash, fish or zsh");
+    // Later options are not accepted before they do something.
+    refused("-g g --roles 2 -- true", "--roles: no such option; did you mean --brokers?");
+}
+
+#[test]
+fn the_version_tells_of_the_build() {
+    let text = String::from_utf8(run(&["--version"]).stdout).unwrap();
+    let (_, librdkafka) = rdkafka::util::get_rdkafka_version();
+    assert!(text.starts_with(concat!("neli-run ", env!("CARGO_PKG_VERSION"), " (features: ")), "{text}");
+    assert!(text.ends_with(&format!("; librdkafka {librdkafka})\n")), "{text}");
+    for (feature, built) in
+        [("ssl", cfg!(feature = "ssl")), ("gssapi", cfg!(feature = "gssapi")), ("oidc", cfg!(feature = "oidc"))]
+    {
+        assert_eq!(text.split([' ', ';']).any(|word| word == feature), built, "{text}");
+    }
+}
+
+#[test]
+fn a_variable_is_named_when_it_is_wrong_and_loses_against_its_option() {
+    let refused = |variables: &[(&str, &str)], arguments: &[&str], line: &str| {
+        let output = command(arguments).envs(variables.iter().copied()).output().unwrap();
+        assert_eq!(one_line(&output), format!("neli-run: {line}"));
+        assert_eq!(output.status.code(), Some(125));
+    };
+    refused(&[("NELI_RUN_LEASE", "200ms")], WHOLE, "NELI_RUN_LEASE=200ms: must be 300ms to 60s");
+    refused(&[("NELI_RUN_NO_CREATE_TOPIC", "yes")], WHOLE, "NELI_RUN_NO_CREATE_TOPIC=yes: must be 1, true, 0 or false");
+    refused(
+        &[("NELI_RUN_LEASE", "1s"), ("NELI_RUN_HEARTBEAT_INTERVAL", "500ms")],
+        WHOLE,
+        "NELI_RUN_HEARTBEAT_INTERVAL=500ms: must be 10ms to 333ms, a third of NELI_RUN_LEASE=1s",
+    );
+    refused(
+        &[("NELI_RUN_GROUP", "g"), ("NELI_RUN_EMBEDDED", "1"), ("NELI_RUN_BROKERS", "a:1")],
+        &["--", "true"],
+        "NELI_RUN_BROKERS=a:1: can't be combined with NELI_RUN_EMBEDDED",
+    );
+    let log = "NELI_RUN_LOG_FILE=/no/such/log: can't be opened: no such file or directory";
+    refused(&[("NELI_RUN_LOG_FILE", "/no/such/log")], WHOLE, log);
+    // An empty one is not set, and the command line wins: over its own variable, and over its rival's.
+    refused(&[("NELI_RUN_LEASE", "")], &whole(&["--wait", "x"]), WAIT);
+    refused(&[("NELI_RUN_LEASE", "1ms")], &whole(&["--lease", "5s", "--wait", "x"]), WAIT);
+    refused(&[("NELI_RUN_EMBEDDED", "1")], &whole(&["--wait", "x"]), WAIT);
+    refused(&[("NELI_RUN_QUIET", "1")], &whole(&["-v", "--wait", "x"]), WAIT);
+}
+
+const WAIT: &str = "--wait x: must be a duration with its unit, such as 500ms, 5s or 2m";
+
+/// The modes in which `neli-run` starts itself take a sealed file in memory, which nobody can type.
+#[test]
+fn a_hidden_mode_cannot_be_typed() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("place");
+    let place = place.to_str().unwrap();
+    for (arguments, line) in [
+        (
+            &["broker", place, "100"][..],
+            format!("{place}: broker takes no such argument; neli-run broker --help lists them"),
+        ),
+        (&["broker", "0"], "0: broker takes no such argument; neli-run broker --help lists them".to_owned()),
+        (&["release", "0"], "release: COMMAND comes after --, as in: neli-run --group .. -- release".to_owned()),
+        (
+            &["guard", "1", "0", "0", "0"],
+            "guard: COMMAND comes after --, as in: neli-run --group .. -- guard".to_owned(),
+        ),
+    ] {
+        let output = run(arguments);
+        assert_eq!(one_line(&output), format!("neli-run: {line}"), "{arguments:?}");
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}");
+    }
+    assert!(!Path::new(place).exists());
+}
+
+/// As coreutils do: what can't be written is an error; a reader that has gone is none.
+#[test]
+fn a_full_stdout_is_an_error() {
+    for arguments in
+        [&["--help"][..], &["-h"], &["watch", "--help"], &["--version"], &["man"], &["completions", "bash"]]
+    {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = command(arguments).stdout(full).output().unwrap();
+        assert_eq!(one_line(&output), "neli-run: stdout: no space left on device", "{arguments:?}");
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}");
+
+        let (read, write) = std::io::pipe().unwrap();
+        drop(read);
+        let output = command(arguments).stdout(write).output().unwrap();
+        assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{arguments:?}");
+    }
+}
+
+#[test]
+fn help_and_version_are_printed_to_be_read() {
+    for (arguments, begin) in [
+        (&["--help"][..], "Runs COMMAND on at most one machine"),
+        (&["-h"], "Run a command on exactly one machine"),
+        (&["--version"], "neli-run "),
+        (&["watch", "--help"], "Print one line per change"),
+        (&["man"], ".TH NELI-RUN 1"),
+        (&["completions", "fish"], "# Print an optspec"),
+    ] {
+        let output = run(arguments);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.starts_with(begin) && output.stderr.is_empty(), "{arguments:?}: {text}");
+        assert_eq!(output.status.code(), Some(0));
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+        assert!(!arguments.contains(&"--help") || widest <= 100, "{arguments:?}: {widest} columns");
+    }
+}
+
+/// The line, split at spaces, is refused with that line and 125.
+fn refused(arguments: &str, line: &str) {
+    let arguments: Vec<&str> = arguments.split(' ').filter(|argument| !argument.is_empty()).collect();
+    let output = run(&arguments);
+    assert_eq!(one_line(&output), format!("neli-run: {line}"), "{arguments:?}");
+    assert_eq!(output.status.code(), Some(125), "{arguments:?}");
+}
+
+/// The option's value is refused, and nothing else is wrong.
+fn refused_value(option: &str, value: &str, why: &str) {
+    let output = run(&whole(&[&format!("--{option}={value}")]));
+    let line = one_line(&output);
+    assert!(line.starts_with(&format!("neli-run: --{option} ")) && line.ends_with(&format!(": {why}")), "{line}");
+    assert_eq!(output.status.code(), Some(125));
+}
+
+/// The line that lacks nothing, with these arguments before it; one that is given twice counts as it stands last, so that
+/// `--group` and `--brokers` of the case take the place of those.
+fn whole<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let given = |option: &str| arguments.iter().any(|argument| argument.starts_with(option));
+    let mut whole = arguments.to_vec();
+    if !given("--group") {
+        whole.extend(["--group", "g"]);
+    }
+    if !given("--brokers") {
+        whole.extend(["--brokers", "localhost:9092"]);
+    }
+    whole.extend(["--", "true"]);
+    whole
+}
+
+fn run(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_neli-run"));
+    command.args(arguments).stdin(Stdio::null()).current_dir(Path::new("/"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("NELI_RUN_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// What was said, which is one line on stderr, and nothing on stdout.
+fn one_line(output: &Output) -> String {
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(output.stdout.is_empty(), "{text}");
+    let line = text.strip_suffix('\n').unwrap_or_else(|| panic!("no line: {text:?}, {:?}", output.status));
+    assert!(!line.contains('\n'), "{text}");
+    line.to_owned()
+}

@@ -1,0 +1,144 @@
+//! librdkafka's properties: which are refused, and that none shows a secret.
+
+use crate::{WHOLE, command, one_line, refused, refused_value, run, whole};
+
+#[test]
+fn what_the_protocol_rests_on_is_refused_by_every_name() {
+    for (key, hint) in [
+        ("acks", "the journal needs every replica's word"),
+        ("request.required.acks", "the journal needs every replica's word"),
+        ("topic.acks", "the journal needs every replica's word"),
+        ("bootstrap.servers", "say --brokers"),
+        ("metadata.broker.list", "say --brokers"),
+        ("group.id", "say --group"),
+        ("message.timeout.ms", "it follows from --lease"),
+        ("delivery.timeout.ms", "it follows from --lease"),
+        ("topic.delivery.timeout.ms", "it follows from --lease"),
+    ] {
+        refused_property(&format!("{key}=1"), &format!("{key}: is not yours to set: {hint}"));
+    }
+    for key in [
+        "allow.auto.create.topics",
+        "auto.commit.enable",
+        "auto.offset.reset",
+        "client.rack",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.gapless.guarantee",
+        "enable.idempotence",
+        "enable.partition.eof",
+        "group.instance.id",
+        "group.protocol",
+        "group.remote.assignor",
+        "isolation.level",
+        "max.poll.interval.ms",
+        "partition.assignment.strategy",
+        "plugin.library.paths",
+        "test.mock.broker.rtt",
+        "test.mock.num.brokers",
+        "transactional.id",
+    ] {
+        let output = run(&whole(&["-X", &format!("{key}=hunter2")]));
+        let line = one_line(&output);
+        assert!(line.starts_with(&format!("neli-run: --property {key}: is not yours to set: ")), "{line}");
+        assert!(!line.contains("hunter2"), "{line}");
+    }
+}
+
+#[test]
+fn a_property_is_one_that_librdkafka_takes() {
+    refused_property("nonsense=1", "nonsense: librdkafka has no such property");
+    refused_property("socket.timeout.ms=1", "socket.timeout.ms: must be 10 to 300000");
+    refused_property("socket.keepalive.enable=hunter2", "socket.keepalive.enable: must be true or false");
+    refused_property("security.protocol=hunter2", "security.protocol: librdkafka refuses its value");
+    let java = "sasl.jaas.config: is for Java clients; librdkafka has sasl.username and sasl.password, or its like";
+    refused_property("sasl.jaas.config=hunter2", java);
+    let session = "property session.timeout.ms 200: must be at least 300, three times heartbeat.interval.ms";
+    refused("-g g -b a:1 -X session.timeout.ms=200 -- true", session);
+    refused(
+        "-g g -b a:1 -X heartbeat.interval.ms=2001 -- true",
+        "property heartbeat.interval.ms 2001: must be at most 2000, a third of session.timeout.ms",
+    );
+}
+
+/// What librdkafka was built without is asked for by the name of the feature.
+#[test]
+fn a_property_that_needs_another_build_says_which() {
+    let features = [neli_run::features::GSSAPI, neli_run::features::OIDC, neli_run::features::SSL];
+    let built = |name: &str| features.iter().any(|feature| feature.name == name && feature.is_built);
+    let advice = |feature: &str| {
+        format!("this neli-run was built without the feature {feature} (cargo build --features {feature})")
+    };
+    for (property, feature) in [
+        ("sasl.kerberos.service.name=kafka", "gssapi"),
+        ("sasl.oauthbearer.method=oidc", "oidc"),
+        ("security.protocol=ssl", "ssl"),
+        ("ssl.ca.location=/no/such/file", "ssl"),
+    ] {
+        let key = property.split('=').next().unwrap();
+        if !built(feature) {
+            refused_property(property, &format!("{key}: {}", advice(feature)));
+        }
+    }
+    for (mechanism, feature) in [("GSSAPI", "gssapi"), ("SCRAM-SHA-512", "ssl"), ("OAUTHBEARER", "ssl")] {
+        if !built(feature) {
+            let line = one_line(&run(&whole(&["-X", &format!("sasl.mechanism={mechanism}")])));
+            assert_eq!(line, format!("neli-run: property sasl.mechanisms {mechanism}: {}", advice(feature)));
+        }
+    }
+    if built("ssl") {
+        let bearer = ["-X", "security.protocol=SASL_PLAINTEXT", "-X", "sasl.mechanism=OAUTHBEARER"];
+        let line = one_line(&run(&whole(&bearer)));
+        assert!(line.contains("needs a property sasl.oauthbearer.method=oidc"), "{line}");
+        assert_eq!(line.ends_with(&advice("oidc")), !built("oidc"), "{line}");
+    }
+    if !built("gssapi") {
+        let line = one_line(&run(&whole(&["-X", "security.protocol=SASL_PLAINTEXT"])));
+        assert!(line.contains("needs a property sasl.mechanisms") && line.ends_with(&advice("gssapi")), "{line}");
+    }
+}
+
+#[test]
+fn a_secret_is_never_shown() {
+    for arguments in [
+        &["-X", "hunter2"][..],
+        &["-X", "sasl.password", "hunter2"],
+        &["-X", "a=b", "sasl.password=hunter2"],
+        &["-X", "sasl.password=", "hunter2"],
+        &["-Xsasl.password", "hunter2"],
+        &["--property=sasl.password", "hunter2"],
+        &["-X", "sasl.passwrod=hunter2"],
+        &["--property=acks=hunter2"],
+        &["--propperty=sasl.password=hunter2"],
+        &["-X", "=hunter2"],
+    ] {
+        let line = one_line(&run(&whole(arguments)));
+        assert!(!line.contains("hunter2"), "{arguments:?}: {line}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    for content in ["hunter2", "sasl.passwrod=hunter2", "acks=hunter2", "socket.timeout.ms=hunter2", "=hunter2"] {
+        let file = directory.path().join("properties");
+        std::fs::write(&file, format!("# a comment\n\n{content}\n")).unwrap();
+        let line = one_line(&run(&whole(&["--properties", file.to_str().unwrap()])));
+        assert!(line.contains("properties line 3: ") && !line.contains("hunter2"), "{line}");
+    }
+    let mut run = command(WHOLE);
+    run.env("NELI_RUN_PROPERTY", "sasl.username=a\nhunter2");
+    assert_eq!(one_line(&run.output().unwrap()), "neli-run: NELI_RUN_PROPERTY: must be KEY=VALUE, and number 2 is not");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    refused_value("properties", "/no/such/file", "can't be read: no such file or directory");
+    refused_value("properties", "/", "can't be read: is a directory");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("properties");
+    std::fs::write(&file, [0xff, 0xfe]).unwrap();
+    refused_value("properties", file.to_str().unwrap(), "must be UTF-8");
+}
+
+fn refused_property(property: &str, why: &str) {
+    let output = run(&whole(&["-X", property]));
+    assert_eq!(one_line(&output), format!("neli-run: --property {why}"));
+    assert_eq!(output.status.code(), Some(125));
+}

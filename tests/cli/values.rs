@@ -1,0 +1,155 @@
+//! Values of options, each with its bounds.
+
+use crate::{refused, refused_value};
+
+#[test]
+fn a_name_has_bounds() {
+    refused_value("group", "", "must not be blank");
+    refused_value("group", " ", "must not be blank");
+    refused_value("group", "a\nb", "must have no control characters");
+    let long = "g".repeat(250);
+    refused_value("group", &long, "must be at most 249 bytes, and has 250");
+    let topic = "1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor ..";
+    refused_value("group", "a b", &format!("the topic 'a b.neli' would not be {topic}; give another by --topic"));
+    for wrong in ["", ".", "..", "a b", "ä", "a/b", &"t".repeat(250)] {
+        refused_value("topic", wrong, &format!("must be {topic}"));
+    }
+    refused_value("name", "", "must not be blank");
+    refused_value("name", "\u{1b}[2J", "must have no control characters");
+    refused_value("name", &"n".repeat(256), "must be at most 255 bytes, and has 256");
+}
+
+#[test]
+fn a_duration_has_a_unit_and_bounds() {
+    let duration = "must be a duration with its unit, such as 500ms, 5s or 2m";
+    for option in [
+        "lease",
+        "heartbeat-interval",
+        "fence-warning",
+        "patience",
+        "claim-delay",
+        "wait",
+        "stop-timeout",
+        "restart-delay",
+        "health-interval",
+        "health-timeout",
+        "health-start",
+    ] {
+        for wrong in ["5", "soon", "", "-5s", "5 parsecs", "99999999999999999999s", "1.5.s"] {
+            refused_value(option, wrong, duration);
+        }
+    }
+    refused("-g g -b a:1 --wait -5s -- true", "--wait -5s: must not be negative");
+    for wrong in ["0", "200ms", "299999us", "60001ms", "2m"] {
+        refused_value("lease", wrong, "must be 300ms to 60s");
+    }
+    refused_value("lease", "300001us", "must be whole milliseconds");
+    for option in
+        ["patience", "claim-delay", "wait", "stop-timeout", "restart-delay", "health-interval", "health-start"]
+    {
+        refused_value(option, "366days", "must be 0 to 365d");
+    }
+}
+
+#[test]
+fn a_health_command_is_given_time_and_a_chance() {
+    refused_value("health-interval", "0", "must be more than 0");
+    refused_value("health-timeout", "0s", "must be more than 0");
+    for wrong in ["0", "-1", "1.5", "many", "", "4294967296"] {
+        refused_value("health-failures", wrong, "must be a whole number, 1 or more");
+    }
+    for (option, value) in
+        [("health-interval", "1s"), ("health-timeout", "1s"), ("health-failures", "1"), ("health-start", "0")]
+    {
+        refused_value(option, value, "has no meaning without --health-cmd");
+    }
+    for option in ["health-cmd", "on-lead", "on-standby", "on-fence"] {
+        refused_value(option, "", "must not be blank");
+        refused_value(option, " ", "must not be blank");
+    }
+}
+
+#[test]
+fn durations_hold_together() {
+    for wrong in ["0", "9ms", "6667ms"] {
+        refused_value("heartbeat-interval", wrong, "must be 10ms to 6666ms, a third of --lease 20s (the default)");
+    }
+    refused_value("fence-warning", "10001ms", "must be 0 to 10s, half of --lease 20s (the default)");
+    refused(
+        "-g g -b a:1 --lease 300ms --heartbeat-interval 101ms -- true",
+        "--heartbeat-interval 101ms: must be 10ms to 100ms, a third of --lease 300ms",
+    );
+    refused("-g g -b a:1 --wait 1s --claim-delay 1s -- true", "--wait 1s: must be more than --claim-delay 1s");
+    refused("-g g -b a:1 --wait 0 --claim-delay 1s -- true", "--wait 0: must be more than --claim-delay 1s");
+    refused("-g g -b a:1 --elect log --patience 1s -- true", "--patience 1s: has no meaning with --elect log");
+    refused("-g g -b a:1 --elect log --patience never -- true", "--patience never: has no meaning with --elect log");
+    refused(
+        "-g g -b a:1 --patience never --claim-delay 1s -- true",
+        "--patience never: can't be combined with --claim-delay 1s: none but the group's choice claims",
+    );
+}
+
+#[test]
+fn a_restart_limit_is_a_number_and_a_span() {
+    let why = "must be none, or restarts/duration such as 10/5m: 0 to 10000 in more than 0 and at most 365d";
+    for wrong in ["", "10", "/", "10/", "/5m", "-1/5m", "+1/5m", "1.5/5m", "10001/5m", "10/0", "10/5", "10/366d", "no"]
+    {
+        refused_value("restart-limit", wrong, why);
+    }
+    for option in ["--restart-delay 1s", "--restart-limit none"] {
+        let line = format!("-g g -b a:1 --restart no {option} -- true");
+        refused(&line, &format!("{option}: has no meaning with --restart no"));
+        let line = format!("-g g -b a:1 {option} -- true");
+        refused(&line, &format!("{option}: has no meaning with --restart no (the default)"));
+    }
+}
+
+#[test]
+fn a_word_is_one_of_its_words() {
+    refused_value("elect", "raft", "must be group or log");
+    refused_value("log-format", "xml", "must be text or json");
+    refused_value("restart", "never", "must be no, on-failure or always");
+    refused_value("on-loss", "stay", "must be standby or exit");
+    refused("-g g -b a:1 -q -v -- true", "--quiet: can't be combined with --verbose");
+    refused("-g g -b a:1 --embedded -- true", "--brokers a:1: can't be combined with --embedded");
+    for wrong in ["begin", "-1", "1.5", "99999999999999999999"] {
+        let refusal = format!("--from {wrong}: must be start, end or an offset (0 or more)");
+        refused(&format!("watch -g g -b a:1 --from={wrong}"), &refusal);
+    }
+}
+
+#[test]
+fn a_signal_to_stop_by_asks_for_an_end() {
+    for wrong in ["FOO", "0", "32", "65", "RTMIN+99", ""] {
+        let refusal = "must be a signal's name or number, such as TERM, SIGINT, 15 or RTMIN+1 (numbers 1 to 64)";
+        refused_value("stop-signal", wrong, refusal);
+    }
+    for wrong in ["KILL", "9", "SIGKILL"] {
+        refused_value("stop-signal", wrong, "asks nothing; for SIGKILL at once say --stop-timeout 0");
+    }
+    refused_value("stop-signal", "STOP", "stops a process for a while, and doesn't end it");
+    refused_value("stop-signal", "CONT", "follows every stop signal, so that it can't be one");
+    refused_value("stop-signal", "CHLD", "comes in the ordinary course, and neli-run would take it for a stop");
+    refused_value("stop-signal", "SEGV", "is what a fault sends, and neli-run would take it for a stop");
+}
+
+#[test]
+fn a_broker_list_is_hosts_and_ports() {
+    for (wrong, why) in [
+        ("", "must be HOST:PORT,.. and has an empty entry"),
+        ("a:1,", "must be HOST:PORT,.. and has an empty entry"),
+        ("a", "must be HOST:PORT,.. and 'a' has no port"),
+        ("a:0", "must be HOST:PORT,.. with a port of 1 to 65535, not '0'"),
+        ("a:65536", "must be HOST:PORT,.. with a port of 1 to 65535, not '65536'"),
+        ("a:kafka", "must be HOST:PORT,.. with a port of 1 to 65535, not 'kafka'"),
+        (":9092", "must be HOST:PORT,.. and '' is no host"),
+        ("::1:9092", "must be HOST:PORT,.. and '::1' is no host (an IPv6 address stands in brackets: [::1]:9092)"),
+        ("ssl://a:1", "'ssl://a:1' needs the property security.protocol=ssl, which is plaintext"),
+        (
+            "http://a:1",
+            "must be HOST:PORT,.. and 'http://a:1' begins with none of plaintext, ssl, sasl_plaintext, sasl_ssl",
+        ),
+    ] {
+        refused_value("brokers", wrong, why);
+    }
+}
