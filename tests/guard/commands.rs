@@ -40,7 +40,7 @@ fn ended(end: CommandEnd) -> Answer {
     Answer::CommandEnded { kind: CommandKind::Health, id: 7, end }
 }
 
-/// Runs the command to its end; how it ended, and what it said.
+/// Runs the command to its end; how it ended, and what it wrote.
 fn run(fixture: &GuardFixture) -> (Answer, String) {
     let (output, input) = pipe2(OFlag::O_CLOEXEC).unwrap();
     fixture.handle().send_with(&check(far_deadline()), Some(input)).unwrap();
@@ -81,7 +81,7 @@ fn it_has_the_jobs_environment_less_the_lease_and_nothing_else_open() {
         assert!(lines.contains(&line), "{line}: {lines:?}");
     }
     assert!(!environment.contains("NELI_LEASE_FD") && !environment.contains("around this one"), "{lines:?}");
-    // 3 is the directory that `ls` reads; of /dev/null `cat` gets nothing.
+    // 3 is the directory that `ls` reads; `cat` gets nothing from /dev/null.
     assert_eq!(descriptors.split_whitespace().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
 }
 
@@ -115,7 +115,7 @@ fn what_takes_too_long_is_killed_with_its_group_and_the_job_is_not() {
 
 #[test]
 fn what_it_leaves_in_its_group_is_ended_with_it() {
-    // It ends once the other has said who it is.
+    // It ends once the other has written its pid.
     let line = format!("sh -c '{REPORT_PID}' & {UNTIL_RELEASED}");
     let mut fixture = with_health(JOB, &line);
     fixture.start(0, far_deadline());
@@ -160,7 +160,7 @@ fn what_the_job_left_is_told_from_a_command() {
 
 #[test]
 fn a_command_that_gets_away_is_gone_before_the_job_is() {
-    // It ends once the other has got away from its group.
+    // It ends once the other has left its group.
     let line = format!("trap '' TERM; setsid sh -c '{REPORT_PID}' & {UNTIL_RELEASED}");
     let mut fixture = with_health("sleep 600", &line);
     fixture.start(0, far_deadline());

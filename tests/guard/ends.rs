@@ -138,7 +138,7 @@ fn an_extended_lease_outlives_its_first_deadline() {
     let until = far_deadline();
     fixture.send(&Order::Lease(grant(3, until)));
     assert_eq!(fixture.receive(), Answer::Extended { until });
-    // One that says less changes nothing.
+    // An earlier deadline changes nothing.
     fixture.send(&Order::Lease(grant(3, first)));
     assert_eq!(fixture.receive(), Answer::Extended { until });
     assert_eq!(fixture.pipe.next_line(), "alive");
@@ -244,7 +244,7 @@ fn the_end_of_the_socket_is_the_end_of_the_tree_and_no_release() {
     for process in &processes {
         await_readable(process.as_fd(), "the end of the tree");
     }
-    // It waits for the supervisor's death, and that is us.
+    // It waits for the death of the supervisor, which is this process.
     assert!(!fixture.guard_has_ended());
     nix::sys::signal::kill(guard, nix::sys::signal::SIGKILL).unwrap();
     nix::sys::wait::waitpid(guard, None).unwrap();
@@ -279,7 +279,7 @@ fn a_guard_that_was_stopped_beyond_the_deadline_fences_as_soon_as_it_goes_on() {
     let mut fixture = GuardFixture::running("sleep 0.5; echo late > $PIPE; exec sleep 600");
     fixture.start(3, near_deadline());
     nix::sys::signal::kill(fixture.handle().pid(), nix::sys::signal::SIGSTOP).unwrap();
-    // The job outlives the deadline: this is what the supervisor is there for.
+    // The job outlives the deadline: it is the supervisor that kills a guard which does not answer.
     assert_eq!(fixture.pipe.next_line(), "late");
     fixture.send(&Order::Lease(grant(3, far_deadline())));
     fixture.handle().cont().unwrap();

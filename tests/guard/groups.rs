@@ -1,5 +1,5 @@
-//! The job's control group: who is in it, whom it ends, and what is left of it. Where none can be made that is said, on the
-//! terminal too.
+//! The job's control group: which processes are in it, which it kills, and what is left of it. Where none can be made the tests
+//! report that they have not run.
 
 use std::fs::{self, File, Permissions};
 use std::os::fd::{AsFd, AsRawFd};
@@ -19,7 +19,7 @@ use crate::fixture::{
     GuardFixture, LinePipe, PROGRAM, await_readable, far_deadline, guard_config, has_ended, process_of, script, status,
 };
 
-/// Who is nobody on every Linux.
+/// The user `nobody` on every Linux.
 const NOBODY: u32 = 65534;
 
 pub(crate) fn made() -> Option<Cgroup> {
@@ -34,7 +34,7 @@ fn fixture_in(group: &Cgroup, text: &str) -> GuardFixture {
     GuardFixture::configured(script(text), |guard_config| guard_config.cgroup = Some(group.as_fd().as_raw_fd()))
 }
 
-/// Which group of the new hierarchy a process is in.
+/// Which group of cgroup v2 a process is in.
 fn group_of(pid: Pid) -> String {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     text.lines().find_map(|line| line.strip_prefix("0::")).unwrap().to_owned()
@@ -60,7 +60,7 @@ fn the_job_is_born_into_it_and_the_guard_is_not() {
     assert!(group.is_populated());
 }
 
-/// What is born into a group that was killed once is killed at its birth, by the kernel: each run has its own.
+/// The kernel kills at once what is born into a group that was killed before: each run has a group of its own.
 #[test]
 fn a_run_lives_after_one_that_was_killed() {
     let Some(group) = made() else { return };
@@ -101,7 +101,7 @@ fn a_process_that_leaves_it_is_killed_all_the_same() {
     assert!(has_ended(&child));
 }
 
-/// A process that was put there, and descends from nobody of ours.
+/// A process that was moved there, and is no descendant of the guard's.
 fn stranger_in(group: &Path) -> Child {
     let stranger = Command::new("sleep").arg("600").spawn().unwrap();
     fs::write(group.join("cgroup.procs"), stranger.id().to_string()).unwrap();
@@ -154,20 +154,20 @@ fn what_a_killed_supervisor_and_guard_have_left_is_removed_by_the_next() {
     let mut job = stranger_in(&left);
     drop(made());
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&job.wait().unwrap()), Some(SIGKILL));
-    // The kernel takes a moment for the last of it, and then the next one has it.
+    // The kernel takes a moment until the group is empty; the next one removes it.
     drop(made());
     assert!(!left.exists());
     assert!(path_of(&group).exists(), "one that is held is let alone");
 }
 
-/// A fixture whose guard is nobody's, where root may be found: a job that gets root escapes its signals.
+/// A guard that runs as `nobody`, and a job that gets root by a setuid program: the guard's signals do not reach it.
 struct Unprivileged {
     fixture: GuardFixture,
     escaped: Option<Pid>,
 }
 
 impl Unprivileged {
-    /// With the group of that directory, which the guard is put above.
+    /// With the group of that directory; the guard is moved to the group above.
     fn in_group(group: Option<&Path>) -> Self {
         let pipe = LinePipe::new();
         let home = pipe.directory.path();
@@ -241,7 +241,7 @@ fn without_it_what_got_root_is_stuck_and_named_and_the_guard_goes_on() {
     assert_eq!(unprivileged.fixture.receive(), Answer::Gone);
 }
 
-/// A control group that is nobody's, with one below it, for a guard and its job; removed in the end.
+/// A control group that belongs to `nobody`, with one below it, for a guard and its job; removed at the end.
 struct Delegated(PathBuf);
 
 impl Delegated {

@@ -28,7 +28,7 @@ const RESPAWNS: usize = 8;
 const ROUNDS: usize = 5;
 
 /// What is still alive this long after the deadline is late. The kill margin is 20 ms; the rest is for a machine that runs
-/// other tests meanwhile. With a look at the tree first, 65 to 340 ms were seen in every fourth round, in one of ten with a
+/// other tests meanwhile. With a walk over the tree first, 65 to 340 ms were seen in every fourth round, in one of ten with a
 /// control group of the job's own.
 const LATE: Duration = Duration::from_millis(60);
 
@@ -39,11 +39,11 @@ const LEAKS: &str = r#"
     for i in 1 2 3 4 5 6 7 8; do setsid sh -c "while :; do echo again > \"\$PIPE\"; perl -e '$leak'; done" & done
     while :; do sleep 600; done"#;
 
-/// A control group with a memory limit, in either hierarchy.
+/// A control group with a memory limit, of cgroup v1 or v2.
 struct Memory(PathBuf);
 
 impl Memory {
-    /// A group with `LIMIT` as its hard limit, or, in the new hierarchy alone, as the limit above which it is throttled.
+    /// A group with `LIMIT` as its hard limit, or, with cgroup v2 alone, as the limit above which it is throttled.
     fn limited_by(file: &str) -> Option<Self> {
         let directory = parent_with(file)?.join(format!("neli-test.{}.{file}", std::process::id()));
         fs::create_dir(&directory).ok()?;

@@ -1,4 +1,4 @@
-//! The signals of `neli-run` itself: what was ignored at its start, and what it reads. A process of its own is asked:
+//! The signals of `neli-run` itself: what was ignored at its start, and what it reads. A process of its own shows it:
 //! this test program, executed once more by a shell that ignores signals, for [`role_of_a_listener`] alone.
 
 use std::process::Command;

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 
 use crate::fixture::{GuardFixture, LinePipe, PROGRAM, far_deadline, guard_config, script};
 
-/// Writes its number and its timer slack, which only root may read of another process, and lives on.
+/// Writes its number and its timer slack, which only root may read of another process, and runs on.
 const REPORT: &str = r#"read slack < /proc/self/timerslack_ns; echo "$$ $slack" > "$PIPE"; exec sleep 600"#;
 
 /// Number and timer slack from the next line of [`REPORT`]'s.
@@ -47,7 +47,7 @@ fn attributes(pid: Pid) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A guard behind commands that change what it starts with, and its job; and the same commands' own child.
+/// Compares the job of a guard that was started behind these commands with a child of the same commands.
 #[track_caller]
 fn assert_handed_on(changes: &str) {
     let pipe = LinePipe::new();

@@ -11,7 +11,7 @@ use neli_run::guard::Answer;
 
 use crate::fixture::{GuardFixture, LinePipe, PROGRAM, await_readable, guard_config, script, spawn};
 
-/// It takes every processor. After three seconds of its processor the kernel ends each process, whoever goes first.
+/// It takes every processor. After three seconds of its processor the kernel ends each process, whichever goes first.
 const JOB: &str = "ulimit -t 3; for i in 1 2 3; do (while :; do :; done) & done; while :; do :; done";
 
 #[test]
@@ -34,7 +34,7 @@ fn a_real_time_job_is_killed_in_time() {
         };
         await_readable(main.as_fd(), "the main process's end");
         while !matches!(fixture.receive(), Answer::Fenced { .. }) {}
-        // Nobody else runs before all of it is gone, this test neither: a closer bound would tell nothing.
+        // Nothing else runs before all of it is gone, nor does this test: a closer bound would measure the test.
         let late = clock::now().since(until);
         assert!(late < Duration::from_secs(1), "late by {late:?}");
     }

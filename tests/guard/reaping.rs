@@ -1,4 +1,4 @@
-//! Whose children are waited for: those of one's own thread, and what the kernel hands on. A process of its own is asked: this
+//! Whose children are waited for: those of one's own thread, and what the kernel hands on. A process of its own shows it: this
 //! test program, executed once more, for [`role_of_a_reaper`] alone.
 
 use std::process::Command;

@@ -26,7 +26,7 @@ fn in_memory(pid: Pid, name: &str) -> Vec<PathBuf> {
     paths.filter(is_named).collect()
 }
 
-/// Nobody can change what it holds, or make it possible, whatever rights he has: opened anew, by root even.
+/// Its content can't be changed, and its seals can't be removed, also where it is opened anew, even by root.
 fn assert_sealed(path: &PathBuf, seals: SealFlag) {
     let mut file = File::options().read(true).write(true).open(path).unwrap();
     let before = fs::read(path).unwrap();
@@ -40,7 +40,7 @@ fn assert_sealed(path: &PathBuf, seals: SealFlag) {
     assert_eq!(fs::read(path).unwrap(), before);
 }
 
-/// The configuration as it reaches the guard, which a program that reads nothing stands in for.
+/// The configuration as it reaches the guard, in whose place a program is started that reads nothing.
 #[test]
 fn the_configuration_is_sealed_and_in_no_argument() {
     let directory = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ fn a_job_has_the_lease_alone_and_cannot_change_it() {
     let expected = [7_u64.to_le_bytes(), until.as_nanos().to_le_bytes()].concat();
     assert_eq!(fs::read(lease).unwrap(), expected);
 
-    // The guard itself writes on, through the mapping that it made before.
+    // The guard itself can write, through the mapping that it made before.
     let later = far_deadline();
     fixture.send(&Order::Lease(crate::fixture::grant(7, later)));
     fixture.receive();

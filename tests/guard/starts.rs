@@ -129,7 +129,7 @@ fn the_job_has_what_was_inherited_and_its_lease_and_nothing_else() {
         guard_config.inherited = vec![0, 1, 2, number];
     });
     let (pid, _) = fixture.start(0, far_deadline());
-    // Stopped, it opens nothing for a moment, as a program being loaded does.
+    // Stopped: a program that is being loaded opens files for a moment.
     assert_eq!(fixture.receive(), Answer::Stopped { signal: SIGSTOP });
     let lease = if number == 10 { 11 } else { 10 };
     let mut expected = vec![0, 1, 2, number, lease];
@@ -145,7 +145,7 @@ fn signals_are_as_they_were_at_the_start_and_the_group_is_the_jobs_own() {
     });
     let (pid, _) = fixture.start(0, far_deadline());
     let ignored = u64::from_str_radix(&status(pid, "SigIgn"), 16).unwrap();
-    // 32 and 33 are the C library's own: nobody can change them.
+    // 32 and 33 are the C library's own, and can't be changed.
     assert_eq!(ignored & !(0b11 << 31), (1 << (SIGHUP - 1)) | (1 << (SIGPIPE - 1)));
     assert_eq!(status(pid, "SigBlk"), "0000000000000000");
     assert_eq!(status(pid, "SigPnd"), "0000000000000000");

@@ -23,7 +23,7 @@ use crate::starts::policy;
 
 const ROLE: &str = "NELI_TEST_SUPERVISOR";
 
-/// Is the supervisor, when it was asked to be.
+/// Runs the supervisor, when it was asked to.
 #[test]
 fn role_of_a_supervisor() {
     if std::env::var_os(ROLE).is_none() {
@@ -132,7 +132,7 @@ impl Drop for Supervisor {
     }
 }
 
-/// Stands in for `neli-run release <descriptor>`: writes down what it was given, and what it is.
+/// Takes the place of `neli-run release <descriptor>`: writes down its arguments and attributes.
 fn releaser(directory: &Path) -> PathBuf {
     let path = directory.join("releaser");
     let text = r#"#!/bin/sh
@@ -170,7 +170,7 @@ fn when_the_supervisor_dies_the_tree_is_killed_and_the_term_released() {
     assert_eq!((release_request.seen, release_request.seq), (57, 9));
     assert_eq!(release_request.release, serde_json::json!({"why": "supervisor-died"}));
     let open: Vec<&str> = lines.filter(|line| line.contains("->")).collect();
-    // Its stdout is the redirection of the stand-in itself; 10 or 255 is the script that its shell reads.
+    // Its stdout is a redirection of the script's own; 10 or 255 is the script that its shell reads.
     let strangers = open.iter().filter(|line| {
         !["/dev/null", "memfd:neli-run", "release.part", "/releaser"].iter().any(|known| line.contains(known))
     });
@@ -192,7 +192,7 @@ fn what_was_released_is_not_released_again() {
     assert!(!supervisor.pipe.directory.path().join("release").exists());
 }
 
-/// What was said to be beyond killing is killed on, and its term is never released, not even when it has ended after all.
+/// What was reported as stuck is killed again and again, and its term is never released, not even when it has ended after all.
 #[test]
 fn what_was_stuck_is_never_released() {
     let mut supervisor = Supervisor::configured(TREE, |guard_config| guard_config.lease = Duration::from_millis(300));
@@ -221,7 +221,7 @@ fn the_last_orders_of_a_dead_supervisor_are_read() {
     assert!(matches!(supervisor.receive(), Answer::Exited { .. }));
     assert_eq!(supervisor.receive(), Answer::Gone);
     let guard = process_of(supervisor.guard.as_raw());
-    // The guard is held while the supervisor gives its last orders and dies, an answer unread.
+    // The guard is stopped while the supervisor sends its last orders and dies, with an answer unread.
     kill(supervisor.guard, Signal::SIGSTOP).unwrap();
     supervisor.send(&Order::Over { term: 42 });
     supervisor.send(&Order::Released { term: 42 });

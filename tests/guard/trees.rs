@@ -121,7 +121,7 @@ fn a_job_that_execs_is_the_same_job() {
     }
 }
 
-/// Whoever traces a process is told of its end first, and keeps it from its parent: nothing is gone until then.
+/// The kernel tells a tracer of a process's end before the parent, which can't wait for it until then.
 #[test]
 fn a_child_that_a_stranger_traces_is_killed_and_not_taken_for_gone() {
     let text = r#"sh -c 'echo $$ > "$PIPE"; exec sleep 600' & wait"#;
@@ -158,8 +158,8 @@ fn a_child_that_a_stranger_traces_for_long_is_named() {
     assert_eq!(fixture.receive(), Answer::Gone);
 }
 
-/// Who was asked as one of the job's group is not asked again when the main process has ended: to many a program a second
-/// signal means to end at once.
+/// A process that got the stop signal as one of the job's group does not get it again when the main process has ended: to many
+/// programs a second signal means to end at once.
 #[test]
 fn what_is_left_behind_is_asked_once() {
     let text = r#"
@@ -181,7 +181,7 @@ fn what_is_left_behind_is_asked_once() {
         assert_eq!(left_behind(fixture.receive()), (vec!["perl".to_owned()], false));
         let left = alive(&fixture);
         assert_eq!(left.len(), 2);
-        // Whatever came before has been said by now.
+        // Each signal before that one would have been written by now.
         for process in left {
             process.signal(nix::sys::signal::Signal::SIGUSR1);
         }
@@ -192,7 +192,7 @@ fn what_is_left_behind_is_asked_once() {
     }
 }
 
-/// What the main process leaves is asked one by one, wherever it is, stopped or not, and then killed.
+/// What the main process leaves is sent the stop signal one by one, wherever it is, stopped or not, and then killed.
 #[test]
 fn what_is_left_behind_is_asked_one_by_one_and_killed_in_the_end() {
     let text = r#"
@@ -222,7 +222,7 @@ fn what_is_left_behind_is_asked_one_by_one_and_killed_in_the_end() {
         assert!(Process::find(ignoring).is_some());
         assert!(fixture.has_no_answer());
         let process = process_of(ignoring);
-        // With nothing to be asked: it is killed.
+        // Without a stop signal: it is killed.
         fixture.send(&Order::Stop { signal: None, kill_at: neli::clock::now() });
         assert_eq!(fixture.receive(), Answer::Killed);
         let (names, killed) = left_behind(fixture.receive());
