@@ -1,5 +1,6 @@
 //! The log's events for what the node notes.
 
+use std::io;
 use std::time::Duration;
 
 use neli_proto::candidate::{self, JobReport, Loss, Milestone, Position, Standby, Waiting};
@@ -12,7 +13,7 @@ use neli_proto::supervisor::{self, JobStatus};
 
 use crate::config::Config;
 use crate::report::log::{Event, because, timestamp};
-use crate::text::signal_name;
+use crate::text::{reason, signal_name};
 
 /// The log's event for what the node notes, whose guard has this process id.
 pub(crate) fn of_node(note: Note, config: &Config, guard: i32) -> Event {
@@ -115,8 +116,17 @@ fn of_supervisor(note: supervisor::Note, term: Offset, config: &Config, guard: i
         }
         Note::JobKilled { why } => Event::JobKilled { term, why: why.to_string() },
         Note::JobStarted { pid, attempt } => Event::JobStarted { term, pid, attempt },
-        Note::NotStarted { error } => Event::Error { message: error },
+        Note::NotStarted { errno } => {
+            let command = config.command.first().map(|command| command.to_string_lossy()).unwrap_or_default();
+            let error = io::Error::from_raw_os_error(errno);
+            Event::Error { message: format!("{command}: can't be started: {}", reason(&error)) }
+        }
         Note::Restarting { attempt, delay } => Event::Restarting { term, attempt, delay },
+        Note::StartedUnseen => Event::Error {
+            message: "a job was started, and is killed again: no descriptor was left to watch it by (ulimit -n); that counts \
+                      as a failed run"
+                .to_owned(),
+        },
         Note::Stopping { why } => {
             Event::Stopping { term, why: why.to_string(), signal: config.stop_signal, timeout: config.stop_timeout }
         }

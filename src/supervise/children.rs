@@ -81,13 +81,13 @@ impl MainLoop {
             Left::Nothing => {
                 self.reserve.fill();
                 self.session.terminal.take_back();
-                self.job_event(Event::Gone);
+                self.job_event(Event::OrphansGone);
             }
             Left::Something => self.role.job.orphans = Some(orphans),
             Left::Stuck(pids) => {
                 self.role.job.orphans = Some(orphans);
                 let pids = pids.into_iter().filter_map(translate::number_of).collect();
-                self.job_event(Event::Stuck { pids });
+                self.job_event(Event::OrphansStuck { pids });
             }
         }
     }

@@ -8,12 +8,11 @@ use neli_proto::command::CommandEnd;
 use neli_proto::hooks::Hook;
 use neli_proto::node::{Event, HookRun};
 use neli_proto::supervisor;
-use neli_proto::time::Time;
 use nix::unistd::Pid;
 
 use super::MainLoop;
 use crate::config::Commands;
-use crate::guard::{CommandKind, GuardConfig, Order, variables};
+use crate::guard::{GuardConfig, Order, variables};
 use crate::process::reap::Change;
 use crate::process::shell::{self, ShellCommand};
 use crate::process::tail::Tail;
@@ -54,17 +53,12 @@ impl RunningCommands {
         }
     }
 
-    /// A command that the guard runs has ended.
-    pub(super) fn ended(&mut self, kind: CommandKind, id: u32, end: CommandEnd, stderr: &Logger) -> Event {
-        match kind {
-            CommandKind::Health => {
-                let output = self.health_output.take();
-                let last_line = output.map(|output| output.into_last_line(|line| stderr.pass_on(line)));
-                let last_line = last_line.unwrap_or_default().into();
-                Event::Job(supervisor::Event::HealthEnded { id, end, last_line })
-            }
-            CommandKind::Lead => Event::HookEnded { hook: Hook::Lead, id, end },
-        }
+    /// The health command has ended.
+    pub(super) fn health_ended(&mut self, id: u32, end: CommandEnd, stderr: &Logger) -> Event {
+        let output = self.health_output.take();
+        let last_line = output.map(|output| output.into_last_line(|line| stderr.pass_on(line)));
+        let last_line = last_line.unwrap_or_default().into();
+        Event::Job(supervisor::Event::HealthEnded { id, end, last_line })
     }
 
     /// Starts a hook that is a child of this process; its end, when it can't be started.
@@ -125,22 +119,18 @@ const fn line_of(hook: Hook, commands: &Commands) -> Option<&OsString> {
 impl MainLoop {
     /// Has the guard run the health command. Its output comes to us, and we pass it on to stderr: of a stderr that takes nothing it
     /// notices nothing.
-    pub(super) fn check_health(&mut self, id: u32, kill_at: Time) {
-        let order = Order::Command { kind: CommandKind::Health, id, kill_at };
+    pub(super) fn check_health(&mut self, order: &Order) {
         match Tail::new() {
             Ok((tail, input)) => {
-                self.role.job.send_with(&order, input);
+                self.role.job.send_with(order, input);
                 self.role.commands.health_output = Some(tail);
             }
             // Without a descriptor to spare its output is lost, and its status is not.
-            Err(_) => self.order(&order),
+            Err(_) => self.role.job.send(order),
         }
     }
 
     pub(super) fn run_hook(&mut self, run: HookRun) {
-        if run.hook == Hook::Lead {
-            return self.order(&Order::Command { kind: CommandKind::Lead, id: run.id, kill_at: run.kill_at });
-        }
         if let Some(event) = self.role.commands.start(run, &self.role.job.config) {
             self.role.node.handle(clock::now(), event);
         }

@@ -6,8 +6,8 @@ use neli::clock;
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 
-use super::{MainLoop, start, translate};
-use crate::guard::{Answer, Order, Received};
+use super::{MainLoop, start};
+use crate::guard::{Answer, CommandKind, Order, Received};
 use crate::report::notes;
 use crate::text::reason;
 
@@ -21,7 +21,8 @@ impl MainLoop {
                 }
             }
             Order::HandOn => drop(self.session.terminal.about_to_hand_on()),
-            Order::Command { .. }
+            Order::Command { kind: CommandKind::Health, .. } => return self.check_health(order),
+            Order::Command { kind: CommandKind::Lead, .. }
             | Order::Kill
             | Order::Lease(_)
             | Order::Over { .. }
@@ -60,24 +61,18 @@ impl MainLoop {
         if let Answer::LeftBehind { processes, count, killed } = &answer {
             self.logger.event(&notes::of_left_behind(processes, *count, *killed));
         }
-        if let Answer::CommandEnded { kind, id, end } = answer {
-            let event = self.role.commands.ended(kind, id, end, &self.stderr);
-            self.role.node.handle(clock::now(), event);
-            self.perform();
-        } else if let Some(event) = translate::answer(answer, self.role.node.term(), &self.config) {
-            self.job_event(event);
-            self.perform();
-        }
+        let event = if let Answer::CommandEnded { kind: CommandKind::Health, id, end } = answer {
+            self.role.commands.health_ended(id, end, &self.stderr)
+        } else {
+            node::Event::Guard(answer)
+        };
+        self.role.node.handle(clock::now(), event);
+        self.perform();
     }
 
     /// Without its descriptor a job can't be killed once its guard is dead: that is no run.
     fn started_without_descriptor(&mut self, pid: i32) {
-        let error =
-            "a job was started, and is killed again: no descriptor was left to watch it by (ulimit -n); that counts \
-                     as a failed run"
-                .to_owned();
-        let event = Event::StartedUnseen { pid: u32::try_from(pid).unwrap_or_default(), error };
-        self.job_event(event);
+        self.job_event(Event::StartedUnseen { pid: u32::try_from(pid).unwrap_or_default() });
         self.perform();
     }
 

@@ -5,7 +5,6 @@ use neli_proto::node::{Action, Event};
 use neli_proto::supervisor;
 
 use super::{MainLoop, translate};
-use crate::guard::Order;
 use crate::report::notes;
 
 impl MainLoop {
@@ -18,7 +17,6 @@ impl MainLoop {
 
     fn perform_one(&mut self, action: Action) {
         match action {
-            Action::CheckHealth { id, kill_at } => self.check_health(id, kill_at),
             Action::DieOf { signal, to_group } => self.session.dies_of = Some((signal, to_group)),
             Action::Exit(ending) => self.ending = Some(translate::status(ending)),
             Action::Identify => self.kafka.producer.identify(),
@@ -36,10 +34,9 @@ impl MainLoop {
                 let event = notes::of_node(note, &self.config, self.role.job.guard.pid().as_raw());
                 self.logger.event(&event);
             }
-            Action::Order(order) => self.order(&order.into()),
+            Action::Order(order) => self.order(&order),
             Action::ReadAnew => self.read_anew(),
             Action::ReadFrom(offset) => self.role.reading.read_from(offset),
-            Action::Released { term } => self.order(&Order::Released { term }),
             Action::RenewGuard => self.renew_guard(),
             Action::RenewProducer => self.renew_producer(),
             Action::RunHook(run) => self.run_hook(run),

@@ -320,7 +320,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 "self.begin_to_stop(now, reason, Some(main));",
                 "let _ = main; self.order_stop(now); self.nothing_left(reason);",
             ),
-            edit(NODE, "self.actions.push_back(Action::Released { term });", ""),
+            edit(NODE, "self.actions.push_back(Action::Order(Order::Released { term }));", ""),
             GUARD_NOT_TOLD,
         ],
         noticed_by: &[Model("a_stop_behind_the_spawn"), Model("an_unhealthy_job"), Chaos(&["resign", "term"])],

@@ -20,7 +20,7 @@ use role::{Input, Role};
 use standing_by::StandingBy;
 
 pub use crate::timings::{Durations, Elector, Patience, Timings};
-pub use action::{Action, Departure, Loss, Milestone, Note, Right, Standby, Waiting};
+pub use action::{Action, Departure, Loss, Milestone, Note, Standby, Waiting};
 pub use event::{Event, JobEnd, JobReport, LocalEvent};
 pub use position::Position;
 

@@ -16,7 +16,6 @@ pub use answers::Answers;
 pub use killing::{Killing, Means};
 pub use message::{Answer, CommandKind, Grant, Named, Order, Step, Target};
 pub use orders::Orders;
-pub use supervised::heard;
 pub use words::{Action, Event, NothingLeft, Remains};
 
 use crate::command::CommandEnd;
@@ -32,7 +31,6 @@ mod killing;
 mod message;
 mod orders;
 mod run;
-mod supervised;
 mod tenure;
 mod words;
 

@@ -11,10 +11,11 @@ use core::time::Duration;
 
 use crate::candidate::{self, Candidate, Identity, LocalEvent, Milestone, Timings};
 use crate::command::CommandEnd;
+use crate::guard::{Answer, CommandKind, Order};
 use crate::hooks::{self, Hook, Hooks};
 use crate::random::Random;
 use crate::record::{Offset, Record, Why};
-use crate::supervisor::{self, Ending, LeadEvent, Order, Supervisor};
+use crate::supervisor::{self, Ending, LeadEvent, Supervisor};
 use crate::time::Time;
 
 pub(crate) mod status;
@@ -61,7 +62,10 @@ pub enum Event {
         /// How.
         end: CommandEnd,
     },
-    /// The job: what its guard says of it, how its health command ended, and what the terminal does to it.
+    /// What the guard has answered. Where more is known of it than the answer tells, the event of the job tells all: a health command's
+    /// end with its output, and a stop with what the terminal shows.
+    Guard(Answer),
+    /// The job: what happened to it besides what its guard answers.
     Job(supervisor::Event),
     /// The terminal is gone, and its kernel has told only the job, which had the foreground.
     JobsTerminalGone,
@@ -92,13 +96,6 @@ pub enum Event {
 /// Things to do.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// Run the health command beside the job, by the guard.
-    CheckHealth {
-        /// To be said with its end.
-        id: u32,
-        /// When it is killed.
-        kill_at: Time,
-    },
     /// At the end, die of this signal: it was the terminal's.
     DieOf {
         /// SIGINT or SIGQUIT.
@@ -119,7 +116,7 @@ pub enum Action {
         /// Its number.
         id: u32,
     },
-    /// The guard is dead: kill what it left, and say [`supervisor::Event::Gone`] when nothing is left.
+    /// The guard is dead: kill what it left, and report [`supervisor::Event::OrphansGone`] when nothing is left.
     KillOrphans,
     /// Leave the group.
     LeaveGroup {
@@ -132,22 +129,17 @@ pub enum Action {
     LookForEnd,
     /// For the log. Nothing is decided by it.
     Note(Note),
-    /// Tell the guard.
+    /// Send this to the guard. With a health command goes what takes its output.
     Order(Order),
     /// R1: make a reader, ask it for the end offset, and forget the one before; have the topic judged (R0).
     ReadAnew,
     /// Read from this offset, which the log holds.
     ReadFrom(Offset),
-    /// Tell the guard that nothing is to be released for this term any more.
-    Released {
-        /// The term.
-        term: Offset,
-    },
     /// Replace the guard, which remembers the terms of a history that is gone (R5). No job is alive.
     RenewGuard,
     /// Make a new producer, and forget the one before.
     RenewProducer,
-    /// Run a hook: `--on-lead` by the guard, beside the job; the others here.
+    /// Run a hook that does not run beside the job.
     RunHook(HookRun),
     /// Hand this record to the producer: the send time is the time of the input that caused it (R3).
     Send {
@@ -290,6 +282,10 @@ impl Node {
                 self.is_exiting = true;
                 self.hooks.handle(now, hooks::Event::Exiting);
             }
+            Event::Guard(Answer::CommandEnded { kind: CommandKind::Lead, id, end }) => {
+                self.hooks.handle(now, hooks::Event::Ended { hook: Hook::Lead, id, end });
+            }
+            Event::Guard(answer) => self.supervisor.handle_answer(now, answer),
             Event::HookEnded { hook, id, end } => self.hooks.handle(now, hooks::Event::Ended { hook, id, end }),
             Event::Job(event) => self.supervisor.handle(now, event),
             Event::JobsTerminalGone => {
@@ -371,7 +367,7 @@ impl Node {
                 self.guard_is_outdated = false;
                 self.take_from_hooks();
                 // Nothing of that history is to be released any more.
-                self.actions.push_back(Action::Released { term: self.supervisor.term() });
+                self.actions.push_back(Action::Order(Order::Released { term: self.supervisor.term() }));
                 self.actions.push_back(Action::RenewGuard);
             } else {
                 break self.take_from_hooks();
@@ -394,7 +390,6 @@ impl Node {
             }
             // Whoever goes waits for hooks alone.
             _ if self.is_exiting => return,
-            From::CheckHealth { id, kill_at } => Action::CheckHealth { id, kill_at },
             From::DieOf { .. } if self.is_refused => return,
             From::DieOf { signal, to_group } => Action::DieOf { signal, to_group },
             From::Exit(ending) if self.is_refused && ending != Ending::Stuck => return self.exit(Ending::Refused),
@@ -473,7 +468,7 @@ impl Node {
     }
 
     fn nothing_to_release(&mut self, term: Offset) {
-        self.actions.push_back(Action::Released { term });
+        self.actions.push_back(Action::Order(Order::Released { term }));
     }
 
     /// A job that runs is stopped in order, as far as the lease reaches; a term that is held is released.
@@ -508,6 +503,9 @@ impl Node {
             self.actions.push_back(match action {
                 hooks::Action::Kill { id } => Action::KillHook { id },
                 hooks::Action::NoteFailure { hook, end } => Action::Note(Note::HookFailed { hook, end }),
+                hooks::Action::Run { hook: Hook::Lead, id, kill_at, .. } => {
+                    Action::Order(Order::Command { kind: CommandKind::Lead, id, kill_at })
+                }
                 hooks::Action::Run { hook, id, why, term, kill_at } => {
                     let attempt = self.supervisor.attempt();
                     Action::RunHook(HookRun { hook, id, why, term, attempt, kill_at })

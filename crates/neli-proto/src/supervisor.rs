@@ -6,7 +6,8 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use crate::candidate::{JobReport, LocalEvent, Right};
+use crate::candidate::{JobReport, LocalEvent};
+use crate::guard::{Grant, Order};
 use crate::health::Health;
 use crate::node::status::{Awaited, Awaits};
 use crate::record::{JobState, Offset, Why};
@@ -15,12 +16,13 @@ use crate::time::Time;
 use terminal::Terminal;
 
 pub use crate::terminal::Foreground;
-pub use action::{Action, Ending, Lost, Note, Order};
+pub use action::{Action, Ending, Lost, Note};
 pub use event::{Event, JobStatus, LeadEvent};
 pub use policy::{OnLoss, Policy, StopPolicy};
 pub use running::NothingLeft;
 
 mod action;
+mod answers;
 mod event;
 mod exiting;
 mod health;
@@ -37,7 +39,7 @@ pub struct Supervisor {
     policy: Policy,
     job: Job,
     /// The right to run the job that is alive, or was last.
-    right: Right,
+    grant: Grant,
     watch: Option<Watch>,
     next_guard: NextGuard,
     run: Run,
@@ -180,7 +182,7 @@ impl Supervisor {
             health: policy.health.clone().map(Health::new),
             policy,
             job: Job::None,
-            right: Right { term: -1, seen: -1, next_seq: 0, until: Time::ZERO },
+            grant: Grant { term: -1, seen: -1, next_seq: 0, until: Time::ZERO },
             watch: None,
             next_guard: NextGuard::default(),
             run: Run::new(0),
@@ -220,36 +222,21 @@ impl Supervisor {
         self.look_after_health(now);
     }
 
-    /// Takes in what happened to the job, to its guard and to `neli-run`.
+    /// Takes in what happened to the job, to its guard and to `neli-run`, but for what the guard answers.
     pub fn handle(&mut self, now: Time, event: Event) {
         match event {
-            Event::Answered { until } => {
-                if let Some(watch) = &mut self.watch {
-                    watch.answered(until);
-                }
-            }
-            Event::Fenced { term, gone_at } => self.fenced(term, gone_at),
             Event::ForegroundSeen(foreground) => self.foreground_seen(now, foreground),
-            Event::Gone => self.gone(now),
             Event::GuardDied => {
                 self.stop_looking();
                 self.guard_died(now);
             }
             Event::HealthEnded { id, end, last_line } => self.health_ended(now, id, end, last_line),
             Event::JobStopped { signal, foreground, continuable } => {
-                self.job_stopped(now, signal, (foreground, continuable));
+                self.job_stopped(now, signal, foreground, continuable);
             }
-            Event::KilledAtTimeout => self.killed_at_timeout(),
-            Event::MainExited { status, left, foreground } => {
-                self.interrupted_by(now, status, foreground);
-                self.main_exited(now, status, left);
-            }
-            Event::NotStarted { code, error } => self.not_started(now, code, error),
-            Event::PassSignal { signal, to_group } => self.pass_signal(signal, to_group),
-            Event::Started { pid } => self.started(now, pid),
-            Event::StartedUnseen { pid, error } => self.started_unseen(now, pid, error),
-            Event::StopSignal { signal } => self.stop_signal(now, signal),
-            Event::Stuck { pids } => self.stuck(pids),
+            Event::OrphansGone => self.gone(now),
+            Event::OrphansStuck { pids } => self.stuck(pids),
+            Event::StartedUnseen { pid } => self.started_unseen(now, pid),
             Event::SuspendSignal { continuable } => self.suspend(continuable),
             Event::TerminalGone => self.terminal_gone(now),
             Event::Typed { signal } => self.typed(now, signal),
@@ -271,7 +258,7 @@ impl Supervisor {
 
     /// The term of the job that is alive, or was last.
     pub(crate) const fn term(&self) -> Offset {
-        self.right.term
+        self.grant.term
     }
 
     /// The number of the run that is alive, or was last, in that term.

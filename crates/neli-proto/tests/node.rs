@@ -8,6 +8,7 @@ use neli_proto::candidate::{
     self, Durations, Elector, Identity, JobReport, Milestone, Position, Standby, Timings, Waiting,
 };
 use neli_proto::command::CommandEnd;
+use neli_proto::guard::{Answer, CommandKind, Order};
 use neli_proto::hooks::Hook;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{
@@ -16,7 +17,7 @@ use neli_proto::node::{
 use neli_proto::random::Random;
 use neli_proto::record::{Body, Hello, JobState, MemberId, Offset, Record, Why};
 use neli_proto::restart::RestartPolicy;
-use neli_proto::supervisor::{self, Ending, JobStatus, OnLoss, Order, Policy, StopPolicy};
+use neli_proto::supervisor::{self, Ending, JobStatus, OnLoss, Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
@@ -99,6 +100,11 @@ impl Host {
         self.happens(Event::Job(event));
     }
 
+    /// The guard answers.
+    fn answers(&mut self, answer: Answer) {
+        self.happens(Event::Guard(answer));
+    }
+
     fn identified(&mut self, identity: TopicIdentity) {
         self.elects(candidate::Event::TopicIdentified { asked: self.now, identity });
     }
@@ -115,12 +121,17 @@ impl Host {
     }
 
     fn started(&mut self) {
-        self.job(supervisor::Event::Started { pid: 7 });
+        self.answers(Answer::Started { pid: 7 });
     }
 
+    /// The job's main process ends, and leaves nothing.
     fn ends(&mut self, status: JobStatus) {
-        self.job(supervisor::Event::MainExited { status, left: false, foreground: false });
-        self.job(supervisor::Event::Gone);
+        let (code, signal) = match status {
+            JobStatus::Exited(code) => (Some(code.into()), None),
+            JobStatus::Signaled(signal) => (None, Some(signal)),
+        };
+        self.answers(Answer::Exited { code, signal, left: false, foreground: false });
+        self.answers(Answer::Gone);
     }
 
     /// What is to be done now; what is sent is kept.
@@ -331,7 +342,7 @@ fn what_can_not_be_killed_is_said_even_where_kafka_refuses() {
     let mut host = Host::leading(&[]);
     host.happens(Event::KafkaRefused { error: "no".into() });
     host.actions();
-    host.job(supervisor::Event::Stuck { pids: vec![7] });
+    host.answers(Answer::Stuck { pids: vec![7] });
     assert_eq!(exits(&host.actions()), [Ending::Stuck]);
 }
 
@@ -385,7 +396,7 @@ fn the_guard_is_replaced_when_no_job_is_alive() {
     assert!(actions.contains(&Action::ReadAnew) && actions.contains(&Action::RenewProducer), "{actions:?}");
     host.ends(JobStatus::Signaled(9));
     let actions = host.actions();
-    let released = actions.iter().position(|action| *action == Action::Released { term }).unwrap();
+    let released = actions.iter().position(|action| *action == Action::Order(Order::Released { term })).unwrap();
     let renewed = actions.iter().position(|action| *action == Action::RenewGuard).unwrap();
     assert!(released < renewed, "nothing of the old history is released: {actions:?}");
     host.pass(Duration::from_millis(1));
@@ -399,14 +410,14 @@ fn the_guard_learns_of_a_release_that_was_delivered_and_of_no_other() {
         let term = host.node.leads().unwrap();
         host.happens(Event::StandDown { why: Why::Unhealthy, leaving: false });
         host.ends(JobStatus::Exited(0));
-        assert!(!host.actions().contains(&Action::Released { term }));
+        assert!(!host.actions().contains(&Action::Order(Order::Released { term })));
         if delivered {
             host.reads_what_it_sent();
         } else {
             host.pass(LEASE * 3);
         }
         let actions = host.actions();
-        assert_eq!(actions.contains(&Action::Released { term }), delivered, "{actions:?}");
+        assert_eq!(actions.contains(&Action::Order(Order::Released { term })), delivered, "{actions:?}");
         let told = actions.iter().any(|action| {
             matches!(action, Action::Note(Note::Milestone(Milestone::Released { delivered: so, .. })) if *so == delivered)
         });
@@ -422,13 +433,17 @@ fn hooks_follow_the_lead_and_are_never_before_what_starts_or_kills() {
     host.claims();
     host.reads_what_it_sent();
     let actions = host.actions();
-    let [HookRun { hook: Hook::Lead, id, term: Some(term), attempt: 1, .. }] = hooks_in(&actions)[..] else {
-        panic!("{actions:?}")
-    };
     let at = |wanted: &dyn Fn(&Action) -> bool| actions.iter().position(wanted).unwrap();
     let spawned = at(&|action| matches!(action, Action::Order(Order::Spawn { .. })));
-    assert!(spawned < at(&|action| matches!(action, Action::RunHook(_))));
-    host.happens(Event::HookEnded { hook: Hook::Lead, id, end: CommandEnd::Exited(1) });
+    let run = at(&|action| matches!(action, Action::Order(Order::Command { kind: CommandKind::Lead, .. })));
+    let (Action::Order(Order::Spawn { grant, .. }), Action::Order(Order::Command { id, .. })) =
+        (&actions[spawned], &actions[run])
+    else {
+        panic!("{actions:?}")
+    };
+    assert!(spawned < run, "{actions:?}");
+    let (term, id) = (grant.term, *id);
+    host.answers(Answer::CommandEnded { kind: CommandKind::Lead, id, end: CommandEnd::Exited(1) });
     let failed = Note::HookFailed { hook: Hook::Lead, end: CommandEnd::Exited(1) };
     assert_eq!(host.actions(), [Action::Note(failed)]);
     host.started();
@@ -436,7 +451,7 @@ fn hooks_follow_the_lead_and_are_never_before_what_starts_or_kills() {
     let after = host.end() - 1;
     host.reads(by("db2", Body::Claim { after, lease_ms: 5_000 }));
     let actions = host.actions();
-    assert!(actions.contains(&Action::Released { term }), "the term is over: {actions:?}");
+    assert!(actions.contains(&Action::Order(Order::Released { term })), "the term is over: {actions:?}");
     let fence = hooks_in(&actions);
     assert_eq!(fence.iter().map(|run| (run.hook, run.why)).collect::<Vec<_>>(), [(Hook::Fence, "superseded")]);
     host.ends(JobStatus::Signaled(9));
@@ -456,7 +471,7 @@ fn whoever_goes_waits_for_the_hook_alone_and_a_second_stop_kills_it() {
     assert!(actions.len() == 1 && host.node.has_running_hooks());
     assert_eq!(host.node.poll_timeout(), Some(kill_at), "no beat is due any more");
     host.happens(Event::Signal { signal: TERM });
-    host.job(supervisor::Event::Gone);
+    host.answers(Answer::Gone);
     assert_eq!(host.actions(), []);
 
     let mut host = Host::listening(&[Hook::Standby]);

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
+use crate::guard::Grant;
 use crate::record::{Offset, Record, Why};
 use crate::time::Time;
 
@@ -14,7 +15,7 @@ pub enum Action {
     /// Nothing is left to do here: no term is held, no claim under way.
     Depart(Departure),
     /// Tell the guard that the lease holds until then.
-    Extend(Right),
+    Extend(Grant),
     /// Ask which topic stands under the name, until there is an answer ([`Event::TopicIdentified`]).
     Identify,
     /// The job is to be killed at once, whatever the lease says.
@@ -22,7 +23,7 @@ pub enum Action {
     /// Join the group, if the elector is `group`.
     JoinGroup,
     /// The job may run, for as long as the right lasts.
-    Lead(Right),
+    Lead(Grant),
     /// Leave the group.
     LeaveGroup,
     /// Ask soon where the log ends ([`Event::Answered`]).
@@ -47,19 +48,6 @@ pub enum Action {
     /// Stop the process, once the group is left: no term is held, no claim under way, and none will be until
     /// [`LocalEvent::Continued`].
     Suspend,
-}
-
-/// What the guard is told: the right to run the job, and what it needs to release the term for a dead supervisor.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct Right {
-    /// The term.
-    pub term: Offset,
-    /// As of here, the term was current.
-    pub seen: Offset,
-    /// The next free sequence number.
-    pub next_seq: u64,
-    /// The guard's deadline: the lease's end less the kill margin.
-    pub until: Time,
 }
 
 /// Why a lead is lost at once.

@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use super::action::{Action, Departure, Note, Right, Standby};
+use super::action::{Action, Departure, Note, Standby};
 use super::identifying::KnownTopic;
 use super::role::Role;
 use super::standing_by::Draw;
 use super::{Identity, Judgement, Setup};
+use crate::guard::Grant;
 use crate::journal::{Term, Verdict, View};
 use crate::listener::{Listener, Received};
 use crate::node::status::Shown;
@@ -140,9 +141,9 @@ impl Common {
     }
 
     /// What the guard is sent: the term, which is current as of the last record read.
-    pub(super) fn right(&self, term: Offset, lease_end: Time) -> Right {
+    pub(super) fn grant(&self, term: Offset, lease_end: Time) -> Grant {
         let until = lease_end - self.timings.kill_margin();
-        Right { term, seen: self.listener.last(), next_seq: self.seq + 1, until }
+        Grant { term, seen: self.listener.last(), next_seq: self.seq + 1, until }
     }
 
     // ---- what was read ----------------------------------------------------------------------------------------------

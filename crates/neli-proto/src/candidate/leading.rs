@@ -4,13 +4,14 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::Common;
-use super::action::{Action, Loss, Milestone, Note, Right};
+use super::action::{Action, Loss, Milestone, Note};
 use super::event::{JobEnd, JobReport};
 use super::fenced::Fenced;
 use super::reading::OwnClaim;
 use super::reasons::rank;
 use super::releasing::{JobTerm, Releasing};
 use super::role::{Input, Role};
+use crate::guard::Grant;
 use crate::record::{Body, JobState, Offset, Why};
 use crate::time::Time;
 
@@ -39,7 +40,7 @@ pub(super) struct Leading {
     /// Whether the guard was sent a right since the last beat.
     extended: bool,
     /// What the guard was sent last.
-    right: Right,
+    grant: Grant,
     /// The job has been asked to stop.
     stopping: Option<Why>,
     job: JobReport,
@@ -59,8 +60,8 @@ impl Leading {
         common.wait_until = None;
         common.highest_term = common.highest_term.max(term);
         let lease_end = sent + common.timings.lease();
-        let right = common.right(term, lease_end);
-        common.actions.push_back(Action::Lead(right));
+        let grant = common.grant(term, lease_end);
+        common.actions.push_back(Action::Lead(grant));
         common.actions.push_back(Action::Reached(Milestone::Leading { term, until: lease_end }));
         Role::Leading(Self {
             term,
@@ -71,7 +72,7 @@ impl Leading {
             state_beats_from: sent,
             in_flight: VecDeque::new(),
             extended: true,
-            right,
+            grant,
             stopping: None,
             job: JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now },
         })
@@ -165,10 +166,10 @@ impl Leading {
         // R6: `term` and `seen` go to the guard together, and only while the view says that the term is current. In a
         // view that says nothing the guard is sent again what it knows: its answer shows that it is alive.
         if common.is_current(self.term) {
-            self.right = common.right(self.term, self.lease_end);
+            self.grant = common.grant(self.term, self.lease_end);
         }
         self.extended = true;
-        common.actions.push_back(Action::Extend(self.right));
+        common.actions.push_back(Action::Extend(self.grant));
     }
 
     /// Sends a beat when one is due, if the term is current in our own view (R6).

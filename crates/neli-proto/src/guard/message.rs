@@ -12,7 +12,7 @@ use crate::command::CommandEnd;
 use crate::time::Time;
 
 /// From the supervisor to the guard.
-#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum Order {
     /// A command is to be run beside the job. The descriptor of its output comes with it; without one it is our stderr.

@@ -37,14 +37,14 @@ impl<D> Orders<D> {
             | Order::Stop { .. }
             | Order::TakeBack => {}
         }
-        self.waiting.push_back((order.clone(), along));
+        self.waiting.push_back((*order, along));
     }
 
     /// The one to be sent next.
     #[must_use]
     pub fn first(&self) -> Option<(Order, Option<&D>)> {
         match self.waiting.front() {
-            Some((order, along)) => Some((order.clone(), along.as_ref())),
+            Some((order, along)) => Some((*order, along.as_ref())),
             None => self.signals.first().map(|(signal, to)| (Order::Signal { signal, to }, None)),
         }
     }
@@ -110,14 +110,14 @@ mod tests {
     fn a_signal_to_a_run_that_is_over_does_not_come_to_the_next() {
         let grant = Grant { term: 1, seen: 1, next_seq: 1, until: Time::from_nanos(1) };
         let spawn = Order::Spawn { grant, attempt: 2 };
-        assert_eq!(taken_after(&[SIGNAL, spawn.clone()]), core::slice::from_ref(&spawn));
-        assert_eq!(taken_after(&[spawn.clone(), SIGNAL]), [spawn, SIGNAL]);
+        assert_eq!(taken_after(&[SIGNAL, spawn]), core::slice::from_ref(&spawn));
+        assert_eq!(taken_after(&[spawn, SIGNAL]), [spawn, SIGNAL]);
     }
 
     #[test]
     fn of_a_command_the_last_order_counts() {
         let command = |kind, id| Order::Command { kind, id, kill_at: Time::from_nanos(1) };
         let (lead, health) = (command(CommandKind::Lead, 1), |id| command(CommandKind::Health, id));
-        assert_eq!(taken_after(&[health(1), lead.clone(), health(2)]), [lead, health(2)]);
+        assert_eq!(taken_after(&[health(1), lead, health(2)]), [lead, health(2)]);
     }
 }

@@ -1,25 +1,17 @@
 //! What a supervisor wants done, and what it reports of the job.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::JobStatus;
-use crate::candidate::{LocalEvent, Right};
+use crate::candidate::LocalEvent;
+use crate::guard::Order;
 use crate::health::Failure;
-use crate::record::{Offset, Why};
-use crate::time::Time;
+use crate::record::Why;
 
 /// Things to do.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// Run the health command beside the job.
-    CheckHealth {
-        /// To be said with its end.
-        id: u32,
-        /// When it is killed.
-        kill_at: Time,
-    },
     /// At the end, die of this signal: it was the terminal's.
     DieOf {
         /// SIGINT or SIGQUIT.
@@ -33,7 +25,7 @@ pub enum Action {
     GiveUpWaiting,
     /// Kill the guard, since it does not answer, and what can be found of the job beside it.
     KillGuard,
-    /// The guard is dead: kill what it left, and say [`Event::Gone`] when nothing is.
+    /// The guard is dead: kill what it left, and say [`Event::OrphansGone`] when nothing is.
     KillOrphans,
     /// Say whose the terminal's foreground is: [`Event::ForegroundSeen`].
     LookAtForeground,
@@ -45,45 +37,6 @@ pub enum Action {
     StartGuard,
     /// Tell the candidate.
     Tell(LocalEvent),
-}
-
-/// What the guard is told.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Order {
-    /// The lease holds until then.
-    Extend(Right),
-    /// Give the job the terminal's foreground, if `neli-run` has it, and SIGCONT.
-    HandOn,
-    /// SIGKILL to the tree now.
-    Kill,
-    /// The term is over: nothing of it is started or extended any more (R6).
-    Over {
-        /// The term.
-        term: Offset,
-    },
-    /// A signal for the job.
-    Signal {
-        /// Its number.
-        signal: i32,
-        /// To the whole group, else to the main process.
-        to_group: bool,
-    },
-    /// Start the job.
-    Spawn {
-        /// The right to run it.
-        right: Right,
-        /// 1 for the first run in this term.
-        attempt: u32,
-    },
-    /// The barrier.
-    Stop {
-        /// The stop signal; none when there is no time for one.
-        signal: Option<i32>,
-        /// SIGKILL from then on.
-        kill_at: Time,
-    },
-    /// Take the terminal's foreground back, if it is the job's.
-    TakeBack,
 }
 
 /// With what status to end, and whose it is.
@@ -152,8 +105,8 @@ pub enum Note {
     },
     /// COMMAND could not be started.
     NotStarted {
-        /// What the system said.
-        error: String,
+        /// The error's number.
+        errno: i32,
     },
     /// The run is over, and another follows.
     Restarting {
@@ -167,6 +120,8 @@ pub enum Note {
         /// Why.
         why: Why,
     },
+    /// The main process runs, and no descriptor is left to watch it by.
+    StartedUnseen,
     /// These can't be killed.
     Stuck {
         /// Their process ids.

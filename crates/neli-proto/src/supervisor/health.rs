@@ -3,9 +3,10 @@
 use super::{Job, Supervisor};
 use crate::candidate::LocalEvent;
 use crate::command::CommandEnd;
+use crate::guard::{CommandKind, Order};
 use crate::health::{Action as Deed, Event};
 use crate::record::Why;
-use crate::supervisor::{Action, Note};
+use crate::supervisor::Note;
 use crate::time::Time;
 use alloc::boxed::Box;
 
@@ -36,7 +37,7 @@ impl Supervisor {
         while let Some(action) = health.poll_action() {
             match action {
                 Deed::NoteFailure(failure) => self.note(Note::HealthFailed(failure, health.most_failures())),
-                Deed::Run { id, kill_at } => self.actions.push_back(Action::CheckHealth { id, kill_at }),
+                Deed::Run { id, kill_at } => self.order(Order::Command { kind: CommandKind::Health, id, kill_at }),
                 Deed::StandDown(failure) => {
                     self.note(Note::Unhealthy(failure));
                     self.tell(LocalEvent::StandDown { why: Why::Unhealthy, leaving: false });

@@ -2,15 +2,19 @@
 
 use super::{Job, Killed, Run, Supervisor, Watch};
 use crate::candidate::{JobEnd, LocalEvent};
+use crate::guard::{Order, Step};
 use crate::record::{JobState, Offset, Why};
 use crate::restart::Verdict;
-use crate::supervisor::{Action, Ending, JobStatus, Note, Order};
+use crate::supervisor::{Action, Ending, JobStatus, Note};
 use crate::time::Time;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 /// The status of what was there and could not be run, as a shell has it.
 const CAN_NOT_BE_STARTED: u8 = 126;
+/// That of what was not there.
+const NOT_FOUND: u8 = 127;
+/// The number of the error "no such file or directory", on every Linux.
+const ENOENT: i32 = 2;
 
 /// Shows that no process of a term's job is left, and that none will be started under that term (R6). The end of a tree alone
 /// makes it (`nothing_left_since`), and a release of the term takes it.
@@ -51,9 +55,9 @@ impl Supervisor {
     }
 
     /// A failed run: it is killed, since nobody could end it after the guard.
-    pub(super) fn started_unseen(&mut self, now: Time, pid: u32, error: String) {
+    pub(super) fn started_unseen(&mut self, now: Time, pid: u32) {
         self.started(now, pid);
-        self.note(Note::NotStarted { error });
+        self.note(Note::StartedUnseen);
         match self.job {
             Job::Running { pid, since } => {
                 self.run.status = Some(JobStatus::Exited(CAN_NOT_BE_STARTED));
@@ -66,8 +70,9 @@ impl Supervisor {
     }
 
     /// A failed run: COMMAND was there when this process started, and may be there again.
-    pub(super) fn not_started(&mut self, now: Time, code: u8, error: String) {
-        self.note(Note::NotStarted { error });
+    pub(super) fn not_started(&mut self, now: Time, errno: i32, at: Step) {
+        let code = if at == Step::Exec && errno == ENOENT { NOT_FOUND } else { CAN_NOT_BE_STARTED };
+        self.note(Note::NotStarted { errno });
         self.run.status = Some(JobStatus::Exited(code));
         match self.job {
             Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now),
@@ -151,7 +156,7 @@ impl Supervisor {
         if let Some(watch) = &mut self.watch {
             watch.ask(now);
         }
-        self.order(Order::Spawn { right: self.right, attempt: self.run.attempt });
+        self.order(Order::Spawn { grant: self.grant, attempt: self.run.attempt.into() });
     }
 
     pub(super) fn killed_at_timeout(&mut self) {
@@ -214,7 +219,7 @@ impl Supervisor {
         self.actions.push_back(Action::StartGuard);
         // A run that has waited for it may begin.
         if self.job != Job::None {
-            self.watch = Some(Watch { unanswered: 0, since: now, answered_until: self.right.until });
+            self.watch = Some(Watch { unanswered: 0, since: now, answered_until: self.grant.until });
         }
     }
 

@@ -5,8 +5,9 @@ use core::time::Duration;
 use super::signals::{SIGCHLD, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use super::{Job, Stop, Supervisor};
 use crate::candidate::LocalEvent;
+use crate::guard::{Order, Target};
 use crate::record::Why;
-use crate::supervisor::{Action, Event, Order};
+use crate::supervisor::Action;
 use crate::time::Time;
 
 /// Two stop signals nearer than this are one: GNU `timeout` sends two.
@@ -18,17 +19,18 @@ impl Supervisor {
         let stops = signal == self.policy.stop.signal || matches!(signal, SIGINT | SIGTERM);
         match signal {
             SIGCHLD | SIGTSTP => {}
-            _ if stops => self.handle(now, Event::StopSignal { signal }),
-            SIGQUIT if !self.takes_signals() => self.handle(now, Event::StopSignal { signal }),
-            SIGCONT => self.continued(now),
-            SIGQUIT | SIGWINCH => self.handle(now, Event::PassSignal { signal, to_group: true }),
-            _ => self.handle(now, Event::PassSignal { signal, to_group: false }),
+            _ if stops => self.stop_signal(now, signal),
+            SIGQUIT if !self.takes_signals() => self.stop_signal(now, signal),
+            SIGCONT => self.continued(),
+            SIGQUIT | SIGWINCH => self.pass_signal(signal, Target::Group),
+            _ => self.pass_signal(signal, Target::Main),
         }
+        self.look_after_health(now);
     }
 
-    pub(super) fn pass_signal(&mut self, signal: i32, to_group: bool) {
+    pub(super) fn pass_signal(&mut self, signal: i32, to: Target) {
         if self.takes_signals() {
-            self.order(Order::Signal { signal, to_group });
+            self.order(Order::Signal { signal, to });
         }
     }
 

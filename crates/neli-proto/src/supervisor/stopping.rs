@@ -1,32 +1,32 @@
 //! The candidate's word: the job may run, for how long, and that it may no longer.
 
 use super::{Job, Killed, Run, Supervisor, Watch};
-use crate::candidate::Right;
+use crate::guard::{Grant, Order};
 use crate::record::{JobState, Why};
 use crate::restart::Backoff;
-use crate::supervisor::{Note, Order, StopPolicy};
+use crate::supervisor::{Note, StopPolicy};
 use crate::time::Time;
 
 impl Supervisor {
-    pub(super) fn led(&mut self, now: Time, right: Right) {
-        (self.job, self.right) = (Job::Ordered, right);
+    pub(super) fn led(&mut self, now: Time, grant: Grant) {
+        (self.job, self.grant) = (Job::Ordered, grant);
         (self.run, self.backoff, self.over) = (Run::new(1), Backoff::default(), None);
         if self.next_guard.due.is_some() {
             // The first run waits for a guard, and is that of the term all the same.
             (self.job, self.run) = (Job::Restarting { at: now }, Run::new(0));
             return;
         }
-        self.watch = Some(Watch { unanswered: 1, since: now, answered_until: right.until });
-        self.order(Order::Spawn { right, attempt: self.run.attempt });
+        self.watch = Some(Watch { unanswered: 1, since: now, answered_until: grant.until });
+        self.order(Order::Spawn { grant, attempt: self.run.attempt.into() });
     }
 
-    pub(super) fn extended(&mut self, now: Time, right: Right) {
+    pub(super) fn extended(&mut self, now: Time, grant: Grant) {
         if let Some(watch) = &mut self.watch {
             watch.ask(now);
-            self.right = right;
-            self.order(Order::Extend(right));
+            self.grant = grant;
+            self.order(Order::Lease(grant));
         } else if self.next_guard.due.is_some() {
-            self.right = right;
+            self.grant = grant;
         }
     }
 

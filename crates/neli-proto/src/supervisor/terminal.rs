@@ -6,8 +6,9 @@ use core::time::Duration;
 use super::signals::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use super::{Job, Supervisor};
 use crate::candidate::LocalEvent;
+use crate::guard::{Order, Target};
 use crate::record::Why;
-use crate::supervisor::{Action, Ending, Event, Foreground, JobStatus, Note, Order};
+use crate::supervisor::{Action, Ending, Foreground, JobStatus, Note};
 use crate::time::Time;
 
 /// Between two looks at the foreground, while a stopped job waits for it: no signal tells of it, and not every shell's
@@ -92,11 +93,11 @@ impl Supervisor {
         if to_group { ending } else { Ending::StoppedBy(signal) }
     }
 
-    pub(super) fn job_stopped(&mut self, now: Time, signal: i32, (foreground, continuable): (Foreground, bool)) {
+    pub(super) fn job_stopped(&mut self, now: Time, signal: i32, foreground: Foreground, continuable: bool) {
         match (signal, &self.job) {
             (SIGTSTP, Job::Ordered | Job::Running { .. }) if continuable => self.suspend(true),
             (SIGTSTP, Job::Ordered | Job::Running { .. }) => {
-                self.pass_signal(SIGCONT, true);
+                self.pass_signal(SIGCONT, Target::Group);
                 if !self.terminal.said_continued {
                     self.terminal.said_continued = true;
                     self.note(Note::JobContinued);
@@ -105,7 +106,7 @@ impl Supervisor {
             // It was asked to end, which it can't like this.
             (SIGTSTP, Job::Stopping { .. }) => {
                 self.suspend(continuable);
-                self.pass_signal(SIGCONT, true);
+                self.pass_signal(SIGCONT, Target::Group);
             }
             (SIGTTIN | SIGTTOU, Job::Ordered | Job::Running { .. } | Job::Stopping { .. }) => {
                 self.terminal.look_at = Some(now);
@@ -171,14 +172,14 @@ impl Supervisor {
         self.tell(LocalEvent::StandDown { why: Why::Suspended, leaving: false });
     }
 
-    pub(super) fn continued(&mut self, now: Time) {
-        self.handle(now, Event::PassSignal { signal: SIGCONT, to_group: true });
+    pub(super) fn continued(&mut self) {
+        self.pass_signal(SIGCONT, Target::Group);
         self.tell(LocalEvent::Continued);
     }
 
     /// Several of them are one: the kernel and the shell each send their own.
     pub(super) fn terminal_gone(&mut self, now: Time) {
-        self.pass_signal(SIGHUP, true);
+        self.pass_signal(SIGHUP, Target::Group);
         if !self.terminal.gone {
             self.terminal.gone = true;
             self.stop_signal(now, SIGHUP);

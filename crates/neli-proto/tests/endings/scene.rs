@@ -210,7 +210,7 @@ impl Scene {
                 self.pass(Duration::from_millis(600));
                 self.signal_term();
             }
-            Cause::Stuck => self.hear(Event::Stuck { pids: vec![77] }),
+            Cause::Stuck => self.hear(Event::OrphansStuck { pids: vec![77] }),
             Cause::Superseded => {
                 let after = self.end - 1;
                 self.append(Some("other"), Body::Claim { after, lease_ms: 5_000 });
@@ -236,7 +236,7 @@ impl Scene {
         }
         self.die();
         if self.guard.is_dead {
-            self.hear(Event::Gone);
+            self.hear(Event::OrphansGone);
         }
         if self.exit.is_none() {
             // Another leads from now on, so that this one stands by.
@@ -346,9 +346,7 @@ impl Scene {
     }
 
     fn hear_answer(&mut self, answer: Answer) {
-        if let Some(event) = guard::heard(answer, self.node.term()) {
-            self.hear_of_job(event);
-        }
+        self.node.handle(self.now, node::Event::Guard(answer));
     }
 
     pub(crate) fn say_started(&mut self) {
@@ -448,8 +446,7 @@ impl Scene {
             Action::Exit(ending) => self.exit = Some((ending, self.now)),
             // It is given little time to kill at the lease's end.
             Action::KillGuard => self.guard_dies(),
-            Action::Order(order) => self.order(order.into()),
-            Action::Released { term } => self.order(guard::Order::Released { term }),
+            Action::Order(order) => self.order(order),
             Action::Send { record } => {
                 if self.kafka != Kafka::IsGone {
                     match record.body {
@@ -462,8 +459,7 @@ impl Scene {
             }
             Action::RenewGuard | Action::StartGuard => self.guard = GuardProcess::new(),
             // Whoever reads anew is told nothing: it is to stand by, and not to lead again.
-            Action::CheckHealth { .. }
-            | Action::DieOf { .. }
+            Action::DieOf { .. }
             | Action::Identify
             | Action::JoinGroup
             | Action::KillHook { .. }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::{self, Action, Answer, CommandKind, Event, Grant, Order, Remains};
 use neli_proto::record::Offset;
-use neli_proto::supervisor;
 use neli_proto::time::Time;
 
 use crate::flaws::{WorldFlaw, is_flawed};
@@ -78,7 +77,7 @@ struct MainEnd {
 /// What the guard tells: the supervisor, and, in the end, the world.
 #[derive(Default)]
 pub(crate) struct Told {
-    pub(crate) words: Vec<supervisor::Event>,
+    pub(crate) answers: Vec<Answer>,
     /// It has become the program that releases this for the dead.
     pub(crate) release: Option<Grant>,
 }
@@ -181,8 +180,8 @@ impl Guard {
             job.is_asked = true;
         }
         if let Some(grant) = unchecked.filter(|_| self.job.is_none()) {
-            let words = [supervisor::Event::Answered { until: grant.until }, supervisor::Event::Started { pid: 1 }];
-            told = Told { words: words.into(), release: None };
+            let answers = [Answer::Accepted { until: grant.until }, Answer::Started { pid: 1 }];
+            told = Told { answers: answers.into(), release: None };
             self.job = Some(Job::started(grant.term, self.jobs));
         }
         if self.jobs.have_commands && !was_running && self.job.is_some() {
@@ -310,7 +309,9 @@ impl Guard {
 
 impl Told {
     fn hear(&mut self, answer: Answer) {
-        // A start that fails is none of the world's: the term is said by the answer itself.
-        self.words.extend(guard::heard(answer, -1));
+        // The command is the world's own, and no hook of the node's.
+        if !matches!(answer, Answer::CommandEnded { .. }) {
+            self.answers.push(answer);
+        }
     }
 }

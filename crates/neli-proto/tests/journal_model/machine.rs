@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use neli_proto::candidate::{self, Identity};
 use neli_proto::command::CommandEnd;
-use neli_proto::guard::{Grant, Order};
+use neli_proto::guard::{Answer, CommandKind, Grant, Order};
 use neli_proto::hooks::Hook;
 use neli_proto::node::{self, Action, Node, Settings};
 use neli_proto::random::Random;
@@ -46,7 +46,7 @@ pub(crate) struct Machine {
     check: Option<u32>,
     hooks: Vec<(Hook, u32)>,
     /// What the guard said and the supervisor has not heard.
-    pub(crate) words: VecDeque<Event>,
+    pub(crate) answers: VecDeque<Answer>,
     /// What has happened to records that it sent, and it has not heard.
     pub(crate) receipts: VecDeque<candidate::Event>,
 }
@@ -120,7 +120,7 @@ impl Machine {
             released: -1,
             check: None,
             hooks: Vec::new(),
-            words: VecDeque::new(),
+            answers: VecDeque::new(),
             receipts: VecDeque::new(),
         };
         if !setup.topic_ids {
@@ -165,6 +165,10 @@ impl Machine {
 
     fn hear_of_job(&mut self, now: Time, event: Event) {
         self.node.handle(now, node::Event::Job(event));
+    }
+
+    fn answered(&mut self, now: Time, answer: Answer) {
+        self.node.handle(now, node::Event::Guard(answer));
     }
 
     /// R0 is judged.
@@ -231,9 +235,9 @@ impl Machine {
 
     /// Hears one of the things that wait to be heard.
     pub(crate) fn hear(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
-        if let Some(word) = self.words.pop_front() {
-            actions.said.push(format!("hears of its guard: {word:?}"));
-            self.hear_of_job(now, word);
+        if let Some(answer) = self.answers.pop_front() {
+            actions.said.push(format!("its guard answers: {answer:?}"));
+            self.answered(now, answer);
         } else if let Some(receipt) = self.receipts.pop_front() {
             self.hear_of_election(now, receipt);
         }
@@ -302,8 +306,8 @@ impl Machine {
 
     /// The guard has died and has been waited for; all that it said is heard first.
     pub(crate) fn guard_died(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
-        while let Some(word) = self.words.pop_front() {
-            self.hear_of_job(now, word);
+        while let Some(answer) = self.answers.pop_front() {
+            self.answered(now, answer);
         }
         self.guard.life = Life::Dead;
         if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
@@ -326,9 +330,9 @@ impl Machine {
             if let Some(action) = self.node.poll_action() {
                 self.perform_one(now, action, setup, actions);
             } else if !setup.slow_pipe
-                && let Some(word) = self.words.pop_front()
+                && let Some(answer) = self.answers.pop_front()
             {
-                self.hear_of_job(now, word);
+                self.answered(now, answer);
             } else {
                 break;
             }
@@ -347,7 +351,6 @@ impl Machine {
             | Action::LookAtForeground
             | Action::LookForEnd
             | Action::RenewProducer => {}
-            Action::CheckHealth { id, .. } => self.check = Some(id),
             Action::Exit(_) => self.life = Life::Dead,
             Action::Identify => self.identity_asked = Some(now),
             Action::KillGuard => {
@@ -361,12 +364,12 @@ impl Machine {
                 if !is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
                     self.guard.job = None;
                 }
-                self.hear_of_job(now, Event::Gone);
+                self.hear_of_job(now, Event::OrphansGone);
             }
             Action::Note(note) => actions.said.push(format!("{note:?}")),
             Action::Order(order) => {
                 actions.said.push(format!("{order:?}"));
-                self.order(now, order.into(), setup, actions);
+                self.order(now, order, setup, actions);
             }
             Action::ReadAnew => {
                 self.reader = Reader { asked: Some(now), ..Reader::default() };
@@ -374,7 +377,6 @@ impl Machine {
                 self.judge_if_prompt(now, setup);
             }
             Action::ReadFrom(offset) => self.reader.next = Some(offset),
-            Action::Released { term } => self.order(now, Order::Released { term }, setup, actions),
             // The topic that is read from now on has not been judged.
             Action::RenewGuard => {
                 let job = self.guard.job;
@@ -418,6 +420,13 @@ impl Machine {
     }
 
     fn order(&mut self, now: Time, order: Order, setup: &Setup, actions: &mut Actions) {
+        // A command is no part of the job's tree here, and ends when the world has it end.
+        if let Order::Command { kind, id, .. } = order {
+            return match kind {
+                CommandKind::Health => self.check = Some(id),
+                CommandKind::Lead => self.hooks.push((Hook::Lead, id)),
+            };
+        }
         let by_hand = is_flawed(WorldFlaw::SupervisorSpawns) && matches!(order, Order::Spawn { .. });
         if self.guard.life == Life::Awake && self.guard.orders.is_empty() && !setup.slow_pipe && !by_hand {
             let told = self.guard.obey(now, order);
@@ -453,7 +462,7 @@ impl Machine {
     }
 
     fn be_told(&mut self, told: Told, actions: &mut Actions) {
-        self.words.extend(told.words);
+        self.answers.extend(told.answers);
         if told.release.is_some() {
             actions.released = told.release;
             if !self.guard.orders.is_empty() {
@@ -496,7 +505,7 @@ impl Machine {
         self.reader = Reader::default();
         self.late_answer = None;
         (self.check, self.hooks) = (None, Vec::new());
-        self.words.clear();
+        self.answers.clear();
         self.receipts.clear();
     }
 }

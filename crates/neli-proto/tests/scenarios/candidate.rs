@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use neli_proto::candidate::{
     Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, LocalEvent, Milestone, Note, Patience,
-    Right, Setup, Standby, Timings,
+    Setup, Standby, Timings,
 };
+use neli_proto::guard::{Answer, Grant};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
@@ -29,8 +30,8 @@ pub(crate) struct Story {
     /// What it has sent, by its own count.
     sent: BTreeMap<u64, Record>,
     lease: Duration,
-    /// The last right to run a job that it has given.
-    right: Option<Right>,
+    /// The last grant to run a job that it has given.
+    grant: Option<Grant>,
 }
 
 impl Story {
@@ -64,7 +65,7 @@ impl Story {
         if !words.says("ids") {
             candidate.handle(now, Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
         }
-        let mut story = Self { candidate, now, sent: BTreeMap::new(), lease, right: None };
+        let mut story = Self { candidate, now, sent: BTreeMap::new(), lease, grant: None };
         let mut actions = story.actions();
         actions.retain(|action| words.says("ids") || action != NO_IDS);
         (story, actions)
@@ -101,12 +102,12 @@ impl Story {
 
     /// That nothing is left of the job that it let run: a supervisor alone can show it, once its guard has told it so.
     fn proof(&self) -> NothingLeft {
-        let right = self.right.unwrap_or_else(|| panic!("it has not led"));
+        let grant = self.grant.unwrap_or_else(|| panic!("it has not led"));
         let stop = StopPolicy { signal: 15, timeout: Duration::ZERO, kill_margin: Duration::ZERO };
         let policy = Policy { stop, restart: RestartPolicy::NEVER, on_loss: OnLoss::Standby, health: None };
         let mut supervisor = Supervisor::new(policy);
-        supervisor.handle_lead(self.now, LeadEvent::Led(right));
-        supervisor.handle(self.now, supervisor::Event::Gone);
+        supervisor.handle_lead(self.now, LeadEvent::Led(grant));
+        supervisor.handle_answer(self.now, Answer::Gone);
         while let Some(action) = supervisor.poll_action() {
             if let supervisor::Action::Tell(LocalEvent::NothingLeft(end)) = action {
                 return end.proof;
@@ -218,8 +219,8 @@ impl Story {
             if let Action::Send { record } = &action {
                 self.sent.extend(record.seq.map(|seq| (seq, record.clone())));
             }
-            if let Action::Lead(right) = action {
-                self.right = Some(right);
+            if let Action::Lead(grant) = action {
+                self.grant = Some(grant);
             }
             let alone = action == Action::LeaveGroup && self.candidate.is_alone(self.now);
             actions.push(format!("{}{}", words_of(action), if alone { ", in which nobody else is known" } else { "" }));
@@ -268,12 +269,12 @@ fn words_of(action: Action) -> String {
     match action {
         Action::Ask => "asks where the log ends".to_owned(),
         Action::Depart(departure) => format!("departs: {departure:?}"),
-        Action::Extend(right) => format!("tells the guard: {}", shown_right(right)),
+        Action::Extend(grant) => format!("tells the guard: {}", shown_grant(grant)),
         Action::ForgetTerms => "has the guard forget its terms".to_owned(),
         Action::Identify => "asks which topic this is".to_owned(),
         Action::JoinGroup => "joins the group".to_owned(),
         Action::Kill(loss) => format!("has the job killed: {loss:?}"),
-        Action::Lead(right) => format!("leads: {}", shown_right(right)),
+        Action::Lead(grant) => format!("leads: {}", shown_grant(grant)),
         Action::LeaveGroup => "leaves the group".to_owned(),
         Action::LookForEnd => "asks soon where the log ends".to_owned(),
         Action::Note(note) => shown_note(note),
@@ -286,8 +287,8 @@ fn words_of(action: Action) -> String {
     }
 }
 
-fn shown_right(right: Right) -> String {
-    let Right { term, seen, next_seq, until } = right;
+fn shown_grant(grant: Grant) -> String {
+    let Grant { term, seen, next_seq, until } = grant;
     format!("term {term} until {}, seen {seen}, next seq {next_seq}", told(until))
 }
 

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{Departure, JobEnd, JobReport, LocalEvent, Loss, Right};
+use neli_proto::candidate::{Departure, JobEnd, JobReport, LocalEvent, Loss};
 use neli_proto::command::CommandEnd;
+use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use neli_proto::supervisor::Supervisor;
 use neli_proto::supervisor::{
-    Action, Ending, Event, Foreground, JobStatus, LeadEvent, Lost, Note, OnLoss, Order, Policy, StopPolicy,
+    Action, Ending, Event, Foreground, JobStatus, LeadEvent, Lost, Note, OnLoss, Policy, StopPolicy,
 };
 use neli_proto::time::Time;
 
@@ -71,7 +72,7 @@ impl Story {
 
     /// What the candidate says of the lead; none where the words tell of something else.
     fn lead_event(words: &Words<'_>) -> Option<LeadEvent> {
-        let right = || Right {
+        let grant = || Grant {
             term: words.needed("term", words.number_of("term")),
             seen: words.needed("seen", words.number_of("seen").or(words.number_of("term"))),
             next_seq: 3,
@@ -84,15 +85,37 @@ impl Story {
                 "waited-enough" => Departure::WaitedEnough,
                 other => panic!("{other} is no departure"),
             }),
-            "extended" => LeadEvent::Extended(right()),
+            "extended" => LeadEvent::Extended(grant()),
             "killed" => LeadEvent::Killed(match words.word(1) {
                 "history-cut" => Loss::HistoryCut,
                 "lease-over" => Loss::LeaseOver,
                 "superseded" => Loss::Superseded,
                 other => panic!("{other} is no loss"),
             }),
-            "led" => LeadEvent::Led(right()),
+            "led" => LeadEvent::Led(grant()),
             "stopped-for" => LeadEvent::StoppedFor(crate::words::why(words.word(1))),
+            _ => return None,
+        })
+    }
+
+    /// What the guard answers; none where the words tell of something else.
+    fn answer(words: &Words<'_>) -> Option<Answer> {
+        Some(match words.verb() {
+            "answered" => Answer::Extended { until: words.needed("until", words.time_of("until")) },
+            "exited" => {
+                let signal = words.number_of("signal");
+                let code = signal.is_none().then(|| words.needed("status", words.number_of("status")));
+                Answer::Exited { code, signal, left: words.says("left"), foreground: words.says("foreground") }
+            }
+            "fenced" => {
+                let term = words.needed("term", words.number_of("term"));
+                Answer::Fenced { term, gone_at: words.time_of("gone-at") }
+            }
+            "gone" => Answer::Gone,
+            "killed-at-timeout" => Answer::Killed,
+            "not-started" => Answer::NotStarted { errno: words.number(1), at: Step::Exec },
+            "started" => Answer::Started { pid: words.needed("pid", words.number_of("pid")) },
+            "stuck" => Answer::Stuck { pids: vec![words.number(1)] },
             _ => return None,
         })
     }
@@ -100,34 +123,16 @@ impl Story {
     fn event(words: &Words<'_>) -> Event {
         match words.verb() {
             "abandoned" | "healthy" | "ill" => Self::health_ended(words),
-            "answered" => Event::Answered { until: words.needed("until", words.time_of("until")) },
-            "exited" => Event::MainExited {
-                status: match words.number_of("signal") {
-                    Some(signal) => JobStatus::Signaled(signal),
-                    None => JobStatus::Exited(words.needed("status", words.number_of("status"))),
-                },
-                left: words.says("left"),
-                foreground: words.says("foreground"),
-            },
-            "fenced" => {
-                Event::Fenced { term: words.needed("term", words.number_of("term")), gone_at: words.time_of("gone-at") }
-            }
             "foreground" => Event::ForegroundSeen(foreground(words.word(1))),
-            "gone" => Event::Gone,
             "guard-died" => Event::GuardDied,
-            "killed-at-timeout" => Event::KilledAtTimeout,
             "job-stopped" => Event::JobStopped {
                 signal: words.number(1),
                 foreground: words.value("foreground").map_or(Foreground::Elsewhere, foreground),
                 continuable: !words.says("orphaned"),
             },
-            "not-started" => Event::NotStarted { code: words.number(1), error: "no such file".to_owned() },
-            "started" => Event::Started { pid: words.needed("pid", words.number_of("pid")) },
-            "started-unseen" => Event::StartedUnseen {
-                pid: words.needed("pid", words.number_of("pid")),
-                error: "no descriptor".to_owned(),
-            },
-            "stuck" => Event::Stuck { pids: vec![words.number(1)] },
+            "orphans-gone" => Event::OrphansGone,
+            "orphans-stuck" => Event::OrphansStuck { pids: vec![words.number(1)] },
+            "started-unseen" => Event::StartedUnseen { pid: words.needed("pid", words.number_of("pid")) },
             "suspend" => Event::SuspendSignal { continuable: !words.says("orphaned") },
             "terminal-gone" => Event::TerminalGone,
             "typed" => Event::Typed { signal: words.number(1) },
@@ -164,9 +169,10 @@ impl Subject for Story {
                 return actions;
             }
             "signal" => self.supervisor.handle_signal(self.now, words.number(1)),
-            _ => match Self::lead_event(words) {
-                Some(event) => self.supervisor.handle_lead(self.now, event),
-                None => self.supervisor.handle(self.now, Self::event(words)),
+            _ => match (Self::lead_event(words), Self::answer(words)) {
+                (Some(event), _) => self.supervisor.handle_lead(self.now, event),
+                (None, Some(answer)) => self.supervisor.handle_answer(self.now, answer),
+                (None, None) => self.supervisor.handle(self.now, Self::event(words)),
             },
         }
         self.actions()
@@ -184,7 +190,6 @@ fn foreground(word: &str) -> Foreground {
 
 fn words_of(action: Action) -> String {
     match action {
-        Action::CheckHealth { id, kill_at } => format!("runs health command {id}, kill at {}", told(kill_at)),
         Action::DieOf { signal, to_group } => {
             format!("is to die of signal {signal}{}", if to_group { ", with its group" } else { "" })
         }
@@ -205,7 +210,7 @@ fn words_of(action: Action) -> String {
         Action::KillOrphans => "kills what the guard left".to_owned(),
         Action::LookAtForeground => "looks whose the foreground is".to_owned(),
         Action::Note(note) => shown_note(note),
-        Action::Order(order) => format!("orders: {}", shown_order(order)),
+        Action::Order(order) => shown_order(order),
         Action::StartGuard => "starts a guard".to_owned(),
         Action::Tell(event) => format!("tells the candidate: {}", shown_event(&event)),
     }
@@ -213,19 +218,29 @@ fn words_of(action: Action) -> String {
 
 fn shown_order(order: Order) -> String {
     match order {
-        Order::Extend(right) => format!("term {} until {}", right.term, told(right.until)),
-        Order::HandOn => "hand the foreground on".to_owned(),
-        Order::Kill => "kill".to_owned(),
-        Order::Over { term } => format!("term {term} is over"),
-        Order::Signal { signal, to_group } => {
-            format!("signal {signal} to the {}", if to_group { "group" } else { "main process" })
+        Order::Command { kind: CommandKind::Health, id, kill_at } => {
+            format!("runs health command {id}, kill at {}", told(kill_at))
         }
-        Order::Spawn { right, attempt } => {
-            format!("spawn, attempt {attempt}, term {} until {}", right.term, told(right.until))
+        Order::HandOn => "orders: hand the foreground on".to_owned(),
+        Order::Kill => "orders: kill".to_owned(),
+        Order::Lease(grant) => format!("orders: term {} until {}", grant.term, told(grant.until)),
+        Order::Over { term } => format!("orders: term {term} is over"),
+        Order::Signal { signal, to } => {
+            let target = match to {
+                Target::Group => "group",
+                Target::Main => "main process",
+            };
+            format!("orders: signal {signal} to the {target}")
         }
-        Order::Stop { signal: Some(signal), kill_at } => format!("stop by signal {signal}, kill at {}", told(kill_at)),
-        Order::Stop { signal: None, kill_at } => format!("stop by no signal, kill at {}", told(kill_at)),
-        Order::TakeBack => "take the foreground back".to_owned(),
+        Order::Spawn { grant, attempt } => {
+            format!("orders: spawn, attempt {attempt}, term {} until {}", grant.term, told(grant.until))
+        }
+        Order::Stop { signal: Some(signal), kill_at } => {
+            format!("orders: stop by signal {signal}, kill at {}", told(kill_at))
+        }
+        Order::Stop { signal: None, kill_at } => format!("orders: stop by no signal, kill at {}", told(kill_at)),
+        Order::TakeBack => "orders: take the foreground back".to_owned(),
+        Order::Command { kind: CommandKind::Lead, .. } | Order::Released { .. } => panic!("the node's: {order:?}"),
     }
 }
 
@@ -267,8 +282,9 @@ fn shown_note(note: Note) -> String {
         Note::JobExited { status: how, ran } => format!("says: the job ended {}, after {}", status(how), shown(ran)),
         Note::JobKilled { why } => format!("says: the job had to be killed, {why}"),
         Note::JobStarted { pid, attempt } => format!("says: the job runs, pid {pid}, attempt {attempt}"),
-        Note::NotStarted { error } => format!("says: the job could not be started, {error}"),
+        Note::NotStarted { errno } => format!("says: the job could not be started, errno {errno}"),
         Note::Restarting { attempt, delay } => format!("says: attempt {attempt} follows in {}", shown(delay)),
+        Note::StartedUnseen => "says: the job runs, and no descriptor is left to watch it by".to_owned(),
         Note::Stopping { why } => format!("says: stopping, {why}"),
         Note::Stuck { pids } => format!("says: can't be killed: {pids:?}"),
         Note::Unhealthy(failure) => {

@@ -56,7 +56,7 @@ impl World {
             if machine.due().is_some_and(|due| due <= self.now) {
                 steps.push(Step::Fire(who));
             }
-            if !machine.words.is_empty() || !machine.receipts.is_empty() {
+            if !machine.answers.is_empty() || !machine.receipts.is_empty() {
                 steps.push(Step::Hear(who));
             }
             if machine.reader.asked.is_some() {
