@@ -19,7 +19,8 @@ const DECIDING: &[&str] = &[
 ];
 
 /// The files that may hold unsafe code: raw system calls, and librdkafka's C interface.
-const UNSAFE: &[&str] = &["crates/neli/src/kafka/librdkafka.rs", "src/process/system.rs"];
+const UNSAFE: &[&str] =
+    &["crates/neli/src/kafka/librdkafka.rs", "crates/neli/src/kafka/partition_consumer.rs", "src/process/system.rs"];
 
 /// The file that reads the clock.
 const CLOCK: &str = "crates/neli/src/clock.rs";
@@ -111,7 +112,7 @@ fn the_layers_have_no_circle() {
 }
 
 #[test]
-fn two_files_are_unsafe_and_one_reads_the_clock() {
+fn three_files_are_unsafe_and_one_reads_the_clock() {
     for line in ["crates/neli/src", "src"].into_iter().flat_map(lines_of) {
         let unsafe_code =
             line.code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == "unsafe");

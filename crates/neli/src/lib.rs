@@ -23,6 +23,7 @@ mod kafka {
     pub(crate) mod group;
     mod identity;
     pub(crate) mod librdkafka;
+    mod partition_consumer;
     mod poll_thread;
     pub(crate) mod producer;
     pub(crate) mod reader;

@@ -51,10 +51,10 @@ impl Access {
         Self { embedded: Some(Arc::clone(connection)), ..Self::at(connection.bootstrap(), properties) }
     }
 
-    /// What a reader of the journal is told. It is in no group: `group.id` is what `assign` asks for, and when the
-    /// user may not see that group nothing is lost.
+    /// What a reader of the journal is told. It joins no group. A group that the candidate joins otherwise is named to it all the
+    /// same: librdkafka then looks for its coordinator, so that a missing right is known before anything is claimed.
     #[must_use]
-    pub(crate) fn reader(&self, election: &Election) -> ClientConfig {
+    pub(crate) fn reader(&self, group: Option<&str>) -> ClientConfig {
         let mut defaults = vec![
             // Corruption is a batch that can't be decoded, never a record that says something else.
             ("check.crcs", "true"),
@@ -69,19 +69,22 @@ impl Access {
             // The mock broker doesn't wake a waiting fetch: this is the echo time.
             defaults.push(("fetch.wait.max.ms", "10"));
         }
-        self.client(
+        let mut config = self.client(
             &defaults,
             &[
                 ("auto.offset.reset", "error"),
                 ("enable.auto.commit", "false"),
                 ("enable.auto.offset.store", "false"),
                 ("enable.partition.eof", "true"),
-                ("group.id", &election.group),
                 // The law must see the same records in every reader; and a stranger's open transaction hides none.
                 ("isolation.level", "read_uncommitted"),
                 ("max.poll.interval.ms", LONGEST_POLL_INTERVAL),
             ],
-        )
+        );
+        if let Some(group) = group {
+            config.set("group.id", group);
+        }
+        config
     }
 
     /// Whether the user asks for librdkafka's debug lines.
@@ -263,7 +266,7 @@ mod tests {
             ("allow.auto.create.topics", "true"),
             ("metadata.broker.list", "elsewhere:9092"),
         ]);
-        let reader = access.reader(&election());
+        let reader = access.reader(None);
         assert_eq!(reader.get("socket.timeout.ms"), Some("3000"));
         assert_eq!(reader.get("isolation.level"), Some("read_uncommitted"));
         assert_eq!(reader.get("allow.auto.create.topics"), Some("false"));
@@ -274,7 +277,7 @@ mod tests {
     fn librdkafka_takes_what_each_client_is_told() {
         let access = access(&[("session.timeout.ms", "10000"), ("queue.buffering.max.ms", "1")]);
         let lease = Duration::from_secs(5);
-        for config in [access.reader(&election()), access.producer(lease), access.member(&election())] {
+        for config in [access.reader(None), access.producer(lease), access.member(&election())] {
             let native = config.create_native_config().unwrap();
             assert_eq!(native.get("session.timeout.ms").unwrap(), "10000");
         }

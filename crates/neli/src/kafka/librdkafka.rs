@@ -312,18 +312,18 @@ fn milliseconds(span: Duration) -> c_int {
 }
 
 /// Something of librdkafka's that belongs to us, and is destroyed with this.
-struct Owned<T> {
+pub(super) struct Owned<T> {
     pointer: NonNull<T>,
     destroy: unsafe extern "C" fn(*mut T),
 }
 
 impl<T> Owned<T> {
     /// Takes over what `pointer` points to, which only `destroy` may destroy. A null pointer means that librdkafka refused.
-    fn new(pointer: *mut T, destroy: unsafe extern "C" fn(*mut T)) -> Result<Self, RDKafkaErrorCode> {
+    pub(super) fn new(pointer: *mut T, destroy: unsafe extern "C" fn(*mut T)) -> Result<Self, RDKafkaErrorCode> {
         NonNull::new(pointer).map(|pointer| Self { pointer, destroy }).ok_or(RDKafkaErrorCode::Fail)
     }
 
-    const fn as_ptr(&self) -> *mut T {
+    pub(super) const fn as_ptr(&self) -> *mut T {
         self.pointer.as_ptr()
     }
 }

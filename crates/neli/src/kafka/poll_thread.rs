@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use neli_proto::time::Time;
-use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 
@@ -14,6 +13,7 @@ use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::{ErrorClass, NoToken, is_worth_another_login};
 use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
 use crate::kafka::group::refusal;
+use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::reader::Source;
 use crate::kafka::reading::Reading;
 use crate::kafka::topic::{may_not_describe, may_not_read};
@@ -26,7 +26,7 @@ const LINGER: Duration = Duration::from_millis(500);
 /// Waits inside librdkafka.
 pub(super) struct PollThread {
     pub(super) reading: Arc<Reading>,
-    pub(super) consumer: Arc<BaseConsumer<KafkaContext>>,
+    pub(super) consumer: Arc<PartitionConsumer<KafkaContext>>,
 }
 
 impl PollThread {
@@ -37,8 +37,8 @@ impl PollThread {
         let mut retry_at: Option<Time> = None;
         while !self.reading.is_over() {
             let timeout = retry_at.map_or(LINGER, |at| at.since(clock::now()).min(LINGER));
-            match self.consumer.poll(timeout) {
-                // Between two tries nothing is assigned, so a record here is one that was under way.
+            match self.consumer.consumer().poll(timeout) {
+                // Between two tries nothing is read, so a record here is one that was under way.
                 Some(Ok(_)) if retry_at.is_some() => {}
                 Some(Ok(message)) => self.hand_over(&message, keys),
                 Some(Err(error)) if self.undecodable(&error) => {
@@ -48,7 +48,7 @@ impl PollThread {
             }
             if retry_at.is_some_and(|at| clock::now() >= at) {
                 retry_at = None;
-                self.reading.assign(&self.consumer, self.reading.next.load(Ordering::Relaxed));
+                self.reading.read_from(&self.consumer, self.reading.next.load(Ordering::Relaxed));
             }
         }
     }
@@ -111,7 +111,7 @@ impl PollThread {
             }
             ErrorClass::Undecodable => {
                 // What follows the batch must not be handed over before it.
-                let _ = self.consumer.unassign();
+                self.consumer.stop();
                 let offset = self.reading.next.load(Ordering::Relaxed);
                 self.reading.send_own(ReadingEvent::Undecodable { offset, error: words });
                 return true;

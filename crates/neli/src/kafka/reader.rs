@@ -1,4 +1,4 @@
-//! Reads the journal: one consumer in no group, assigned to the election's partition by hand.
+//! Reads the journal: one consumer, which joins no group.
 //!
 //! Two threads. The *poll thread* waits inside librdkafka and hands each record over the instant it is there. The *asker*
 //! asks what blocks: whether the topic is there, where the log ends, every 20 s and while nobody answers twice a second.
@@ -10,8 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use neli_proto::time::Time;
-use rdkafka::config::FromClientConfigAndContext;
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
 
@@ -23,6 +22,7 @@ use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::ErrorClass;
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::librdkafka::topic_identity;
+use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::poll_thread::PollThread;
 use crate::kafka::reading::Reading;
 use crate::kafka::topic::{self, Presence, TopicError};
@@ -105,7 +105,7 @@ pub(super) enum Order {
 /// Asks what blocks.
 struct Asker {
     reading: Arc<Reading>,
-    consumer: Arc<BaseConsumer<KafkaContext>>,
+    consumer: Arc<PartitionConsumer<KafkaContext>>,
     /// How long an answer is waited for.
     answer_limit: AnswerLimit,
     /// The last question had no answer: the partition's leader is connected to before the next one is asked.
@@ -123,8 +123,9 @@ struct Asker {
 impl Asker {
     fn run(reading: Arc<Reading>, orders: &mpsc::Receiver<Order>) {
         let source = &reading.source;
-        let config = source.access.reader(&source.election);
-        let consumer = match BaseConsumer::from_config_and_context(&config, reading.context.clone()) {
+        let Election { topic, partition, group, .. } = &source.election;
+        let config = source.access.reader(source.joins_group.then_some(group));
+        let consumer = match PartitionConsumer::new(&config, reading.context.clone(), topic, *partition) {
             Ok(consumer) => Arc::new(consumer),
             Err(error) => {
                 reading.refuse(explain(&error));
@@ -159,7 +160,7 @@ impl Asker {
                 Ok(Order::Ask) => ask_at = ask_at.min(clock::now() + RETRY),
                 Ok(Order::ReadFrom(offset)) => {
                     self.reading.next.store(offset, Ordering::Relaxed);
-                    self.reading.assign(&self.consumer, offset);
+                    self.reading.read_from(&self.consumer, offset);
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     // What is asked for meanwhile is answered by what comes of this.
@@ -184,7 +185,7 @@ impl Asker {
             return self.unanswered(clock::now(), code);
         }
         let asked = clock::now();
-        match self.consumer.fetch_watermarks(topic, *partition, limit) {
+        match self.consumer.consumer().fetch_watermarks(topic, *partition, limit) {
             Ok((start, end)) => {
                 self.unknown_since = None;
                 self.reading.up();
@@ -238,7 +239,7 @@ impl Asker {
     /// Waits until the partition's leader is connected. A question that waits in librdkafka's queue for a connection takes that
     /// connection down again in the middle of its login, when it is over after `socket.timeout.ms`; this one does not wait there.
     fn reach_leader(&mut self, limit: Duration) -> Result<(), RDKafkaErrorCode> {
-        let (client, election) = (self.consumer.client(), &self.reading.source.election);
+        let (client, election) = (self.consumer.consumer().client(), &self.reading.source.election);
         let leader = match self.leader {
             Some(leader) => leader,
             None => match topic::look(client, election, limit) {
@@ -277,14 +278,14 @@ impl Asker {
         let Source { access, election, create_topic, .. } = &reading.source;
         while !self.reading.is_over() {
             let limit = self.answer_limit.ask();
-            let trouble = match topic::look(self.consumer.client(), election, limit) {
+            let trouble = match topic::look(self.consumer.consumer().client(), election, limit) {
                 Ok(Presence::There(_)) => return,
                 Ok(Presence::Coming) => {
                     pause(Duration::from_millis(5));
                     continue;
                 }
                 Ok(Presence::Missing { brokers }) if *create_topic => {
-                    match topic::create(self.consumer.client(), access, election, brokers, limit) {
+                    match topic::create(self.consumer.consumer().client(), access, election, brokers, limit) {
                         Ok(Some(replicas)) => {
                             self.reading.send(KafkaEvent::Created { replicas, brokers });
                             continue;

@@ -3,15 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
-use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use tokio::sync::mpsc::Sender;
 
-use crate::election::Election;
 use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::{self, ErrorClass, plain};
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
+use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::reader::{Order, Source};
 
 /// Whether a broker answers.
@@ -140,12 +138,9 @@ impl Reading {
     }
 
     /// Has the consumer read from this offset on.
-    pub(super) fn assign(&self, consumer: &BaseConsumer<KafkaContext>, offset: i64) {
-        let Election { topic, partition, .. } = &self.source.election;
-        let mut list = TopicPartitionList::new();
-        let assigned =
-            list.add_partition_offset(topic, *partition, Offset::Offset(offset)).and_then(|()| consumer.assign(&list));
-        if let Err(error) = assigned {
+    pub(super) fn read_from(&self, consumer: &PartitionConsumer<KafkaContext>, offset: i64) {
+        if let Err(error) = consumer.read_from(offset) {
+            let topic = &self.source.election.topic;
             self.send(KafkaEvent::Refused {
                 error: format!("topic \"{topic}\": it can't be read from offset {offset}: {error}"),
             });

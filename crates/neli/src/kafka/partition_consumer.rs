@@ -1,0 +1,163 @@
+//! Reads one partition without a consumer group.
+//!
+//! rust-rdkafka reads a partition by `assign` alone, for which librdkafka must be given a group: it then looks for that group's
+//! coordinator, and keeps a thread and a connection for it. `rd_kafka_consume_start_queue` needs neither.
+#![expect(unsafe_code, reason = "rust-rdkafka has no call for it")]
+
+use std::ffi::CString;
+use std::mem;
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+
+use rdkafka::bindings::{
+    rd_kafka_consume_start_queue, rd_kafka_consume_stop, rd_kafka_last_error, rd_kafka_queue_destroy,
+    rd_kafka_queue_get_main, rd_kafka_topic_destroy, rd_kafka_topic_new,
+};
+use rdkafka::config::{ClientConfig, FromClientConfigAndContext};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::types::RDKafkaTopic;
+
+use crate::kafka::librdkafka::Owned;
+
+/// A consumer of one partition.
+pub(super) struct PartitionConsumer<C: ConsumerContext> {
+    /// Whether the partition is read from now.
+    is_reading: Mutex<bool>,
+    // Before the client, without which it can't be destroyed.
+    topic: Owned<RDKafkaTopic>,
+    partition: i32,
+    consumer: BaseConsumer<C>,
+}
+
+// SAFETY: librdkafka's topics may be used from any thread, and from several at a time.
+unsafe impl<C: ConsumerContext> Send for PartitionConsumer<C> {}
+// SAFETY: as above; starting and stopping, which must not overlap, are done under the lock.
+unsafe impl<C: ConsumerContext> Sync for PartitionConsumer<C> {}
+
+impl<C: ConsumerContext> PartitionConsumer<C> {
+    /// A consumer with this configuration, which need not name a group. It reads nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// librdkafka does not take the configuration, or the topic's name.
+    pub(super) fn new(config: &ClientConfig, context: C, topic: &str, partition: i32) -> Result<Self, KafkaError> {
+        let consumer = BaseConsumer::from_config_and_context(config, context)?;
+        let invalid = |_| KafkaError::ClientCreation(format!("topic \"{topic}\": librdkafka does not take this name"));
+        let name = CString::new(topic).map_err(|error| invalid(error.to_string()))?;
+        // SAFETY: the handle is alive as long as the consumer is; the name ends in a zero byte, and librdkafka copies it. Without
+        // settings of its own the topic has those of the client's configuration.
+        let handle = unsafe { rd_kafka_topic_new(consumer.client().native_ptr(), name.as_ptr(), ptr::null_mut()) };
+        let topic = Owned::new(handle, rd_kafka_topic_destroy).map_err(|code| invalid(code.to_string()))?;
+        Ok(Self { is_reading: Mutex::new(false), topic, partition, consumer })
+    }
+
+    /// The consumer, to be polled and asked.
+    pub(super) const fn consumer(&self) -> &BaseConsumer<C> {
+        &self.consumer
+    }
+
+    /// Reads from this offset on, and from nowhere else.
+    ///
+    /// # Errors
+    ///
+    /// librdkafka's code.
+    pub(super) fn read_from(&self, offset: i64) -> Result<(), RDKafkaErrorCode> {
+        let mut is_reading = self.is_reading.lock().unwrap_or_else(PoisonError::into_inner);
+        self.stop_if(&mut is_reading);
+        // SAFETY: the handle is alive as long as the consumer is.
+        let queue = unsafe { rd_kafka_queue_get_main(self.consumer.client().native_ptr()) };
+        let queue = Owned::new(queue, rd_kafka_queue_destroy)?;
+        // SAFETY: topic and queue are alive; librdkafka keeps its own reference to the queue.
+        let started =
+            unsafe { rd_kafka_consume_start_queue(self.topic.as_ptr(), self.partition, offset, queue.as_ptr()) };
+        if started != 0 {
+            // SAFETY: it takes nothing, and tells of the call before it on this thread.
+            return Err(unsafe { rd_kafka_last_error() }.into());
+        }
+        *is_reading = true;
+        Ok(())
+    }
+
+    /// Reads no more. What was fetched and not polled is not handed out any more.
+    pub(super) fn stop(&self) {
+        self.stop_if(&mut self.is_reading.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn stop_if(&self, is_reading: &mut bool) {
+        if mem::take(is_reading) {
+            // SAFETY: the topic is alive, and its partition is read from. It fails only when it is not.
+            unsafe { rd_kafka_consume_stop(self.topic.as_ptr(), self.partition) };
+        }
+    }
+}
+
+impl<C: ConsumerContext> Drop for PartitionConsumer<C> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rdkafka::consumer::DefaultConsumerContext;
+    use rdkafka::message::Message;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    /// A broker with this many records in the partition `topic`/0, and a consumer of it.
+    fn consumer(
+        records: usize,
+        group: Option<&str>,
+    ) -> (MockCluster<'static, rdkafka::producer::DefaultProducerContext>, PartitionConsumer<DefaultConsumerContext>)
+    {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("topic", 1, 1).unwrap();
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", cluster.bootstrap_servers()).set("auto.offset.reset", "error");
+        let producer: BaseProducer = config.create().unwrap();
+        for record in 0..records {
+            let value = record.to_string();
+            producer.send(BaseRecord::<(), str>::to("topic").partition(0).payload(&value)).unwrap();
+        }
+        producer.flush(LONG).unwrap();
+        if let Some(group) = group {
+            config.set("group.id", group);
+        }
+        (cluster, PartitionConsumer::new(&config, DefaultConsumerContext, "topic", 0).unwrap())
+    }
+
+    /// The offset of the next record.
+    fn next(consumer: &PartitionConsumer<DefaultConsumerContext>) -> i64 {
+        consumer.consumer().poll(LONG).unwrap().unwrap().offset()
+    }
+
+    #[test]
+    fn it_reads_from_where_it_is_told_with_and_without_a_group() {
+        for group in [None, Some("group")] {
+            let (_cluster, consumer) = consumer(5, group);
+            consumer.read_from(3).unwrap();
+            assert_eq!((next(&consumer), next(&consumer)), (3, 4));
+        }
+    }
+
+    /// What was fetched from the old place is not handed out behind the new one's back.
+    #[test]
+    fn reading_from_elsewhere_forgets_what_was_fetched() {
+        let (_cluster, consumer) = consumer(5, None);
+        consumer.read_from(0).unwrap();
+        assert_eq!(next(&consumer), 0);
+        consumer.read_from(4).unwrap();
+        assert_eq!(next(&consumer), 4);
+        consumer.stop();
+        consumer.stop();
+        consumer.read_from(2).unwrap();
+        assert_eq!(next(&consumer), 2);
+    }
+}
