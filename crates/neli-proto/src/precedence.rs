@@ -98,7 +98,7 @@ impl Precedence {
         self.group_member.as_deref()
     }
 
-    /// The member that held the partition has left the group, and the lead is vacant. The group gives the partition to the
+    /// The member that held the partition has left the group, or is dead, and the lead is vacant. The group gives the partition to the
     /// member that has the fewest, which all have that have none, and among them to the one with the least id
     /// (`maybeAssignPartition` in librdkafka's sticky assignor). Whoever has not said its id is not foreseen by anybody.
     pub fn foresee(&mut self, now: Time, left: &str) {
@@ -128,9 +128,10 @@ impl Precedence {
         }
     }
 
-    /// Another candidate released a term: most do so because they go, and whoever stays says hello again.
-    pub fn released(&mut self, member: &MemberId) {
-        self.heard.remove(member);
+    /// Another candidate released a term: most do so because they go, and whoever stays says hello again. Gives the id by which its
+    /// last hello said that the group knows it.
+    pub fn released(&mut self, member: &MemberId) -> Option<Box<str>> {
+        self.heard.remove(member)?.group_member
     }
 
     /// How many others are known by their hellos, up to a thousand.

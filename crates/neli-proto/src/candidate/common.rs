@@ -12,7 +12,7 @@ use crate::guard::Grant;
 use crate::journal::{Term, Verdict, View};
 use crate::listener::{Listener, Received};
 use crate::node::status::Shown;
-use crate::precedence::{HELLO_INTERVAL, Precedence};
+use crate::precedence::{HELLO_INTERVAL, Precedence, Standing};
 use crate::random::Random;
 use crate::record::{Body, Offset, Record, Why};
 use crate::time::Time;
@@ -173,12 +173,14 @@ impl Common {
                 // R7: somebody else leads now; the cool-off has done its work.
                 self.cooling_off = None;
             }
-            Body::Release { group_member, .. } => {
-                if let Some(member) = &record.member {
-                    self.precedence.released(member);
-                }
+            Body::Release { group_member, why, .. } => {
+                let known = record.member.as_ref().and_then(|member| self.precedence.released(member));
                 if is_news {
-                    match group_member {
+                    // A dead one could not say as whom it was in the group. It was the one that holds the partition, if another does.
+                    let has_died = why.as_deref() == Some(Why::SupervisorDied.as_str())
+                        && self.precedence.standing() == Standing::Elsewhere
+                        && !self.unused_partitions;
+                    match group_member.as_ref().or(known.as_ref().filter(|_| has_died)) {
                         Some(left) => self.precedence.foresee(now, left),
                         None => self.precedence.forget_foresight(),
                     }
