@@ -106,14 +106,14 @@ pub struct StartupError {
 impl StartupError {
     /// Wrong use or configuration: exit status 125. The line names the option, the value and the bound.
     #[must_use]
-    pub fn new(line: impl Into<String>) -> Self {
+    pub fn new(line: impl fmt::Display) -> Self {
         Self::with(ExitStatus::Refused, line)
     }
 
     /// The same with a status of its own.
     #[must_use]
-    pub fn with(status: ExitStatus, line: impl Into<String>) -> Self {
-        Self { status, line: one_line(&line.into()) }
+    pub fn with(status: ExitStatus, line: impl fmt::Display) -> Self {
+        Self { status, line: one_line(&line.to_string()) }
     }
 }
 

@@ -9,10 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use neli::Access;
-use neli::KafkaEvent;
-use neli::Producer;
-use neli::{Client, Election};
+use neli::{Access, Client, Election, KafkaEvent, Producer};
 use neli_proto::record::{Body, MemberId, Offset, Record, Why};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -60,22 +57,25 @@ pub fn main(descriptor: &OsStr) -> Result<ExitStatus, StartupError> {
     let order: ReleaseOrder = serde_json::from_slice(&text).map_err(|error| {
         StartupError::new(format!("no release order in descriptor {}: {error}", descriptor.display()))
     })?;
-    deliver(&order).map_err(StartupError::new)
+    deliver(&order)
 }
 
-fn deliver(order: &ReleaseOrder) -> Result<ExitStatus, String> {
+fn deliver(order: &ReleaseOrder) -> Result<ExitStatus, StartupError> {
     let Means { client, election, lease_ms, .. } = &order.release;
-    let access = Access::try_from(client).map_err(|error| error.to_string())?;
+    let access = Access::try_from(client).map_err(StartupError::new)?;
     let (seen, mut delivered) = mpsc::channel(4);
-    let producer = Producer::start(&access, election, Duration::from_millis(*lease_ms), seen)?;
-    producer.send(order.seq, &election.key(), &record(order).to_bytes())?;
+    let producer =
+        Producer::start(&access, election, Duration::from_millis(*lease_ms), seen).map_err(StartupError::new)?;
+    producer.send(order.seq, &election.key(), &record(order).to_bytes()).map_err(StartupError::new)?;
     loop {
         match delivered.blocking_recv() {
             Some(KafkaEvent::Delivered { .. }) => return Ok(ExitStatus::Success),
-            Some(KafkaEvent::NotDelivered { error, .. } | KafkaEvent::Refused { error }) => return Err(error),
+            Some(KafkaEvent::NotDelivered { error, .. } | KafkaEvent::Refused { error }) => {
+                return Err(StartupError::new(error));
+            }
             // Tried again.
             Some(_) => {}
-            None => return Err("the producer is gone".to_owned()),
+            None => return Err(StartupError::new("the producer is gone")),
         }
     }
 }

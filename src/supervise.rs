@@ -7,10 +7,8 @@ use std::io;
 use std::os::fd::RawFd;
 use std::panic;
 
-use neli::GroupReport;
-use neli::KafkaEvent;
-use neli::clock;
 use neli::embedded::{self, Seeker};
+use neli::{GroupReport, KafkaEvent, clock};
 use neli_proto::candidate;
 use neli_proto::node::Event;
 use neli_proto::time::Time;

@@ -8,14 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use neli::Access;
-use neli::Producer;
-use neli::clock;
 use neli::embedded::place::Place;
 use neli::embedded::{Found, Seeker, Started};
-use neli::{Election, Properties};
-use neli::{KafkaEvent, Key, ReadingEvent};
-use neli::{Reader, Source};
+use neli::{Access, Election, KafkaEvent, Key, Producer, Properties, Reader, ReadingEvent, Source, clock};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::sync::mpsc::{Receiver, channel};

@@ -23,8 +23,8 @@ const USAGE: &str = "neli-run: candidates of this user find this broker by --emb
 ///
 /// One is running already, or it can't be started, or stdout does not take the address.
 pub fn main() -> Result<ExitStatus, StartupError> {
-    let place = Place::of_user().map_err(|error| StartupError::new(error.to_string()))?;
-    let broker = Host::open(&place, LINGER, DOUBT).map_err(|error| StartupError::new(error.to_string()))?;
+    let place = Place::of_user().map_err(StartupError::new)?;
+    let broker = Host::open(&place, LINGER, DOUBT).map_err(StartupError::new)?;
     stdout::written(writeln!(io::stdout(), "{}", broker.bootstrap()))?;
     // Nobody may want to know.
     let _ = writeln!(io::stderr(), "{USAGE}");
@@ -37,9 +37,9 @@ pub fn main() -> Result<ExitStatus, StartupError> {
 ///
 /// One is running already, or it can't be started.
 pub fn daemon() -> Result<ExitStatus, StartupError> {
-    let refused = |error: io::Error| StartupError::new(error.to_string());
+    let refused = StartupError::new;
     let (place, linger, doubt) = host::detach().map_err(refused)?;
-    let broker = Host::open(&place, linger, doubt).map_err(|error| StartupError::new(error.to_string()))?;
+    let broker = Host::open(&place, linger, doubt).map_err(StartupError::new)?;
     serve(broker, true)
 }
 

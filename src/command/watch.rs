@@ -6,12 +6,7 @@
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::sync::Arc;
 
-use neli::Access;
-use neli::clock;
-use neli::embedded;
-use neli::{Brokers, Client};
-use neli::{KafkaEvent, Key, ReadRecord, ReadingEvent};
-use neli::{Reader, Source};
+use neli::{Access, Brokers, Client, KafkaEvent, Key, ReadRecord, Reader, ReadingEvent, Source, clock, embedded};
 use neli_proto::journal::{Journal, Origin};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;

@@ -1,9 +1,6 @@
 //! What the loop does with the consumer group: its member joins and leaves, and what it reports goes to the candidate.
 
-use neli::Access;
-use neli::Election;
-use neli::clock;
-use neli::{GroupEvent, GroupReport, Member};
+use neli::{Access, ClientError, Election, GroupEvent, GroupReport, Member, clock};
 use neli_proto::candidate;
 use neli_proto::node::Event;
 use neli_proto::precedence::Standing;
@@ -29,7 +26,7 @@ impl Group {
         Self { members: Members::none(), reports, report_sender }
     }
 
-    fn join(&mut self, access: &Access, election: &Election) -> Result<(), String> {
+    fn join(&mut self, access: &Access, election: &Election) -> Result<(), ClientError> {
         self.members.join(|number| Member::join(access, election, number, self.report_sender.clone()))
     }
 
@@ -59,7 +56,7 @@ impl<M> Members<M> {
     }
 
     /// Joins by a new member, which is told its number.
-    fn join(&mut self, join: impl FnOnce(u32) -> Result<M, String>) -> Result<(), String> {
+    fn join<E>(&mut self, join: impl FnOnce(u32) -> Result<M, E>) -> Result<(), E> {
         self.count += 1;
         self.current = Some(join(self.count)?);
         Ok(())
@@ -101,7 +98,7 @@ impl<M> Members<M> {
 impl MainLoop {
     pub(super) fn join_group(&mut self) {
         if let Err(error) = self.kafka.group.join(&self.kafka.access, &self.role.election) {
-            self.refuse(error);
+            self.refuse(error.to_string());
         }
     }
 
@@ -146,7 +143,7 @@ mod tests {
     #[test]
     fn a_member_that_was_left_speaks_no_more() {
         let mut members = Members::none();
-        let join = |members: &mut Members<u32>| members.join(Ok).map(|()| members.count);
+        let join = |members: &mut Members<u32>| members.join(Ok::<_, String>).map(|()| members.count);
         assert!(!members.speaks(0) && !members.speaks(1));
         let first = join(&mut members).unwrap();
         assert!(members.speaks(first));

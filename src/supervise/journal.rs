@@ -2,10 +2,7 @@
 
 use std::io;
 
-use neli::Election;
-use neli::clock;
-use neli::{KafkaEvent, Key, ReadRecord, ReadingEvent};
-use neli::{Reader, Source};
+use neli::{Election, KafkaEvent, Key, ReadRecord, Reader, ReadingEvent, Source, clock};
 use neli_proto::candidate::{Elector, Event};
 use neli_proto::node;
 use neli_proto::record::{Body, Record};
@@ -82,7 +79,7 @@ impl MainLoop {
         let seq = record.seq.unwrap_or_default();
         if let Err(error) = self.kafka.producer.send(seq, &key, &record.to_bytes()) {
             // A full queue, or a record that librdkafka was told is too large: as good as not delivered.
-            self.kafka.append_was_refused(now, error);
+            self.kafka.append_was_refused(now, error.to_string());
             self.election_event(now, Event::Undelivered { seq });
         }
     }

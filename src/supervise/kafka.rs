@@ -4,12 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use neli::Access;
-use neli::Election;
-use neli::KafkaEvent;
-use neli::Producer;
-use neli::clock;
 use neli::embedded::{Found, Seeker};
+use neli::{Access, Election, KafkaEvent, Producer, clock};
 use neli_proto::broker_death;
 use neli_proto::candidate::Event;
 use neli_proto::node;
@@ -171,7 +167,7 @@ impl MainLoop {
         match Producer::start(&self.kafka.access, &self.role.election, lease, events) {
             Ok(producer) => self.kafka.producer = producer,
             Err(error) => {
-                self.refuse(error);
+                self.refuse(error.to_string());
             }
         }
     }

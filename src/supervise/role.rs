@@ -1,7 +1,6 @@
 //! What this process has in one election.
 
-use neli::Election;
-use neli::clock;
+use neli::{Election, clock};
 use neli_proto::candidate::{Elector, Event as ElectionEvent, Identity};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Event, Node, Settings};
@@ -38,7 +37,7 @@ impl Role {
         job: PreparedJob,
         started: Time,
     ) -> Result<Self, StartupError> {
-        let random_seed = random::bytes().map_err(|error| StartupError::new(error.to_string()))?;
+        let random_seed = random::bytes().map_err(StartupError::new)?;
         let random = Random::from_seed(u64::from_le_bytes(random_seed));
         let job = GuardedJob::new(job)
             .map_err(|error| StartupError::new(format!("the guard can't be awaited: {}", reason(&error))))?;

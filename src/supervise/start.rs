@@ -5,9 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::Path;
 use std::rc::Rc;
 
-use neli::Access;
 use neli::embedded::Seeker;
-use neli::{Brokers, Client};
+use neli::{Access, Brokers, Client};
 use neli_proto::record::MemberId;
 use nix::sys::prctl;
 use nix::unistd;
@@ -48,9 +47,9 @@ pub(super) struct PreparedJob {
 impl Prepared {
     /// `inherited`: the descriptors that this process inherited, which the job does too.
     pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<Self, StartupError> {
-        limits::validate().map_err(|error| StartupError::new(error.to_string()))?;
+        limits::validate().map_err(StartupError::new)?;
         refuse_without_proc()?;
-        let priority = priority::take().map_err(|error| StartupError::new(error.to_string()))?;
+        let priority = priority::take().map_err(StartupError::new)?;
         if !priority.guard_is_real_time {
             let quota = quota::longest();
             config.widen_kill_margin(quota.as_ref().map(|quota| (quota.file.as_path(), quota.period)))?;

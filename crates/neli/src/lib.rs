@@ -39,4 +39,4 @@ pub use kafka::group::{GroupEvent, GroupReport, Member};
 pub use kafka::librdkafka::topic_identity;
 pub use kafka::producer::Producer;
 pub use kafka::reader::{Reader, Source};
-pub use text::reason;
+pub use text::{ClientError, reason};

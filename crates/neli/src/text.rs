@@ -3,9 +3,16 @@
 use std::io;
 
 use nix::errno::Errno;
+use thiserror::Error;
 
 /// Why a system call failed, in the words that everybody knows: `no such file or directory`.
 #[must_use]
 pub fn reason(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |code| Errno::from_raw(code).desc().to_lowercase())
 }
+
+/// Why a client of Kafka could not be made, or did not take a record: one line for people, and never a secret's value. There is
+/// nothing to be done about it but to show it.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("{0}")]
+pub struct ClientError(pub(crate) String);

@@ -3,11 +3,12 @@
 use std::net::Ipv6Addr;
 
 use neli::Properties;
+use thiserror::Error;
 
 use crate::cli::parsed_args::Value;
 use crate::exit::StartupError;
 
-/// Proves the list, and gives it back without spaces.
+/// Checks the list, and returns it without spaces.
 ///
 /// librdkafka logs an entry that it can't read and goes on without it and all that follow, which is an election
 /// that waits for ever; so each is read here first.
@@ -15,14 +16,35 @@ pub(super) fn validate(value: &Value, properties: &Properties) -> Result<String,
     let entries: Vec<&str> = value.text()?.split(',').map(str::trim).collect();
     let security = properties.find("security.protocol").unwrap_or("plaintext");
     for entry in &entries {
-        validate_entry(entry, security).map_err(|why| value.refuse(why))?;
+        validate_entry(entry, security).map_err(|error| value.refuse(error.to_string()))?;
     }
     Ok(entries.join(","))
 }
 
-fn validate_entry(entry: &str, security: &str) -> Result<(), String> {
+/// What is wrong with the list.
+#[derive(Debug, Eq, Error, PartialEq)]
+enum ListError {
+    #[error("must be HOST:PORT,.. and has an empty entry")]
+    EmptyEntry,
+    #[error("must be HOST:PORT,.. and '{0}' has no port")]
+    NoPort(String),
+    #[error("must be HOST:PORT,.. and '{0}' is no host")]
+    Host(String),
+    #[error("must be HOST:PORT,.. and '{0}' is no host (an IPv6 address stands in brackets: [::1]:9092)")]
+    HostWithColon(String),
+    #[error("must be HOST:PORT,.. with a port of 1 to 65535, not '{0}'")]
+    Port(String),
+    #[error("must be HOST:PORT,.. and '{0}' begins with none of {all}", all = PROTOCOLS.join(", "))]
+    Protocol(String),
+    #[error("'{entry}' needs the property security.protocol={protocol}, which is {security}")]
+    SecurityProtocol { entry: String, protocol: String, security: String },
+}
+
+const PROTOCOLS: [&str; 4] = ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"];
+
+fn validate_entry(entry: &str, security: &str) -> Result<(), ListError> {
     if entry.is_empty() {
-        return Err("must be HOST:PORT,.. and has an empty entry".to_owned());
+        return Err(ListError::EmptyEntry);
     }
     let address = match entry.split_once("://") {
         None => entry,
@@ -32,28 +54,27 @@ fn validate_entry(entry: &str, security: &str) -> Result<(), String> {
         }
     };
     let Some((host, port)) = address.rsplit_once(':') else {
-        return Err(format!("must be HOST:PORT,.. and '{entry}' has no port"));
+        return Err(ListError::NoPort(entry.to_owned()));
     };
     if !is_host(host) {
-        let hint = if host.contains(':') { " (an IPv6 address stands in brackets: [::1]:9092)" } else { "" };
-        return Err(format!("must be HOST:PORT,.. and '{host}' is no host{hint}"));
+        let wrong = if host.contains(':') { ListError::HostWithColon } else { ListError::Host };
+        return Err(wrong(host.to_owned()));
     }
     let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     if !digits || !port.parse::<u16>().is_ok_and(|port| port > 0) {
-        return Err(format!("must be HOST:PORT,.. with a port of 1 to 65535, not '{port}'"));
+        return Err(ListError::Port(port.to_owned()));
     }
     Ok(())
 }
 
 /// librdkafka passes over an entry whose protocol is not `security.protocol`.
-fn validate_protocol(entry: &str, protocol: &str, security: &str) -> Result<(), String> {
-    const PROTOCOLS: [&str; 4] = ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"];
-    let protocol = protocol.to_ascii_lowercase();
+fn validate_protocol(entry: &str, protocol: &str, security: &str) -> Result<(), ListError> {
+    let (entry, protocol) = (entry.to_owned(), protocol.to_ascii_lowercase());
     if !PROTOCOLS.contains(&protocol.as_str()) {
-        return Err(format!("must be HOST:PORT,.. and '{entry}' begins with none of {}", PROTOCOLS.join(", ")));
+        return Err(ListError::Protocol(entry));
     }
     if !security.eq_ignore_ascii_case(&protocol) {
-        return Err(format!("'{entry}' needs the property security.protocol={protocol}, which is {security}"));
+        return Err(ListError::SecurityProtocol { entry, protocol, security: security.to_owned() });
     }
     Ok(())
 }

@@ -7,8 +7,7 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 
-use neli::{HEARTBEAT_INTERVAL, MemberTimings, SESSION_TIMEOUT};
-use neli::{Properties, is_secret};
+use neli::{HEARTBEAT_INTERVAL, MemberTimings, Properties, SESSION_TIMEOUT, is_secret};
 use neli_proto::candidate::Elector;
 use rdkafka::ClientConfig;
 use rdkafka::error::KafkaError;

@@ -37,7 +37,7 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Timings, StartupError> {
         fence_warning: fence_warning(args, lease)?,
         claim_delay,
     };
-    Timings::new(durations, elector(args, claim_delay)?).map_err(|error| StartupError::new(error.to_string()))
+    Timings::new(durations, elector(args, claim_delay)?).map_err(StartupError::new)
 }
 
 fn heartbeat_interval(args: &ParsedArgs, lease: Duration) -> Result<Duration, StartupError> {

@@ -23,6 +23,7 @@ use crate::kafka::access::{Access, MemberTimings};
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::ErrorClass;
 use crate::kafka::librdkafka;
+use crate::text::ClientError;
 
 /// Leaving may take this long; then we are gone whatever the coordinator says.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -94,7 +95,7 @@ impl Member {
         election: &Election,
         number: u32,
         grouped: Sender<GroupReport>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ClientError> {
         let context = GroupContext {
             context: KafkaContext::new(access),
             election: election.clone(),
@@ -110,13 +111,14 @@ impl Member {
         };
         let pace = Pace::of(MemberTimings::of(&access.properties));
         let consumer = BaseConsumer::from_config_and_context(&access.member(election), context);
-        let consumer: Arc<BaseConsumer<GroupContext>> = Arc::new(consumer.map_err(|error| explain(&error))?);
-        consumer.subscribe(&[&election.topic]).map_err(|error| explain(&error))?;
+        let consumer: Arc<BaseConsumer<GroupContext>> =
+            Arc::new(consumer.map_err(|error| ClientError(explain(&error)))?);
+        consumer.subscribe(&[&election.topic]).map_err(|error| ClientError(explain(&error)))?;
         let polled = Arc::clone(&consumer);
         thread::Builder::new()
             .name("neli-group".to_owned())
             .spawn(move || poll(&polled, pace))
-            .map_err(|error| format!("no thread for the group: {error}"))?;
+            .map_err(|error| ClientError(format!("no thread for the group: {error}")))?;
         Ok(Self { consumer })
     }
 

@@ -22,7 +22,7 @@ use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::identity::Identifier;
 use crate::kafka::librdkafka::topic_identity;
 use crate::kafka::topic::{self, Presence, TopicError};
-use crate::text;
+use crate::text::{self, ClientError};
 
 /// How long the question that warms the producer's connection may take.
 const WARMING: Duration = Duration::from_secs(16);
@@ -61,7 +61,7 @@ impl Producer {
         election: &Election,
         timeout: Duration,
         seen: Sender<KafkaEvent>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ClientError> {
         let context = Deliveries {
             context: KafkaContext::new(access),
             seen: seen.clone(),
@@ -71,7 +71,8 @@ impl Producer {
             wants_debug: access.wants_debug(),
         };
         let config: ClientConfig = access.producer(timeout);
-        let producer = BaseProducer::from_config_and_context(&config, context).map_err(|error| explain(&error))?;
+        let producer =
+            BaseProducer::from_config_and_context(&config, context).map_err(|error| ClientError(explain(&error)))?;
         let inner = Arc::new(producer);
         let stopped = Arc::new(AtomicBool::new(false));
         let (polled, ended, of) = (Arc::clone(&inner), Arc::clone(&stopped), election.clone());
@@ -87,14 +88,13 @@ impl Producer {
                     }
                 }
             })
-            .map_err(|error| format!("no thread for the journal's producer: {}", text::reason(&error)))?;
+            .map_err(|error| ClientError(format!("no thread for the journal's producer: {}", text::reason(&error))))?;
         warm(&inner, election);
         let identifier = match access.embedded {
             Some(_) => None,
-            None => Some(
-                Identifier::start(Arc::clone(&inner), election, seen)
-                    .map_err(|error| format!("no thread that asks for the topic's id: {}", text::reason(&error)))?,
-            ),
+            None => Some(Identifier::start(Arc::clone(&inner), election, seen).map_err(|error| {
+                ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error)))
+            })?),
         };
         Ok(Self { identifier, inner, stopped, topic: election.topic.clone(), partition: election.partition })
     }
@@ -154,10 +154,10 @@ impl Producer {
     /// # Errors
     ///
     /// The queue is full (1,000 records) or the record too large; nothing more is told of `seq` then.
-    pub fn send(&self, seq: u64, key: &str, payload: &[u8]) -> Result<(), String> {
+    pub fn send(&self, seq: u64, key: &str, payload: &[u8]) -> Result<(), ClientError> {
         let record =
             BaseRecord::with_opaque_to(&self.topic, Box::new(seq)).partition(self.partition).key(key).payload(payload);
-        self.inner.send(record).map_err(|(error, _)| reason(&error))
+        self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
 
     /// Asks which topic stands under the election's topic's name, until there is an answer: [`KafkaEvent::Identified`].
