@@ -53,6 +53,23 @@ pub struct Supervisor {
     actions: VecDeque<Action>,
 }
 
+/// How far a job is, for whoever looks at it from outside.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum JobPhase {
+    /// Nothing is alive, and the next run is due later in the same term.
+    BetweenRuns,
+    /// Nothing is alive, and nothing may be started.
+    NoJob,
+    /// The guard was ordered to start it.
+    Ordered,
+    /// The guard is dead, and what it left is being killed.
+    Orphaned,
+    /// Its main process is alive.
+    Running,
+    /// It was asked to stop, or only what it left behind is alive.
+    Stopping,
+}
+
 /// What may be alive.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Job {
@@ -264,6 +281,19 @@ impl Supervisor {
     /// The number of the run that is alive, or was last, in that term.
     pub(crate) const fn attempt(&self) -> u32 {
         self.run.attempt
+    }
+
+    /// How far the job is.
+    #[must_use]
+    pub const fn phase(&self) -> JobPhase {
+        match self.job {
+            Job::None => JobPhase::NoJob,
+            Job::Ordered => JobPhase::Ordered,
+            Job::Orphaned => JobPhase::Orphaned,
+            Job::Restarting { .. } => JobPhase::BetweenRuns,
+            Job::Running { .. } => JobPhase::Running,
+            Job::Stopping { .. } => JobPhase::Stopping,
+        }
     }
 
     /// Whether a process of the job is alive, or may be soon.

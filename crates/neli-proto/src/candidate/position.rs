@@ -52,7 +52,8 @@ pub enum Position {
 
 impl Candidate {
     /// What it is in the election, now. Of standing by it tells what was reported last, so that nobody is told two things.
-    pub(crate) fn position(&self) -> Position {
+    #[must_use]
+    pub fn position(&self) -> Position {
         match &self.role {
             Role::AwaitingJudgement(role) => Position::AwaitingJudgement { term: role.term() },
             Role::Claiming(_) => Position::Claiming,

@@ -1,0 +1,360 @@
+//! What a candidate does in each state.
+
+use std::time::Duration;
+
+use neli_proto::candidate::{
+    Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, LocalEvent, Patience, Position, Setup,
+    Timings,
+};
+use neli_proto::guard::{Answer, Grant};
+use neli_proto::listener::FIRST_SPAN;
+use neli_proto::precedence::Standing;
+use neli_proto::random::Random;
+use neli_proto::record::{Body, JobState, MemberId, Offset, Record, What, Why};
+use neli_proto::restart::RestartPolicy;
+use neli_proto::supervisor::{self, LeadEvent, NothingLeft, OnLoss, Policy, StopPolicy, Supervisor};
+use neli_proto::time::Time;
+use neli_proto::topic::{TopicId, TopicIdentity};
+
+use crate::{Happening, State, Subject, drawn};
+
+const LEASE: Duration = Duration::from_secs(10);
+
+/// A candidate of the group elector, alone with its log.
+struct Scene {
+    candidate: Candidate,
+    now: Time,
+    /// Where the log ends.
+    end: Offset,
+    /// Its last own claim, beat and release, by their sequence numbers.
+    claim: u64,
+    beat: u64,
+    release: u64,
+    /// What it let the job run by.
+    grant: Grant,
+}
+
+/// The states, each with the way to it.
+const STATES: [State<Scene>; 8] = [
+    ("listening", Scene::new),
+    ("standing by", Scene::standing_by),
+    ("claiming", Scene::claiming),
+    ("awaiting judgement", Scene::awaiting_judgement),
+    ("leading", Scene::leading),
+    ("fenced", Scene::fenced),
+    ("releasing", Scene::releasing),
+    ("suspended", Scene::suspended),
+];
+
+/// The events.
+const EVENTS: [Happening<Scene>; 24] = [
+    ("own claim read: effective", |scene| scene.read_own_claim(scene.end - 1)),
+    ("own claim read: void", |scene| {
+        scene.read_of("db2", Body::Claim { after: -2, lease_ms: 0 });
+        scene.actions();
+        scene.read_own_claim(-1);
+    }),
+    ("own beat read: effective", Scene::read_own_beat),
+    ("own release read", Scene::read_own_release),
+    ("claim of another: effective", |scene| {
+        let after = scene.end - 1;
+        scene.read_of("db2", Body::Claim { after, lease_ms: 10_000 });
+    }),
+    ("`resign` of its term", |scene| {
+        let term = Some(scene.grant.term);
+        scene.read_of("ops", Body::Request { what: What::Resign, term, by: None, reason: None });
+    }),
+    ("`end`", |scene| scene.read_of("ops", Body::Request { what: What::End, term: None, by: None, reason: None })),
+    ("its last record delivered", |scene| {
+        let seq = scene.last_seq();
+        scene.handle(Event::Delivered { seq });
+    }),
+    ("its last record not delivered", |scene| {
+        let seq = scene.last_seq();
+        scene.handle(Event::Undelivered { seq });
+    }),
+    ("the timeout is due", Scene::wait),
+    ("a lease passes", |scene| {
+        scene.now = scene.now + LEASE;
+        scene.candidate.handle_timeout(scene.now);
+    }),
+    ("the log's bounds answered", |scene| scene.answered()),
+    ("the history was cut", |scene| scene.handle(Event::HistoryCut)),
+    ("the topic is another", |scene| scene.identified(2)),
+    ("the topic is judged", Scene::judged),
+    ("the partition revoked", |scene| scene.handle(Event::Revoked)),
+    ("the guard fenced or died", |scene| scene.handle_local(LocalEvent::Fenced { why: Why::GuardDied })),
+    ("the job's state changed", |scene| {
+        let job = JobReport { state: JobState::Running, pid: Some(7), attempt: 1, since: scene.now };
+        scene.now = scene.now + Duration::from_secs(1);
+        scene.handle_local(LocalEvent::JobChanged(job));
+    }),
+    ("nothing is left of the job", Scene::nothing_left),
+    ("told to stop for good", |scene| scene.stand_down(Why::Stopped, true)),
+    ("told that the job is ill", |scene| scene.stand_down(Why::Unhealthy, false)),
+    ("told to be suspended", |scene| scene.stand_down(Why::Suspended, false)),
+    ("continued", |scene| scene.handle_local(LocalEvent::Continued)),
+    ("told to wait no more", |scene| scene.candidate.give_up(scene.now)),
+];
+
+/// The table.
+pub(crate) fn table() -> String {
+    drawn(&STATES, &EVENTS)
+}
+
+impl Subject for Scene {
+    fn state(&self) -> &'static str {
+        match self.candidate.position() {
+            Position::AwaitingJudgement { .. } => "awaiting judgement",
+            Position::Claiming => "claiming",
+            Position::Departed => "departed",
+            Position::Fenced { .. } => "fenced",
+            Position::Leading { .. } => "leading",
+            Position::Listening => "listening",
+            Position::Releasing { .. } => "releasing",
+            Position::Standby(_) => "standing by",
+            Position::Suspended => "suspended",
+        }
+    }
+
+    fn actions(&mut self) -> Vec<String> {
+        let mut actions = Vec::new();
+        while let Some(action) = self.candidate.poll_action() {
+            actions.extend(self.shown(action));
+        }
+        actions
+    }
+}
+
+impl Scene {
+    /// It has asked where the log ends.
+    fn new() -> Self {
+        let now = Time::from_nanos(1_000_000_000_000);
+        let durations = Durations {
+            lease: LEASE,
+            heartbeat_interval: LEASE / 5,
+            kill_margin: LEASE / 50,
+            fence_warning: LEASE / 4,
+            claim_delay: Duration::ZERO,
+        };
+        let elector = Elector::Group(Patience::For(Duration::from_millis(500)));
+        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+        let setup = Setup {
+            identity: Identity { member: MemberId::from("me"), name: "me".into(), hello },
+            timings: Timings::new(durations, elector).unwrap_or_else(|error| panic!("{error}")),
+            started: now,
+            wait: None,
+            first_span: FIRST_SPAN,
+        };
+        let candidate = Candidate::new(now, setup, Random::from_seed(1));
+        let grant = Grant { term: 0, seen: 0, next_seq: 1, until: now };
+        Self { candidate, now, end: 0, claim: 0, beat: 0, release: 0, grant }
+    }
+
+    /// It has read an empty log; the group has assigned the partition to it.
+    fn listened(is_judged: bool) -> Self {
+        let mut scene = Self::new();
+        if is_judged {
+            scene.judged();
+        }
+        scene.answered();
+        scene.identified(1);
+        scene.handle(Event::Named { id: "a-member".into() });
+        scene.handle(Event::StandingChanged(Standing::Assigned));
+        scene
+    }
+
+    /// Another leads.
+    fn standing_by() -> Self {
+        let mut scene = Self::listened(true);
+        scene.wait_for("claiming");
+        scene.read_of("db1", Body::Claim { after: -1, lease_ms: 10_000 });
+        scene.read_own_claim(-1);
+        scene
+    }
+
+    fn claiming() -> Self {
+        let mut scene = Self::listened(true);
+        scene.wait_for("claiming");
+        scene
+    }
+
+    fn awaiting_judgement() -> Self {
+        let mut scene = Self::listened(false);
+        scene.wait_for("claiming");
+        scene.read_own_claim(-1);
+        scene
+    }
+
+    /// A beat is on its way.
+    fn leading() -> Self {
+        let mut scene = Self::claiming();
+        scene.read_own_claim(-1);
+        while scene.beat == 0 {
+            scene.wait();
+            scene.actions();
+        }
+        scene
+    }
+
+    fn fenced() -> Self {
+        let mut scene = Self::leading();
+        scene.handle_local(LocalEvent::Fenced { why: Why::GuardDied });
+        scene
+    }
+
+    fn releasing() -> Self {
+        let mut scene = Self::leading();
+        scene.nothing_left();
+        scene
+    }
+
+    fn suspended() -> Self {
+        let mut scene = Self::standing_by();
+        scene.stand_down(Why::Suspended, false);
+        scene
+    }
+
+    // ---- what happens -------------------------------------------------------------------------------------------------
+
+    fn handle(&mut self, event: Event) {
+        self.candidate.handle(self.now, event);
+    }
+
+    fn handle_local(&mut self, event: LocalEvent) {
+        self.candidate.handle_local(self.now, event);
+    }
+
+    fn answered(&mut self) {
+        let (asked, end) = (self.now, self.end);
+        self.handle(Event::Answered { asked, start: 0, end, trusted: true });
+    }
+
+    fn identified(&mut self, low: i64) {
+        let identity = TopicIdentity::Id(TopicId { high: 0, low });
+        self.handle(Event::TopicIdentified { asked: self.now, identity });
+    }
+
+    fn judged(&mut self) {
+        self.handle(Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
+    }
+
+    fn stand_down(&mut self, why: Why, leaving: bool) {
+        self.handle_local(LocalEvent::StandDown { why, leaving });
+    }
+
+    fn wait(&mut self) {
+        self.now = self.candidate.poll_timeout().unwrap_or(self.now);
+        self.candidate.handle_timeout(self.now);
+    }
+
+    fn wait_for(&mut self, state: &str) {
+        while self.state() != state {
+            self.wait();
+        }
+        self.actions();
+    }
+
+    fn read(&mut self, record: Record) {
+        let offset = self.end;
+        self.end += 1;
+        self.handle(Event::Read { offset, record: Some(record) });
+    }
+
+    fn read_of(&mut self, member: &str, body: Body) {
+        self.read(Record { member: Some(MemberId::from(member)), name: None, seq: None, body });
+    }
+
+    fn read_own(&mut self, seq: u64, body: Body) {
+        self.read(Record { member: Some(MemberId::from("me")), name: None, seq: Some(seq), body });
+    }
+
+    fn read_own_claim(&mut self, after: Offset) {
+        self.read_own(self.claim, Body::Claim { after, lease_ms: 10_000 });
+    }
+
+    fn read_own_beat(&mut self) {
+        let (term, seen) = (self.grant.term, self.end - 1);
+        let (lease_ms, state, pid) = (10_000, None, None);
+        self.read_own(self.beat, Body::Beat { term, seen, lease_ms, state, pid, attempt: None, since_ms: None });
+    }
+
+    fn read_own_release(&mut self) {
+        let (term, seen) = (self.grant.term, self.end - 1);
+        let (why, exit, late_ms) = (None, None, None);
+        self.read_own(self.release, Body::Release { term, seen, why, exit, late_ms, group_member: None });
+    }
+
+    fn last_seq(&self) -> u64 {
+        self.claim.max(self.beat).max(self.release)
+    }
+
+    fn nothing_left(&mut self) {
+        let (proof, gone_at) = (proof(self.now, self.grant), None);
+        self.handle_local(LocalEvent::NothingLeft(JobEnd {
+            proof,
+            why: Why::Exited,
+            exit: Some(0),
+            leaving: false,
+            gone_at,
+        }));
+    }
+
+    fn shown(&mut self, action: Action) -> Option<String> {
+        let shown = match action {
+            Action::Ask => "read anew",
+            Action::Depart(_) => "depart",
+            Action::Extend(_) => "extend",
+            Action::ForgetTerms => "new guard",
+            Action::Identify => "ask for the topic's id",
+            Action::JoinGroup => "join the group",
+            Action::Kill(_) => "kill the job",
+            Action::Lead(grant) => {
+                self.grant = grant;
+                "let the job run"
+            }
+            Action::LeaveGroup => "leave the group",
+            Action::LookForEnd => "ask where the log ends",
+            Action::Note(_) | Action::Reached(_) => return None,
+            Action::ReadFrom(_) => "read",
+            Action::RenewProducer => "new producer",
+            Action::Send { record } => {
+                let seq = record.seq.unwrap_or_default();
+                match record.body {
+                    Body::Beat { .. } => {
+                        self.beat = seq;
+                        "send a beat"
+                    }
+                    Body::Claim { .. } => {
+                        self.claim = seq;
+                        "send a claim"
+                    }
+                    Body::Hello { .. } => "send a hello",
+                    Body::Release { .. } => {
+                        self.release = seq;
+                        "send a release"
+                    }
+                    Body::Request { .. } => "send a request",
+                }
+            }
+            Action::StopJob(_) => "stop the job",
+            Action::Suspend => "suspend",
+        };
+        Some(shown.to_owned())
+    }
+}
+
+/// That nothing is left of the job that ran by this grant: a supervisor alone can show it, once its guard has answered so.
+fn proof(now: Time, grant: Grant) -> NothingLeft {
+    let stop = StopPolicy { signal: 15, timeout: Duration::ZERO, kill_margin: Duration::ZERO };
+    let policy = Policy { stop, restart: RestartPolicy::NEVER, on_loss: OnLoss::Standby, health: None };
+    let mut supervisor = Supervisor::new(policy);
+    supervisor.handle_lead(now, LeadEvent::Led(grant));
+    supervisor.handle_answer(now, Answer::Gone);
+    while let Some(action) = supervisor.poll_action() {
+        if let supervisor::Action::Tell(LocalEvent::NothingLeft(end)) = action {
+            return end.proof;
+        }
+    }
+    panic!("the supervisor does not tell that nothing is left")
+}

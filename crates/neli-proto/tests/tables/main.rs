@@ -1,0 +1,66 @@
+//! The tables of docs/architecture.md: what the candidate and the supervisor do in each state at each event. They are drawn from what
+//! the objects do; `UPDATE=1 cargo test --test tables` writes them, and the difference is the review.
+
+mod candidate;
+mod supervisor;
+
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn the_tables_show_what_the_objects_do() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/architecture.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let mut drawn = page.clone();
+    for (name, table) in [("candidate", candidate::table()), ("supervisor", supervisor::table())] {
+        drawn = with_table(&drawn, name, &table);
+    }
+    if page == drawn {
+        return;
+    }
+    assert!(std::env::var_os("UPDATE").is_some(), "UPDATE=1 cargo test --test tables writes:\n{drawn}");
+    fs::write(&path, drawn).unwrap();
+}
+
+/// The page with this table between the marks of its name.
+fn with_table(page: &str, name: &str, table: &str) -> String {
+    let [begin, end] = ["begin", "end"].map(|mark| format!("<!-- table of the {name}: {mark} -->\n"));
+    let parts = page.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?.1)));
+    let (before, after) = parts.unwrap_or_else(|| panic!("{begin} and {end} are missing"));
+    format!("{before}{begin}{table}{end}{after}")
+}
+
+/// A state, and something that is in it.
+type State<S> = (&'static str, fn() -> S);
+/// An event, and how it happens.
+type Happening<S> = (&'static str, fn(&mut S));
+
+/// What a table is about.
+trait Subject {
+    /// What its state is called.
+    fn state(&self) -> &'static str;
+    /// What it wants done. What is only reported is left out.
+    fn actions(&mut self) -> Vec<String>;
+}
+
+/// A table of Markdown: a line for each event, a column for each state.
+fn drawn<S: Subject>(states: &[State<S>], events: &[Happening<S>]) -> String {
+    let line = |first: &str, cells: &[String]| format!("| {first} | {} |\n", cells.join(" | "));
+    let mut table = line("Event", &states.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>());
+    table += &line("---", &vec!["---".to_owned(); states.len()]);
+    for (event, happens) in events {
+        let cells: Vec<String> = states.iter().map(|(name, begin)| cell(name, begin(), *happens)).collect();
+        table += &line(event, &cells);
+    }
+    table
+}
+
+/// A cell: the state that follows, where it is another, and what is done.
+fn cell<S: Subject>(before: &str, mut subject: S, happens: fn(&mut S)) -> String {
+    subject.actions();
+    assert_eq!(subject.state(), before, "the way to this state leads there");
+    happens(&mut subject);
+    let actions = subject.actions();
+    let follows = (subject.state() != before).then(|| format!("**{}**", subject.state()));
+    follows.into_iter().chain((!actions.is_empty()).then(|| actions.join(", "))).collect::<Vec<_>>().join(": ")
+}
