@@ -60,13 +60,23 @@ impl Stage {
     /// another is set.
     #[must_use]
     pub fn candidate(&self) -> Candidate {
-        self.stranger().option("--elect", self.elector.name()).job(self.witness().command())
+        self.candidate_of(&self.program)
+    }
+
+    /// The same of another program.
+    #[must_use]
+    pub fn candidate_of(&self, program: &Path) -> Candidate {
+        self.stranger_of(program).option("--elect", self.elector.name()).job(self.witness().command())
     }
 
     /// A candidate with nothing said but where the election is.
     #[must_use]
     pub fn stranger(&self) -> Candidate {
-        Candidate::new(&self.program).option("--group", &self.group).option("--brokers", &self.brokers)
+        self.stranger_of(&self.program)
+    }
+
+    fn stranger_of(&self, program: &Path) -> Candidate {
+        Candidate::new(program).option("--group", &self.group).option("--brokers", &self.brokers)
     }
 
     /// A witness that writes where this election's witnesses do.
