@@ -9,7 +9,7 @@ use std::time::Duration;
 use neli::clock;
 use neli_run::guard::Answer;
 
-use crate::fixture::{GuardFixture, LinePipe, PROGRAM, await_readable, guard_config, script, spawn};
+use crate::fixture::{GuardFixture, LinePipe, PROGRAM, await_readable, exclusive, guard_config, script, spawn};
 
 /// It takes every processor. After three seconds of its processor the kernel ends each process, whichever goes first.
 const JOB: &str = "ulimit -t 3; for i in 1 2 3; do (while :; do :; done) & done; while :; do :; done";
@@ -19,6 +19,7 @@ fn a_real_time_job_is_killed_in_time() {
     if !nix::unistd::geteuid().is_root() {
         return harness::not_tested("only root may schedule in real time");
     }
+    let _exclusive = exclusive();
     let pipe = LinePipe::new();
     let guard = pipe.directory.path().join("guard");
     fs::write(&guard, format!("#!/bin/sh\nexec chrt --fifo 10 {PROGRAM} \"$@\"\n")).unwrap();

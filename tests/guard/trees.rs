@@ -76,11 +76,13 @@ fn what_is_stopped_is_asked_and_goes_on_to_answer() {
     let text = r#"
         perl -e 'sub say { open(W, ">", $ENV{PIPE}); print W "$_[0]\n"; close W }
                  $SIG{TERM} = sub { say("asked"); exit };
-                 say("ready"); kill "STOP", $$; sleep 600' &
+                 say($$); kill "STOP", $$; sleep 600' &
         wait; wait"#;
     for (mut fixture, _group) in fixtures(text) {
         fixture.start(0, far_deadline());
-        assert_eq!(fixture.pipe.next_line(), "ready");
+        // Asked before it has stopped itself, it would stop after that, for ever.
+        let process = Process::find(fixture.pipe.next_line().parse().unwrap()).unwrap();
+        harness::wait::until_true("a stopped process", || process.is_stopped());
         fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
         assert_eq!(fixture.pipe.next_line(), "asked");
         assert!(matches!(fixture.receive(), Answer::Exited { signal: Some(SIGTERM), .. }));
