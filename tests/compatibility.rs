@@ -6,8 +6,6 @@
 //! cargo test --test compatibility -- --ignored
 //! ```
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
