@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::panic;
 
-use neli::embedded::{self, Seeker};
+use neli::embedded::{self, BrokerFinder};
 use neli::{GroupReport, KafkaEvent, clock};
 use neli_proto::candidate;
 use neli_proto::node::Event;
@@ -124,7 +124,7 @@ struct MainLoop {
     /// For the moments in which one more descriptor is needed, whatever else is open.
     reserve: Reserve,
     /// The embedded brokers that this process has started: children that are no part of a job.
-    brokers_started: embedded::Started,
+    brokers_started: embedded::StartedBrokers,
     /// How the process is to end, once it is.
     ending: Option<ExitStatus>,
 }
@@ -177,19 +177,19 @@ impl MainLoop {
             logger,
             stderr,
             reserve: Reserve::default(),
-            brokers_started: broker.as_ref().map(|seeker| seeker.started.clone()).unwrap_or_default(),
+            brokers_started: broker.as_ref().map(|finder| finder.started.clone()).unwrap_or_default(),
             ending: None,
         };
         main_loop.reserve.fill();
-        if let Some(seeker) = broker {
-            main_loop.follow_broker(seeker)?;
+        if let Some(finder) = broker {
+            main_loop.follow_broker(finder)?;
         }
         Ok((main_loop, signals))
     }
 
     /// Warns of what an embedded broker is for, and has it replaced when it dies.
-    fn follow_broker(&self, seeker: Seeker) -> Result<(), StartupError> {
-        if let Some(bootstrap) = self.kafka.follow(seeker).map_err(cannot("--embedded"))? {
+    fn follow_broker(&self, finder: BrokerFinder) -> Result<(), StartupError> {
+        if let Some(bootstrap) = self.kafka.follow(finder).map_err(cannot("--embedded"))? {
             self.logger.warn(format!(
                 "--embedded is for a trial on this one machine: its broker, at {bootstrap}, keeps nothing"
             ));

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use neli::embedded::place::Place;
-use neli::embedded::{Found, Seeker, Started};
+use neli::embedded::directory::BrokerDirectory;
+use neli::embedded::{BrokerFinder, FoundBroker, StartedBrokers};
 use neli::{Access, Election, KafkaEvent, Key, Producer, Properties, Reader, ReadingEvent, Source, clock};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -17,24 +17,24 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-fn seeker(directory: &Path, linger_ms: u64) -> Seeker {
-    let place = Place::at(&directory.join("neli-run")).unwrap();
-    Seeker {
-        place,
+fn finder(directory: &Path, idle_timeout_ms: u64) -> BrokerFinder {
+    let directory = BrokerDirectory::at(&directory.join("neli-run")).unwrap();
+    BrokerFinder {
+        directory,
         program: PathBuf::from(PROGRAM),
-        linger: Duration::from_millis(linger_ms),
-        doubt: Duration::from_secs(61),
-        started: Started::default(),
+        idle_timeout: Duration::from_millis(idle_timeout_ms),
+        distrust: Duration::from_secs(61),
+        started: StartedBrokers::default(),
     }
 }
 
-fn find(seeker: &Seeker) -> Found {
-    seeker.find_or_start().unwrap()
+fn find(finder: &BrokerFinder) -> FoundBroker {
+    finder.find_or_start().unwrap()
 }
 
 /// Whether an empty journal is vacancy already.
-fn is_sure(found: &Found) -> bool {
-    found.connection.sure_from() <= clock::now()
+fn is_sure(found: &FoundBroker) -> bool {
+    found.connection.trusted_from() <= clock::now()
 }
 
 fn only(mut started: Vec<Child>) -> Child {
@@ -58,9 +58,9 @@ fn await_seen<T>(seen: &mut Receiver<KafkaEvent>, mut pick: impl FnMut(KafkaEven
 #[test]
 fn the_second_finds_what_the_first_started_and_it_ends_in_order_after_the_last() {
     let directory = tempfile::tempdir().unwrap();
-    let seeker = seeker(directory.path(), 50);
-    let first = find(&seeker);
-    let second = find(&seeker);
+    let finder = finder(directory.path(), 50);
+    let first = find(&finder);
+    let second = find(&finder);
     assert!(second.started.is_empty());
     assert_eq!(first.connection.bootstrap(), second.connection.bootstrap());
     assert!(is_sure(&first));
@@ -71,19 +71,19 @@ fn the_second_finds_what_the_first_started_and_it_ends_in_order_after_the_last()
     assert!(broker.try_wait().unwrap().is_none());
     drop(second.connection);
     assert!(broker.wait().unwrap().success());
-    let left = fs::read_dir(seeker.place.directory()).unwrap();
+    let left = fs::read_dir(finder.directory.path()).unwrap();
     let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["broker.lock"]);
 
-    assert!(is_sure(&find(&seeker)));
+    assert!(is_sure(&find(&finder)));
 }
 
 #[test]
 fn whoever_comes_as_it_ends_is_let_in_or_finds_another() {
     let directory = tempfile::tempdir().unwrap();
-    let seeker = seeker(directory.path(), 10);
+    let finder = finder(directory.path(), 10);
     for _ in 0..20 {
-        let found = find(&seeker);
+        let found = find(&finder);
         found.connection.create_topic("t", 1).unwrap();
         assert!(is_sure(&found));
     }
@@ -92,9 +92,9 @@ fn whoever_comes_as_it_ends_is_let_in_or_finds_another() {
 #[test]
 fn many_that_come_at_once_meet_in_one() {
     let directory = tempfile::tempdir().unwrap();
-    let seeker = seeker(directory.path(), 2_000);
-    let all: Vec<_> = (0..8).map(|_| seeker.clone()).map(|seeker| thread::spawn(move || find(&seeker))).collect();
-    let all: Vec<Found> = all.into_iter().map(|one| one.join().unwrap()).collect();
+    let finder = finder(directory.path(), 2_000);
+    let all: Vec<_> = (0..8).map(|_| finder.clone()).map(|finder| thread::spawn(move || find(&finder))).collect();
+    let all: Vec<FoundBroker> = all.into_iter().map(|one| one.join().unwrap()).collect();
     let bootstrap = all[0].connection.bootstrap();
     assert!(all.iter().all(|found| found.connection.bootstrap() == bootstrap && is_sure(found)));
 }
@@ -102,60 +102,60 @@ fn many_that_come_at_once_meet_in_one() {
 #[test]
 fn a_killed_broker_is_followed_by_one_that_knows() {
     let directory = tempfile::tempdir().unwrap();
-    let seeker = seeker(directory.path(), 50);
-    let found = find(&seeker);
+    let finder = finder(directory.path(), 50);
+    let found = find(&finder);
     let before = found.connection.bootstrap().to_owned();
     let mut broker = only(found.started);
     let (seen, mut saw) = channel(4);
-    seeker.clone().follow(found.connection, seen).unwrap();
+    finder.clone().follow(found.connection, seen).unwrap();
     broker.kill().unwrap();
     broker.wait().unwrap();
 
     let moved = await_seen(&mut saw, |seen| if let KafkaEvent::Moved(found) = seen { Some(found) } else { None });
     assert!(!is_sure(&moved));
     assert_ne!(moved.connection.bootstrap(), before);
-    // Ended while somebody is in, it does not know what became of that one's job.
+    // Ended while somebody is connected, it does not know what became of that one's job.
     drop(saw);
     let mut broker = only(moved.started);
     terminate(&broker);
     broker.wait().unwrap();
-    assert!(!is_sure(&find(&seeker)));
+    assert!(!is_sure(&find(&finder)));
 }
 
-/// The doubt is over a while after the start of the broker that follows, for whoever comes then; one that ends in order hands
+/// The distrust is over a while after the start of the broker that follows, for whoever comes then; one that ends in order hands
 /// on what is left of it; and a reboot ends it at once.
 #[test]
 fn a_killed_broker_is_not_doubted_for_ever() {
     let directory = tempfile::tempdir().unwrap();
-    let seeker = Seeker { doubt: Duration::from_millis(400), ..seeker(directory.path(), 50) };
+    let finder = BrokerFinder { distrust: Duration::from_millis(400), ..finder(directory.path(), 50) };
     let start_after_a_kill = || {
-        let mut broker = only(find(&seeker).started);
+        let mut broker = only(find(&finder).started);
         broker.kill().unwrap();
         broker.wait().unwrap();
-        find(&seeker)
+        find(&finder)
     };
     let found = start_after_a_kill();
     assert!(!is_sure(&found));
-    let sure_from = found.connection.sure_from();
-    // It ends in order: nobody has been in for the linger, and the doubt is not over.
+    let trusted_from = found.connection.trusted_from();
+    // It ends in order: no candidate has been connected for the idle timeout, and the distrust is not over.
     drop(found.connection);
     assert!(only(found.started).wait().unwrap().success());
-    let next = find(&seeker);
-    assert_eq!(next.connection.sure_from(), sure_from);
-    harness::wait::until_true("the end of the doubt", || clock::now() >= sure_from);
-    assert!(is_sure(&find(&seeker)));
+    let next = find(&finder);
+    assert_eq!(next.connection.trusted_from(), trusted_from);
+    harness::wait::until_true("the end of the distrust", || clock::now() >= trusted_from);
+    assert!(is_sure(&find(&finder)));
     drop(next.connection);
     assert!(only(next.started).wait().unwrap().success());
-    assert!(!seeker.place.marker().exists());
+    assert!(!finder.directory.marker().exists());
 
     let found = start_after_a_kill();
     let mut broker = only(found.started);
     broker.kill().unwrap();
     broker.wait().unwrap();
-    let marker = fs::read_to_string(seeker.place.marker()).unwrap();
+    let marker = fs::read_to_string(finder.directory.marker()).unwrap();
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    fs::write(seeker.place.marker(), marker.replace(boot_id.trim_end(), "another")).unwrap();
-    assert!(is_sure(&find(&seeker)));
+    fs::write(finder.directory.marker(), marker.replace(boot_id.trim_end(), "another")).unwrap();
+    assert!(is_sure(&find(&finder)));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn it_holds_nothing_that_its_starter_had() {
     let directory = tempfile::tempdir().unwrap();
     // Not closed on exec, as a shell would hand it on.
     let kept = nix::unistd::dup(fs::File::open("/dev/zero").unwrap()).unwrap();
-    let found = find(&seeker(directory.path(), 50));
+    let found = find(&finder(directory.path(), 50));
     let mut broker = only(found.started);
     let process = PathBuf::from(format!("/proc/{}", broker.id()));
     assert_eq!(fs::read_link(process.join("cwd")).unwrap(), Path::new("/"));
@@ -187,7 +187,7 @@ fn it_holds_nothing_that_its_starter_had() {
 #[test]
 fn the_journal_goes_through_it() {
     let directory = tempfile::tempdir().unwrap();
-    let found = find(&seeker(directory.path(), 50));
+    let found = find(&finder(directory.path(), 50));
     let access = Access::embedded(&found.connection, &Properties::default());
     let election = Election { group: "g".to_owned(), topic: "g.neli".to_owned(), partition: 0, role: 0 };
     let (seen, mut saw) = channel(64);
@@ -239,8 +239,8 @@ fn in_the_foreground_it_says_where_it_is_and_ends_on_request() {
     let mut usage = String::new();
     BufReader::new(broker.stderr.take().unwrap()).read_line(&mut usage).unwrap();
     assert!(usage.contains("neli-run --embedded --group NAME -- COMMAND"), "{usage}");
-    let seeker = seeker(directory.path(), 50);
-    let found = find(&seeker);
+    let finder = finder(directory.path(), 50);
+    let found = find(&finder);
     assert!(found.started.is_empty());
     assert_eq!(found.connection.bootstrap(), address.trim_end());
     assert_eq!(run().output().unwrap().status.code(), Some(125));
@@ -248,5 +248,5 @@ fn in_the_foreground_it_says_where_it_is_and_ends_on_request() {
     terminate(&broker);
     assert!(broker.wait().unwrap().success());
     // Somebody was in: its job may still run, for all that the next broker knows.
-    assert!(!is_sure(&find(&seeker)));
+    assert!(!is_sure(&find(&finder)));
 }

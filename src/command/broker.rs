@@ -5,10 +5,10 @@ mod marker;
 
 use std::io::{self, Write};
 
-use neli::embedded::place::Place;
-use neli::embedded::{DOUBT, LINGER};
+use neli::embedded::directory::BrokerDirectory;
+use neli::embedded::{DISTRUST, IDLE_TIMEOUT};
 
-use crate::command::broker::host::Host;
+use crate::command::broker::host::EmbeddedBroker;
 use crate::command::stdout;
 use crate::exit::{ExitStatus, StartupError};
 
@@ -23,8 +23,8 @@ const USAGE: &str = "neli-run: candidates of this user find this broker by --emb
 ///
 /// One is running already, or it can't be started, or stdout does not take the address.
 pub fn main() -> Result<ExitStatus, StartupError> {
-    let place = Place::of_user().map_err(StartupError::new)?;
-    let broker = Host::open(&place, LINGER, DOUBT).map_err(StartupError::new)?;
+    let directory = BrokerDirectory::of_user().map_err(StartupError::new)?;
+    let broker = EmbeddedBroker::open(&directory, IDLE_TIMEOUT, DISTRUST).map_err(StartupError::new)?;
     stdout::written(writeln!(io::stdout(), "{}", broker.bootstrap()))?;
     // Nobody may want to know.
     let _ = writeln!(io::stderr(), "{USAGE}");
@@ -38,12 +38,12 @@ pub fn main() -> Result<ExitStatus, StartupError> {
 /// One is running already, or it can't be started.
 pub fn daemon() -> Result<ExitStatus, StartupError> {
     let refused = StartupError::new;
-    let (place, linger, doubt) = host::detach().map_err(refused)?;
-    let broker = Host::open(&place, linger, doubt).map_err(StartupError::new)?;
+    let (directory, idle_timeout, distrust) = host::detach().map_err(refused)?;
+    let broker = EmbeddedBroker::open(&directory, idle_timeout, distrust).map_err(StartupError::new)?;
     serve(broker, true)
 }
 
-fn serve(broker: Host, idle_ends: bool) -> Result<ExitStatus, StartupError> {
+fn serve(broker: EmbeddedBroker, idle_ends: bool) -> Result<ExitStatus, StartupError> {
     broker.serve(idle_ends).map_err(|error| StartupError::new(format!("the embedded broker: {error}")))?;
     Ok(ExitStatus::Success)
 }

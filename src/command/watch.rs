@@ -97,7 +97,7 @@ fn access(client: &Client) -> Result<Access, StartupError> {
     match &client.brokers {
         Brokers::At(bootstrap) => Ok(Access::at(bootstrap, &client.properties)),
         Brokers::Embedded => {
-            let found = embedded::Seeker::of_user().and_then(|seeker| seeker.find());
+            let found = embedded::BrokerFinder::of_user().and_then(|finder| finder.find());
             let connection =
                 found.map_err(|error| StartupError::new(format!("--embedded: {NO_BROKER} ({})", reason(&error))))?;
             Ok(Access::embedded(&connection, &client.properties))
@@ -196,7 +196,7 @@ impl Show<'_> {
             () if from > start => Origin::Middle,
             () if from > 0 => Origin::CutHead,
             // A broker whose forerunner died may have lost what was there.
-            () if self.embedded.as_ref().is_some_and(|broker| broker.sure_from() > clock::now()) => Origin::Middle,
+            () if self.embedded.as_ref().is_some_and(|broker| broker.trusted_from() > clock::now()) => Origin::Middle,
             () => Origin::Beginning,
         };
         let mut journal = Journal::read_from(from, origin);

@@ -110,12 +110,12 @@ impl MainLoop {
 
     /// Whether an empty log is a new one: the embedded broker that follows a killed one has lost its log, which is warned of once.
     fn log_is_trusted(&mut self, now: Time) -> bool {
-        let sure_from = match self.kafka.trust_in_log(now) {
+        let trusted_from = match self.kafka.trust_in_log(now) {
             Trust::Full => return true,
             Trust::From { is_known: true, .. } => return false,
             Trust::From { at, is_known: false } => at,
         };
-        let left = sure_from.since(now);
+        let left = trusted_from.since(now);
         let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
         let until = timestamp(clock::wall_ms().saturating_add(left_ms));
         self.logger.warn(format!(

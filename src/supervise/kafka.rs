@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use neli::embedded::{Found, Seeker};
+use neli::embedded::{BrokerFinder, FoundBroker};
 use neli::{Access, Election, KafkaEvent, Producer, clock};
 use neli_proto::broker_death;
 use neli_proto::candidate::Event;
@@ -81,9 +81,9 @@ impl KafkaSession {
     }
 
     /// Has the embedded broker replaced when it dies: where it is; none when Kafka is a real one.
-    pub(super) fn follow(&self, seeker: Seeker) -> io::Result<Option<String>> {
+    pub(super) fn follow(&self, finder: BrokerFinder) -> io::Result<Option<String>> {
         let Some(broker) = &self.access.embedded else { return Ok(None) };
-        seeker.follow(Arc::clone(broker), self.event_sender.clone())?;
+        finder.follow(Arc::clone(broker), self.event_sender.clone())?;
         Ok(Some(broker.bootstrap().to_owned()))
     }
 
@@ -104,11 +104,11 @@ impl KafkaSession {
 
     /// Whether an empty log is a new one. One of an embedded broker that follows a killed one is not for a while.
     pub(super) fn trust_in_log(&mut self, now: Time) -> Trust {
-        let sure_from = self.access.embedded.as_ref().map_or(Time::ZERO, |broker| broker.sure_from());
-        if now >= sure_from {
+        let trusted_from = self.access.embedded.as_ref().map_or(Time::ZERO, |broker| broker.trusted_from());
+        if now >= trusted_from {
             return Trust::Full;
         }
-        Trust::From { at: sure_from, is_known: self.trusted_from.replace(sure_from) == Some(sure_from) }
+        Trust::From { at: trusted_from, is_known: self.trusted_from.replace(trusted_from) == Some(trusted_from) }
     }
 
     /// Whether a log that was not trusted is from now on; once.
@@ -173,7 +173,7 @@ impl MainLoop {
     }
 
     /// The embedded broker died, and another is there: its history is made anew.
-    fn move_to(&mut self, now: Time, found: &Found) {
+    fn move_to(&mut self, now: Time, found: &FoundBroker) {
         let log_callback = self.kafka.access.log_callback.clone();
         self.kafka.access =
             Access { log_callback, ..Access::embedded(&found.connection, &self.config.client.properties) };

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::Path;
 use std::rc::Rc;
 
-use neli::embedded::Seeker;
+use neli::embedded::BrokerFinder;
 use neli::{Access, Brokers, Client};
 use neli_proto::record::MemberId;
 use nix::sys::prctl;
@@ -31,7 +31,7 @@ pub(super) struct Prepared {
     pub(super) config: Config,
     pub(super) access: Access,
     /// How the embedded broker is found again, where that is used.
-    pub(super) broker: Option<Seeker>,
+    pub(super) broker: Option<BrokerFinder>,
     pub(super) member: MemberId,
     pub(super) job: PreparedJob,
     pub(super) signals: Signals,
@@ -93,13 +93,13 @@ fn refuse_without_proc() -> Result<(), StartupError> {
 }
 
 /// How Kafka is reached; an embedded broker is found or started for that.
-fn reach_kafka(client: &Client) -> Result<(Access, Option<Seeker>), StartupError> {
+fn reach_kafka(client: &Client) -> Result<(Access, Option<BrokerFinder>), StartupError> {
     match &client.brokers {
         Brokers::At(brokers) => Ok((Access::at(brokers, &client.properties), None)),
         Brokers::Embedded => {
-            let seeker = Seeker::of_user().map_err(cannot("--embedded"))?;
-            let found = seeker.find_or_start().map_err(cannot("--embedded"))?;
-            Ok((Access::embedded(&found.connection, &client.properties), Some(seeker)))
+            let finder = BrokerFinder::of_user().map_err(cannot("--embedded"))?;
+            let found = finder.find_or_start().map_err(cannot("--embedded"))?;
+            Ok((Access::embedded(&found.connection, &client.properties), Some(finder)))
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The embedded broker's process: librdkafka's mock cluster, and the door by which candidates come in.
+//! The embedded broker's process: librdkafka's mock cluster, and the socket at which candidates connect.
 //!
-//! One process per [`Place`]: it holds the lock for as long as it lives, and the kernel lets go of it at any death. The
-//! marker is made before the first candidate is let in, and removed only when no job can be running any more: the last
-//! candidate has been gone for the linger (its guard kills the job within milliseconds of its death), and the leases that a
+//! One process per [`BrokerDirectory`]: it holds the lock for as long as it lives, and the kernel releases it at any death. The
+//! marker is made before the first candidate connects, and removed only when no job can be running any more: the last
+//! candidate has been gone for the idle timeout (its guard kills the job within milliseconds of its death), and the leases that a
 //! killed broker before this one may have left are over.
 
 use std::fs::{self, File};
@@ -14,8 +14,8 @@ use std::thread;
 use std::time::Duration;
 
 use neli::clock;
-use neli::embedded::place::Place;
-use neli::embedded::{Greeting, Reply, Request, Start};
+use neli::embedded::directory::BrokerDirectory;
+use neli::embedded::{BrokerInfo, Reply, Request, Start};
 use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -31,112 +31,128 @@ use crate::command::broker::marker::{self, Marker};
 use crate::process::descriptors;
 use crate::process::sealed_file;
 
-/// For a broker that is just ending we wait this long.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// How long another broker that is just ending is waited for.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two tries for the lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
-/// A request is one short line; whoever sends more is shown the door.
+/// A request is one short line; whoever sends more is disconnected.
 const MAX_REQUEST: usize = 4096;
 
-/// A broker that runs, and whose door is open.
-pub struct Host {
-    place: Place,
+/// A broker that runs, and takes connections.
+pub struct EmbeddedBroker {
+    directory: BrokerDirectory,
     /// Held until the end.
     _lock: Flock<File>,
     signals: SignalFd,
     listener: UnixListener,
     cluster: MockCluster<'static, DefaultProducerContext>,
-    greeting: Greeting,
-    guests: Vec<Guest>,
+    info: BrokerInfo,
+    clients: Vec<ClientConnection>,
     /// How long to wait for another candidate after the last has gone.
-    linger: Duration,
-    /// Since when nobody is in; none while somebody is.
+    idle_timeout: Duration,
+    /// Since when no candidate is connected; none while one is.
     empty_since: Option<Time>,
 }
 
 /// Why there is no broker.
 #[derive(Debug, thiserror::Error)]
-pub enum NotOpened {
+pub enum OpenError {
     /// Another one runs here.
     #[error("an embedded broker is running already; --embedded finds it")]
     Another,
-    /// The machine says no.
+    /// A system call failed.
     #[error("the embedded broker can't be started: {0}")]
     Io(#[from] io::Error),
-    /// librdkafka says no.
+    /// librdkafka refused.
     #[error("the embedded broker can't be started: {0}")]
     Kafka(#[from] KafkaError),
 }
 
-impl From<Errno> for NotOpened {
+impl From<Errno> for OpenError {
     fn from(errno: Errno) -> Self {
         Self::Io(errno.into())
     }
 }
 
-/// A candidate that has been let in, or somebody with a question.
-struct Guest {
+/// The connection of a candidate: the one that it holds for as long as it lives, or one that makes a request.
+struct ClientConnection {
     stream: UnixStream,
     /// A request that has not come to its end.
-    heard: Vec<u8>,
+    received: Vec<u8>,
 }
 
 /// Reads on stdin where the broker is to be, for how long it waits for another candidate after the last, and for how long it
-/// doubts what a killed one left ([`Host::open`]); and lets go of everything inherited: a session of its own, `/` as working directory, `/dev/null` on stdin, no descriptor above 2.
+/// distrusts what a killed one left ([`EmbeddedBroker::open`]); and closes everything inherited: a session of its own, `/` as
+/// working directory, `/dev/null` on stdin, no descriptor above 2.
 ///
 /// To be called first thing, while there is one thread and nothing has been opened.
 ///
 /// # Errors
 ///
-/// The kernel's; what is on stdin was not written by [`Seeker`](neli::embedded::Seeker); the directory is not this user's alone.
-pub fn detach() -> io::Result<(Place, Duration, Duration)> {
+/// The kernel's; what is on stdin was not written by [`BrokerFinder`](neli::embedded::BrokerFinder); the directory is not this
+/// user's alone.
+pub fn detach() -> io::Result<(BrokerDirectory, Duration, Duration)> {
     // It fails for the leader of a process group, which has what this is for.
     let _ = unistd::setsid();
     unistd::chdir("/")?;
-    let Start { directory, linger_ms, doubt_ms } = sealed_file::read(0)?;
+    let Start { directory, idle_timeout_ms, distrust_ms } = sealed_file::read(0)?;
     let null = File::open("/dev/null")?;
     unistd::dup2_stdin(&null)?;
     // It has got stdin's number itself, which the reading closed; else it is closed here.
     let _ = null.into_raw_fd();
     descriptors::close_all_but(&[0, 1, 2])?;
-    Ok((Place::at(Path::new(&directory))?, Duration::from_millis(linger_ms), Duration::from_millis(doubt_ms)))
+    Ok((
+        BrokerDirectory::at(Path::new(&directory))?,
+        Duration::from_millis(idle_timeout_ms),
+        Duration::from_millis(distrust_ms),
+    ))
 }
 
-impl Host {
-    /// Opens a broker here. One that finds that the one before was killed says for so long, `doubt`, that its empty journal is
-    /// no vacancy. After this TERM and INT are heard by [`Host::serve`] alone.
+impl EmbeddedBroker {
+    /// Opens a broker here. One that finds that the one before was killed tells for so long, `distrust`, that its empty journal is
+    /// no vacancy. After this TERM and INT are received by [`EmbeddedBroker::serve`] alone.
     ///
     /// # Errors
     ///
-    /// Another broker runs here, or the machine or librdkafka says no.
-    pub fn open(place: &Place, linger: Duration, doubt: Duration) -> Result<Self, NotOpened> {
-        let lock = lock(place)?;
+    /// Another broker runs here, or a system call failed, or librdkafka refused.
+    pub fn open(directory: &BrokerDirectory, idle_timeout: Duration, distrust: Duration) -> Result<Self, OpenError> {
+        let lock = lock(directory)?;
         // Before librdkafka's threads, so that none of theirs is interrupted.
         let ends: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
         ends.thread_block()?;
         let signals = SignalFd::with_flags(&ends, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         // Whoever held the lock before is gone by now: its leases are the older.
-        let sure_from = marker::sure_from(place, clock::now(), doubt)?;
-        Marker::of_living().write(place)?;
+        let trusted_from = marker::trusted_from(directory, clock::now(), distrust)?;
+        Marker::of_living().write(directory)?;
         let cluster = MockCluster::new(1)?;
-        let greeting = Greeting { bootstrap: cluster.bootstrap_servers(), sure_from };
+        let info = BrokerInfo { bootstrap: cluster.bootstrap_servers(), trusted_from };
         // Whoever held the lock before is dead, and its socket with it.
-        remove(&place.socket())?;
-        let listener = UnixListener::bind(place.socket())?;
+        remove(&directory.socket())?;
+        let listener = UnixListener::bind(directory.socket())?;
         listener.set_nonblocking(true)?;
         let empty_since = Some(clock::now());
-        let place = place.clone();
-        Ok(Self { place, _lock: lock, signals, listener, cluster, greeting, guests: Vec::new(), linger, empty_since })
+        let directory = directory.clone();
+        Ok(Self {
+            directory,
+            _lock: lock,
+            signals,
+            listener,
+            cluster,
+            info,
+            clients: Vec::new(),
+            idle_timeout,
+            empty_since,
+        })
     }
 
     /// Where it is, as librdkafka takes it.
     #[must_use]
     pub fn bootstrap(&self) -> &str {
-        &self.greeting.bootstrap
+        &self.info.bootstrap
     }
 
-    /// Serves candidates until TERM or INT; and, when `idle_ends`, until nobody has been in for the linger. The marker goes
-    /// only when nobody has been in for the linger.
+    /// Serves candidates until TERM or INT; and, when `idle_ends`, until no candidate has been connected for the idle timeout. The
+    /// marker is removed only then.
     ///
     /// # Errors
     ///
@@ -144,21 +160,21 @@ impl Host {
     pub fn serve(mut self, idle_ends: bool) -> io::Result<()> {
         while !(self.is_stopped()? || idle_ends && self.is_idle()) {
             self.wait(idle_ends)?;
-            self.let_in()?;
+            self.accept_clients()?;
             let cluster = &self.cluster;
-            self.guests.retain_mut(|guest| guest.is_served(cluster));
-            match (self.guests.is_empty(), self.empty_since) {
+            self.clients.retain_mut(|client| client.is_served(cluster));
+            match (self.clients.is_empty(), self.empty_since) {
                 (false, _) => self.empty_since = None,
                 (true, None) => self.empty_since = Some(clock::now()),
                 (true, Some(_)) => {}
             }
         }
-        // Whoever knocks from here on is not let in, and starts another broker, which waits for our lock.
-        remove(&self.place.socket())?;
-        let sure_from = self.greeting.sure_from;
+        // A candidate that connects from here on is not accepted, and starts another broker, which waits for our lock.
+        remove(&self.directory.socket())?;
+        let trusted_from = self.info.trusted_from;
         match self.is_idle() {
-            true if clock::now() >= sure_from => remove(&self.place.marker()),
-            true => Marker::of_ended(sure_from).write(&self.place),
+            true if clock::now() >= trusted_from => remove(&self.directory.marker()),
+            true => Marker::of_ended(trusted_from).write(&self.directory),
             false => Ok(()),
         }
     }
@@ -168,18 +184,18 @@ impl Host {
     }
 
     fn is_idle(&self) -> bool {
-        self.empty_since.is_some_and(|since| clock::now().since(since) >= self.linger)
+        self.empty_since.is_some_and(|since| clock::now().since(since) >= self.idle_timeout)
     }
 
-    /// Waits until somebody knocks, asks or goes, a signal comes, or the linger is over.
+    /// Waits until a candidate connects, asks or goes, a signal comes, or the idle timeout is over.
     fn wait(&self, idle_ends: bool) -> io::Result<()> {
-        let left = self.empty_since.filter(|_| idle_ends).map(|since| (since + self.linger).since(clock::now()));
+        let left = self.empty_since.filter(|_| idle_ends).map(|since| (since + self.idle_timeout).since(clock::now()));
         let timeout = left.map_or(PollTimeout::NONE, |left| {
             // A millisecond more, so that it is over then.
             PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
         });
         let sources = [self.signals.as_fd(), self.listener.as_fd()];
-        let sources = sources.into_iter().chain(self.guests.iter().map(|guest| guest.stream.as_fd()));
+        let sources = sources.into_iter().chain(self.clients.iter().map(|client| client.stream.as_fd()));
         let mut sources: Vec<PollFd<'_>> = sources.map(|source| PollFd::new(source, PollFlags::POLLIN)).collect();
         match poll(&mut sources, timeout) {
             Ok(_) | Err(Errno::EINTR) => Ok(()),
@@ -187,10 +203,10 @@ impl Host {
         }
     }
 
-    fn let_in(&mut self) -> io::Result<()> {
+    fn accept_clients(&mut self) -> io::Result<()> {
         loop {
             match self.listener.accept() {
-                Ok((stream, _)) => self.guests.extend(Guest::greet(stream, &self.greeting)),
+                Ok((stream, _)) => self.clients.extend(ClientConnection::accept(stream, &self.info)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -199,9 +215,9 @@ impl Host {
     }
 }
 
-/// The lock, once whoever has it is gone; unless that one's door is open.
-fn lock(place: &Place) -> Result<Flock<File>, NotOpened> {
-    let mut file = File::options().create(true).truncate(false).write(true).open(place.lock())?;
+/// The lock, once the broker that has it is gone; unless that one still takes connections.
+fn lock(directory: &BrokerDirectory) -> Result<Flock<File>, OpenError> {
+    let mut file = File::options().create(true).truncate(false).write(true).open(directory.lock())?;
     let begun = clock::now();
     loop {
         file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
@@ -209,8 +225,8 @@ fn lock(place: &Place) -> Result<Flock<File>, NotOpened> {
             Err((file, Errno::EWOULDBLOCK)) => file,
             Err((_, errno)) => return Err(errno.into()),
         };
-        if UnixStream::connect(place.socket()).is_ok() || clock::now().since(begun) > LOCK_PATIENCE {
-            return Err(NotOpened::Another);
+        if UnixStream::connect(directory.socket()).is_ok() || clock::now().since(begun) > LOCK_TIMEOUT {
+            return Err(OpenError::Another);
         }
         thread::park_timeout(LOCK_INTERVAL);
     }
@@ -224,13 +240,13 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-impl Guest {
+impl ClientConnection {
     /// None when it has gone already.
-    fn greet(stream: UnixStream, greeting: &Greeting) -> Option<Self> {
+    fn accept(stream: UnixStream, info: &BrokerInfo) -> Option<Self> {
         stream.set_nonblocking(true).ok()?;
-        let mut guest = Self { stream, heard: Vec::new() };
-        guest.say(greeting).ok()?;
-        Some(guest)
+        let mut client = Self { stream, received: Vec::new() };
+        client.send(info).ok()?;
+        Some(client)
     }
 
     /// Answers what was asked; false when it has gone.
@@ -239,23 +255,23 @@ impl Guest {
         loop {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return false,
-                Ok(length) => self.heard.extend_from_slice(&buffer[..length]),
+                Ok(length) => self.received.extend_from_slice(&buffer[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
             }
-            while let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.heard.drain(..=end).collect();
-                if self.say(&Reply { error: answer(&line, cluster).err() }).is_err() {
+            while let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.received.drain(..=end).collect();
+                if self.send(&Reply { error: answer(&line, cluster).err() }).is_err() {
                     return false;
                 }
             }
-            if self.heard.len() > MAX_REQUEST {
+            if self.received.len() > MAX_REQUEST {
                 return false;
             }
         }
     }
 
-    fn say(&mut self, what: &impl serde::Serialize) -> io::Result<()> {
+    fn send(&mut self, what: &impl serde::Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(what)?;
         line.push(b'\n');
         // Short enough for an empty socket's buffer: it never waits.

@@ -1,7 +1,7 @@
 //! The embedded broker, seen by a candidate: librdkafka's own mock of Kafka, in a process that candidates of one user
 //! on one machine share. For trials: it keeps nothing, and anybody on this machine can reach its loopback port.
 //!
-//! Candidates meet it in one directory ([`Place`]). The first that finds nobody starts it; each holds a connection for
+//! Candidates meet it in one directory ([`BrokerDirectory`]). The first that finds none starts it; each holds a connection for
 //! as long as it lives, and ten seconds after the last has gone it ends. The process itself is neli-run's.
 
 use std::ffi::OsString;
@@ -21,49 +21,49 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::Sender;
 
 use crate::clock;
-use crate::kafka::embedded::place::Place;
+use crate::kafka::embedded::directory::BrokerDirectory;
 use crate::kafka::event::KafkaEvent;
 use crate::sealed_memfd;
 
-pub mod place;
+pub mod directory;
 
 /// After the last candidate has gone the broker waits this long for another.
-pub const LINGER: Duration = Duration::from_secs(10);
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// So long after a broker was killed no lease of its journal can run any more: the longest that there is, and a second for
 /// what lies between its last word and its death.
-pub const DOUBT: Duration = Duration::from_millis(*LEASE_MS.end() + 1_000);
+pub const DISTRUST: Duration = Duration::from_millis(*LEASE_MS.end() + 1_000);
 
 /// The hidden form is told from the subcommand by its argument, `neli-run broker 0`: stdin is a `Start`, sealed.
 pub const MODE: &str = "broker";
 
 /// Finding or starting may take this long.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two knocks.
-const KNOCK_INTERVAL: Duration = Duration::from_millis(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Between two attempts to connect.
+const CONNECT_INTERVAL: Duration = Duration::from_millis(5);
 /// A broker that was started and can't be reached after this is started again: it may have given way to one that ended.
 const START_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How the embedded broker is found, or started.
 #[derive(Clone, Debug)]
-pub struct Seeker {
+pub struct BrokerFinder {
     /// Where.
-    pub place: Place,
+    pub directory: BrokerDirectory,
     /// What is executed to start it; `/proc/self/exe`.
     pub program: PathBuf,
-    /// How long it waits for another candidate after the last has gone; [`LINGER`].
-    pub linger: Duration,
-    /// For how long a broker that follows a killed one doubts that its empty journal is vacancy; [`DOUBT`].
-    pub doubt: Duration,
+    /// How long it waits for another candidate after the last has gone; [`IDLE_TIMEOUT`].
+    pub idle_timeout: Duration,
+    /// For how long a broker that follows a killed one does not take its empty journal for vacancy; [`DISTRUST`].
+    pub distrust: Duration,
     /// What it started.
-    pub started: Started,
+    pub started: StartedBrokers,
 }
 
 /// The brokers that this process has started and not waited for: children that are no part of a job. A clone is the same list.
 #[derive(Clone, Debug, Default)]
-pub struct Started(Arc<Mutex<Vec<Pid>>>);
+pub struct StartedBrokers(Arc<Mutex<Vec<Pid>>>);
 
-impl Started {
+impl StartedBrokers {
     /// The list, for whoever kills what is not on it, or waits for what is: while it is held none is started.
     pub fn lock(&self) -> MutexGuard<'_, Vec<Pid>> {
         // Whoever has panicked has left a list of numbers all the same.
@@ -73,31 +73,31 @@ impl Started {
 
 /// A broker that was found, or started.
 #[derive(Debug)]
-pub struct Found {
-    /// The way in; to be held for as long as it is used.
+pub struct FoundBroker {
+    /// The connection; to be held for as long as the broker is used.
     pub connection: Arc<Connection>,
     /// The processes that were started for it, to be reaped: one that another's was faster than ends at once.
     pub started: Vec<Child>,
 }
 
-/// What a broker is told that a candidate starts.
+/// What a candidate tells the broker that it starts.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Start {
     /// Where it is to be met.
     pub directory: OsString,
     /// How long it waits for another candidate after the last has gone, in milliseconds.
-    pub linger_ms: u64,
-    /// For how long it doubts that its empty journal is vacancy, where it follows a killed one, in milliseconds.
-    pub doubt_ms: u64,
+    pub idle_timeout_ms: u64,
+    /// For how long it does not take its empty journal for vacancy, where it follows a killed one, in milliseconds.
+    pub distrust_ms: u64,
 }
 
-/// What the broker says to whoever it lets in.
+/// What the broker sends to each candidate that connects.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Greeting {
+pub struct BrokerInfo {
     /// Where it is, as librdkafka takes it.
     pub bootstrap: String,
     /// From when on an empty journal is vacancy.
-    pub sure_from: Time,
+    pub trusted_from: Time,
 }
 
 /// What a candidate may ask of it.
@@ -116,7 +116,7 @@ pub struct Reply {
     pub error: Option<String>,
 }
 
-impl Seeker {
+impl BrokerFinder {
     /// The user's broker, started from this very program.
     ///
     /// # Errors
@@ -124,11 +124,11 @@ impl Seeker {
     /// The user has no directory for it.
     pub fn of_user() -> io::Result<Self> {
         Ok(Self {
-            place: Place::of_user()?,
+            directory: BrokerDirectory::of_user()?,
             program: PathBuf::from("/proc/self/exe"),
-            linger: LINGER,
-            doubt: DOUBT,
-            started: Started::default(),
+            idle_timeout: IDLE_TIMEOUT,
+            distrust: DISTRUST,
+            started: StartedBrokers::default(),
         })
     }
 
@@ -138,7 +138,7 @@ impl Seeker {
     ///
     /// There is none, or it does not answer.
     pub fn find(&self) -> io::Result<Arc<Connection>> {
-        Connection::open(&self.place).map(Arc::new)
+        Connection::open(&self.directory).map(Arc::new)
     }
 
     /// Finds the broker, or starts it. Blocks: some milliseconds when it is there, some tens when it is started, five
@@ -147,38 +147,38 @@ impl Seeker {
     /// # Errors
     ///
     /// It can't be started, or does not answer.
-    pub fn find_or_start(&self) -> io::Result<Found> {
+    pub fn find_or_start(&self) -> io::Result<FoundBroker> {
         let begun = clock::now();
         let mut started = Vec::new();
         let mut start_at = begun;
         loop {
-            let error = match Connection::open(&self.place) {
-                Ok(connection) => return Ok(Found { connection: Arc::new(connection), started }),
+            let error = match Connection::open(&self.directory) {
+                Ok(connection) => return Ok(FoundBroker { connection: Arc::new(connection), started }),
                 Err(error) => error,
             };
             let now = clock::now();
-            if now.since(begun) > PATIENCE {
+            if now.since(begun) > TIMEOUT {
                 return Err(io::Error::new(error.kind(), format!("the embedded broker does not answer: {error}")));
             }
             if now >= start_at {
                 started.push(self.start()?);
                 start_at = now + START_INTERVAL;
             }
-            thread::park_timeout(KNOCK_INTERVAL);
+            thread::park_timeout(CONNECT_INTERVAL);
         }
     }
 
-    /// Holds `connection` in a thread of its own, and when the broker is gone finds or starts another and says so to `seen`
+    /// Holds `connection` in a thread of its own, and when the broker is gone finds or starts another and sends that to `events`
     /// ([`KafkaEvent::Moved`]), again and again.
     ///
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub fn follow(self, mut connection: Arc<Connection>, seen: Sender<KafkaEvent>) -> io::Result<()> {
+    pub fn follow(self, mut connection: Arc<Connection>, events: Sender<KafkaEvent>) -> io::Result<()> {
         let following = move || {
-            while !seen.is_closed() {
+            while !events.is_closed() {
                 connection.wait_for_end();
-                let said = match self.find_or_start() {
+                let event = match self.find_or_start() {
                     Ok(found) => {
                         connection = Arc::clone(&found.connection);
                         KafkaEvent::Moved(found)
@@ -188,7 +188,7 @@ impl Seeker {
                         KafkaEvent::Down { error: error.to_string() }
                     }
                 };
-                if seen.blocking_send(said).is_err() {
+                if events.blocking_send(event).is_err() {
                     return;
                 }
             }
@@ -199,8 +199,11 @@ impl Seeker {
     /// The new process takes nothing along: what it could not be kept from inheriting it closes itself.
     fn start(&self) -> io::Result<Child> {
         let ms = |span: Duration| span.as_millis().try_into().unwrap_or(u64::MAX);
-        let start =
-            Start { directory: self.place.directory().into(), linger_ms: ms(self.linger), doubt_ms: ms(self.doubt) };
+        let start = Start {
+            directory: self.directory.path().into(),
+            idle_timeout_ms: ms(self.idle_timeout),
+            distrust_ms: ms(self.distrust),
+        };
         let mut started = self.started.lock();
         let child = Command::new(&self.program)
             .arg0("neli-run")
@@ -218,20 +221,20 @@ impl Seeker {
     }
 }
 
-/// A candidate's way into the broker. The broker lives for as long as one of these does.
+/// A candidate's connection to the broker, which lives for as long as it has one.
 #[derive(Debug)]
 pub struct Connection {
     bootstrap: String,
-    sure_from: Time,
-    place: Place,
+    trusted_from: Time,
+    directory: BrokerDirectory,
     stream: UnixStream,
 }
 
 impl Connection {
-    fn open(place: &Place) -> io::Result<Self> {
-        let (stream, greeting) = knock(place)?;
+    fn open(directory: &BrokerDirectory) -> io::Result<Self> {
+        let (stream, info) = connect(directory)?;
         stream.set_read_timeout(None)?;
-        Ok(Self { bootstrap: greeting.bootstrap, sure_from: greeting.sure_from, place: place.clone(), stream })
+        Ok(Self { bootstrap: info.bootstrap, trusted_from: info.trusted_from, directory: directory.clone(), stream })
     }
 
     /// Where it is: a loopback address and a port, as librdkafka takes them.
@@ -243,8 +246,8 @@ impl Connection {
     /// From when on an empty journal is vacancy. Before, a job of a killed broker's leader may still run (docs/protocol.md,
     /// vacant); where the broker before ended in order, or there was none, it was so from the start.
     #[must_use]
-    pub const fn sure_from(&self) -> Time {
-        self.sure_from
+    pub const fn trusted_from(&self) -> Time {
+        self.trusted_from
     }
 
     /// Has the topic made; that it is there already is as good.
@@ -253,7 +256,7 @@ impl Connection {
     ///
     /// The broker is gone, or refuses.
     pub fn create_topic(&self, topic: &str, partitions: i32) -> io::Result<()> {
-        let (mut stream, _) = knock(&self.place)?;
+        let (mut stream, _) = connect(&self.directory)?;
         let mut line = serde_json::to_vec(&Request { create_topic: topic.to_owned(), partitions })?;
         line.push(b'\n');
         stream.write_all(&line)?;
@@ -273,12 +276,12 @@ impl Connection {
     }
 }
 
-/// Connects, and is let in.
-fn knock(place: &Place) -> io::Result<(UnixStream, Greeting)> {
-    let stream = UnixStream::connect(place.socket())?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let greeting = serde_json::from_str(&read_line(&stream)?)?;
-    Ok((stream, greeting))
+/// Connects, and reads what the broker sends first.
+fn connect(directory: &BrokerDirectory) -> io::Result<(UnixStream, BrokerInfo)> {
+    let stream = UnixStream::connect(directory.socket())?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    let info = serde_json::from_str(&read_line(&stream)?)?;
+    Ok((stream, info))
 }
 
 fn read_line(stream: &UnixStream) -> io::Result<String> {

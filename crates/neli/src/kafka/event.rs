@@ -7,7 +7,7 @@ use std::time::Duration;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicFacts, TopicIdentity};
 
-use crate::kafka::embedded::Found;
+use crate::kafka::embedded::FoundBroker;
 
 /// What happened in Kafka, but for what the consumer group reports ([`GroupEvent`](crate::kafka::group::GroupEvent)). Sent by
 /// threads that wait while the channel is full, never by the caller's.
@@ -51,7 +51,7 @@ pub enum KafkaEvent {
     },
     /// The embedded broker had died, and another is there: the history is made anew, at another address. Whoever reads,
     /// writes or stands in a group starts again there.
-    Moved(Found),
+    Moved(FoundBroker),
     /// A record that was sent was not acknowledged in time, or never will be. It may be in the log all the same.
     NotDelivered {
         /// As given to [`Producer::send`](crate::kafka::producer::Producer::send).

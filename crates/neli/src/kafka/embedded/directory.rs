@@ -13,11 +13,11 @@ const MAX_SOCKET_PATH: usize = 107;
 
 /// A directory of this user's, closed to all others.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Place {
-    directory: PathBuf,
+pub struct BrokerDirectory {
+    path: PathBuf,
 }
 
-impl Place {
+impl BrokerDirectory {
     /// That of the user who runs this: `$XDG_RUNTIME_DIR/neli-run`, else `/run/user/<uid>/neli-run`, else
     /// `/tmp/neli-run-<uid>`; made when it is missing.
     ///
@@ -34,49 +34,49 @@ impl Place {
     /// # Errors
     ///
     /// It can't be made, or somebody else could get in, or its name is too long for a socket in it.
-    pub fn at(directory: &Path) -> io::Result<Self> {
-        let place = Self { directory: directory.to_owned() };
-        let shown = directory.display();
-        if place.socket().as_os_str().len() > MAX_SOCKET_PATH {
+    pub fn at(path: &Path) -> io::Result<Self> {
+        let directory = Self { path: path.to_owned() };
+        let shown = path.display();
+        if directory.socket().as_os_str().len() > MAX_SOCKET_PATH {
             return Err(io::Error::other(format!("{shown}: too long a name for a socket in it; set XDG_RUNTIME_DIR")));
         }
-        match DirBuilder::new().mode(0o700).create(directory) {
+        match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(io::Error::new(error.kind(), format!("{shown}: {error}")));
             }
             Ok(()) | Err(_) => {}
         }
         // Not through a link: whoever made that could change it.
-        let found = fs::symlink_metadata(directory)?;
+        let found = fs::symlink_metadata(path)?;
         if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o077 != 0 {
             return Err(io::Error::other(format!("{shown}: not a directory of this user's alone (mode 0700)")));
         }
-        Ok(place)
+        Ok(directory)
     }
 
     /// The directory.
     #[must_use]
-    pub fn directory(&self) -> &Path {
-        &self.directory
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Where candidates knock.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
-        self.directory.join("broker.sock")
+        self.path.join("broker.sock")
     }
 
     /// Locked by the broker for as long as it lives.
     #[must_use]
     pub fn lock(&self) -> PathBuf {
-        self.directory.join("broker.lock")
+        self.path.join("broker.lock")
     }
 
     /// There from before the first candidate is let in until the broker ends in order: a broker that finds it knows
     /// that the one before died, and that its own empty journal is not vacancy yet.
     #[must_use]
     pub fn marker(&self) -> PathBuf {
-        self.directory.join("broker.open")
+        self.path.join("broker.open")
     }
 }
 
@@ -110,13 +110,13 @@ mod tests {
     fn a_directory_that_others_could_enter_is_refused() {
         let base = tempfile::tempdir().unwrap();
         let inner = base.path().join("neli-run");
-        let place = Place::at(&inner).unwrap();
-        assert_eq!(Place::at(&inner).unwrap(), place);
+        let directory = BrokerDirectory::at(&inner).unwrap();
+        assert_eq!(BrokerDirectory::at(&inner).unwrap(), directory);
         fs::set_permissions(&inner, PermissionsExt::from_mode(0o750)).unwrap();
-        assert!(Place::at(&inner).is_err());
+        assert!(BrokerDirectory::at(&inner).is_err());
         fs::set_permissions(&inner, PermissionsExt::from_mode(0o700)).unwrap();
         symlink(&inner, base.path().join("link")).unwrap();
-        assert!(Place::at(&base.path().join("link")).is_err());
-        assert!(Place::at(&base.path().join("x".repeat(100))).is_err());
+        assert!(BrokerDirectory::at(&base.path().join("link")).is_err());
+        assert!(BrokerDirectory::at(&base.path().join("x".repeat(100))).is_err());
     }
 }
