@@ -74,8 +74,8 @@ pub(crate) fn set_disposition(signal: c_int, disposition: Disposition) -> io::Re
     if unsafe { libc::signal(signal, handler) } == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Ends this process with `status`, and without what libraries do at an exit: OpenSSL frees then what librdkafka's threads still use,
-/// which crashes them now and then (SIGSEGV: the status was 139 instead of 125).
+/// Ends this process with `status`, and without what libraries do at an exit: OpenSSL frees then what librdkafka's threads
+/// still use, which crashes them now and then (SIGSEGV: the status was 139 instead of 125).
 pub fn exit_at_once(status: u8) -> ! {
     // A write that failed has been told where it was made.
     let _ = io::stdout().flush();

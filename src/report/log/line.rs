@@ -29,7 +29,8 @@ struct Json<'a> {
     fields: &'a Event,
 }
 
-/// Milliseconds since 1970 as UTC, RFC 3339; the last moment of the year 9999 for any later one, which a record in the topic may have.
+/// Milliseconds since 1970 as UTC, RFC 3339; the last moment of the year 9999 for any later one, as a record in the topic may
+/// have.
 #[must_use]
 pub fn timestamp(wall_ms: u64) -> String {
     const LAST: u64 = 253_402_300_799_999;
