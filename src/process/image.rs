@@ -41,8 +41,8 @@ impl Image {
     ///
     /// `InvalidInput` when there is a NUL within any of it.
     pub fn of_shell(line: &OsStr, environment: &[(OsString, OsString)]) -> io::Result<Self> {
-        let words = ["/bin/sh".into(), "-c".into(), line.to_owned()];
-        Self::found_by_path(&words, environment)
+        let command = ["/bin/sh".into(), "-c".into(), line.to_owned()];
+        Self::found_by_path(&command, environment)
     }
 
     /// The program at `path`, with this environment.

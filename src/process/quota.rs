@@ -35,9 +35,9 @@ fn longest_above(group: &Path) -> Option<Quota> {
 fn of_v2(group: &Path) -> Option<Quota> {
     let file = group.join("cpu.max");
     let text = fs::read_to_string(&file).ok()?;
-    let mut words = text.split_ascii_whitespace();
+    let mut fields = text.split_ascii_whitespace();
     // No number says that there is none: `max`.
-    let (time, period) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let (time, period) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     Some(Quota { file, time: Duration::from_micros(time), period: Duration::from_micros(period) })
 }
 

@@ -249,8 +249,8 @@ fn somebody(name: Option<Box<str>>) -> String {
     name.map_or_else(|| "somebody".to_owned(), Into::into)
 }
 
-fn text(words: Option<Box<str>>) -> String {
-    words.map_or_else(String::new, Into::into)
+fn text(text: Option<Box<str>>) -> String {
+    text.map_or_else(String::new, Into::into)
 }
 
 #[cfg(test)]

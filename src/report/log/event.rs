@@ -31,7 +31,7 @@ pub enum From {
     NeliRun,
 }
 
-/// Something that happened. A term is the offset of the claim that won it; `why` is one of the protocol's words where it
+/// Something that happened. A term is the offset of the claim that won it; `why` is one of the protocol's reasons where it
 /// has one, else free text.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
@@ -71,7 +71,7 @@ pub enum Event {
     Ended {
         /// Who.
         by: String,
-        /// Why, in the operator's words.
+        /// Why, as the operator wrote it.
         #[serde(serialize_with = "shortened")]
         reason: String,
     },
@@ -181,7 +181,7 @@ pub enum Event {
         term: i64,
         /// Who.
         by: String,
-        /// Why, in the operator's words.
+        /// Why, as the operator wrote it.
         #[serde(serialize_with = "shortened")]
         reason: String,
     },
