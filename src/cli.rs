@@ -1,7 +1,7 @@
-//! What was asked for: the command line, and the environment that fills its gaps.
+//! The command line, and the environment, which holds where an option is not on the command line.
 //!
-//! The parser (clap) knows which options there are, and nothing of what their values must be: that is `validate.rs`'s,
-//! so that an option and its variable are refused in the same words. Whatever is wrong is one line ([`StartupError`]).
+//! The parser (clap) knows which options there are, and nothing of what their values must be: `validate.rs` checks that,
+//! so that an option and its variable are refused by the same message. Whatever is wrong is one line ([`StartupError`]).
 
 use std::ffi::{OsStr, OsString};
 
@@ -19,7 +19,7 @@ pub mod options;
 pub mod parsed_args;
 pub mod validate;
 
-/// What was asked for.
+/// What the command line asks for.
 #[derive(Debug)]
 pub enum Request {
     /// `broker`.
@@ -40,7 +40,7 @@ pub enum Request {
 ///
 /// # Errors
 ///
-/// When clap can't make sense of it: an option that there is none of, a value that is missing, a word before `--`.
+/// When clap can't make sense of it: an option that there is none of, a value that is missing, an argument before `--`.
 pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request, StartupError> {
     let mut matches = match definition().try_get_matches_from(arguments) {
         Ok(matches) => matches,
@@ -158,7 +158,7 @@ fn election() -> impl Iterator<Item = Arg> {
     ELECTION.iter().filter_map(|long| Opt::find(long)).map(Opt::arg)
 }
 
-/// Any value; the words are for the completions and the help alone.
+/// Any value; these words are for the completions and the help alone.
 #[derive(Clone)]
 pub(crate) struct Words(pub(crate) &'static [&'static str]);
 

@@ -1,5 +1,5 @@
-//! What a candidate and `watch` are told at their start: types alone. The command line fills them (`cli::validate`), and whoever
-//! uses them does not depend on it.
+//! The configuration of a candidate and of `watch`: types alone. `cli::validate` makes them of the command line, on which their users
+//! do not depend.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ mod kill_margin;
 /// What the variables of options begin with.
 pub const VARIABLE_PREFIX: &str = "NELI_RUN_";
 
-/// Everything a candidate is told at its start.
+/// The configuration of a candidate.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The election.
@@ -29,7 +29,7 @@ pub struct Config {
     pub name: String,
     /// Who claims a vacancy first, and every duration of the protocol.
     pub timings: Timings,
-    /// The lease as it was given, by option or variable: for a message about a lease that is found too short later.
+    /// The option or variable that sets the lease, with its value: for a message about a lease that is found too short later.
     pub lease_shown: String,
     /// `--wait`: how long after the process's start it may take to lead for the first time.
     pub wait: Option<Duration>,
@@ -69,11 +69,11 @@ pub struct Commands {
 pub struct Log {
     /// `--log-format`.
     pub format: LogFormat,
-    /// `-q` is -1 (warnings and errors alone), `-v` is 1 (what librdkafka says, too), neither is 0.
+    /// `-q` is -1 (warnings and errors alone), `-v` is 1 (librdkafka's log, too), neither is 0.
     pub verbosity: i8,
     /// `--log-file`; stderr without it.
     pub file: Option<PathBuf>,
-    /// The same as it was given, by option or variable: for a message that it can't be opened.
+    /// The option or variable that sets it, with its value: for a message that it can't be opened.
     pub file_shown: String,
 }
 
@@ -86,7 +86,7 @@ pub enum LogFormat {
     Text,
 }
 
-/// What `watch` is told.
+/// The configuration of `watch`.
 #[derive(Clone, Debug)]
 pub struct Watch {
     /// The election.

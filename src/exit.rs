@@ -59,7 +59,7 @@ impl ExitStatus {
         }
     }
 
-    /// Whether the status is the job's and not `neli-run`'s: the log's `exiting` says it.
+    /// Whether the status is the job's and not `neli-run`'s: the log's `exiting` has it.
     #[must_use]
     pub const fn is_jobs_own(self) -> bool {
         matches!(self, Self::Job(_))

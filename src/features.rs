@@ -21,14 +21,14 @@ pub struct Feature {
 }
 
 impl Feature {
-    /// What to tell whoever needs it.
+    /// The message for whoever needs it.
     #[must_use]
     pub fn advice(self) -> String {
         format!("this neli-run was built without the feature {0} (cargo build --features {0})", self.name)
     }
 }
 
-/// What `--version` says behind the program's name.
+/// What `--version` prints behind the program's name.
 #[must_use]
 pub fn version() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(|| {

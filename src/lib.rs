@@ -1,9 +1,9 @@
 //! Runs a command on exactly one machine of many, with nothing but Kafka.
 //!
 //! The crate `neli-proto` decides and has no effects. `supervise` is the loop between it and the world; `guard` is the
-//! process that holds the deadline; `process` and `report` do what they are told, and decide nothing.
+//! process that holds the deadline; `process` and `report` do what they are called for, and decide nothing.
 //!
-//! What is promised, and under which assumptions, is said in the README; the rules are cited as they are numbered in
+//! The README has the guarantees and their assumptions; the rules are cited as they are numbered in
 //! docs/protocol.md: the law is L1 to L4, the rules of a candidate are R0 to R8.
 
 pub mod cli;

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     }
     let at_start = AtStart::now();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    // Modes that no person calls (guard, release, embedded broker) are told apart here, before there is an option: by a
+    // Modes that no person calls (release, embedded broker) are recognized here, before there is an option: by a
     // descriptor that nobody can type.
     let done = match arguments.as_slice() {
         [_, mode, descriptor] if mode == "release" && sealed_file::is_named_by(descriptor) => release::main(descriptor),

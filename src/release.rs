@@ -2,7 +2,7 @@
 //! gone. It writes the term's release for the dead, tries for one lease at most, and ends.
 //!
 //! Whoever stands by waits for this record, so nothing stands between the start and the producer: no option is parsed,
-//! no topic is looked for, nothing is read. It judges nothing: what the guard knew when it was told is what it says.
+//! no topic is looked for, nothing is read. It judges nothing: it writes what the guard knew last.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::exit::{ExitStatus, StartupError};
 
-/// What the guard hands over, as JSON in a file in memory.
+/// What the guard passes to it, as JSON in a file in memory.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ReleaseOrder {
     /// The member that held the term.
@@ -27,11 +27,11 @@ pub struct ReleaseOrder {
     pub seen: Offset,
     /// The release's sequence number.
     pub seq: u64,
-    /// What the guard was given for this at its own start.
+    /// What the guard was started with for this.
     pub release: Means,
 }
 
-/// What writing a release takes besides the term. The guard hands it on, and does not look into it.
+/// What writing a release takes besides the term. The guard passes it on, and does not read it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Means {
     /// How Kafka is reached: [`Brokers::At`](neli::Brokers::At), the embedded broker's address too.
@@ -44,7 +44,7 @@ pub struct Means {
     pub lease_ms: u64,
 }
 
-/// Does what the order in this descriptor says. What it returns nobody reads but a test.
+/// Carries out the order in this descriptor. Only a test reads what it returns.
 ///
 /// # Errors
 ///

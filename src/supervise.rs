@@ -106,7 +106,7 @@ fn log_panics(logger: Logger) {
     }));
 }
 
-/// The refusal that says what could not be done, and why.
+/// The refusal of what could not be done, with the reason.
 fn cannot(what: &str) -> impl FnOnce(io::Error) -> StartupError {
     move |error| StartupError::new(format!("{what}: {}", reason(&error)))
 }

@@ -21,7 +21,7 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-/// The value, in quotes where it could not be told from the words around it.
+/// The value, in quotes where its ends would not be seen in a sentence.
 #[must_use]
 pub fn quoted(value: &OsStr) -> String {
     let text = value.to_string_lossy();

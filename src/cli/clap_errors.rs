@@ -1,4 +1,4 @@
-//! What the parser could not make sense of, in the voice of all other refusals: one line, the word first.
+//! clap's errors as refusals in the form of all others: one line, which begins with the argument.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::exit::StartupError;
 use crate::text::quoted;
 
-/// The refusal that says what clap's error says.
+/// The refusal for this error of clap's.
 pub(super) fn refusal(error: &clap::Error, arguments: &[OsString]) -> StartupError {
     let word = text(error, ContextKind::InvalidArg);
     // Every other kind belongs to a feature that the definition does not use; its first line is as good as ours.
@@ -51,12 +51,12 @@ fn unknown_option(arguments: &[OsString], word: &str, near: &str) -> String {
     }
 }
 
-/// A word that is neither an option nor behind `--`.
+/// An argument that is neither an option nor behind `--`.
 fn stray(arguments: &[OsString], word: &str) -> String {
     if is_half_of_property(arguments, word) {
         return "--property: must be KEY=VALUE, in one word".to_owned();
     }
-    // `-X a=b sasl.password=hunter2` must not say hunter2.
+    // `-X a=b sasl.password=hunter2` must not show hunter2.
     let word = word.split_once('=').map_or_else(|| word.to_owned(), |(key, _)| format!("{key}=.."));
     let word = quoted(word.as_ref());
     if let Some(name) = called(arguments) {
@@ -73,7 +73,7 @@ fn stray(arguments: &[OsString], word: &str) -> String {
     format!("{word}: COMMAND comes after --, as in: neli-run --group .. -- {word}")
 }
 
-/// Whether the word is what should have followed a property's `=`: `-X sasl.password hunter2` must not say hunter2.
+/// Whether the argument is what should have followed a property's `=`: `-X sasl.password hunter2` must not show hunter2.
 fn is_half_of_property(arguments: &[OsString], word: &str) -> bool {
     let at = arguments.iter().position(|argument| argument == word);
     let before = |distance: usize| at.and_then(|at| arguments.get(at.checked_sub(distance)?)?.to_str());

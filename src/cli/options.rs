@@ -19,7 +19,7 @@ pub struct Opt {
     pub short: Option<char>,
     /// What it takes, as the help names it.
     pub takes: Takes,
-    /// What holds when it is not given.
+    /// What holds without it.
     pub default: Default,
     /// The section of the help.
     pub section: Section,
@@ -44,14 +44,14 @@ pub enum Takes {
     Value(&'static str),
 }
 
-/// What holds when an option is not given.
+/// What holds without an option.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Default {
-    /// This, worked out from something else, said in words.
+    /// A value that is computed; this describes it.
     Computed(&'static str),
     /// Nothing.
     None,
-    /// This, as if it had been given.
+    /// This value.
     Value(&'static str),
 }
 
@@ -66,7 +66,7 @@ pub enum Section {
     Job,
     /// How Kafka is reached.
     Kafka,
-    /// What is said, and where.
+    /// What is logged, and where.
     Log,
     /// The durations of the protocol.
     Timing,
@@ -132,8 +132,8 @@ impl Opt {
         format!("{}.{more}", self.help)
     }
 
-    /// What the parser knows of it. It takes any value: what a value must be is said by `validate.rs`, in one voice for
-    /// the command line and the environment.
+    /// What the parser knows of it. It takes any value: what a value must be is checked by `validate.rs`, for the command line
+    /// and the environment alike.
     #[must_use]
     pub fn arg(&self) -> Arg {
         let default = self.default_text().map_or_else(String::new, |text| format!(" [default: {text}]"));

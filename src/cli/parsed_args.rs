@@ -1,5 +1,5 @@
-//! What was given: by the command line, else by the environment, else by default; and by which of them, so that a
-//! refusal names what to mend.
+//! The value of each option: the command line's, else the environment's, else the default; and which of them it is, so that a
+//! refusal names what to correct.
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl Environment {
         self.raw(name).filter(|value| !value.is_empty())
     }
 
-    /// The same for a variable that is not ours: an empty one is what it says.
+    /// The same for a variable that is not ours: an empty one counts.
     #[must_use]
     pub fn raw(&self, name: &str) -> Option<&OsStr> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
@@ -43,7 +43,7 @@ impl Environment {
     }
 }
 
-/// What was given.
+/// The parsed command line, and the environment.
 #[derive(Debug)]
 pub struct ParsedArgs {
     matches: ArgMatches,
@@ -196,7 +196,7 @@ impl Value {
         !matches!(self.source, Source::Default(_))
     }
 
-    /// The refusal of this value: `why` says what it must be.
+    /// The refusal of this value; `why` is what it must be.
     #[must_use]
     pub fn refuse(&self, why: impl AsRef<str>) -> StartupError {
         StartupError::new(format!("{}: {}", self.shown(), why.as_ref()))

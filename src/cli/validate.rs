@@ -30,7 +30,7 @@ const LONGEST_NAME: usize = 255;
 /// The longest name that Kafka lets a topic have.
 const LONGEST_TOPIC: usize = 249;
 
-/// What a candidate is told.
+/// The configuration of a candidate.
 ///
 /// # Errors
 ///
@@ -70,7 +70,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
     Ok(config)
 }
 
-/// What `watch` is told.
+/// The configuration of `watch`.
 ///
 /// # Errors
 ///

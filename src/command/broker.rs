@@ -16,7 +16,7 @@ use crate::exit::{ExitStatus, StartupError};
 const USAGE: &str = "neli-run: candidates of this user find this broker by --embedded (neli-run --embedded --group NAME -- \
                      COMMAND); --brokers with its address does not do, since it makes no topics for Kafka's clients";
 
-/// Runs the broker until TERM or INT, prints its address on stdout, and says on stderr how it is used. Candidates of this
+/// Runs the broker until TERM or INT, prints its address on stdout, and explains on stderr how it is used. Candidates of this
 /// user find it by `--embedded`.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! `completions`: what a shell is to know of the command line, drawn from its definition.
+//! `completions`: a shell's completions of the command line, generated from its definition.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use crate::command::stdout;
 use crate::exit::{ExitStatus, StartupError};
 use crate::text::quoted;
 
-/// The shells that are spoken to.
+/// The shells that have completions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Shell {
     /// GNU bash.
@@ -35,7 +35,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
     stdout::written(std::io::stdout().write_all(script(shell).as_bytes()))
 }
 
-/// A shell's completions: clap's, and what clap can't say, that behind `--` the job's own completions take over.
+/// A shell's completions: clap's, and what clap has no means for: behind `--` the job's own completions take over.
 #[must_use]
 pub fn script(shell: Shell) -> String {
     let script = generated(shell);

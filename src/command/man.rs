@@ -1,5 +1,5 @@
-//! `man`: the manual page. What people say stands in `man/neli-run.1.in`; what the program knows (options, subcommands,
-//! exit statuses) is put in where it says `@OPTIONS@` and the like, so that it can't drift.
+//! `man`: the manual page. Its text stands in `man/neli-run.1.in`; what the program knows (options, subcommands,
+//! exit statuses) replaces `@OPTIONS@` and the like there, so that manual and program can't differ.
 
 use std::io::Write;
 
@@ -46,7 +46,7 @@ fn options(command: Command) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&options).into_owned())
 }
 
-/// Each with the options that are its own; those of the election are said once, above.
+/// Each with the options that are its own; those of the election stand once, above.
 fn subcommands(definition: &Command) -> std::io::Result<String> {
     let mut sections = String::new();
     for subcommand in definition.get_subcommands() {

@@ -1,6 +1,6 @@
 //! `watch`: how the law is looked at from outside, by people and by tests.
 //!
-//! It reads as every other reader does, and writes nothing. To know the law's word on the first record that it shows, it
+//! It reads as every other reader does, and writes nothing. To know the law's verdict on the first record that it shows, it
 //! begins up to 10,000 records further back.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -32,7 +32,7 @@ const RUN_UP: Offset = 10_000;
 pub fn main(watch: &Watch) -> Result<ExitStatus, StartupError> {
     match show(watch) {
         Ok(()) => Ok(ExitStatus::Success),
-        // Whoever reads no further has seen enough; a full disk is another matter.
+        // That the reader of stdout has gone is no error; a full disk is one.
         Err(Obstacle::Stdout(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitStatus::Success),
         Err(Obstacle::Stdout(error)) => Err(StartupError::new(format!("stdout: {}", reason(&error)))),
         Err(Obstacle::Refused(refusal)) => Err(refusal),

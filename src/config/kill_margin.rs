@@ -14,7 +14,7 @@ const PERIODS: u32 = 3;
 
 impl Config {
     /// Widens the kill margin for a guard that may not schedule in real time, and warns of what that means. `quota` is a
-    /// quota of processor time on guard and job, where there is one: the file that says so, and its period.
+    /// quota of processor time on guard and job, where there is one: the file that it was read from, and its period.
     ///
     /// # Errors
     ///

@@ -99,7 +99,7 @@ impl MainLoop {
             orphans.spare(self.children_of_no_job(&brokers));
             orphans.kill(clock::now());
         }
-        // The guard's death must be told where it is waited for.
+        // A guard that has not died is waited for in `handle_children`, which reports its death.
         if !orphans.have_guard() {
             self.reap_children();
         }

@@ -55,7 +55,7 @@ impl<M> Members<M> {
         Self { current: None, count: 0, leaving: 0 }
     }
 
-    /// Joins by a new member, which is told its number.
+    /// Joins by a new member, which is made with its number.
     fn join<E>(&mut self, join: impl FnOnce(u32) -> Result<M, E>) -> Result<(), E> {
         self.count += 1;
         self.current = Some(join(self.count)?);

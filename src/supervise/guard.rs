@@ -42,7 +42,7 @@ impl MainLoop {
             self.reserve.fill();
             match received {
                 Ok(Some(received)) => self.handle_answer(received),
-                // Its end is told by SIGCHLD: end of file is reason to kill, never to release.
+                // Its death is shown by SIGCHLD: end of file is reason to kill, never to release.
                 Ok(None) => return self.role.job.guard_fell_silent(),
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
                 Err(_) => return,

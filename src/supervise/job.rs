@@ -77,7 +77,7 @@ impl GuardedJob {
     /// Kills a guard that does not answer, and has what is found of its job killed too: the guard may take long to die (in state D,
     /// frozen), and its job must not wait for that. Whether there is anything to be killed: not when the guard has died.
     pub(super) fn kill_hung_guard(&mut self, lease: Duration) -> bool {
-        // It may be dead already, which SIGCHLD tells.
+        // It may be dead already, which SIGCHLD shows.
         let _ = self.guard.kill();
         if self.guard.was_waited_for() {
             return false;

@@ -19,7 +19,7 @@ use crate::text::reason;
 /// The reading of one election's journal that goes on, by a reader of its own (R1).
 pub(super) struct Reading {
     reader: Option<Reader>,
-    /// How many readings there have been: what an earlier one still tells is not heeded.
+    /// How many readings there have been: events of an earlier one are dropped.
     number: u32,
     /// A batch that can't be decoded, while it keeps what is behind it from being read.
     pub(super) undecodable: Reminder,
@@ -78,7 +78,7 @@ impl MainLoop {
         };
         let seq = record.seq.unwrap_or_default();
         if let Err(error) = self.kafka.producer.send(seq, &key, &record.to_bytes()) {
-            // A full queue, or a record that librdkafka was told is too large: as good as not delivered.
+            // A full queue, or a record above librdkafka's limit: as good as not delivered.
             self.kafka.append_was_refused(now, error.to_string());
             self.election_event(now, Event::Undelivered { seq });
         }

@@ -1,6 +1,6 @@
 //! What a dead guard has left: its supervisor, a subreaper as well, inherits the tree and kills it.
 //!
-//! Only once the guard was waited for: the kernel closes a process's socket before it hands the children on. What a guard
+//! Only once the guard was waited for: the kernel closes a process's socket before its children get another parent. What a guard
 //! that hangs still has is killed as well; that nothing of it is left is not known before the guard has died.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,7 +21,7 @@ use crate::process::tree::Tree;
 #[derive(Debug)]
 pub(crate) struct Orphans {
     tree: Tree,
-    /// The main process, whose number may be a stranger's by now.
+    /// The main process, whose number may be another process's by now.
     main: Option<OwnedFd>,
     killing: Killing,
     /// The guard, while it has not died.
@@ -33,7 +33,7 @@ pub(crate) struct Orphans {
 pub(crate) enum Left {
     /// Nothing.
     Nothing,
-    /// Something, and it is not time yet to say that it can't be killed.
+    /// Something, and it is not time yet to report that it can't be killed.
     Something,
     /// These, a lease after the first SIGKILL. Said once.
     Stuck(Vec<Pid>),

@@ -1,4 +1,4 @@
-//! What the service manager is told of the loop: what the candidate is, and whether Kafka answers.
+//! What the loop reports to the service manager: what the candidate does, and whether Kafka answers.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use crate::config::Config;
 use crate::report::notes::{self, Trouble};
 use crate::report::notify::Notifier;
 
-/// The way to the service manager, and what was told it last.
+/// The connection to the service manager, and what was reported last.
 pub(super) struct ServiceStatus {
     pub(super) notifier: Notifier,
-    told: Option<(String, Option<(Time, Trouble)>)>,
+    reported: Option<(String, Option<(Time, Trouble)>)>,
 }
 
 impl ServiceStatus {
-    /// To this service manager, which has been told nothing yet.
+    /// To this service manager, which has had no report yet.
     pub(super) const fn to(notifier: Notifier) -> Self {
-        Self { notifier, told: None }
+        Self { notifier, reported: None }
     }
 }
 
 impl MainLoop {
-    /// Tells what has changed, and what is due. Once a turn: a loop that does not turn gives no sign of life.
+    /// Reports what has changed, and what is due. Once a turn: a loop that does not turn gives no sign of life.
     pub(super) fn report(&mut self) {
         if !self.service_status.notifier.has_receiver() {
             return;
@@ -33,15 +33,15 @@ impl MainLoop {
         let now = clock::now();
         let trouble = self.kafka.trouble();
         let status = self.role.node.status(now);
-        let told = Some((notes::of_status(&status), trouble));
-        if self.service_status.told != told
-            && let Some((doing, trouble)) = &told
+        let current = Some((notes::of_status(&status), trouble));
+        if self.service_status.reported != current
+            && let Some((doing, trouble)) = &current
         {
             let trouble = trouble.as_ref();
             let trouble =
                 trouble.map(|(since, trouble)| notes::of_trouble(now.since(*since), trouble, clock::wall_ms()));
             self.service_status.notifier.status(&format!("{doing}{}", trouble.unwrap_or_default()));
-            self.service_status.told = told;
+            self.service_status.reported = current;
         }
         self.service_status.notifier.ready(now);
         if self.ending.is_some() || status.is_leaving {

@@ -104,7 +104,7 @@ fn reach_kafka(client: &Client) -> Result<(Access, Option<BrokerFinder>), Startu
     }
 }
 
-/// What the guard is told at its own start.
+/// What the guard is started with.
 fn guard_config(
     config: &Config,
     access: &Access,
@@ -131,7 +131,7 @@ fn guard_config(
     }
 }
 
-/// What the guard hands on when it releases for a dead supervisor.
+/// What the guard passes to the process that releases for a dead supervisor.
 pub(super) fn means_of_release(config: &Config, access: &Access) -> serde_json::Value {
     let means = release::Means {
         client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },

@@ -21,7 +21,7 @@ pub(super) struct Session {
     pub(super) terminal: Terminal,
     /// There was a terminal at the start.
     had_terminal: bool,
-    /// Tells of its end, where a job that has the foreground would be told instead of `neli-run`.
+    /// Its end, where the kernel signals that only to the job, which has the foreground.
     hangup: Option<Ready>,
     /// What is to be died of at the end: a signal, and whether all of the group is.
     pub(super) dies_of: Option<(i32, bool)>,
@@ -42,7 +42,7 @@ impl Session {
         }
     }
 
-    /// Waits for the terminal's end; for ever, where nothing tells of it.
+    /// Waits for the terminal's end; for ever, where that is not watched.
     pub(super) async fn hung_up(&self) {
         match &self.hangup {
             Some(hangup) => hangup.wait().await,
@@ -64,7 +64,7 @@ impl MainLoop {
             if received.signal == SIGCHLD {
                 self.handle_children();
             } else if received.signal == SIGPIPE && received.sender == unistd::getpid().as_raw() {
-                // A pipe of our own is closed (the log's, say), and the write has told us.
+                // A pipe of our own is closed (the log's, for example), and the write has failed for it.
             } else {
                 self.handle_signal(received);
                 self.perform();
@@ -83,7 +83,7 @@ impl MainLoop {
         }
     }
 
-    /// The kernel tells whoever is in the foreground: that the job is there instead of `neli-run` is its own doing.
+    /// The kernel signals only the foreground group, into which `neli-run` has put the job in its own place.
     pub(super) fn handle_hangup(&mut self) {
         self.session.hangup = None;
         if self.session.terminal.was_handed_on() {
@@ -105,7 +105,7 @@ impl MainLoop {
         self.job_event(event);
     }
 
-    /// What the guard says of the job, as far as it concerns the terminal.
+    /// What an answer of the guard means for the terminal.
     pub(super) fn note_terminal(&mut self, answer: &Answer) {
         match *answer {
             Answer::Started { pid } => self.session.terminal.belongs_to_job(Pid::from_raw(pid)),
@@ -128,7 +128,7 @@ impl MainLoop {
         }
     }
 
-    /// Stops the process, and all of its group, until somebody continues it; that is told by SIGCONT.
+    /// Stops the process, and all of its group, until somebody continues it, which SIGCONT shows.
     pub(super) fn suspend_if_due(&mut self) {
         // A member that just stops would hold up the others for a session. Its end turns the loop again.
         if self.kafka.group.members.are_leaving()

@@ -13,7 +13,7 @@ use crate::exit::{ExitStatus, StartupError};
 use crate::process::image;
 use crate::text::{quoted, reason};
 
-/// Finds the file, or says what the exec would say: 127 when there is none, 126 when there is one and it can't be run.
+/// Finds the file, or refuses as the exec would: 127 when there is none, 126 when there is one and it can't be run.
 pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartupError> {
     let shown = quoted(program);
     if program.is_empty() {
@@ -21,7 +21,7 @@ pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Sta
     }
     let mut nearest = Obstacle::Missing;
     for file in image::candidates(program, path) {
-        // execvp goes on after a file that can't be run, and says so only when it finds no other.
+        // execvp goes on after a file that can't be run, and fails for it only when it finds no other.
         match examine(&file) {
             None => return Ok(file),
             Some(obstacle) => nearest = nearest.max(obstacle),
@@ -33,14 +33,14 @@ pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Sta
     }
 }
 
-/// Why a file can't be run; the greater, the more there is to say.
+/// Why a file can't be run; of several the greatest is reported.
 #[derive(Eq, Ord, PartialEq, PartialOrd)]
 enum Obstacle {
     /// There is no such file.
     Missing,
     /// `#!` names a file that is not there.
     Interpreter(PathBuf),
-    /// There is, but.
+    /// There is one, and it can't be run for this reason.
     Refused(String),
 }
 

@@ -18,7 +18,7 @@ use crate::exit::StartupError;
 use crate::features::{self, Feature};
 use crate::text::{quoted, reason};
 
-/// What the protocol rests on, by every name that librdkafka has for it, and what to do instead.
+/// The properties that the protocol rests on, by every name that librdkafka has for them, and what to do instead.
 const REFUSED: &[(&str, &str)] = &[
     ("acks", "the journal needs every replica's word"),
     ("allow.auto.create.topics", "neli-run makes the topic itself; see --no-create-topic"),
@@ -58,7 +58,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
 ];
 
-/// One property, and where to mend it.
+/// One property, and where to correct it.
 struct Property {
     key: String,
     value: String,
@@ -66,8 +66,8 @@ struct Property {
     on_command_line: bool,
 }
 
-/// Reads and proves the properties: the file's, then the others'; and whatever the command line gives after whatever the
-/// environment gives. Each key is there once, under one name.
+/// Reads and checks the properties: the file's, then the others'; and those of the command line after those of the
+/// environment. Each key is there once, under one name.
 pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Properties, StartupError> {
     let file = args.value("properties");
     let file_is_variable = file.as_ref().is_some_and(|file| matches!(file.source, Source::Variable(_)));
@@ -203,7 +203,7 @@ fn validate(property: &Property) -> Result<(), StartupError> {
     if key.starts_with("test.mock.") || key.starts_with("ut_") {
         return refuse("is not yours to set: it is for librdkafka's own tests; for a trial say --embedded");
     }
-    // librdkafka takes these without a word, and has no use for them.
+    // librdkafka takes these without a warning, and has no use for them.
     if key.starts_with("sasl.kerberos.") && !features::GSSAPI.is_built {
         return refuse(&features::GSSAPI.advice());
     }
@@ -219,7 +219,7 @@ fn validate(property: &Property) -> Result<(), StartupError> {
     }
 }
 
-/// What librdkafka says of a value, as far as it does not say the value.
+/// librdkafka's reason for refusing a value, less the value.
 fn without_value(why: &str) -> String {
     if let Some((_, range)) = why.split_once("outside allowed range ") {
         return format!("must be {}", range.trim().replace("..", " to "));
@@ -275,7 +275,7 @@ fn validate_mechanism(properties: &Properties) -> Result<(), StartupError> {
     }
 }
 
-/// Without a source of tokens librdkafka waits for one for ever, and without a word.
+/// Without a source of tokens librdkafka waits for one for ever, and logs nothing.
 fn validate_token(properties: &Properties, mechanism: &str) -> Result<(), StartupError> {
     let is_oidc = properties.find("sasl.oauthbearer.method").is_some_and(|method| method.eq_ignore_ascii_case("oidc"));
     let is_unsigned = properties.find("enable.sasl.oauthbearer.unsecure.jwt").is_some_and(|value| {

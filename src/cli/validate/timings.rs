@@ -13,7 +13,7 @@ use crate::exit::StartupError;
 use crate::text::shown_duration;
 
 /// The longest heartbeat interval that is chosen unless one is given: a beat a second is 20 MB of journal a day, and a leader
-/// is then never long without a word, however long its lease.
+/// is then never silent for long, however long its lease.
 const LONGEST_DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest fence warning that is chosen unless one is given: whoever is asked to stop sooner may be asked in vain, since
 /// Kafka may still answer.

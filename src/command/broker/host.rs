@@ -109,7 +109,7 @@ pub fn detach() -> io::Result<(BrokerDirectory, Duration, Duration)> {
 }
 
 impl EmbeddedBroker {
-    /// Opens a broker here. One that finds that the one before was killed tells for so long, `distrust`, that its empty journal is
+    /// Opens a broker here. One that finds that the one before was killed tells its candidates for so long, `distrust`, that its empty journal is
     /// no vacancy. After this TERM and INT are received by [`EmbeddedBroker::serve`] alone.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What `watch` tells of each record: every one with the law's verdict, as JSON; or what changed, as sentences.
+//! What `watch` prints of each record: every one with the law's verdict, as JSON; or what changed, as sentences.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ pub(super) struct Account {
     /// The first offset that is shown.
     first: Offset,
     journal: Journal,
-    /// What the leader's job was last said to do.
+    /// The leader's job, by its last beat.
     job: Option<Job>,
     lines: Vec<String>,
 }
 
-/// What a beat says of the job: told when it changes.
+/// The job, by a beat; printed when it changes.
 #[derive(Clone, Copy, Eq, PartialEq)]
 struct Job {
     state: JobState,
@@ -145,7 +145,7 @@ impl Account {
         changes
     }
 
-    /// What an effective record says beyond who leads.
+    /// What an effective record holds beyond who leads.
     fn said(&mut self, record: &Record) -> Option<String> {
         match &record.body {
             Body::Beat { state, pid, attempt, .. } => {
