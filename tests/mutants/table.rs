@@ -43,10 +43,13 @@ const RELEASING: &str = "crates/neli-proto/src/candidate/releasing.rs";
 const STANDING_BY: &str = "crates/neli-proto/src/candidate/standing_by.rs";
 const JOURNAL: &str = "crates/neli-proto/src/journal.rs";
 const LISTENER: &str = "crates/neli-proto/src/listener.rs";
+const BOUNDS: &str = "crates/neli-proto/src/listener/bounds.rs";
+const CLAIM_WINDOW: &str = "crates/neli-proto/src/listener/claim_window.rs";
 const NODE: &str = "crates/neli-proto/src/node.rs";
 const GUARDED_JOB: &str = "src/supervise/job.rs";
 const ORPHANS: &str = "src/supervise/children.rs";
 const GUARD: &str = "crates/neli-proto/src/guard.rs";
+const GUARDS_SUPERVISOR: &str = "crates/neli-proto/src/guard/supervisor.rs";
 const GUARD_RUN: &str = "crates/neli-proto/src/guard/run.rs";
 const RUNNING: &str = "crates/neli-proto/src/supervisor/running.rs";
 const STOPPING: &str = "crates/neli-proto/src/supervisor/stopping.rs";
@@ -165,9 +168,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "GuardReleasesFirst",
         breaks: "R6: the guard, left alone, releases before it has killed",
         edits: &[
-            edit(GUARD, "self.supervisor = Supervisor::Closed; ‹self.lose_supervisor(now);›", ""),
+            edit(GUARDS_SUPERVISOR, "self.supervisor = Supervisor::Closed; ‹self.lose_supervisor(now);›", ""),
             edit(
-                GUARD,
+                GUARDS_SUPERVISOR,
                 "if before == Supervisor::Open { self.lose_supervisor(now); }",
                 "if let Some(grant) = self.tenure.and_then(|tenure| tenure.unreleased()) {
                     self.is_over = true;
@@ -182,7 +185,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "GuardReleasesUnread",
         breaks: "R6: the guard releases for the dead before it has read all that they had ordered",
-        edits: &[edit(GUARD, "Supervisor::Open => ‹Supervisor::DeadUnread›,", "Supervisor::Dead")],
+        edits: &[edit(GUARDS_SUPERVISOR, "Supervisor::Open => ‹Supervisor::DeadUnread›,", "Supervisor::Dead")],
         noticed_by: &[Model("orders_of_the_dead")],
     },
     Mutant {
@@ -280,7 +283,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "SilenceFromBeforeListening",
         breaks: "R2: a start counts as silence, and what is read at a start as received long ago",
         edits: &[edit(
-            LISTENER,
+            BOUNDS,
             "self.last_record = now; self.last_effective = now;",
             "(self.began, self.last_record, self.last_effective) = (Time::ZERO, Time::ZERO, Time::ZERO);",
         )],
@@ -289,7 +292,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "SilenceNotAwaited",
         breaks: "R2: a leader that is heard is not waited for",
-        edits: &[edit(LISTENER, "silence(term.lease)", "Duration::ZERO")],
+        edits: &[edit(CLAIM_WINDOW, "silence(term.lease)", "Duration::ZERO")],
         noticed_by: &[Model("a_start_beside_a_leader"), Chaos(&["kill-supervisor", "term"])],
     },
     Mutant {
@@ -328,13 +331,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "UndecidedForgetsLeases",
         breaks: "R2: in an undecided view the leases heard are not waited for",
-        edits: &[edit(LISTENER, "longest_allowed.max(longest_heard)", "longest_allowed")],
+        edits: &[edit(CLAIM_WINDOW, "longest_allowed.max(longest_heard)", "longest_allowed")],
         noticed_by: &[Model("a_late_beat_in_an_undecided_view")],
     },
     Mutant {
         name: "UndecidedHurries",
         breaks: "R2: in an undecided view the longest lease allowed is not waited for",
-        edits: &[edit(LISTENER, "longest_allowed.max(longest_heard)", "longest_heard")],
+        edits: &[edit(CLAIM_WINDOW, "longest_allowed.max(longest_heard)", "longest_heard")],
         noticed_by: &[Model("a_head_cut_by_size")],
     },
     Mutant {

@@ -3,8 +3,8 @@
 //! It knows the journal and the lease. It does not know the job: that it may run, and until when, it tells with
 //! [`Action::Lead`] and [`Action::Extend`]; that nothing of it is left, it is told by [`LocalEvent::NothingLeft`].
 //!
-//! What it is and knows in every role is its [`Common`]; what it is in the election is its [`Role`], a type with one function that
-//! takes every [`Input`] and gives the role that follows.
+//! What it is and knows in every role is its `Common`; what it is in the election is its `Role`, a type with one function that
+//! takes every `Input` and gives the role that follows.
 
 use alloc::boxed::Box;
 use core::mem;

@@ -22,15 +22,18 @@ use crate::command::CommandEnd;
 use crate::time::Time;
 use commands::Commands;
 use run::Run;
-use tenure::{Tenure, Verdict};
+use supervisor::Supervisor;
+use tenure::Tenure;
 
 mod answers;
 mod commands;
 mod forwarded;
 mod killing;
 mod message;
+mod obeying;
 mod orders;
 mod run;
+mod supervisor;
 mod tenure;
 mod words;
 
@@ -58,37 +61,6 @@ pub struct Guard {
     /// Nothing is left to be done.
     is_over: bool,
     actions: VecDeque<Action>,
-}
-
-/// What is known of the process that gives the orders.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-enum Supervisor {
-    /// Its end of the socket is open, and it is not known to be dead.
-    Open,
-    /// Its end of the socket is closed, and it is not known to be dead.
-    Closed,
-    /// It is dead, and what it had ordered may be unread.
-    DeadUnread,
-    /// It is dead, and all that it had ordered was read.
-    Dead,
-}
-
-impl Supervisor {
-    /// Whether it can't order anything any more, or is about to be unable to.
-    fn has_gone(self) -> bool {
-        self != Self::Open
-    }
-
-    const fn is_known_dead(self) -> bool {
-        matches!(self, Self::DeadUnread | Self::Dead)
-    }
-
-    /// What it had sent by now was read: whoever was dead before can have sent no more.
-    fn all_was_read(&mut self) {
-        if *self == Self::DeadUnread {
-            *self = Self::Dead;
-        }
-    }
 }
 
 /// What is known of the job's tree, so that at the deadline it need not be looked for. It is looked at when the lease was
@@ -214,156 +186,6 @@ impl Guard {
         self.tenure.and_then(|tenure| tenure.deadline())
     }
 
-    // ---- orders ---------------------------------------------------------------------------------------------------
-
-    fn obey(&mut self, now: Time, order: &Order) {
-        match *order {
-            Order::Command { kind, id, kill_at } => self.start_command(kind, id, kill_at),
-            Order::HandOn => {
-                if let Some(run) = self.run.as_mut().filter(|_| !self.supervisor.has_gone()) {
-                    run.hand_on(&mut self.actions);
-                }
-            }
-            Order::Kill => {
-                if self.run.as_ref().is_some_and(|run| !run.is_being_killed()) {
-                    self.actions.push_back(Action::Answer(Answer::Killed));
-                    self.kill(now);
-                }
-            }
-            Order::Lease(grant) => self.extend(now, grant),
-            Order::Over { term } => {
-                if self.holds(term) {
-                    self.end_term(now);
-                }
-            }
-            Order::Released { term } => {
-                if self.holds(term) {
-                    self.end_term(now);
-                    self.settle();
-                }
-            }
-            Order::Signal { signal, to } => {
-                if let Some(run) = &mut self.run {
-                    run.signal(signal, to, &mut self.actions);
-                }
-            }
-            Order::Spawn { grant, attempt } => self.spawn(now, grant, attempt),
-            Order::Stop { signal, kill_at } => {
-                if let Some(run) = &mut self.run {
-                    run.stop(signal, kill_at, &mut self.actions);
-                }
-            }
-            Order::TakeBack => self.actions.push_back(Action::TakeBack),
-        }
-        if self.supervisor.has_gone() {
-            // A term that only its last orders have told of.
-            self.end_term(now);
-        }
-    }
-
-    fn holds(&self, term: i64) -> bool {
-        self.tenure.is_some_and(|tenure| tenure.term() == term)
-    }
-
-    fn extend(&mut self, now: Time, grant: Grant) {
-        if self.run.is_some() && !self.holds(grant.term) {
-            // The job of one term never runs on another's lease.
-            return;
-        }
-        match self.take_grant(now, grant) {
-            Verdict::Granted(until) => {
-                self.actions.push_back(Action::ShowDeadline { term: grant.term, until });
-                self.actions.push_back(Action::Answer(Answer::Extended { until }));
-                self.tree.may_be_looked_at = true;
-            }
-            // While something is being killed, its end says so.
-            Verdict::Refused if self.run.is_some() => {}
-            Verdict::Refused => self.actions.push_back(fenced(grant.term, None)),
-        }
-    }
-
-    fn take_grant(&mut self, now: Time, grant: Grant) -> Verdict {
-        let (tenure, verdict) = Tenure::granted(self.tenure, grant, now);
-        self.tenure = Some(tenure);
-        verdict
-    }
-
-    /// Starts the job, unless one is there: two at once is what no order can bring about.
-    fn spawn(&mut self, now: Time, grant: Grant, attempt: u64) {
-        if self.run.is_some() {
-            return;
-        }
-        let Verdict::Granted(until) = self.take_grant(now, grant) else {
-            self.actions.push_back(fenced(grant.term, None));
-            return;
-        };
-        if self.supervisor.has_gone() {
-            return;
-        }
-        self.actions.push_back(Action::Answer(Answer::Accepted { until }));
-        self.actions.push_back(Action::Start { term: grant.term, until, attempt });
-        self.run = Some(Run::new());
-    }
-
-    /// A command runs beside a job that runs, and beside no other.
-    fn start_command(&mut self, kind: CommandKind, id: u32, kill_at: Time) {
-        let runs = self.run.as_ref().is_some_and(|run| run.has_main() && !run.is_being_killed());
-        if runs && !self.supervisor.is_known_dead() {
-            self.commands.start(kind, id, kill_at, &mut self.actions);
-        } else {
-            self.actions.push_back(commands::ended(kind, id, CommandEnd::Abandoned));
-        }
-    }
-
-    // ---- the supervisor's end -------------------------------------------------------------------------------------
-
-    fn socket_closed(&mut self, now: Time) {
-        self.supervisor.all_was_read();
-        if self.supervisor == Supervisor::Open {
-            self.supervisor = Supervisor::Closed;
-            self.lose_supervisor(now);
-        }
-    }
-
-    fn supervisor_died(&mut self, now: Time) {
-        let before = self.supervisor;
-        self.supervisor = match before {
-            Supervisor::Open => Supervisor::DeadUnread,
-            Supervisor::Closed => Supervisor::Dead,
-            Supervisor::DeadUnread | Supervisor::Dead => return,
-        };
-        if before == Supervisor::Open {
-            self.lose_supervisor(now);
-        }
-    }
-
-    /// Nothing runs without a supervisor.
-    fn lose_supervisor(&mut self, now: Time) {
-        // First of all: a script around the dead goes on at once, and may want to read.
-        self.actions.push_back(Action::TakeBack);
-        self.end_term(now);
-    }
-
-    /// Ends when there is no supervisor and nothing is left; releases, where the supervisor is known to be dead and could not do
-    /// so itself. Orders that were not read may tell of a term, or of its release.
-    fn end_if_done(&mut self) {
-        let can_order_more = matches!(self.supervisor, Supervisor::Open | Supervisor::DeadUnread);
-        if self.is_over || can_order_more || self.run.is_some() {
-            return;
-        }
-        let last = match self.tenure.and_then(|tenure| tenure.unreleased()) {
-            None => Action::End,
-            Some(grant) if self.supervisor == Supervisor::Dead => Action::Release(grant),
-            // A closed socket is reason to kill, not to release (R6).
-            Some(_) => return,
-        };
-        self.is_over = true;
-        if self.supervisor.is_known_dead() {
-            self.actions.push_back(Action::RemoveCgroup);
-        }
-        self.actions.push_back(last);
-    }
-
     // ---- the run --------------------------------------------------------------------------------------------------
 
     /// Nothing is started or extended under the term any more, and its job may not run.
@@ -452,62 +274,4 @@ const fn fenced(term: i64, gone_at: Option<Time>) -> Action {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Duration::from_millis(millis)
-    }
-
-    /// Tells it that, at that time; whether it is over then.
-    fn told(guard: &mut Guard, millis: u64, event: Event) -> bool {
-        guard.handle(at(millis), event);
-        core::iter::from_fn(|| guard.poll_action()).any(|action| matches!(action, Action::Release(_) | Action::End))
-    }
-
-    fn spawn(until: u64) -> Event {
-        let grant = Grant { term: 5, seen: 5, next_seq: 1, until: at(until) };
-        Event::Ordered(Order::Spawn { grant, attempt: 1 })
-    }
-
-    fn nothing_left() -> Event {
-        Event::Waited(Remains::seen(false, || false))
-    }
-
-    #[test]
-    fn at_the_deadline_nothing_is_allocated() {
-        let mut guard = Guard::new(Duration::from_secs(5));
-        told(&mut guard, 0, spawn(1_000));
-        told(&mut guard, 0, Event::Executed);
-        let capacity = guard.actions.capacity();
-        guard.fence(at(1_000));
-        assert!(guard.actions.contains(&Action::KillMainGroup));
-        assert_eq!(guard.actions.capacity(), capacity);
-    }
-
-    /// In whatever order it learns that its supervisor is dead, that all was read and that nothing is left: it is over with the
-    /// last of the three, and not before.
-    #[test]
-    fn it_is_over_when_the_supervisor_is_dead_all_is_read_and_nothing_is_left() {
-        const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
-        for order in ORDERS {
-            let mut guard = Guard::new(Duration::from_secs(5));
-            told(&mut guard, 0, spawn(1_000));
-            told(&mut guard, 0, Event::Executed);
-            for (count, which) in order.into_iter().enumerate() {
-                let mut is_over = false;
-                match which {
-                    0 => is_over |= told(&mut guard, 1, Event::SupervisorDied),
-                    1 => is_over |= told(&mut guard, 1, Event::SocketClosed),
-                    _ => {
-                        is_over |= told(&mut guard, 1, Event::MainEnded { code: None, signal: Some(9) });
-                        is_over |= told(&mut guard, 1, nothing_left());
-                    }
-                }
-                assert_eq!(is_over, count == 2, "{order:?} after {}", count + 1);
-            }
-            assert!(!told(&mut guard, 2, nothing_left()), "it is over once");
-            assert_eq!(guard.poll_timeout(), None);
-        }
-    }
-}
+mod tests;

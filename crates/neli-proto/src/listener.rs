@@ -8,17 +8,15 @@ use core::time::Duration;
 use crate::journal::{Journal, Origin, Verdict, View};
 use crate::record::{Body, Offset, Record};
 use crate::time::Time;
-use crate::timings::LONGEST_LEASE;
+
+pub use bounds::{HistoryCut, LogBounds};
+pub use claim_window::ClaimWindow;
+
+mod bounds;
+mod claim_window;
 
 /// R1: how far before the end a reading begins, in offsets.
 pub const FIRST_SPAN: Offset = 10_000;
-
-/// The topic's identity is confirmed at most this long before a silence is over, so that no claim waits for the answer. A topic
-/// that is made again after that may be claimed by whoever takes it for the old one.
-const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
-
-/// A log that is said to end before what was read is cut when that is said again so much later.
-const SHRUNK_FOR: Duration = Duration::from_secs(1);
 
 /// What has been heard.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -84,31 +82,6 @@ enum Stage {
     Reading(Offset),
     /// Everything up to the end that was asked for has been read.
     CaughtUp,
-}
-
-/// What the log holds: `start..end`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct LogBounds {
-    /// Just before the asking.
-    pub asked: Time,
-    /// The first offset that is still there.
-    pub start: Offset,
-    /// The offset of the next record.
-    pub end: Offset,
-    /// An empty log from offset 0 is a new one: no broker may have lost it.
-    pub trusted: bool,
-}
-
-/// From when on a vacancy or a silence may be claimed, before any delay.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct ClaimWindow {
-    /// The view is vacant or silent from then on.
-    pub since: Time,
-    /// The last term's release was written for a dead supervisor.
-    pub after_death: bool,
-    /// When it is a silence and no vacancy: the topic's identity must have been confirmed at this time or later. Whoever missed
-    /// that the topic was made again takes the new leader's beats for void.
-    pub confirmed_from: Option<Time>,
 }
 
 /// A record, received.
@@ -184,87 +157,6 @@ impl Listener {
         self.settle(now);
     }
 
-    /// Takes in the answer to a question about the log's bounds. Gives the offset to read from, when one is wanted.
-    ///
-    /// # Errors
-    ///
-    /// The log ends before what was answered earlier: its history was cut.
-    pub fn answered(&mut self, now: Time, bounds: LogBounds) -> Result<Option<Offset>, HistoryCut> {
-        let LogBounds { asked, start, end, trusted } = bounds;
-        if matches!(self.stage, Stage::Asking | Stage::AskingFurtherBack) && asked < self.asking_since {
-            return Ok(None);
-        }
-        let shrunk = self.learn_end(now, asked, end);
-        match self.stage {
-            Stage::Asking => {
-                if shrunk {
-                    self.history_cut = true;
-                    self.first_end = self.first_end.map(|first| first.min(end));
-                }
-                self.began = now;
-                self.first_end.get_or_insert(end);
-                self.frontier = end;
-                self.last_record = now;
-                self.last_effective = now;
-                self.longest_lease = Duration::ZERO;
-                self.heard_leader = false;
-                self.span = self.first_span;
-            }
-            Stage::AskingFurtherBack => {
-                if shrunk {
-                    return Err(HistoryCut);
-                }
-                // What this reading will show to have been effective was received at the last record's receipt at the
-                // latest.
-                self.last_effective = self.last_record;
-                self.span = self.span.saturating_mul(2);
-            }
-            Stage::CaughtUp | Stage::Reading(_) => {
-                if shrunk {
-                    // Some brokers say less for a moment after another took over the partition: they are asked again.
-                    let first = *self.shrunk.get_or_insert(asked);
-                    return if asked.since(first) >= SHRUNK_FOR { Err(HistoryCut) } else { Ok(None) };
-                }
-                if end >= self.known_end.1 {
-                    self.shrunk = None;
-                }
-                self.journal.answered(now, asked, end);
-                self.settle(now);
-                return Ok(None);
-            }
-        }
-        let from = start.max(end - self.span);
-        let origin = match () {
-            () if self.history_cut || from > start => Origin::Middle,
-            () if start > 0 => Origin::CutHead,
-            () if trusted => Origin::Beginning,
-            () => Origin::Middle,
-        };
-        self.distrusted = from == 0 && origin == Origin::Middle && !self.history_cut;
-        self.journal = self.journal.read_again_from(from, origin);
-        self.journal.answered(now, asked, end);
-        self.log_start = start;
-        self.reading_from = from;
-        (self.position, self.last_progress) = (from, now);
-        self.undecodable = false;
-        self.vacant_since = None;
-        self.stage = Stage::Reading(end.max(self.frontier));
-        self.reached(now, from);
-        Ok(Some(from))
-    }
-
-    /// Takes in that the log ends at `end`, as of a moment not before `asked`; whether it ends before what was known
-    /// to be there when the question was asked. Two questions that were under way at once tell no order.
-    fn learn_end(&mut self, now: Time, asked: Time, end: Offset) -> bool {
-        let (known_at, known) = self.known_end;
-        let shrunk = asked >= known_at && end < known;
-        let is_news = if shrunk { self.stage == Stage::Asking } else { asked >= known_at || end > known };
-        if is_news {
-            self.known_end = (now, end);
-        }
-        shrunk
-    }
-
     /// A record of another key stands at `offset`.
     pub fn read_other(&mut self, now: Time, offset: Offset) {
         self.miss_what_is_undecodable(offset);
@@ -326,54 +218,6 @@ impl Listener {
             self.stage = Stage::CaughtUp;
         }
         self.settle(now);
-    }
-
-    /// Whether to ask again now and read further back: everything was read, nothing is decided, there is more, and there is
-    /// time (R2). The reading stops until the answer comes.
-    #[must_use]
-    pub fn reads_further_back(&mut self, now: Time) -> bool {
-        let wanted = self.stage == Stage::CaughtUp
-            && matches!(self.journal.view(), View::Undecided(_))
-            && !self.is_vacant()
-            && self.reading_from > self.log_start
-            && !self.undecodable
-            && self.has_time_to_read(now);
-        if wanted {
-            self.stage = Stage::AskingFurtherBack;
-            self.asking_since = now;
-            self.settle(now);
-        }
-        wanted
-    }
-
-    /// Whether a reading from twice as far back, which takes as long as all before it, is likely done before silence is. One
-    /// that is begun later only keeps the lead from being claimed, for as long as there is more to be read.
-    fn has_time_to_read(&self, now: Time) -> bool {
-        let claim_from = self.claim_window().map(|opening| opening.since);
-        claim_from.is_none_or(|since| now + now.since(self.began) < since)
-    }
-
-    /// From when on the lead may be claimed (R2), before any delay; none while that isn't known.
-    #[must_use]
-    pub fn claim_window(&self) -> Option<ClaimWindow> {
-        if self.stage != Stage::CaughtUp || self.undecodable {
-            return None;
-        }
-        if let Some(since) = self.vacant_since {
-            let after_death =
-                matches!(self.journal.view(), View::Released { why: Some(why), .. } if **why == *"supervisor-died");
-            return Some(ClaimWindow { since, after_death, confirmed_from: None });
-        }
-        let (silent_since, since) = match self.journal.view() {
-            View::Led(term) => (self.last_effective, self.last_effective + silence(term.lease)),
-            View::NeverLed | View::Released { .. } | View::Undecided(_) => {
-                let longest_allowed = self.began + silence(LONGEST_LEASE);
-                let longest_heard = self.last_record + silence(self.longest_lease);
-                (self.last_record, longest_allowed.max(longest_heard))
-            }
-        };
-        let confirmed_from = since - (since.since(silent_since) / 2).min(CONFIRMED_WITHIN);
-        Some(ClaimWindow { since, after_death: false, confirmed_from: Some(confirmed_from) })
     }
 
     /// What is known of the election.
@@ -473,13 +317,4 @@ impl Listener {
             self.vacant_since = None;
         }
     }
-}
-
-/// The log's history was cut or made anew.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct HistoryCut;
-
-/// For how long a leader with this lease must not have been heard: its own clock may run 1 % slower (R2, R8).
-fn silence(lease: Duration) -> Duration {
-    lease + lease / 100 + Duration::from_millis(10)
 }

@@ -4,22 +4,24 @@
 //! to be done. What belongs to the whole process (its signals, its terminal, the guard's process, its end) comes in as an
 //! event, so that several nodes can share one process, one loop and one connection to Kafka.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::candidate::{self, Candidate, Identity, LocalEvent, Milestone, Timings};
-use crate::command::CommandEnd;
 use crate::guard::{Answer, CommandKind, Order};
 use crate::hooks::{self, Hook, Hooks};
 use crate::random::Random;
-use crate::record::{Offset, Record, Why};
+use crate::record::{Offset, Why};
 use crate::supervisor::{self, Ending, LeadEvent, Supervisor};
 use crate::time::Time;
 
+mod action;
+mod event;
 pub(crate) mod status;
 
+pub use action::{Action, HookRun, Note, Refusal};
+pub use event::Event;
 pub use status::{Awaited, Awaits, Leader, OtherCandidate, Status};
 
 /// What a node is made of.
@@ -42,166 +44,6 @@ pub struct Settings {
     pub wait: Option<Duration>,
     /// R1: how far before the log's end a reading begins, in offsets: [`FIRST_SPAN`](super::listener::FIRST_SPAN), but in tests.
     pub first_span: Offset,
-}
-
-/// Things that happened.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Event {
-    /// The process goes on although nobody sent it SIGCONT: it could not be suspended.
-    Continued,
-    /// The election: what Kafka says of the journal, of the topic and of the group.
-    Election(candidate::Event),
-    /// The process goes: nothing is started any more but the hook that runs at exit.
-    Exiting,
-    /// A hook has ended.
-    HookEnded {
-        /// Which.
-        hook: Hook,
-        /// Its number.
-        id: u32,
-        /// How.
-        end: CommandEnd,
-    },
-    /// What the guard has answered. Where more is known of it than the answer tells, the event of the job tells all: a health command's
-    /// end with its output, and a stop with what the terminal shows.
-    Guard(Answer),
-    /// The job: what happened to it besides what its guard answers.
-    Job(supervisor::Event),
-    /// The terminal is gone, and its kernel has told only the job, which had the foreground.
-    JobsTerminalGone,
-    /// Kafka refuses for good: nothing is read or written any more.
-    KafkaRefused {
-        /// What it said: one line.
-        error: Box<str>,
-    },
-    /// A signal to the process.
-    Signal {
-        /// Its number.
-        signal: i32,
-    },
-    /// The process wants the node to stand down.
-    StandDown {
-        /// Why.
-        why: Why,
-        /// For good.
-        leaving: bool,
-    },
-    /// R0: the topic may not carry an election.
-    TopicRefused {
-        /// Why: one line.
-        error: Box<str>,
-    },
-}
-
-/// Things to do.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Action {
-    /// At the end, die of this signal: it was the terminal's.
-    DieOf {
-        /// SIGINT or SIGQUIT.
-        signal: i32,
-        /// Send it to the whole process group: the job alone has had it.
-        to_group: bool,
-    },
-    /// The node has ended, with this status.
-    Exit(Ending),
-    /// Ask which topic stands under the name, until there is an answer ([`candidate::Event::TopicIdentified`]).
-    Identify,
-    /// Join the group.
-    JoinGroup,
-    /// Kill the guard, since it does not answer, and what can be found of the job beside it.
-    KillGuard,
-    /// SIGKILL to this hook and all of its group.
-    KillHook {
-        /// Its number.
-        id: u32,
-    },
-    /// The guard is dead: kill what it left, and report [`supervisor::Event::OrphansGone`] when nothing is left.
-    KillOrphans,
-    /// Leave the group.
-    LeaveGroup {
-        /// No other candidate is known.
-        alone: bool,
-    },
-    /// Say whose the terminal's foreground is: [`supervisor::Event::ForegroundSeen`].
-    LookAtForeground,
-    /// Ask soon where the log ends ([`candidate::Event::Answered`]).
-    LookForEnd,
-    /// For the log. Nothing is decided by it.
-    Note(Note),
-    /// Send this to the guard. With a health command goes what takes its output.
-    Order(Order),
-    /// R1: make a reader, ask it for the end offset, and forget the one before; have the topic judged (R0).
-    ReadAnew,
-    /// Read from this offset, which the log holds.
-    ReadFrom(Offset),
-    /// Replace the guard, which remembers the terms of a history that is gone (R5). No job is alive.
-    RenewGuard,
-    /// Make a new producer, and forget the one before.
-    RenewProducer,
-    /// Run a hook that does not run beside the job.
-    RunHook(HookRun),
-    /// Hand this record to the producer: the send time is the time of the input that caused it (R3).
-    Send {
-        /// Under the election's key; a hello goes under the hello's.
-        record: Record,
-    },
-    /// Start a new guard.
-    StartGuard,
-    /// Stop the process, once the group is left: no term is held, no claim under way, no hook runs, and none will be until it is
-    /// continued.
-    Suspend,
-}
-
-/// One run of a hook.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct HookRun {
-    /// Which hook.
-    pub hook: Hook,
-    /// To be said with its end.
-    pub id: u32,
-    /// `NELI_WHY`; may be empty.
-    pub why: &'static str,
-    /// The term that the lead is or was of, when there was one.
-    pub term: Option<Offset>,
-    /// The number of the run of the job that is alive, or was last, in that term.
-    pub attempt: u32,
-    /// When it is killed.
-    pub kill_at: Time,
-}
-
-/// What a person is told.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Note {
-    /// Of the election.
-    Election(candidate::Note),
-    /// A hook has failed.
-    HookFailed {
-        /// Which.
-        hook: Hook,
-        /// How.
-        end: CommandEnd,
-    },
-    /// Of the job.
-    Job {
-        /// The term in which it runs, or ran last.
-        term: Offset,
-        /// What.
-        note: supervisor::Note,
-    },
-    /// The election has come so far.
-    Milestone(Milestone),
-    /// The node goes for good, since it is refused.
-    Refused(Refusal),
-}
-
-/// By whom a node is refused.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Refusal {
-    /// By Kafka, or by R0; the line says why.
-    Said(Box<str>),
-    /// The topic was deleted and made again, which the settings do not accept.
-    TopicRemade,
 }
 
 /// One election's node.

@@ -16,7 +16,7 @@ pub enum Action {
     Depart(Departure),
     /// Tell the guard that the lease holds until then.
     Extend(Grant),
-    /// Ask which topic stands under the name, until there is an answer ([`Event::TopicIdentified`]).
+    /// Ask which topic stands under the name, until there is an answer ([`Event::TopicIdentified`](super::Event::TopicIdentified)).
     Identify,
     /// The job is to be killed at once, whatever the lease says.
     Kill(Loss),
@@ -26,7 +26,7 @@ pub enum Action {
     Lead(Grant),
     /// Leave the group.
     LeaveGroup,
-    /// Ask soon where the log ends ([`Event::Answered`]).
+    /// Ask soon where the log ends ([`Event::Answered`](super::Event::Answered)).
     LookForEnd,
     /// Terms begin anew: the guard is to forget those that it held (R5).
     ForgetTerms,
@@ -46,7 +46,7 @@ pub enum Action {
     /// The barrier: stop the job, and say when nothing of it is left. Beats go on.
     StopJob(Why),
     /// Stop the process, once the group is left: no term is held, no claim under way, and none will be until
-    /// [`LocalEvent::Continued`].
+    /// [`LocalEvent::Continued`](super::LocalEvent::Continued).
     Suspend,
 }
 

@@ -25,9 +25,9 @@ pub enum Action {
     GiveUpWaiting,
     /// Kill the guard, since it does not answer, and what can be found of the job beside it.
     KillGuard,
-    /// The guard is dead: kill what it left, and say [`Event::OrphansGone`] when nothing is.
+    /// The guard is dead: kill what it left, and say [`Event::OrphansGone`](super::Event::OrphansGone) when nothing is.
     KillOrphans,
-    /// Say whose the terminal's foreground is: [`Event::ForegroundSeen`].
+    /// Say whose the terminal's foreground is: [`Event::ForegroundSeen`](super::Event::ForegroundSeen).
     LookAtForeground,
     /// Say so.
     Note(Note),

@@ -33,7 +33,7 @@ impl JobStatus {
 /// [`handle_answer`](super::Supervisor::handle_answer).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Event {
-    /// What was asked for by [`Action::LookAtForeground`].
+    /// What was asked for by [`Action::LookAtForeground`](super::Action::LookAtForeground).
     ForegroundSeen(Foreground),
     /// The guard is dead and has been waited for: the tree is ours now.
     GuardDied,

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use neli_proto::candidate::{self, Durations, Elector, Identity, Patience, Timings};
-use neli_proto::guard::{self, Answer, Guard, Remains};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{self, Action, Node, Settings};
 use neli_proto::precedence::Standing;
@@ -14,6 +13,10 @@ use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use neli_proto::supervisor::{Ending, Event, Lost, OnLoss, Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
+
+use guarded::{GuardProcess, Run};
+
+mod guarded;
 
 /// Something that ends a run, a term or all of it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -81,31 +84,6 @@ pub(crate) struct Scene {
     /// Appended and not read yet.
     unread: VecDeque<Record>,
     exit: Option<(Ending, Time)>,
-}
-
-/// The guard's process: the guard as it is shipped, and a job that ends when the scene has it end.
-struct GuardProcess {
-    guard: Guard,
-    run: Option<Run>,
-    /// It does not see yet that the job has executed.
-    holds_start: bool,
-    /// It is dead, and what it left is being killed.
-    is_dead: bool,
-}
-
-impl GuardProcess {
-    fn new() -> Self {
-        Self { guard: Guard::new(LEASE), run: None, holds_start: false, is_dead: false }
-    }
-}
-
-#[derive(Clone, Copy, Default)]
-struct Run {
-    main_is_gone: bool,
-    /// The main process leaves others behind.
-    leaves: bool,
-    /// It was sent SIGKILL, and is not gone yet.
-    is_dying: bool,
 }
 
 impl Scene {
@@ -288,104 +266,6 @@ impl Scene {
 
     fn append(&mut self, by: Option<&str>, body: Body) {
         self.unread.push_back(Record { member: by.map(MemberId::from), name: None, seq: None, body });
-        self.perform();
-    }
-
-    // ---- the guard --------------------------------------------------------------------------------------------------
-
-    fn order(&mut self, order: guard::Order) {
-        assert!(self.guard.run.is_none() || !matches!(order, guard::Order::Spawn { .. }), "one at a time");
-        if !self.guard.is_dead {
-            self.tell_guard(guard::Event::Ordered(order));
-        }
-    }
-
-    fn tell_guard(&mut self, event: guard::Event) {
-        self.guard.guard.handle(self.now, event);
-        self.perform_for_guard();
-    }
-
-    fn perform_for_guard(&mut self) {
-        use guard::Action;
-        while let Some(action) = self.guard.guard.poll_action() {
-            match action {
-                Action::Answer(answer) => self.hear_answer(answer),
-                Action::AnswerExited { code, signal, .. } => {
-                    let left = self.guard.run.is_some_and(|run| run.leaves);
-                    self.hear_answer(Answer::Exited { code, signal, left, foreground: false });
-                }
-                Action::AnswerStarted => self.hear_answer(Answer::Started { pid: 7 }),
-                Action::BeginAnew => self.guard.run = None,
-                // That it was done is told once the job is dead: until then nothing more is due.
-                Action::Kill(_) => self.guard.run.iter_mut().for_each(|run| run.is_dying = true),
-                Action::Start { .. } => {
-                    self.spawns += 1;
-                    self.guard.run = Some(Run::default());
-                    if !self.guard.holds_start {
-                        self.guard.guard.handle(self.now, guard::Event::Executed);
-                    }
-                }
-                // There are neither commands nor a terminal, and the supervisor lives as long as its guard.
-                Action::AnswerLeftBehind { .. }
-                | Action::AnswerStuck
-                | Action::End
-                | Action::HandOn
-                | Action::KillCommand(_)
-                | Action::KillMainGroup
-                | Action::Learn { .. }
-                | Action::Release(_)
-                | Action::RemoveCgroup
-                | Action::ShowDeadline { .. }
-                | Action::ShowEnd
-                | Action::Signal { .. }
-                | Action::SignalRest { .. }
-                | Action::StartCommand(_)
-                | Action::TakeBack => {}
-            }
-        }
-    }
-
-    fn hear_answer(&mut self, answer: Answer) {
-        self.node.handle(self.now, node::Event::Guard(answer));
-    }
-
-    pub(crate) fn say_started(&mut self) {
-        self.guard.holds_start = false;
-        self.tell_guard(guard::Event::Executed);
-        self.perform();
-    }
-
-    /// What was sent SIGKILL is gone.
-    fn die(&mut self) {
-        let Some(run) = self.guard.run.filter(|run| run.is_dying) else { return };
-        if !run.main_is_gone {
-            self.guard.run = Some(Run { leaves: false, ..run });
-            self.tell_guard(guard::Event::MainEnded { code: None, signal: Some(SIGKILL) });
-        }
-        self.tell_guard(guard::Event::Killed { has_seen_all: true });
-        self.wait_for_children(false);
-    }
-
-    fn guard_dies(&mut self) {
-        self.guard = GuardProcess { is_dead: true, ..GuardProcess::new() };
-        self.hear_of_job(Event::GuardDied);
-        self.perform();
-    }
-
-    /// The main process ends by itself, or since it was asked to.
-    pub(crate) fn main_ends(&mut self, status: u8, left: bool) {
-        self.guard.run.iter_mut().for_each(|run| (run.main_is_gone, run.leaves) = (true, left));
-        self.tell_guard(guard::Event::MainEnded { code: Some(status.into()), signal: None });
-        self.wait_for_children(left);
-    }
-
-    /// What the main process left has ended.
-    pub(crate) fn gone(&mut self) {
-        self.wait_for_children(false);
-    }
-
-    fn wait_for_children(&mut self, are_left: bool) {
-        self.tell_guard(guard::Event::Waited(Remains::seen(are_left, || false)));
         self.perform();
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use neli_proto::candidate::{self, Identity};
 use neli_proto::command::CommandEnd;
-use neli_proto::guard::{Answer, CommandKind, Grant, Order};
+use neli_proto::guard::{Answer, Grant, Order};
 use neli_proto::hooks::Hook;
 use neli_proto::node::{self, Action, Node, Settings};
 use neli_proto::random::Random;
@@ -14,10 +14,15 @@ use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
 use crate::flaws::{WorldFlaw, is_flawed};
-use crate::guard::{Guard, Life, Told};
-use crate::kafka::{Log, Slot};
+use crate::guard::{Guard, Life};
+use crate::kafka::Log;
 use crate::setup::{Setup, Who};
 use crate::world::Breach;
+
+pub(crate) use reader::{Reader, Reading};
+
+mod guarded;
+mod reader;
 
 /// One candidate's machine.
 #[derive(Clone, Hash)]
@@ -49,21 +54,6 @@ pub(crate) struct Machine {
     pub(crate) answers: VecDeque<Answer>,
     /// What has happened to records that it sent, and it has not heard.
     pub(crate) receipts: VecDeque<candidate::Event>,
-}
-
-/// Where the reading is.
-#[derive(Clone, Debug, Default, Hash)]
-pub(crate) struct Reader {
-    /// R1's question is under way since then.
-    pub(crate) asked: Option<Time>,
-    /// The broker has answered it, and the answer is late.
-    pub(crate) answer: Option<(Offset, Offset)>,
-    /// What is read next.
-    pub(crate) next: Option<Offset>,
-    /// What is there is read late.
-    pub(crate) lags: bool,
-    /// The topic was made again: until it has grown as far, there is nothing to be read, and no error.
-    pub(crate) waits: bool,
 }
 
 /// What a machine does to the world.
@@ -244,77 +234,10 @@ impl Machine {
         self.perform(now, setup, actions);
     }
 
-    /// What is to be handed over next: a record, or that there is no more.
-    pub(crate) fn to_read<'a>(&self, log: &'a Log) -> Option<Reading<'a>> {
-        let next = self.reader.next?;
-        if self.reader.waits && next > log.end() {
-            return None;
-        }
-        if next < log.start() || next > log.end() {
-            return Some(Reading::OutOfRange);
-        }
-        match log.next_from(next) {
-            Some((offset, slot)) => Some(Reading::Record(offset, slot)),
-            None => (next < log.end()).then_some(Reading::End(log.end())),
-        }
-    }
-
-    /// Reads what is next.
-    pub(crate) fn read(&mut self, now: Time, log: &Log, setup: &Setup, actions: &mut Actions) {
-        let event = match self.to_read(log) {
-            None => return,
-            Some(Reading::End(next)) => {
-                self.reader.next = Some(next);
-                candidate::Event::ReachedEnd { next }
-            }
-            Some(Reading::OutOfRange) => {
-                self.cut_off = false;
-                candidate::Event::HistoryCut
-            }
-            Some(Reading::Record(offset, slot)) => {
-                (self.reader.next, self.reader.waits) = (Some(offset + 1), false);
-                let record = match slot {
-                    Slot::Record(sealed) => Some(sealed.record().clone()),
-                    Slot::Absent | Slot::Nonsense | Slot::Other => None,
-                };
-                match slot {
-                    Slot::Nonsense | Slot::Record(_) => candidate::Event::Read { offset, record },
-                    Slot::Absent | Slot::Other => candidate::Event::ReadOther { offset, hello: None },
-                }
-            }
-        };
-        self.hear_of_election(now, event);
-        self.perform(now, setup, actions);
-        if self.to_read(log).is_none() {
-            self.reader.lags = false;
-        }
-    }
-
-    /// The broker has died: its successor is found under another address, and holds nothing of what was read.
-    pub(crate) fn lose_broker(&mut self) {
-        self.reader.answer = None;
-        self.late_answer = None;
-        self.reader.next = self.reader.next.map(|_| -1);
-        self.cut_off = self.reader.next.is_some();
-    }
-
     /// Notes in which of the topics it leads, or has a job.
     pub(crate) fn note_topic(&mut self, remakes: u8) {
         let leads = self.node.leads().is_some() || self.job_is_alive();
         self.leads_in = leads.then(|| self.leads_in.unwrap_or(remakes));
-    }
-
-    /// The guard has died and has been waited for; all that it said is heard first.
-    pub(crate) fn guard_died(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
-        while let Some(answer) = self.answers.pop_front() {
-            self.answered(now, answer);
-        }
-        self.guard.life = Life::Dead;
-        if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
-            self.guard.job = None;
-        }
-        self.hear_of_job(now, Event::GuardDied);
-        self.perform(now, setup, actions);
     }
 
     /// Something has come for the supervisor, which hears it when it is awake.
@@ -419,66 +342,6 @@ impl Machine {
         }
     }
 
-    fn order(&mut self, now: Time, order: Order, setup: &Setup, actions: &mut Actions) {
-        // A command is no part of the job's tree here, and ends when the world has it end.
-        if let Order::Command { kind, id, .. } = order {
-            return match kind {
-                CommandKind::Health => self.check = Some(id),
-                CommandKind::Lead => self.hooks.push((Hook::Lead, id)),
-            };
-        }
-        let by_hand = is_flawed(WorldFlaw::SupervisorSpawns) && matches!(order, Order::Spawn { .. });
-        if self.guard.life == Life::Awake && self.guard.orders.is_empty() && !setup.slow_pipe && !by_hand {
-            let told = self.guard.obey(now, order);
-            self.be_told(told, actions);
-        } else if matches!(self.guard.life, Life::Awake | Life::Asleep) {
-            self.guard.orders.push_back(order);
-        }
-    }
-
-    /// The guard reads an order.
-    pub(crate) fn guard_reads(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
-        let Some(order) = self.guard.orders.pop_front() else { return };
-        actions.said.push(format!("its guard reads {order:?}"));
-        let told = self.guard.obey(now, order);
-        self.be_told(told, actions);
-        self.perform_if_awake(now, setup, actions);
-    }
-
-    /// The guard does what is due, or sees that its supervisor or a child of it has ended.
-    pub(crate) fn guard_acts(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
-        let told = if self.life == Life::Dead { self.guard.outlive_supervisor(now) } else { self.guard.act(now) };
-        self.be_told(told, actions);
-        self.perform_if_awake(now, setup, actions);
-    }
-
-    /// A process of the job has ended.
-    pub(crate) fn job_changed(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
-        if self.guard.life == Life::Awake {
-            let told = self.guard.notice(now);
-            self.be_told(told, actions);
-        }
-        self.perform_if_awake(now, setup, actions);
-    }
-
-    fn be_told(&mut self, told: Told, actions: &mut Actions) {
-        self.answers.extend(told.answers);
-        if told.release.is_some() {
-            actions.released = told.release;
-            if !self.guard.orders.is_empty() {
-                actions.breach = Some(Breach::ReleasedUnread);
-            }
-        }
-    }
-
-    /// SIGKILL to the guard.
-    pub(crate) fn kill_guard(&mut self, now: Time) {
-        self.guard.be_killed();
-        if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
-            self.hear_of_job(now, Event::GuardDied);
-        }
-    }
-
     /// SIGKILL to the supervisor. What it has ordered is still to be read.
     pub(crate) fn crash(&mut self, now: Time, log: &Log) {
         if is_flawed(WorldFlaw::GuardSeesTooMuch)
@@ -508,14 +371,4 @@ impl Machine {
         self.answers.clear();
         self.receipts.clear();
     }
-}
-
-/// What a reader finds.
-pub(crate) enum Reading<'a> {
-    /// Nothing more up to the end, but markers.
-    End(Offset),
-    /// Its place is no longer in the log.
-    OutOfRange,
-    /// A record.
-    Record(Offset, &'a Slot),
 }

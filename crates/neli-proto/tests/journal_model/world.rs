@@ -7,12 +7,9 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 
-use neli_proto::candidate;
 use neli_proto::command::CommandEnd;
-use neli_proto::guard::Grant;
-use neli_proto::record::{Body, Offset, Record, What, Why};
+use neli_proto::record::{Offset, What};
 use neli_proto::time::Time;
-use neli_proto::topic::{TopicId, TopicIdentity};
 
 use crate::fingerprint;
 use crate::flaws::{WorldFlaw, is_flawed};
@@ -22,6 +19,7 @@ use crate::machine::{Actions, Machine};
 use crate::setup::{Faults, NAMES, Setup, Who};
 use crate::step::Step;
 
+mod appends;
 mod possible;
 mod story;
 
@@ -304,87 +302,10 @@ impl World {
         self.done(who, actions);
     }
 
-    fn answer(&mut self, who: Who) {
-        let (now_bounds, trusted) = (self.bounds(), !self.remade);
-        self.at(who, |machine, now, (setup, actions)| {
-            let (asked, (start, end)) = match machine.reader.asked.take() {
-                Some(asked) => (asked, machine.reader.answer.take().unwrap_or(now_bounds)),
-                None => match machine.late_answer.take() {
-                    Some(answer) => answer,
-                    None => return,
-                },
-            };
-            machine.tell(now, candidate::Event::Answered { asked, start, end, trusted }, setup, actions);
-        });
-    }
-
-    fn identify(&mut self, who: Who) {
-        let identity = TopicIdentity::Id(TopicId { high: 1, low: self.remakes.into() });
-        self.at(who, |machine, now, (setup, actions)| {
-            if let Some(asked) = machine.identity_asked.take() {
-                machine.tell(now, candidate::Event::TopicIdentified { asked, identity }, setup, actions);
-            }
-        });
-    }
-
-    /// Appends under way reach the new topic: producers try again.
-    fn remake_unnoticed(&mut self) {
-        (self.remakes, self.remade_at, self.highest_started) = (self.remakes + 1, self.now, -1);
-        self.log = Known::new(Log::with_others(0, self.now));
-        for who in 0..self.machines.len() {
-            self.at(who, |machine, _, _| machine.reader.waits = machine.reader.next.is_some());
-        }
-    }
-
-    fn request(&mut self, what: What, term: Option<Offset>) {
-        let body = Body::Request { what, term, by: None, reason: None };
-        self.append_slot(Slot::Record(Sealed::new(Record { member: None, name: None, seq: None, body })));
-    }
-
-    fn append(&mut self, flight: &Flight) {
-        self.append_slot(Slot::Record(flight.record.clone()));
-        self.receipt(flight, true);
-    }
-
-    fn append_slot(&mut self, slot: Slot) {
-        let now = self.now;
-        self.change_log(|log| {
-            log.append(now, slot);
-        });
-    }
-
-    /// Only a release waits for what became of it; that a claim does not is shown where `claims_are_acknowledged`.
-    fn receipt(&mut self, flight: &Flight, delivered: bool) {
-        let record = flight.record.record();
-        let (Some(who), Some(seq)) = (flight.from, record.seq) else { return };
-        let is_told = match record.body {
-            Body::Claim { .. } => self.setup.claims_are_acknowledged,
-            Body::Release { .. } => true,
-            Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. } => false,
-        };
-        if !is_told {
-            return;
-        }
-        let event = if delivered { candidate::Event::Delivered { seq } } else { candidate::Event::Undelivered { seq } };
-        if self.machine(who).is_some_and(|machine| machine.life != Life::Dead) {
-            self.at(who, |machine, _, _| machine.receipts.push_back(event));
-        }
-    }
-
     // ---- small things ---------------------------------------------------------------------------------------------
 
     fn machine(&self, who: Who) -> Option<&Machine> {
         self.machines[who].as_ref().map(|known| &known.part)
-    }
-
-    fn bounds(&self) -> (Offset, Offset) {
-        (self.log.part.start(), self.log.part.end())
-    }
-
-    fn change_log(&mut self, change: impl FnOnce(&mut Log)) {
-        let log = Rc::make_mut(&mut self.log);
-        change(&mut log.part);
-        log.print = fingerprint::of(&log.part);
     }
 
     /// Something happens at a machine, and has its consequences.
@@ -416,21 +337,6 @@ impl World {
             self.release_for_the_dead(who, grant);
         }
         self.judge(who, actions.breach);
-    }
-
-    fn release_for_the_dead(&mut self, who: Who, grant: Grant) {
-        let body = Body::Release {
-            term: grant.term,
-            seen: grant.seen,
-            why: Some(Why::SupervisorDied.as_str().into()),
-            exit: None,
-            late_ms: None,
-            group_member: None,
-        };
-        let member = self.machine(who).map(|machine| machine.member.clone());
-        let record = Record { member, name: Some(NAMES[who].into()), seq: Some(grant.next_seq), body };
-        self.say(&format!("           {}'s guard sends {}", NAMES[who], Sealed::new(record.clone())));
-        self.flying.push(Flight { from: None, record: Sealed::new(record), delayed: false });
     }
 
     /// What must never happen; the worst of it counts.

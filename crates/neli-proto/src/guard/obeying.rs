@@ -1,0 +1,111 @@
+//! What the guard makes of its orders.
+
+use super::commands::{self};
+use super::message::{Answer, CommandKind, Grant, Order};
+use super::run::Run;
+use super::tenure::{Tenure, Verdict};
+use super::words::Action;
+use super::{Guard, fenced};
+use crate::command::CommandEnd;
+use crate::time::Time;
+
+impl Guard {
+    pub(super) fn obey(&mut self, now: Time, order: &Order) {
+        match *order {
+            Order::Command { kind, id, kill_at } => self.start_command(kind, id, kill_at),
+            Order::HandOn => {
+                if let Some(run) = self.run.as_mut().filter(|_| !self.supervisor.has_gone()) {
+                    run.hand_on(&mut self.actions);
+                }
+            }
+            Order::Kill => {
+                if self.run.as_ref().is_some_and(|run| !run.is_being_killed()) {
+                    self.actions.push_back(Action::Answer(Answer::Killed));
+                    self.kill(now);
+                }
+            }
+            Order::Lease(grant) => self.extend(now, grant),
+            Order::Over { term } => {
+                if self.holds(term) {
+                    self.end_term(now);
+                }
+            }
+            Order::Released { term } => {
+                if self.holds(term) {
+                    self.end_term(now);
+                    self.settle();
+                }
+            }
+            Order::Signal { signal, to } => {
+                if let Some(run) = &mut self.run {
+                    run.signal(signal, to, &mut self.actions);
+                }
+            }
+            Order::Spawn { grant, attempt } => self.spawn(now, grant, attempt),
+            Order::Stop { signal, kill_at } => {
+                if let Some(run) = &mut self.run {
+                    run.stop(signal, kill_at, &mut self.actions);
+                }
+            }
+            Order::TakeBack => self.actions.push_back(Action::TakeBack),
+        }
+        if self.supervisor.has_gone() {
+            // A term that only its last orders have told of.
+            self.end_term(now);
+        }
+    }
+
+    fn holds(&self, term: i64) -> bool {
+        self.tenure.is_some_and(|tenure| tenure.term() == term)
+    }
+
+    fn extend(&mut self, now: Time, grant: Grant) {
+        if self.run.is_some() && !self.holds(grant.term) {
+            // The job of one term never runs on another's lease.
+            return;
+        }
+        match self.take_grant(now, grant) {
+            Verdict::Granted(until) => {
+                self.actions.push_back(Action::ShowDeadline { term: grant.term, until });
+                self.actions.push_back(Action::Answer(Answer::Extended { until }));
+                self.tree.may_be_looked_at = true;
+            }
+            // While something is being killed, its end says so.
+            Verdict::Refused if self.run.is_some() => {}
+            Verdict::Refused => self.actions.push_back(fenced(grant.term, None)),
+        }
+    }
+
+    fn take_grant(&mut self, now: Time, grant: Grant) -> Verdict {
+        let (tenure, verdict) = Tenure::granted(self.tenure, grant, now);
+        self.tenure = Some(tenure);
+        verdict
+    }
+
+    /// Starts the job, unless one is there: two at once is what no order can bring about.
+    fn spawn(&mut self, now: Time, grant: Grant, attempt: u64) {
+        if self.run.is_some() {
+            return;
+        }
+        let Verdict::Granted(until) = self.take_grant(now, grant) else {
+            self.actions.push_back(fenced(grant.term, None));
+            return;
+        };
+        if self.supervisor.has_gone() {
+            return;
+        }
+        self.actions.push_back(Action::Answer(Answer::Accepted { until }));
+        self.actions.push_back(Action::Start { term: grant.term, until, attempt });
+        self.run = Some(Run::new());
+    }
+
+    /// A command runs beside a job that runs, and beside no other.
+    fn start_command(&mut self, kind: CommandKind, id: u32, kill_at: Time) {
+        let runs = self.run.as_ref().is_some_and(|run| run.has_main() && !run.is_being_killed());
+        if runs && !self.supervisor.is_known_dead() {
+            self.commands.start(kind, id, kill_at, &mut self.actions);
+        } else {
+            self.actions.push_back(commands::ended(kind, id, CommandEnd::Abandoned));
+        }
+    }
+}

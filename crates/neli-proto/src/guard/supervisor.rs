@@ -1,0 +1,85 @@
+//! The supervisor's end: what is known of the process that gives the orders, and what follows from its death.
+
+use super::Guard;
+use super::words::Action;
+use crate::time::Time;
+
+/// What is known of the process that gives the orders.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) enum Supervisor {
+    /// Its end of the socket is open, and it is not known to be dead.
+    Open,
+    /// Its end of the socket is closed, and it is not known to be dead.
+    Closed,
+    /// It is dead, and what it had ordered may be unread.
+    DeadUnread,
+    /// It is dead, and all that it had ordered was read.
+    Dead,
+}
+
+impl Supervisor {
+    /// Whether it can't order anything any more, or is about to be unable to.
+    pub(super) fn has_gone(self) -> bool {
+        self != Self::Open
+    }
+
+    pub(super) const fn is_known_dead(self) -> bool {
+        matches!(self, Self::DeadUnread | Self::Dead)
+    }
+
+    /// What it had sent by now was read: whoever was dead before can have sent no more.
+    pub(super) fn all_was_read(&mut self) {
+        if *self == Self::DeadUnread {
+            *self = Self::Dead;
+        }
+    }
+}
+
+impl Guard {
+    pub(super) fn socket_closed(&mut self, now: Time) {
+        self.supervisor.all_was_read();
+        if self.supervisor == Supervisor::Open {
+            self.supervisor = Supervisor::Closed;
+            self.lose_supervisor(now);
+        }
+    }
+
+    pub(super) fn supervisor_died(&mut self, now: Time) {
+        let before = self.supervisor;
+        self.supervisor = match before {
+            Supervisor::Open => Supervisor::DeadUnread,
+            Supervisor::Closed => Supervisor::Dead,
+            Supervisor::DeadUnread | Supervisor::Dead => return,
+        };
+        if before == Supervisor::Open {
+            self.lose_supervisor(now);
+        }
+    }
+
+    /// Nothing runs without a supervisor.
+    fn lose_supervisor(&mut self, now: Time) {
+        // First of all: a script around the dead goes on at once, and may want to read.
+        self.actions.push_back(Action::TakeBack);
+        self.end_term(now);
+    }
+
+    /// Ends when there is no supervisor and nothing is left; releases, where the supervisor is known to be dead and could not do
+    /// so itself. Orders that were not read may tell of a term, or of its release.
+    pub(super) fn end_if_done(&mut self) {
+        let can_order_more = matches!(self.supervisor, Supervisor::Open | Supervisor::DeadUnread);
+        if self.is_over || can_order_more || self.run.is_some() {
+            return;
+        }
+        let last = match self.tenure.and_then(|tenure| tenure.unreleased()) {
+            None => Action::End,
+            Some(grant) if self.supervisor == Supervisor::Dead => Action::Release(grant),
+            // A closed socket is reason to kill, not to release (R6).
+            Some(_) => return,
+        };
+        self.is_over = true;
+        if self.supervisor.is_known_dead() {
+            self.actions.push_back(Action::RemoveCgroup);
+        }
+        self.actions.push_back(last);
+    }
+}

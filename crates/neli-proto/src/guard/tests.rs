@@ -1,0 +1,57 @@
+use super::*;
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+/// Tells it that, at that time; whether it is over then.
+fn told(guard: &mut Guard, millis: u64, event: Event) -> bool {
+    guard.handle(at(millis), event);
+    core::iter::from_fn(|| guard.poll_action()).any(|action| matches!(action, Action::Release(_) | Action::End))
+}
+
+fn spawn(until: u64) -> Event {
+    let grant = Grant { term: 5, seen: 5, next_seq: 1, until: at(until) };
+    Event::Ordered(Order::Spawn { grant, attempt: 1 })
+}
+
+fn nothing_left() -> Event {
+    Event::Waited(Remains::seen(false, || false))
+}
+
+#[test]
+fn at_the_deadline_nothing_is_allocated() {
+    let mut guard = Guard::new(Duration::from_secs(5));
+    told(&mut guard, 0, spawn(1_000));
+    told(&mut guard, 0, Event::Executed);
+    let capacity = guard.actions.capacity();
+    guard.fence(at(1_000));
+    assert!(guard.actions.contains(&Action::KillMainGroup));
+    assert_eq!(guard.actions.capacity(), capacity);
+}
+
+/// In whatever order it learns that its supervisor is dead, that all was read and that nothing is left: it is over with the
+/// last of the three, and not before.
+#[test]
+fn it_is_over_when_the_supervisor_is_dead_all_is_read_and_nothing_is_left() {
+    const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    for order in ORDERS {
+        let mut guard = Guard::new(Duration::from_secs(5));
+        told(&mut guard, 0, spawn(1_000));
+        told(&mut guard, 0, Event::Executed);
+        for (count, which) in order.into_iter().enumerate() {
+            let mut is_over = false;
+            match which {
+                0 => is_over |= told(&mut guard, 1, Event::SupervisorDied),
+                1 => is_over |= told(&mut guard, 1, Event::SocketClosed),
+                _ => {
+                    is_over |= told(&mut guard, 1, Event::MainEnded { code: None, signal: Some(9) });
+                    is_over |= told(&mut guard, 1, nothing_left());
+                }
+            }
+            assert_eq!(is_over, count == 2, "{order:?} after {}", count + 1);
+        }
+        assert!(!told(&mut guard, 2, nothing_left()), "it is over once");
+        assert_eq!(guard.poll_timeout(), None);
+    }
+}

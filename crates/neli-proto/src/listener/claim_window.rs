@@ -1,0 +1,79 @@
+//! From when on a vacancy or a silence may be claimed (R2), and whether there is time to read further back before.
+
+use core::time::Duration;
+
+use super::{Listener, Stage};
+use crate::journal::View;
+use crate::time::Time;
+use crate::timings::LONGEST_LEASE;
+
+/// The topic's identity is confirmed at most this long before a silence is over, so that no claim waits for the answer. A topic
+/// that is made again after that may be claimed by whoever takes it for the old one.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
+
+/// From when on a vacancy or a silence may be claimed, before any delay.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ClaimWindow {
+    /// The view is vacant or silent from then on.
+    pub since: Time,
+    /// The last term's release was written for a dead supervisor.
+    pub after_death: bool,
+    /// When it is a silence and no vacancy: the topic's identity must have been confirmed at this time or later. Whoever missed
+    /// that the topic was made again takes the new leader's beats for void.
+    pub confirmed_from: Option<Time>,
+}
+
+impl Listener {
+    /// Whether to ask again now and read further back: everything was read, nothing is decided, there is more, and there is
+    /// time (R2). The reading stops until the answer comes.
+    #[must_use]
+    pub fn reads_further_back(&mut self, now: Time) -> bool {
+        let wanted = self.stage == Stage::CaughtUp
+            && matches!(self.journal.view(), View::Undecided(_))
+            && !self.is_vacant()
+            && self.reading_from > self.log_start
+            && !self.undecodable
+            && self.has_time_to_read(now);
+        if wanted {
+            self.stage = Stage::AskingFurtherBack;
+            self.asking_since = now;
+            self.settle(now);
+        }
+        wanted
+    }
+
+    /// Whether a reading from twice as far back, which takes as long as all before it, is likely done before silence is. One
+    /// that is begun later only keeps the lead from being claimed, for as long as there is more to be read.
+    fn has_time_to_read(&self, now: Time) -> bool {
+        let claim_from = self.claim_window().map(|opening| opening.since);
+        claim_from.is_none_or(|since| now + now.since(self.began) < since)
+    }
+
+    /// From when on the lead may be claimed (R2), before any delay; none while that isn't known.
+    #[must_use]
+    pub fn claim_window(&self) -> Option<ClaimWindow> {
+        if self.stage != Stage::CaughtUp || self.undecodable {
+            return None;
+        }
+        if let Some(since) = self.vacant_since {
+            let after_death =
+                matches!(self.journal.view(), View::Released { why: Some(why), .. } if **why == *"supervisor-died");
+            return Some(ClaimWindow { since, after_death, confirmed_from: None });
+        }
+        let (silent_since, since) = match self.journal.view() {
+            View::Led(term) => (self.last_effective, self.last_effective + silence(term.lease)),
+            View::NeverLed | View::Released { .. } | View::Undecided(_) => {
+                let longest_allowed = self.began + silence(LONGEST_LEASE);
+                let longest_heard = self.last_record + silence(self.longest_lease);
+                (self.last_record, longest_allowed.max(longest_heard))
+            }
+        };
+        let confirmed_from = since - (since.since(silent_since) / 2).min(CONFIRMED_WITHIN);
+        Some(ClaimWindow { since, after_death: false, confirmed_from: Some(confirmed_from) })
+    }
+}
+
+/// For how long a leader with this lease must not have been heard: its own clock may run 1 % slower (R2, R8).
+fn silence(lease: Duration) -> Duration {
+    lease + lease / 100 + Duration::from_millis(10)
+}

@@ -1,0 +1,59 @@
+//! What happens to a node.
+
+use alloc::boxed::Box;
+
+use crate::candidate;
+use crate::command::CommandEnd;
+use crate::guard::Answer;
+use crate::hooks::Hook;
+use crate::record::Why;
+use crate::supervisor;
+
+/// Things that happened.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Event {
+    /// The process goes on although nobody sent it SIGCONT: it could not be suspended.
+    Continued,
+    /// The election: what Kafka says of the journal, of the topic and of the group.
+    Election(candidate::Event),
+    /// The process goes: nothing is started any more but the hook that runs at exit.
+    Exiting,
+    /// A hook has ended.
+    HookEnded {
+        /// Which.
+        hook: Hook,
+        /// Its number.
+        id: u32,
+        /// How.
+        end: CommandEnd,
+    },
+    /// What the guard has answered. Where more is known of it than the answer tells, the event of the job tells all: a health command's
+    /// end with its output, and a stop with what the terminal shows.
+    Guard(Answer),
+    /// The job: what happened to it besides what its guard answers.
+    Job(supervisor::Event),
+    /// The terminal is gone, and its kernel has told only the job, which had the foreground.
+    JobsTerminalGone,
+    /// Kafka refuses for good: nothing is read or written any more.
+    KafkaRefused {
+        /// What it said: one line.
+        error: Box<str>,
+    },
+    /// A signal to the process.
+    Signal {
+        /// Its number.
+        signal: i32,
+    },
+    /// The process wants the node to stand down.
+    StandDown {
+        /// Why.
+        why: Why,
+        /// For good.
+        leaving: bool,
+    },
+    /// R0: the topic may not carry an election.
+    TopicRefused {
+        /// Why: one line.
+        error: Box<str>,
+    },
+}

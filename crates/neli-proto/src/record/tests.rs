@@ -1,0 +1,131 @@
+use alloc::vec;
+
+use super::*;
+
+fn record(body: Body) -> Record {
+    Record { member: Some(MemberId::from("m1")), name: Some("a:1".into()), seq: Some(7), body }
+}
+
+fn bodies() -> Vec<Body> {
+    vec![
+        Body::Beat {
+            term: 3,
+            seen: 9,
+            lease_ms: 5000,
+            state: Some(JobState::Running),
+            pid: Some(12),
+            attempt: Some(1),
+            since_ms: Some(40),
+        },
+        Body::Claim { after: -1, lease_ms: 300 },
+        Body::Hello {
+            host: Some("h".into()),
+            pid: Some(1),
+            version: Some("0.1.0".into()),
+            elector: Some("log".into()),
+            group_member: Some("neli-run-2".into()),
+        },
+        Body::Release {
+            term: 0,
+            seen: 0,
+            why: Some("stopped".into()),
+            exit: Some(143),
+            late_ms: None,
+            group_member: Some("neli-run-1".into()),
+        },
+        Body::Release {
+            term: 0,
+            seen: 0,
+            why: Some("fenced".into()),
+            exit: None,
+            late_ms: Some(2_501),
+            group_member: None,
+        },
+        Body::Request { what: What::End, term: None, by: Some("ann".into()), reason: None },
+    ]
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for body in bodies() {
+        let written = record(body);
+        assert_eq!(Record::parse(&written.to_bytes()), Some(written));
+    }
+}
+
+#[test]
+fn the_line_is_as_the_protocol_says() {
+    let line = record(Body::Claim { after: 41, lease_ms: 5000 }).to_bytes();
+    let said = r#"{"v":1,"member":"m1","name":"a:1","seq":7,"kind":"claim","after":41,"lease_ms":5000}"#;
+    assert_eq!(String::from_utf8(line).unwrap(), said);
+}
+
+#[test]
+fn what_is_odd_beside_the_law_is_unknown() {
+    let line = br#"{"v":1,"kind":"beat","term":3,"seen":4,"lease_ms":300,"state":"flying","pid":-4,"name":9,"x":{}}"#;
+    let read = Record::parse(line).unwrap();
+    assert_eq!((read.member, read.name, read.seq), (None, None, None));
+    assert_eq!(
+        read.body,
+        Body::Beat { term: 3, seen: 4, lease_ms: 300, state: None, pid: None, attempt: None, since_ms: None }
+    );
+}
+
+#[test]
+fn what_the_law_reads_must_be_right() {
+    for line in [
+        &b"not json"[..],
+        b"",
+        b"[1]",
+        b"\xff\xfe",
+        br#"{"kind":"claim","after":1,"lease_ms":300}"#,
+        br#"{"v":9,"kind":"claim","after":1,"lease_ms":300}"#,
+        br#"{"v":"1","kind":"claim","after":1,"lease_ms":300}"#,
+        br#"{"v":1,"kind":"coup","after":1,"lease_ms":300}"#,
+        br#"{"v":1,"kind":"claim","after":"1","lease_ms":300}"#,
+        br#"{"v":1,"kind":"claim","after":1.5,"lease_ms":300}"#,
+        br#"{"v":1,"kind":"claim","after":1}"#,
+        br#"{"v":1,"kind":"claim","after":99999999999999999999,"lease_ms":300}"#,
+        br#"{"v":1,"kind":"beat","term":1,"lease_ms":300}"#,
+        br#"{"v":1,"kind":"request","what":"dance"}"#,
+    ] {
+        assert_eq!(Record::parse(line), None, "{}", String::from_utf8_lossy(line));
+    }
+    let mut huge = br#"{"v":1,"kind":"claim","after":1,"lease_ms":300,"x":""#.to_vec();
+    huge.resize(MAX_BYTES, b'x');
+    huge.extend(br#""}"#);
+    assert_eq!(Record::parse(&huge), None);
+}
+
+#[test]
+fn a_record_speaks_of_what_came_before_it() {
+    let beat = |term, seen, lease_ms| {
+        record(Body::Beat { term, seen, lease_ms, state: None, pid: None, attempt: None, since_ms: None })
+    };
+    let claim = |after, lease_ms| record(Body::Claim { after, lease_ms });
+    let release =
+        |term, seen| record(Body::Release { term, seen, why: None, exit: None, late_ms: None, group_member: None });
+    let resign = |term| record(Body::Request { what: What::Resign, term, by: None, reason: None });
+
+    assert!(claim(-1, 300).makes_sense_at(0));
+    assert!(claim(9, 60_000).makes_sense_at(10));
+    assert!(beat(9, 9, 300).makes_sense_at(10));
+    assert!(release(0, 9).makes_sense_at(10));
+    assert!(resign(Some(9)).makes_sense_at(10));
+
+    assert!(!claim(10, 300).makes_sense_at(10));
+    assert!(!claim(-2, 300).makes_sense_at(10));
+    assert!(!claim(9, 299).makes_sense_at(10));
+    assert!(!claim(9, 60_001).makes_sense_at(10));
+    assert!(!beat(9, 8, 300).makes_sense_at(10));
+    assert!(!beat(9, 10, 300).makes_sense_at(10));
+    assert!(!beat(-1, 9, 300).makes_sense_at(10));
+    assert!(!beat(9, 9, 299).makes_sense_at(10));
+    assert!(!release(9, 10).makes_sense_at(10));
+    assert!(!resign(None).makes_sense_at(10));
+    assert!(!resign(Some(10)).makes_sense_at(10));
+    assert!(
+        !record(Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None })
+            .makes_sense_at(10)
+    );
+}

@@ -1,0 +1,87 @@
+//! A machine and its guard: orders, answers, and deaths.
+
+use neli_proto::guard::{CommandKind, Order};
+use neli_proto::hooks::Hook;
+use neli_proto::supervisor::Event;
+use neli_proto::time::Time;
+
+use super::{Actions, Machine};
+use crate::flaws::{WorldFlaw, is_flawed};
+use crate::guard::{Life, Told};
+use crate::setup::Setup;
+use crate::world::Breach;
+
+impl Machine {
+    /// The guard has died and has been waited for; all that it said is heard first.
+    pub(crate) fn guard_died(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
+        while let Some(answer) = self.answers.pop_front() {
+            self.answered(now, answer);
+        }
+        self.guard.life = Life::Dead;
+        if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
+            self.guard.job = None;
+        }
+        self.hear_of_job(now, Event::GuardDied);
+        self.perform(now, setup, actions);
+    }
+
+    pub(super) fn order(&mut self, now: Time, order: Order, setup: &Setup, actions: &mut Actions) {
+        // A command is no part of the job's tree here, and ends when the world has it end.
+        if let Order::Command { kind, id, .. } = order {
+            return match kind {
+                CommandKind::Health => self.check = Some(id),
+                CommandKind::Lead => self.hooks.push((Hook::Lead, id)),
+            };
+        }
+        let by_hand = is_flawed(WorldFlaw::SupervisorSpawns) && matches!(order, Order::Spawn { .. });
+        if self.guard.life == Life::Awake && self.guard.orders.is_empty() && !setup.slow_pipe && !by_hand {
+            let told = self.guard.obey(now, order);
+            self.be_told(told, actions);
+        } else if matches!(self.guard.life, Life::Awake | Life::Asleep) {
+            self.guard.orders.push_back(order);
+        }
+    }
+
+    /// The guard reads an order.
+    pub(crate) fn guard_reads(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
+        let Some(order) = self.guard.orders.pop_front() else { return };
+        actions.said.push(format!("its guard reads {order:?}"));
+        let told = self.guard.obey(now, order);
+        self.be_told(told, actions);
+        self.perform_if_awake(now, setup, actions);
+    }
+
+    /// The guard does what is due, or sees that its supervisor or a child of it has ended.
+    pub(crate) fn guard_acts(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
+        let told = if self.life == Life::Dead { self.guard.outlive_supervisor(now) } else { self.guard.act(now) };
+        self.be_told(told, actions);
+        self.perform_if_awake(now, setup, actions);
+    }
+
+    /// A process of the job has ended.
+    pub(crate) fn job_changed(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
+        if self.guard.life == Life::Awake {
+            let told = self.guard.notice(now);
+            self.be_told(told, actions);
+        }
+        self.perform_if_awake(now, setup, actions);
+    }
+
+    fn be_told(&mut self, told: Told, actions: &mut Actions) {
+        self.answers.extend(told.answers);
+        if told.release.is_some() {
+            actions.released = told.release;
+            if !self.guard.orders.is_empty() {
+                actions.breach = Some(Breach::ReleasedUnread);
+            }
+        }
+    }
+
+    /// SIGKILL to the guard.
+    pub(crate) fn kill_guard(&mut self, now: Time) {
+        self.guard.be_killed();
+        if is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
+            self.hear_of_job(now, Event::GuardDied);
+        }
+    }
+}

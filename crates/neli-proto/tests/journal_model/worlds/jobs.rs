@@ -1,0 +1,221 @@
+//! When a job may run, and when its term is released: R4, R6, R7.
+
+use neli_proto::hooks::Hook;
+
+use super::{LONG, NONE, SHORT, millis, often_looked_after};
+use crate::setup::{A, B, C, Faults, Setup};
+use crate::step::Step;
+
+/// R6: whoever has read that its term is over writes nothing more about it.
+pub(crate) fn a_leader_that_was_superseded() -> Setup {
+    Setup {
+        slow_pipe: true,
+        candidates: vec![SHORT, SHORT, LONG],
+        span: 1,
+        before: |world| {
+            world.begin(A);
+            world.begin(C);
+            world.suffer(Step::Pause(A));
+            world.pass(400);
+        },
+        faults: Faults { begins: 1, slow_answers: 1, ..NONE },
+        limit: millis(500),
+        ..Setup::named("a leader that was superseded")
+    }
+}
+
+/// R6: a daemon that the job left is running work.
+pub(crate) fn a_daemon_that_is_left() -> Setup {
+    Setup {
+        jobs_have_children: true,
+        slow_pipe: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { exits: 1, stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::MainEnds(B) | Step::Stop(B)),
+        limit: millis(60),
+        ..Setup::named("a daemon that is left")
+    }
+}
+
+/// R6: a health command, or a hook, is a part of the tree.
+pub(crate) fn a_command_beside_the_job() -> Setup {
+    Setup {
+        jobs_have_commands: true,
+        slow_pipe: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { exits: 1, guard_deaths: 1, stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::MainEnds(B) | Step::KillGuard(B) | Step::Stop(B)),
+        limit: millis(60),
+        ..Setup::named("a command beside the job")
+    }
+}
+
+/// R6: whoever dies, nothing is released before what the job started is gone.
+pub(crate) fn deaths() -> Setup {
+    Setup {
+        jobs_have_children: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { crashes: 1, deaths: 1, guard_deaths: 1, losses: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Crash(B) | Step::Die(B) | Step::KillGuard(B)),
+        limit: millis(330),
+        ..Setup::named("deaths")
+    }
+}
+
+/// R6: what the dead had ordered is read before anything is released for them: they may have released it themselves.
+pub(crate) fn orders_of_the_dead() -> Setup {
+    Setup {
+        slow_pipe: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { crashes: 1, guard_pauses: 1, stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Crash(B) | Step::PauseGuard(B) | Step::Stop(B)),
+        limit: millis(110),
+        ..Setup::named("orders of the dead")
+    }
+}
+
+/// R6: nothing is released before the guard has said that nothing runs.
+pub(crate) fn a_stop_behind_the_spawn() -> Setup {
+    Setup {
+        slow_pipe: true,
+        before: |world| world.begin(B),
+        candidates: vec![SHORT, SHORT.after(50)],
+        faults: Faults { begins: 1, guard_pauses: 1, stops: 1, ..NONE },
+        limit: millis(80),
+        may: |_, step| !matches!(step, Step::PauseGuard(B) | Step::Stop(B)),
+        ..Setup::named("a stop behind the spawn")
+    }
+}
+
+/// R6: between two runs nothing is left, and after a stop there is no next one.
+pub(crate) fn a_stop_between_two_runs() -> Setup {
+    Setup {
+        candidates: vec![SHORT.restarting(20), SHORT],
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { exits: 1, resigns: 1, stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::MainEnds(B) | Step::Resign(B) | Step::Stop(B)),
+        limit: millis(60),
+        ..Setup::named("a stop between two runs")
+    }
+}
+
+/// R4: the lead is kept between two runs, and no longer than the lease; the guard starts the next one, or does not.
+pub(crate) fn a_restart_that_is_held_up() -> Setup {
+    Setup {
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        candidates: vec![SHORT.restarting(20), SHORT.after(50)],
+        faults: Faults { exits: 1, pauses: 1, ..NONE },
+        limit: millis(420),
+        may: |_, step| !matches!(step, Step::MainEnds(B) | Step::Pause(B)),
+        ..Setup::named("a restart that is held up")
+    }
+}
+
+/// R7: whoever is suspended has released before, and leads again under a term of its own.
+pub(crate) fn a_suspension() -> Setup {
+    Setup {
+        jobs_have_children: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { suspensions: 1, ..NONE },
+        limit: millis(330),
+        may: |_, step| step != Step::Suspend(B),
+        ..Setup::named("a suspension")
+    }
+}
+
+/// Assumption 3: guard and supervisor may each sleep, die or hang, and the other makes good for it.
+pub(crate) fn sleepers() -> Setup {
+    Setup {
+        jobs_have_children: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { guard_pauses: 1, pauses: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Pause(B) | Step::PauseGuard(B)),
+        limit: millis(420),
+        ..Setup::named("sleepers")
+    }
+}
+
+/// R4: who checks the lease and who starts the job is one and the same.
+pub(crate) fn a_start_that_is_held_up() -> Setup {
+    Setup {
+        before: |world| world.begin(B),
+        candidates: vec![SHORT, SHORT.after(50)],
+        faults: Faults { begins: 1, guard_pauses: 1, pauses: 1, ..NONE },
+        limit: millis(380),
+        may: |_, step| !matches!(step, Step::PauseGuard(B) | Step::Pause(B)),
+        ..Setup::named("a start that is held up")
+    }
+}
+
+/// R6: the candidate's own clock says when its lease is over, and not that its job is.
+pub(crate) fn a_guard_that_is_late() -> Setup {
+    Setup {
+        slow_pipe: true,
+        guard_late: millis(19),
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+            world.pass(90);
+        },
+        faults: Faults { losses: 3, ..NONE },
+        limit: millis(450),
+        ..Setup::named("a guard that is late")
+    }
+}
+
+/// R6: what the guard would release with is what the supervisor knew when the term was current.
+pub(crate) fn a_release_for_a_superseded_leader() -> Setup {
+    Setup {
+        candidates: vec![SHORT, SHORT, LONG],
+        span: 1,
+        before: |world| {
+            world.begin(A);
+            world.begin(C);
+            world.suffer(Step::Pause(A));
+            world.pass(400);
+        },
+        faults: Faults { begins: 1, crashes: 1, slow_answers: 1, ..NONE },
+        limit: millis(500),
+        ..Setup::named("a release for a superseded leader")
+    }
+}
+
+/// A leader whose health command fails: it stands down, and the other leads, while hooks run.
+pub(crate) fn an_unhealthy_job() -> Setup {
+    Setup {
+        health: Some(often_looked_after()),
+        hooks: &[Hook::Standby],
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { illnesses: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::HealthEnds(B) | Step::HealthFails(B)),
+        limit: millis(160),
+        ..Setup::named("an unhealthy job")
+    }
+}

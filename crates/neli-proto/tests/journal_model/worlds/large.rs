@@ -1,0 +1,80 @@
+//! Larger worlds, and one for the walks that nobody could search.
+
+use super::{ALL_HOOKS, NONE, SHORT, millis, often_looked_after};
+use crate::setup::{A, B, CandidateSetup, Faults, Setup, Who};
+use crate::step::Step;
+
+/// Two candidates from the start, and a little of everything that Kafka and machines do.
+pub(crate) fn two_candidates() -> Setup {
+    Setup {
+        before: |world| world.begin(A),
+        faults: Faults { begins: 1, crashes: 1, delays: 1, pauses: 1, ..NONE },
+        limit: millis(340),
+        most_states: 6_000_000,
+        ..Setup::named("two candidates")
+    }
+}
+
+/// Three candidates from the start.
+pub(crate) fn three_candidates() -> Setup {
+    Setup {
+        candidates: vec![SHORT; 3],
+        faults: Faults { begins: 3, delays: 1, doubles: 1, ..NONE },
+        limit: millis(120),
+        most_states: 6_000_000,
+        ..Setup::named("three candidates")
+    }
+}
+
+/// A reader that begins in the middle and reads further back, beside a leader that may go.
+pub(crate) fn a_reader_in_the_middle() -> Setup {
+    Setup {
+        span: 1,
+        before: |world| {
+            world.begin(A);
+            world.pass(250);
+        },
+        faults: Faults { begins: 1, others: 1, slow_answers: 1, stops: 1, ..NONE },
+        may: |_, step| step != Step::Stop(B),
+        limit: millis(240),
+        most_states: 6_000_000,
+        ..Setup::named("a reader in the middle")
+    }
+}
+
+/// Guard and supervisor, each stopped or dead while the other is not, one after the other.
+pub(crate) fn guard_and_supervisor() -> Setup {
+    Setup {
+        jobs_have_children: true,
+        guard_late: millis(19),
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+            world.pass(90);
+        },
+        faults: Faults { guard_deaths: 1, guard_pauses: 1, pauses: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::KillGuard(B) | Step::Pause(B) | Step::PauseGuard(B)),
+        limit: millis(330),
+        most_states: 6_000_000,
+        ..Setup::named("guard and supervisor")
+    }
+}
+
+/// Everything at once, for the walks: nobody could search it.
+pub(crate) fn everything(leases: [u64; 3]) -> Setup {
+    let lease = |who: Who| CandidateSetup::lease(leases[who]);
+    Setup {
+        candidates: vec![lease(0), lease(1).restarting(40), lease(2).restarting(700).exiting()],
+        judged_late: true,
+        topic_ids: true,
+        span: 4,
+        jobs_have_children: true,
+        jobs_have_commands: true,
+        health: Some(often_looked_after()),
+        hooks: ALL_HOOKS,
+        guard_late: millis(19),
+        faults: Faults::plenty(),
+        reborn: true,
+        ..Setup::named("everything")
+    }
+}

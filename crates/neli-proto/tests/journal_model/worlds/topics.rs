@@ -1,0 +1,90 @@
+//! Topics that are deleted, made anew or cut.
+
+use std::time::Duration;
+
+use super::{LONG, NONE, SHORT, millis};
+use crate::setup::{A, B, C, Faults, Setup};
+use crate::step::Step;
+
+/// Vacant: with `--embedded` an empty log is believed only when the broker before it ended in order.
+pub(crate) fn a_broker_that_dies() -> Setup {
+    Setup {
+        candidates: vec![LONG, LONG],
+        before: |world| world.begin(A),
+        faults: Faults { begins: 1, lags: 1, pauses: 1, remakes: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Pause(B) | Step::Lag(B)),
+        limit: Duration::from_secs(62),
+        ..Setup::named("a broker that dies")
+    }
+}
+
+/// L3: the old topic's leader, which has not noticed yet, speaks of a term that has the number of the new one's.
+pub(crate) fn a_topic_that_is_remade() -> Setup {
+    Setup {
+        candidates: vec![SHORT, SHORT, LONG.after(20)],
+        topic_ids: true,
+        remade_for: millis(150),
+        before: |world| {
+            world.begin(A);
+            world.pass(50);
+            world.suffer(Step::RemakeUnnoticed);
+            world.begin(B);
+            world.begin(C);
+        },
+        faults: Faults { lags: 1, stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Lag(A | C) | Step::Stop(B | C)),
+        limit: millis(250),
+        ..Setup::named("a topic that is remade")
+    }
+}
+
+/// R3: while nobody tells a leader that its topic is still the one in which it claimed, its lease is not extended.
+pub(crate) fn a_remade_topic_that_nobody_names() -> Setup {
+    Setup {
+        topic_ids: true,
+        // The last answer may have come just before, and the last beat a lease later.
+        remade_for: millis(600),
+        before: |world| {
+            world.begin(A);
+            world.pass(50);
+            world.suffer(Step::RemakeUnnoticed);
+            world.begin(B);
+        },
+        faults: Faults { losses: 1, mutes: 1, ..NONE },
+        may: |_, step| step != Step::Mute(B),
+        limit: millis(750),
+        ..Setup::named("a remade topic that nobody names")
+    }
+}
+
+/// R2: who missed a remake takes the new leader's beats for void, and hears silence.
+pub(crate) fn a_standby_that_missed_a_remake() -> Setup {
+    Setup {
+        candidates: vec![SHORT, SHORT, LONG],
+        topic_ids: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+            world.pass(50);
+            world.suffer(Step::Die(A));
+            world.suffer(Step::RemakeUnnoticed);
+            world.begin(C);
+        },
+        faults: Faults { lags: 1, mutes: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Lag(B) | Step::Mute(C)),
+        limit: millis(500),
+        ..Setup::named("a standby that missed a remake")
+    }
+}
+
+/// Assumption 4: for two minutes nobody deletes anything.
+pub(crate) fn a_young_record_deleted() -> Setup {
+    Setup {
+        candidates: vec![LONG, SHORT.after(50)],
+        before: |world| world.begin(B),
+        faults: Faults { begins: 1, compactions: 1, lags: 1, questions: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Ask(A) | Step::Lag(A)),
+        limit: millis(120),
+        ..Setup::named("a young record deleted")
+    }
+}

@@ -1,0 +1,218 @@
+//! The program around a node: what it sends is read back when the test has it so.
+
+use std::time::Duration;
+
+use neli_proto::candidate::{self, Durations, Elector, Identity, Timings};
+use neli_proto::guard::Answer;
+use neli_proto::hooks::Hook;
+use neli_proto::listener::FIRST_SPAN;
+use neli_proto::node::{Action, Awaited, Awaits, Event, HookRun, Node, Note, Refusal, Settings, Status};
+use neli_proto::random::Random;
+use neli_proto::record::{Body, MemberId, Offset, Record};
+use neli_proto::restart::RestartPolicy;
+use neli_proto::supervisor::{self, Ending, JobStatus, OnLoss, Policy, StopPolicy};
+use neli_proto::time::Time;
+use neli_proto::topic::TopicIdentity;
+
+pub(crate) const LEASE: Duration = Duration::from_secs(5);
+pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
+pub(crate) const TERM: i32 = 15;
+pub(crate) const TSTP_ENDS: i32 = 18;
+
+/// A node, its time, and the log.
+#[derive(Clone)]
+pub(crate) struct Host {
+    pub(crate) node: Node,
+    pub(crate) now: Time,
+    pub(crate) log: Vec<Record>,
+    /// Sent, and not appended yet.
+    pub(crate) sent: Vec<Record>,
+}
+
+impl Host {
+    pub(crate) fn new(hooks: &[Hook], accepts_remade_topic: bool) -> Self {
+        let now = Time::ZERO + Duration::from_secs(1_000);
+        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+        let kill_margin = LEASE / 50;
+        let settings = Settings {
+            identity: Identity { member: MemberId::from("me"), name: "me".into(), hello },
+            timings: Timings::new(
+                Durations {
+                    lease: LEASE,
+                    heartbeat_interval: LEASE / 5,
+                    kill_margin,
+                    fence_warning: Duration::ZERO,
+                    claim_delay: Duration::ZERO,
+                },
+                Elector::Log,
+            )
+            .unwrap_or_else(|error| panic!("{error}")),
+            job: Policy {
+                stop: StopPolicy { signal: TERM, timeout: STOP_TIMEOUT, kill_margin },
+                restart: RestartPolicy::NEVER,
+                on_loss: OnLoss::Standby,
+                health: None,
+            },
+            hooks: hooks.to_vec(),
+            accepts_remade_topic,
+            started: now,
+            wait: None,
+            first_span: FIRST_SPAN,
+        };
+        Self { node: Node::new(now, settings, Random::from_seed(1)), now, log: Vec::new(), sent: Vec::new() }
+    }
+
+    /// Reads an empty log, in a topic that will do; on the way to its claim.
+    pub(crate) fn listening(hooks: &[Hook]) -> Self {
+        let mut host = Self::new(hooks, true);
+        host.identified(TopicIdentity::Unnamed);
+        host.elects(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
+        host
+    }
+
+    /// A leader whose job runs.
+    pub(crate) fn leading(hooks: &[Hook]) -> Self {
+        let mut host = Self::listening(hooks);
+        host.answered();
+        host.claims();
+        host.reads_what_it_sent();
+        host.started();
+        host.actions();
+        host
+    }
+
+    pub(crate) fn happens(&mut self, event: Event) {
+        self.node.handle(self.now, event);
+    }
+
+    pub(crate) fn elects(&mut self, event: candidate::Event) {
+        self.happens(Event::Election(event));
+    }
+
+    pub(crate) fn job(&mut self, event: supervisor::Event) {
+        self.happens(Event::Job(event));
+    }
+
+    /// The guard answers.
+    pub(crate) fn answers(&mut self, answer: Answer) {
+        self.happens(Event::Guard(answer));
+    }
+
+    pub(crate) fn identified(&mut self, identity: TopicIdentity) {
+        self.elects(candidate::Event::TopicIdentified { asked: self.now, identity });
+    }
+
+    /// The log is empty.
+    pub(crate) fn answered(&mut self) {
+        self.answered_with(0);
+    }
+
+    /// The log holds so many records.
+    pub(crate) fn answered_with(&mut self, end: Offset) {
+        let asked = self.now;
+        self.elects(candidate::Event::Answered { asked, start: 0, end, trusted: true });
+    }
+
+    pub(crate) fn started(&mut self) {
+        self.answers(Answer::Started { pid: 7 });
+    }
+
+    /// The job's main process ends, and leaves nothing.
+    pub(crate) fn ends(&mut self, status: JobStatus) {
+        let (code, signal) = match status {
+            JobStatus::Exited(code) => (Some(code.into()), None),
+            JobStatus::Signaled(signal) => (None, Some(signal)),
+        };
+        self.answers(Answer::Exited { code, signal, left: false, foreground: false });
+        self.answers(Answer::Gone);
+    }
+
+    /// What is to be done now; what is sent is kept.
+    pub(crate) fn actions(&mut self) -> Vec<Action> {
+        let actions: Vec<Action> = std::iter::from_fn(|| self.node.poll_action()).collect();
+        for action in &actions {
+            if let Action::Send { record } = action {
+                self.sent.push(record.clone());
+            }
+        }
+        actions
+    }
+
+    /// The time passes until the claim is sent.
+    pub(crate) fn claims(&mut self) {
+        while !self.actions().iter().any(|action| sends(action, "claim")) {
+            self.now = self.node.poll_timeout().unwrap();
+            self.node.handle_timeout(self.now);
+        }
+    }
+
+    pub(crate) fn end(&self) -> Offset {
+        Offset::try_from(self.log.len()).unwrap()
+    }
+
+    pub(crate) fn reads(&mut self, record: Record) {
+        self.log.push(record);
+        self.reads_at(self.end() - 1);
+    }
+
+    pub(crate) fn reads_at(&mut self, offset: Offset) {
+        let record = self.log[usize::try_from(offset).unwrap()].clone();
+        self.elects(match record.body {
+            Body::Hello { .. } => candidate::Event::ReadOther { offset, hello: record.into_hello() },
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
+                candidate::Event::Read { offset, record: Some(record) }
+            }
+        });
+    }
+
+    /// What was sent comes back.
+    pub(crate) fn reads_what_it_sent(&mut self) {
+        for record in std::mem::take(&mut self.sent) {
+            self.reads(record);
+        }
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.node.status(self.now)
+    }
+
+    pub(crate) fn pass(&mut self, span: Duration) {
+        self.now = self.now + span;
+        self.node.handle_timeout(self.now);
+    }
+}
+
+pub(crate) fn sends(action: &Action, kind: &str) -> bool {
+    let Action::Send { record } = action else { return false };
+    let sent = match record.body {
+        Body::Beat { .. } => "beat",
+        Body::Claim { .. } => "claim",
+        Body::Hello { .. } => "hello",
+        Body::Release { .. } => "release",
+        Body::Request { .. } => "request",
+    };
+    sent == kind
+}
+
+pub(crate) fn by(member: &str, body: Body) -> Record {
+    Record { member: Some(MemberId::from(member)), name: Some(format!("{member}-name").into()), seq: Some(1), body }
+}
+
+pub(crate) fn exits(actions: &[Action]) -> Vec<Ending> {
+    actions.iter().filter_map(|action| if let Action::Exit(ending) = action { Some(*ending) } else { None }).collect()
+}
+
+pub(crate) fn refusals(actions: &[Action]) -> Vec<Refusal> {
+    let refusal = |action: &Action| {
+        if let Action::Note(Note::Refused(refusal)) = action { Some(refusal.clone()) } else { None }
+    };
+    actions.iter().filter_map(refusal).collect()
+}
+
+pub(crate) fn hooks_in(actions: &[Action]) -> Vec<HookRun> {
+    actions.iter().filter_map(|action| if let Action::RunHook(run) = action { Some(*run) } else { None }).collect()
+}
+
+pub(crate) fn awaits(what: Awaited, until: impl Into<Option<Time>>) -> Awaits {
+    Awaits { what, until: until.into() }
+}
