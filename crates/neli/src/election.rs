@@ -24,7 +24,7 @@ impl Election {
         format!("{}/{}", self.group, self.role)
     }
 
-    /// The key of what its candidates say of themselves: `<group>/<role>/hello`.
+    /// The key of the records by which its candidates introduce themselves: `<group>/<role>/hello`.
     #[must_use]
     pub fn hello_key(&self) -> String {
         format!("{}/hello", self.key())

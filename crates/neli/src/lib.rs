@@ -1,6 +1,6 @@
 //! Elections on Kafka: how records are read and appended, what the consumer group reports, which topic stands under a name.
 //!
-//! The crate `neli-proto` decides what to do; here it is done, and what happened is told. Nothing here decides.
+//! The crate `neli-proto` decides what to do; here it is done, and what happened is reported. Nothing here decides.
 //!
 //! A [`Reader`] reads the journal of an [`Election`], a [`Producer`] appends to it, and a [`Member`] stands in its consumer group; each
 //! is a client of librdkafka, made for an [`Access`]. What happens comes in two channels: [`KafkaEvent`] and [`GroupReport`].

@@ -15,7 +15,7 @@ use serde::Serialize;
 /// No memory, no descriptor to spare, or a kernel before 3.17.
 pub fn write(content: &impl Serialize) -> io::Result<OwnedFd> {
     let mut file = File::from(memfd::memfd_create(c"neli-run", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?);
-    // In one piece: the writer of JSON would make a system call for each of its words and signs.
+    // As a whole: written token by token, JSON would take a system call for each.
     file.write_all(&serde_json::to_vec(content)?)?;
     file.rewind()?;
     fcntl::fcntl(&file, FcntlArg::F_ADD_SEALS(seals()))?;

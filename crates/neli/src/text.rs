@@ -1,11 +1,11 @@
-//! Errors in words.
+//! Errors as text.
 
 use std::io;
 
 use nix::errno::Errno;
 use thiserror::Error;
 
-/// Why a system call failed, in the words that everybody knows: `no such file or directory`.
+/// Why a system call failed, by the system's own text: `no such file or directory`.
 #[must_use]
 pub fn reason(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |code| Errno::from_raw(code).desc().to_lowercase())

@@ -1,7 +1,7 @@
-//! How Kafka is reached, and what each of our librdkafka clients is told for that.
+//! How Kafka is reached, and how each of our librdkafka clients is configured for that.
 //!
-//! Three layers of properties, the later one winning: what we prefer, what the user says (`-X`, `--properties`), and what
-//! the protocol rests on. Each goes by its first name, never by an alias: rust-rdkafka hands them over in no order, and of
+//! Three layers of properties, the later one winning: what we prefer, what the user sets (`-X`, `--properties`), and what
+//! the protocol rests on. Each goes by its first name, never by an alias: rust-rdkafka passes them on in no order, and of
 //! two names of one property librdkafka takes the last. Whoever makes the user's [`Properties`] has seen to that, and that
 //! librdkafka knows them.
 
@@ -14,7 +14,7 @@ use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use crate::election::{Brokers, Client, Election, Properties};
 use crate::kafka::embedded;
 
-/// A Kafka that can be reached: an address, and what the user says about reaching it.
+/// A Kafka that can be reached: an address, and the user's properties for that.
 #[derive(Clone)]
 pub struct Access {
     /// Bootstrap servers, as librdkafka takes them.
@@ -51,12 +51,12 @@ impl Access {
         Self { embedded: Some(Arc::clone(connection)), ..Self::at(connection.bootstrap(), properties) }
     }
 
-    /// What a reader of the journal is told. It joins no group. A group that the candidate joins otherwise is named to it all the
+    /// The configuration of a reader of the journal. It joins no group. A group that the candidate joins otherwise is named to it all the
     /// same: librdkafka then looks for its coordinator, so that a missing right is known before anything is claimed.
     #[must_use]
     pub(crate) fn reader(&self, group: Option<&str>) -> ClientConfig {
         let mut defaults = vec![
-            // Corruption is a batch that can't be decoded, never a record that says something else.
+            // Corruption is a batch that can't be decoded, never a record with other contents.
             ("check.crcs", "true"),
             ("fetch.error.backoff.ms", "100"),
             ("fetch.message.max.bytes", "262144"),
@@ -76,7 +76,7 @@ impl Access {
                 ("enable.auto.commit", "false"),
                 ("enable.auto.offset.store", "false"),
                 ("enable.partition.eof", "true"),
-                // The law must see the same records in every reader; and a stranger's open transaction hides none.
+                // The law must see the same records in every reader; and an open transaction of another program hides none.
                 ("isolation.level", "read_uncommitted"),
                 ("max.poll.interval.ms", LONGEST_POLL_INTERVAL),
             ],
@@ -102,10 +102,10 @@ impl Access {
         self.properties.find("debug")
     }
 
-    /// What the producer is told; a record is given up `timeout` after it was handed over, in whole milliseconds.
+    /// The configuration of the producer; a record is given up `timeout` after it was handed over, in whole milliseconds.
     #[must_use]
     pub(crate) fn producer(&self, timeout: Duration) -> ClientConfig {
-        // Why Kafka refuses what librdkafka tries again, only its debug lines say.
+        // Why Kafka refuses what librdkafka tries again is in its debug lines alone.
         let debug = self.users_debug().map_or_else(|| "msg".to_owned(), |debug| format!("{debug},msg"));
         self.client(
             &[
@@ -123,7 +123,7 @@ impl Access {
         )
     }
 
-    /// What the member of the consumer group is told.
+    /// The configuration of the member of the consumer group.
     #[must_use]
     pub(crate) fn member(&self, election: &Election) -> ClientConfig {
         self.client(
@@ -167,7 +167,7 @@ impl Access {
     }
 }
 
-/// Every client's, unless the user says otherwise.
+/// Every client's, unless the user sets it otherwise.
 const COMMON: &[(&str, &str)] = &[
     ("api.version.request.timeout.ms", "5000"),
     ("client.id", "neli-run"),
@@ -181,13 +181,13 @@ const COMMON: &[(&str, &str)] = &[
     // it was unreachable for a while would be found later: the system tries to connect ever more seldom.
     ("socket.connection.setup.timeout.ms", "10000"),
     ("socket.keepalive.enable", "true"),
-    // A release right behind a beat, or a claim behind a hello, would wait for the network's word on what is before it.
+    // A release right behind a beat, or a claim behind a hello, would wait for the acknowledgement of what is before it.
     ("socket.nagle.disable", "true"),
     // A machine that died without a reset is noticed within this, not within a minute.
     ("socket.timeout.ms", "2000"),
 ];
 
-/// Every client's, whatever the user says.
+/// Every client's, whatever the user sets.
 const ALWAYS: &[(&str, &str)] = &[
     // A producer's default is to have a missing topic made, and a deleted one remade, with the broker's settings.
     ("allow.auto.create.topics", "false"),
@@ -210,7 +210,7 @@ pub struct MemberTimings {
 }
 
 impl MemberTimings {
-    /// Unless the user says otherwise.
+    /// Unless the user sets them otherwise.
     const DEFAULT: Self =
         Self { heartbeat_interval: Duration::from_millis(100), session_timeout: Duration::from_secs(6) };
 

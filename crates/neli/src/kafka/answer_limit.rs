@@ -1,4 +1,4 @@
-//! How long an answer is waited for: longer each time that there was none, and by what was seen on the way.
+//! How long an answer is waited for: longer each time that there was none, and by how long others took.
 //!
 //! A slow link needs several round trips before the first answer (TCP, TLS, API versions, login, metadata). A limit that never
 //! grows would end each try before its first answer, for ever.

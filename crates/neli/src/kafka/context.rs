@@ -1,4 +1,4 @@
-//! What librdkafka tells our clients beside its answers: errors and log lines. No line of this file shows the value of a secret.
+//! What librdkafka reports to our clients besides its answers: errors and log lines. No line of this file shows the value of a secret.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::election::is_secret;
 use crate::kafka::access::{Access, LogCallback};
 use crate::kafka::error_class::{self, ErrorClass, NoToken, plain};
 
-/// One line about an error, fit to be shown: librdkafka's own words, but for those that show a secret.
+/// One line about an error, fit to be shown: librdkafka's own text, unless that shows a secret.
 #[must_use]
 pub(super) fn explain(error: &KafkaError) -> String {
     if let KafkaError::ClientCreation(reason) = error {
@@ -22,14 +22,14 @@ pub(super) fn explain(error: &KafkaError) -> String {
     if *kind == RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN {
         format!("property \"{key}\": librdkafka knows no such property")
     } else if is_secret(key) && !reason.contains("not supported in this build") {
-        // librdkafka's words may quote the value, whole or cut.
+        // librdkafka's text may quote the value, whole or cut.
         format!("property \"{key}\": librdkafka does not take its value (not shown here)")
     } else {
         format!("property \"{key}\": {reason}")
     }
 }
 
-/// What librdkafka tells one of our clients. It keeps the last words, since rust-rdkafka hands on only an error's code.
+/// What librdkafka reports to one of our clients. It keeps the last text, since rust-rdkafka passes on only an error's code.
 #[derive(Clone)]
 pub(super) struct KafkaContext {
     log_callback: Option<LogCallback>,
@@ -57,7 +57,7 @@ impl KafkaContext {
         }
     }
 
-    /// The words that came with the last error, if its code is `code`; else the code's own.
+    /// The text that came with the last error, if its code is `code`; else the code's own.
     #[must_use]
     pub(super) fn words(&self, code: RDKafkaErrorCode) -> String {
         let last_errors = self.last_errors();
@@ -65,7 +65,7 @@ impl KafkaContext {
         last.map_or_else(|| plain(code), |(_, words)| words.clone())
     }
 
-    /// Why there is no token to log in by, if these words of librdkafka's say so and a token endpoint was asked.
+    /// Why there is no token to log in by, if this text of librdkafka's is about that and a token endpoint was asked.
     #[must_use]
     pub(super) fn no_token(&self, words: &str) -> Option<NoToken> {
         let last_errors = self.last_errors();

@@ -1,4 +1,4 @@
-//! The embedded broker, seen by a candidate: librdkafka's own mock of Kafka, in a process that candidates of one user
+//! The embedded broker, on the side of a candidate: librdkafka's own mock of Kafka, in a process that candidates of one user
 //! on one machine share. For trials: it keeps nothing, and anybody on this machine can reach its loopback port.
 //!
 //! Candidates meet it in one directory ([`BrokerDirectory`]). The first that finds none starts it; each holds a connection for
@@ -31,10 +31,10 @@ pub mod directory;
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// So long after a broker was killed no lease of its journal can run any more: the longest that there is, and a second for
-/// what lies between its last word and its death.
+/// what lies between the last record that it took and its death.
 pub const DISTRUST: Duration = Duration::from_millis(*LEASE_MS.end() + 1_000);
 
-/// The hidden form is told from the subcommand by its argument, `neli-run broker 0`: stdin is a `Start`, sealed.
+/// The hidden form differs from the subcommand by its argument, `neli-run broker 0`: stdin is a `Start`, sealed.
 pub const MODE: &str = "broker";
 
 /// Finding or starting may take this long.
@@ -209,7 +209,7 @@ impl BrokerFinder {
             .arg0("neli-run")
             .args([MODE, "0"])
             .env_clear()
-            // What tells one user's broker from another's in a list of processes.
+            // It distinguishes the brokers of several users in a list of processes.
             .envs(std::env::var_os("XDG_RUNTIME_DIR").map(|directory| ("XDG_RUNTIME_DIR", directory)))
             .current_dir("/")
             .stdin(sealed_memfd::write(&start)?)

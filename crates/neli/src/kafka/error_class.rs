@@ -11,7 +11,7 @@ pub(super) enum ErrorClass {
     Cut,
     /// This user may not do that to the group.
     GroupForbidden,
-    /// The broker does not accept who we say we are.
+    /// The broker does not accept our login.
     Login,
     /// The partition has no leader, or another one than we thought: librdkafka is finding out.
     Moving,
@@ -62,7 +62,7 @@ impl From<RDKafkaErrorCode> for ErrorClass {
     }
 }
 
-/// A code in librdkafka's words for it, without the name of the code and of who reported it.
+/// librdkafka's text for a code, without the name of the code and of who reported it.
 #[must_use]
 pub(super) fn plain(code: RDKafkaErrorCode) -> String {
     // `TopicAuthorizationFailed (Broker: Topic authorization failed)`

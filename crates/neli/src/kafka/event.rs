@@ -1,6 +1,6 @@
-//! What happens in Kafka, as whoever stands for election is told.
+//! What happens in Kafka, as it is reported to a candidate.
 //!
-//! Nothing here decides: records are bytes, and `neli-proto` says what they mean.
+//! Nothing here decides: records are bytes, and `neli-proto` decides what they mean.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::kafka::embedded::FoundBroker;
 /// threads that wait while the channel is full, never by the caller's.
 #[derive(Debug)]
 pub enum KafkaEvent {
-    /// Kafka refuses to append a record that was sent, or has not acknowledged it in time: one line, in Kafka's words. It may be
-    /// tried again by librdkafka, without another word until it is given up.
+    /// Kafka refuses to append a record that was sent, or has not acknowledged it in time: one line, with Kafka's reason. It may be
+    /// tried again by librdkafka, without another event until it is given up.
     AppendRefused {
         /// That line.
         error: String,
@@ -108,7 +108,7 @@ pub enum ReadingEvent {
     Undecodable {
         /// The next offset that was to be handed over.
         offset: i64,
-        /// librdkafka's words.
+        /// librdkafka's reason.
         error: String,
     },
 }
@@ -122,7 +122,7 @@ pub struct ReadRecord {
     pub key: Key,
     /// Its value; none for a tombstone and for other keys, whose values are not copied.
     pub value: Option<Box<[u8]>>,
-    /// When it was appended (or written, on a topic that says `CreateTime`), in milliseconds since 1970. For display only.
+    /// When it was appended (or written, on a topic with `CreateTime`), in milliseconds since 1970. For display only.
     pub written_ms: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The member of the consumer group: what the group says of the election's partition.
+//! The member of the consumer group: whose the election's partition is, by the group.
 //!
 //! It never fetches: what is assigned is paused, and no offset is asked for or committed. A revoke is acknowledged
 //! before anything else, so that a slow job never stalls the group's rebalance. Nothing here decides who leads.
@@ -25,7 +25,7 @@ use crate::kafka::error_class::ErrorClass;
 use crate::kafka::librdkafka;
 use crate::text::ClientError;
 
-/// Leaving may take this long; then we are gone whatever the coordinator says.
+/// Leaving may take this long; then we are gone whatever the coordinator answers.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
 /// By then a member that unsubscribes has let go of its partition, and has sent that it leaves.
 const UNSUBSCRIBED_WITHIN: Duration = Duration::from_millis(100);
@@ -34,13 +34,13 @@ const POLL_WHILE_LEAVING: Duration = Duration::from_millis(5);
 /// How long the question after a join may take.
 const METADATA_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What a member says. Each carries its member's number: all members of a process say it into one channel, and what one that has
-/// been left said must not be taken for the word of the one that followed it.
+/// What a member reports. Each carries its member's number: all members of a process report to one channel, and a report of one
+/// that has been left must not be taken for one of its successor.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GroupReport {
-    /// The member's number, as it was told to [`Member::join`].
+    /// The member's number, as it was given to [`Member::join`].
     pub member: u32,
-    /// What it says.
+    /// What happened.
     pub event: GroupEvent,
 }
 
@@ -85,22 +85,22 @@ pub struct Member {
 impl Member {
     /// Joins the group on the election's topic, which must exist: librdkafka looks for a missing one every five minutes.
     ///
-    /// What the group says goes to `grouped`, with this `number`.
+    /// What the group does is reported to `reports`, with this `number`.
     ///
     /// # Errors
     ///
-    /// librdkafka's words about a property, or about a certificate or login that it can't use; never a secret's value.
+    /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value.
     pub fn join(
         access: &Access,
         election: &Election,
         number: u32,
-        grouped: Sender<GroupReport>,
+        reports: Sender<GroupReport>,
     ) -> Result<Self, ClientError> {
         let context = GroupContext {
             context: KafkaContext::new(access),
             election: election.clone(),
             number,
-            grouped,
+            reports,
             held: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
             refused: AtomicBool::new(false),
@@ -142,7 +142,7 @@ impl Drop for Member {
         let leaving = thread::Builder::new().name("neli-leave".to_owned()).spawn(move || leave(&consumer));
         if leaving.is_err() {
             // Not from here: the caller may be the one that makes room in the channel.
-            let _ = context.grouped.try_send(GroupReport { member: context.number, event: GroupEvent::Left });
+            let _ = context.reports.try_send(GroupReport { member: context.number, event: GroupEvent::Left });
         }
     }
 }
@@ -169,7 +169,7 @@ impl Pace {
 fn poll(consumer: &BaseConsumer<GroupContext>, pace: Pace) {
     let context = consumer.context();
     let mut name = None;
-    while !context.leaving.load(Ordering::Relaxed) && !context.grouped.is_closed() {
+    while !context.leaving.load(Ordering::Relaxed) && !context.reports.is_closed() {
         let pause = if context.held.load(Ordering::Relaxed) { pace.holding } else { pace.waiting };
         if let Some(Err(error)) = consumer.poll(pause) {
             context.judge(&error);
@@ -178,7 +178,7 @@ fn poll(consumer: &BaseConsumer<GroupContext>, pace: Pace) {
         let said = librdkafka::member_id(consumer.client());
         if let Some(id) = said.filter(|id| name.as_ref() != Some(id)) {
             name = Some(id.clone());
-            context.unless_leaving(GroupEvent::Named { id });
+            context.report_unless_leaving(GroupEvent::Named { id });
         }
         if context.has_joined.swap(false, Ordering::Relaxed) {
             allow_to_join_at_once(consumer);
@@ -194,13 +194,13 @@ fn allow_to_join_at_once(consumer: &BaseConsumer<GroupContext>) {
     // Without an answer the next join is a little later.
     let Ok(metadata) = consumer.fetch_metadata(Some(&context.election.topic), METADATA_TIMEOUT) else { return };
     let partitions = metadata.topics().iter().flat_map(MetadataTopic::partitions);
-    context.hear_of_partitions(partitions.map(MetadataPartition::id));
+    context.note_partitions(partitions.map(MetadataPartition::id));
 }
 
 /// Closing alone is not enough: librdkafka sends no `LeaveGroup` for a member with nothing assigned once it is
 /// closing, and the dead member then holds the next rebalance for a session timeout. So it unsubscribes first, which sends
 /// one. And not at once after that: a member that is told to close while its partition is being taken from it forgets to
-/// leave (in one of four runs), and nothing of what it shows says when it is through. It takes a millisecond or two.
+/// leave (in one of four runs), and nothing that it shows tells when that is over. It takes a millisecond or two.
 fn leave(consumer: &BaseConsumer<GroupContext>) {
     let begun = clock::now();
     let spent = || clock::now().since(begun);
@@ -208,7 +208,7 @@ fn leave(consumer: &BaseConsumer<GroupContext>) {
     let context = consumer.context();
     let in_vain = context.alone.load(Ordering::Relaxed) && !context.is_answered.load(Ordering::Relaxed);
     if in_vain {
-        context.say(GroupEvent::Left);
+        context.report(GroupEvent::Left);
     }
     while spent() < UNSUBSCRIBED_WITHIN {
         // This also acknowledges the revoke of what was held.
@@ -220,16 +220,16 @@ fn leave(consumer: &BaseConsumer<GroupContext>) {
         let _ = consumer.poll(POLL_WHILE_LEAVING);
     }
     if !in_vain {
-        context.say(GroupEvent::Left);
+        context.report(GroupEvent::Left);
     }
 }
 
-/// The member's context: where the group's word arrives.
+/// The member's context: where the group's events arrive.
 struct GroupContext {
     context: KafkaContext,
     election: Election,
     number: u32,
-    grouped: Sender<GroupReport>,
+    reports: Sender<GroupReport>,
     held: AtomicBool,
     leaving: AtomicBool,
     refused: AtomicBool,
@@ -239,14 +239,14 @@ struct GroupContext {
     is_answered: AtomicBool,
     /// And since the last look, one more.
     has_joined: AtomicBool,
-    /// That there are partitions besides the election's has been said.
+    /// That there are partitions besides the election's has been reported.
     unused_partitions: AtomicBool,
 }
 
 impl GroupContext {
-    fn say(&self, event: GroupEvent) {
+    fn report(&self, event: GroupEvent) {
         // Nobody listens any more: we are about to end.
-        let _ = self.grouped.blocking_send(GroupReport { member: self.number, event });
+        let _ = self.reports.blocking_send(GroupReport { member: self.number, event });
     }
 
     fn names_ours(&self, partitions: &TopicPartitionList) -> bool {
@@ -254,24 +254,24 @@ impl GroupContext {
     }
 
     /// The group subscribes to one topic, so that each of these partitions is one that it balances.
-    fn hear_of_partitions(&self, mut partitions: impl Iterator<Item = i32>) {
+    fn note_partitions(&self, mut partitions: impl Iterator<Item = i32>) {
         if partitions.any(|partition| partition != self.election.partition)
             && !self.unused_partitions.swap(true, Ordering::Relaxed)
         {
-            self.unless_leaving(GroupEvent::UnusedPartitions);
+            self.report_unless_leaving(GroupEvent::UnusedPartitions);
         }
     }
 
-    /// Says what an error means, where it means anything: the reader meets the same brokers, and says so.
+    /// Reports what an error means, unless the reader meets it too, and reports it.
     fn judge(&self, error: &KafkaError) {
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
         let words = self.context.words(code);
         if let Some(error) = refusal(code, &words, &self.election.group) {
             if !self.refused.swap(true, Ordering::Relaxed) {
-                self.say(GroupEvent::Refused { error });
+                self.report(GroupEvent::Refused { error });
             }
         } else if ErrorClass::from(code) == ErrorClass::Other {
-            self.say(GroupEvent::Warning(words));
+            self.report(GroupEvent::Warning(words));
         }
     }
 }
@@ -279,7 +279,7 @@ impl GroupContext {
 /// Why the coordinator refuses for good, if it does.
 pub(super) fn refusal(code: RDKafkaErrorCode, words: &str, group: &str) -> Option<String> {
     let reason = if ErrorClass::from(code) == ErrorClass::GroupForbidden {
-        // Where its coordinator is, is asked for first, and is told to whoever may describe it.
+        // Where its coordinator is, is asked for first, and is answered to whoever may describe it.
         let right = if words.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" };
         format!("this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or use --elect log")
     } else if code == RDKafkaErrorCode::InconsistentGroupProtocol {
@@ -307,7 +307,7 @@ impl ClientContext for GroupContext {
 }
 
 impl ConsumerContext for GroupContext {
-    /// Acknowledges first, and then says what changed.
+    /// Acknowledges first, and then reports what changed.
     fn rebalance(&self, consumer: &BaseConsumer<Self>, what: RDKafkaRespErr, partitions: &mut TopicPartitionList) {
         let assign = what == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
         // Acknowledging forgets it.
@@ -319,14 +319,14 @@ impl ConsumerContext for GroupContext {
             consumer.incremental_unassign(partitions)
         };
         if let Err(error) = acknowledged {
-            self.say(GroupEvent::Warning(format!("group \"{}\": {}", self.election.group, explain(&error))));
+            self.report(GroupEvent::Warning(format!("group \"{}\": {}", self.election.group, explain(&error))));
         }
         self.is_answered.store(true, Ordering::Relaxed);
         if assign {
             self.has_joined.store(true, Ordering::Relaxed);
             self.assigned(consumer, partitions);
         } else if self.names_ours(partitions) && self.held.swap(false, Ordering::Relaxed) {
-            self.unless_leaving(GroupEvent::Revoked { lost });
+            self.report_unless_leaving(GroupEvent::Revoked { lost });
         }
     }
 }
@@ -337,18 +337,18 @@ impl GroupContext {
             // A failure costs a fetch that nobody reads.
             let _ = consumer.pause(partitions);
         }
-        self.hear_of_partitions(partitions.elements().iter().map(TopicPartitionListElem::partition));
+        self.note_partitions(partitions.elements().iter().map(TopicPartitionListElem::partition));
         if self.names_ours(partitions) {
             self.held.store(true, Ordering::Relaxed);
-            self.unless_leaving(GroupEvent::Assigned);
+            self.report_unless_leaving(GroupEvent::Assigned);
         } else if !self.held.load(Ordering::Relaxed) {
-            self.unless_leaving(GroupEvent::Elsewhere);
+            self.report_unless_leaving(GroupEvent::Elsewhere);
         }
     }
 
-    fn unless_leaving(&self, grouped: GroupEvent) {
+    fn report_unless_leaving(&self, event: GroupEvent) {
         if !self.leaving.load(Ordering::Relaxed) {
-            self.say(grouped);
+            self.report(event);
         }
     }
 }

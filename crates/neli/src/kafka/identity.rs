@@ -30,7 +30,7 @@ pub(super) struct Identifier {
 }
 
 impl Identifier {
-    /// Starts the thread; each answer goes to `seen`.
+    /// Starts the thread; each answer goes to `events`.
     ///
     /// # Errors
     ///
@@ -38,20 +38,20 @@ impl Identifier {
     pub(super) fn start<C: ProducerContext + 'static>(
         producer: Arc<BaseProducer<C>>,
         election: &Election,
-        seen: Sender<KafkaEvent>,
+        events: Sender<KafkaEvent>,
     ) -> Result<Self, std::io::Error> {
         let (orders, received) = mpsc::channel();
         let stopped = Arc::new(AtomicBool::new(false));
         let (election, ended) = (election.clone(), Arc::clone(&stopped));
         thread::Builder::new().name("neli-topic-id".to_owned()).spawn(move || {
-            let is_over = || ended.load(Ordering::Relaxed) || seen.is_closed();
+            let is_over = || ended.load(Ordering::Relaxed) || events.is_closed();
             let mut silent = None;
             while received.recv().is_ok() {
                 // Whoever asked twice has one answer.
                 while received.try_recv().is_ok() {}
                 while !is_over() {
                     if let Ok(answer) = ask(producer.client(), &election, &mut silent) {
-                        let _ = seen.blocking_send(answer);
+                        let _ = events.blocking_send(answer);
                         break;
                     }
                     thread::park_timeout(RETRY);

@@ -38,14 +38,14 @@ use crate::kafka::error_class::ErrorClass;
 /// librdkafka answers each administrative call within its time limit; an answer that is this much later is not waited for.
 const LATE: Duration = Duration::from_secs(1);
 
-/// Which topic stands under this name now (`DescribeTopics`), as the broker with this id says. Waits `timeout` for the answer.
+/// Which topic stands under this name now (`DescribeTopics`), as the broker with this id answers. Waits `timeout` for the answer.
 ///
 /// The broker is named, since librdkafka would ask what it takes for the controller: any broker, on clusters of today, and maybe
 /// one that has just died.
 ///
 /// # Errors
 ///
-/// librdkafka's code: no answer in time, or an answer that does not say.
+/// librdkafka's code: no answer in time, or an answer without it.
 pub fn topic_identity(
     client: &Client<impl ClientContext>,
     topic: &str,
@@ -54,7 +54,7 @@ pub fn topic_identity(
 ) -> Result<TopicIdentity, RDKafkaErrorCode> {
     let name = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
     let mut names = [name.as_ptr()];
-    // SAFETY: `names` holds as many strings as is said, which end in a zero byte; librdkafka copies them.
+    // SAFETY: `names` holds as many strings as its length, which end in a zero byte; librdkafka copies them.
     let topics = unsafe { rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()) };
     let topics = Owned::new(topics, rd_kafka_TopicCollection_destroy)?;
     let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
@@ -90,7 +90,7 @@ pub fn topic_identity(
 ///
 /// # Errors
 ///
-/// librdkafka's code: no answer in time, or an answer that does not say.
+/// librdkafka's code: no answer in time, or an answer without it.
 pub(crate) fn topic_settings(
     client: &Client<impl ClientContext>,
     topic: &str,
@@ -105,7 +105,7 @@ pub(crate) fn topic_settings(
 ///
 /// # Errors
 ///
-/// librdkafka's code: no answer in time, no right to it, or an answer that does not say.
+/// librdkafka's code: no answer in time, no right to it, or an answer without it.
 pub(crate) fn broker_settings(
     client: &Client<impl ClientContext>,
     names: &[&str],

@@ -150,7 +150,7 @@ impl PollThread {
     fn caught_up(&self) {
         let words = self.reading.context.words(RDKafkaErrorCode::PartitionEOF);
         let handed_over = self.reading.next.load(Ordering::Relaxed);
-        // rust-rdkafka leaves out the offset of the end; librdkafka's words have it. A marker has no record.
+        // rust-rdkafka leaves out the offset of the end; librdkafka's message has it. A marker has no record.
         let next = end_offset(&words).map_or(handed_over, |end| end.max(handed_over));
         self.reading.next.store(next, Ordering::Relaxed);
         self.reading.up();

@@ -24,7 +24,7 @@ use crate::kafka::librdkafka::topic_identity;
 use crate::kafka::topic::{self, Presence, TopicError};
 use crate::text::{self, ClientError};
 
-/// How long the question that warms the producer's connection may take.
+/// How long the question that opens the producer's connection may take.
 const WARMING: Duration = Duration::from_secs(16);
 /// How long any other question may take at least.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -35,7 +35,7 @@ const RETRY: Duration = Duration::from_millis(200);
 /// How long the question which right is missing may take.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Writes records to the election's partition, and says what became of each.
+/// Writes records to the election's partition, and reports what became of each.
 ///
 /// Dropping it gives up what is still in flight, in a thread of its own.
 pub struct Producer {
@@ -49,22 +49,22 @@ pub struct Producer {
 
 impl Producer {
     /// A producer that gives a record up `timeout` after it was sent. It connects in the background, to the partition's
-    /// leader too: the first record is to find a warm connection.
+    /// leader too: the first record is to find an open connection.
     ///
-    /// What becomes of each record goes to `seen`.
+    /// What becomes of each record is reported to `events`.
     ///
     /// # Errors
     ///
-    /// librdkafka's words about a property, or about a certificate or login that it can't use; never a secret's value.
+    /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value.
     pub fn start(
         access: &Access,
         election: &Election,
         timeout: Duration,
-        seen: Sender<KafkaEvent>,
+        events: Sender<KafkaEvent>,
     ) -> Result<Self, ClientError> {
         let context = Deliveries {
             context: KafkaContext::new(access),
-            seen: seen.clone(),
+            events: events.clone(),
             forbidden: AtomicBool::new(false),
             refused: AtomicBool::new(false),
             timeout,
@@ -84,7 +84,7 @@ impl Producer {
                     polled.poll(Duration::from_secs(1));
                     if polled.context().forbidden.swap(false, Ordering::Relaxed) {
                         let error = why_forbidden(&polled, &of);
-                        let _ = polled.context().seen.blocking_send(KafkaEvent::Refused { error });
+                        let _ = polled.context().events.blocking_send(KafkaEvent::Refused { error });
                     }
                 }
             })
@@ -92,7 +92,7 @@ impl Producer {
         warm(&inner, election);
         let identifier = match access.embedded {
             Some(_) => None,
-            None => Some(Identifier::start(Arc::clone(&inner), election, seen).map_err(|error| {
+            None => Some(Identifier::start(Arc::clone(&inner), election, events).map_err(|error| {
                 ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error)))
             })?),
         };
@@ -111,22 +111,22 @@ impl Producer {
             let context = producer.context();
             let mut answer_limit = AnswerLimit::new(WARMING, ANSWER);
             let mut missing_since = None;
-            while !stopped.load(Ordering::Relaxed) && !context.seen.is_closed() {
+            while !stopped.load(Ordering::Relaxed) && !context.events.is_closed() {
                 match topic::facts(producer.client(), &election, &mut answer_limit) {
                     Ok(facts) => {
                         // Of one replica's death no lease is a help. The leader has the claim to answer.
                         let broker = facts.layout.besides_leader().next().filter(|_| facts.layout.replicas.len() > 1);
-                        context.say(KafkaEvent::Reading { reading, event: ReadingEvent::Topic(facts) });
+                        context.send(KafkaEvent::Reading { reading, event: ReadingEvent::Topic(facts) });
                         // Nobody waits for the answer, nor asks a second time.
                         if let Some(broker) = broker
                             && let Some(session) = topic::broker_session(producer.client(), broker, ANSWER)
                         {
-                            context.say(KafkaEvent::BrokerSession(session));
+                            context.send(KafkaEvent::BrokerSession(session));
                         }
                         return;
                     }
-                    Err(TopicError::Refused(error)) => return context.say(KafkaEvent::Refused { error }),
-                    // The reader makes it, or is about to say why not.
+                    Err(TopicError::Refused(error)) => return context.send(KafkaEvent::Refused { error }),
+                    // The reader makes it, or is about to report why not.
                     Err(TopicError::Transient(code)) if ErrorClass::from(code) == ErrorClass::UnknownTopic => {
                         let is_new = clock::now().since(*missing_since.get_or_insert_with(clock::now));
                         thread::park_timeout(if is_new < RETRY { LOOK_AGAIN } else { RETRY });
@@ -137,7 +137,7 @@ impl Producer {
                             answer_limit.was_too_short();
                         }
                         let next = answer_limit.limit().as_millis();
-                        context.say(KafkaEvent::Debug(format!(
+                        context.send(KafkaEvent::Debug(format!(
                             "how the topic is set is not known after {limit} ms ({}): asking again, for {next} ms",
                             plain(code)
                         )));
@@ -149,11 +149,11 @@ impl Producer {
         Ok(())
     }
 
-    /// Hands a record over, and returns at once: what becomes of it is told under `seq`.
+    /// Hands a record over, and returns at once: what becomes of it is reported with `seq`.
     ///
     /// # Errors
     ///
-    /// The queue is full (1,000 records) or the record too large; nothing more is told of `seq` then.
+    /// The queue is full (1,000 records) or the record too large; nothing more is reported of `seq` then.
     pub fn send(&self, seq: u64, key: &str, payload: &[u8]) -> Result<(), ClientError> {
         let record =
             BaseRecord::with_opaque_to(&self.topic, Box::new(seq)).partition(self.partition).key(key).payload(payload);
@@ -170,13 +170,13 @@ impl Producer {
 
 impl Drop for Producer {
     fn drop(&mut self) {
-        // The polling thread drops the last reference: librdkafka's farewell takes up to half a second.
+        // The polling thread drops the last reference: librdkafka's end takes up to half a second.
         self.stopped.store(true, Ordering::Relaxed);
     }
 }
 
 /// Connects to the partition's leader, which librdkafka does with the first question that is for the leader.
-/// What the answer says is of no interest, nor whether it comes.
+/// Neither the answer matters, nor whether it comes.
 fn warm(producer: &Arc<BaseProducer<Deliveries>>, election: &Election) {
     let (producer, of) = (Arc::clone(producer), election.clone());
     let ask = move || {
@@ -199,26 +199,26 @@ fn why_forbidden(producer: &BaseProducer<Deliveries>, election: &Election) -> St
 /// The producer's context: deliveries in, [`KafkaEvent`] out.
 struct Deliveries {
     context: KafkaContext,
-    seen: Sender<KafkaEvent>,
+    events: Sender<KafkaEvent>,
     /// A record was refused for lack of a right.
     forbidden: AtomicBool,
     /// A record was refused, and none has been appended since.
     refused: AtomicBool,
     /// When a record is given up.
     timeout: Duration,
-    /// What librdkafka says for whoever looks for a fault in it is asked for.
+    /// Whether librdkafka's debug lines are asked for.
     wants_debug: bool,
 }
 
 impl Deliveries {
-    fn say(&self, seen: KafkaEvent) {
+    fn send(&self, event: KafkaEvent) {
         // An error means that nobody listens any more: we are about to be dropped.
-        let _ = self.seen.blocking_send(seen);
+        let _ = self.events.blocking_send(event);
     }
 
     fn refused(&self, error: String) {
         self.refused.store(true, Ordering::Relaxed);
-        self.say(KafkaEvent::AppendRefused { error });
+        self.send(KafkaEvent::AppendRefused { error });
     }
 }
 
@@ -234,7 +234,7 @@ impl ClientContext for Deliveries {
     }
 
     fn error(&self, _error: KafkaError, _reason: &str) {
-        // The reader meets the same brokers and says so.
+        // The reader meets the same brokers and reports it.
     }
 }
 
@@ -246,7 +246,7 @@ impl ProducerContext for Deliveries {
         let error = match result {
             Ok(message) => {
                 self.refused.store(false, Ordering::Relaxed);
-                return self.say(KafkaEvent::Delivered { seq, offset: message.offset() });
+                return self.send(KafkaEvent::Delivered { seq, offset: message.offset() });
             }
             Err((error, _)) => error,
         };
@@ -255,7 +255,7 @@ impl ProducerContext for Deliveries {
             Some(RDKafkaErrorCode::MessageTimedOut) if self.refused.load(Ordering::Relaxed) => {}
             Some(RDKafkaErrorCode::MessageTimedOut) => {
                 let timeout = self.timeout.as_millis();
-                self.say(KafkaEvent::AppendRefused { error: format!("no acknowledgement within {timeout} ms") });
+                self.send(KafkaEvent::AppendRefused { error: format!("no acknowledgement within {timeout} ms") });
             }
             Some(code) if ErrorClass::from(code) == ErrorClass::TopicForbidden => {
                 self.forbidden.store(true, Ordering::Relaxed);
@@ -266,11 +266,11 @@ impl ProducerContext for Deliveries {
                 }
             }
         }
-        self.say(KafkaEvent::NotDelivered { seq, error: reason(error) });
+        self.send(KafkaEvent::NotDelivered { seq, error: reason(error) });
     }
 }
 
-/// What librdkafka's debug line says of an append that was refused; `None` for any other line. With `debug=msg` it says
+/// The reason in librdkafka's debug line about an append that was refused; `None` for any other line. With `debug=msg` it is
 /// `TOPIC [0]: MessageSet with 1 message(s) (MsgId 0, BaseSeq -1) encountered error: Broker: WORDS (actions Retry,..)`.
 fn refused_append(line: &str) -> Option<String> {
     let (_, told) = line.split_once(") encountered error: ")?;

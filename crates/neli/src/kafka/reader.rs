@@ -30,13 +30,13 @@ use crate::text::reason;
 
 /// Between two questions where the log ends (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
-/// How long the first question may take before nobody is said to answer.
+/// How long the first question may take before it is reported that nobody answers.
 const FIRST_ANSWER: Duration = Duration::from_secs(1);
 /// How long any other question may take at least; librdkafka's `socket.timeout.ms` is as long.
 const ANSWER: Duration = Duration::from_secs(2);
 /// Between two questions while nobody answers them well.
 const RETRY: Duration = Duration::from_millis(200);
-/// A log that is said to end before what was read is cut when that is said again so much later.
+/// A log whose end is reported below what was read is cut when that is reported again so much later.
 const SHRUNK_FOR: Duration = Duration::from_secs(1);
 /// A topic that is still unknown after this is gone; until then a broker that has just started may not know it yet.
 const GONE_AFTER: Duration = Duration::from_secs(5);
@@ -114,7 +114,7 @@ struct Asker {
     leader: Option<i32>,
     /// Whether this reading has seen the topic.
     found: bool,
-    /// Since when answers have said less than what was read.
+    /// Since when the end has been reported below what was read.
     shrunk_since: Option<Time>,
     /// Since when the topic is unknown again.
     unknown_since: Option<Time>,
@@ -173,7 +173,7 @@ impl Asker {
         }
     }
 
-    /// Asks once where the log begins and ends, and says how long to wait before the next time.
+    /// Asks once where the log begins and ends, and returns how long to wait before the next time.
     fn ask(&mut self) -> Duration {
         let reading = Arc::clone(&self.reading);
         let Election { topic, partition, .. } = &reading.source.election;
@@ -193,7 +193,7 @@ impl Asker {
                 self.found = true;
                 self.reaches_leader_first = false;
                 self.answer_limit.answered(asked);
-                // Some brokers say less for a moment after another took over the partition.
+                // Some brokers report an earlier end for a moment after another took over the partition.
                 let is_cut = end < next;
                 if !is_cut {
                     self.shrunk_since = None;

@@ -1,4 +1,4 @@
-//! What the threads of one reading share: how far it is, whether a broker answers, and the way to whoever is told.
+//! What the threads of one reading share: how far it is, whether a broker answers, and the channel for its events.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -62,7 +62,7 @@ impl Reading {
     /// Sends an event of the whole session, unless this reading is over.
     pub(super) fn send(&self, event: KafkaEvent) {
         if !self.stopped.load(Ordering::Relaxed) {
-            // Fails when nobody listens any more, which `is_over` tells.
+            // Fails when nobody listens any more, which `is_over` shows.
             let _ = self.events.blocking_send(event);
         }
     }
@@ -114,7 +114,7 @@ impl Reading {
         })
     }
 
-    /// Kafka refuses for good, which is told once.
+    /// Kafka refuses for good, which is reported once.
     pub(super) fn refuse(&self, error: String) {
         if !self.refused.swap(true, Ordering::Relaxed) {
             self.send(KafkaEvent::Refused { error });

@@ -57,7 +57,7 @@ pub(super) enum TopicError {
 ///
 /// # Errors
 ///
-/// No answer, or one that says no.
+/// No answer, or a refusal.
 pub(super) fn look(
     client: &Client<impl ClientContext>,
     election: &Election,
@@ -104,7 +104,7 @@ pub(super) fn look(
 ///
 /// # Errors
 ///
-/// No answer, or one that says no.
+/// No answer, or a refusal.
 pub(super) fn create(
     client: &Client<impl ClientContext>,
     access: &Access,
@@ -144,7 +144,7 @@ pub(super) fn create(
 ///
 /// # Errors
 ///
-/// No answer, or one that says no.
+/// No answer, or a refusal.
 pub(super) fn facts(
     client: &Client<impl ClientContext>,
     election: &Election,
