@@ -132,7 +132,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "{
                 self.lose(now);
                 if event == LeadEvent::Killed(crate::candidate::Loss::LeaseOver) {
-                    self.tell_nothing_left(Why::Fenced, None);
+                    self.tell_nothing_left(Why::Fenced, None, TreeEnd::of_no_run());
                 }
             }",
         )],
@@ -226,7 +226,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "MainEndTakenForAll",
         breaks: "R6: the main process's end counts as the end of the whole tree",
-        edits: &[edit(RUNNING, "self.order_stop(now);", "return self.nothing_left(Why::Exited);"), GUARD_NOT_TOLD],
+        edits: &[
+            edit(RUNNING, "self.order_stop(now);", "return self.nothing_left(Why::Exited, TreeEnd::of_no_run());"),
+            GUARD_NOT_TOLD,
+        ],
         noticed_by: &[Model("a_daemon_that_is_left")],
     },
     Mutant {
@@ -270,7 +273,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RestartAfterRelease",
         breaks: "R6: a stop between two runs releases the term, and the next run is started all the same",
-        edits: &[edit(STOPPING, "self.nothing_left(reason)", "self.tell_nothing_left(reason, None)")],
+        edits: &[edit(
+            STOPPING,
+            "self.nothing_left(reason, end);",
+            "self.tell_nothing_left(reason, None, TreeEnd::of_no_run());",
+        )],
         noticed_by: &[Model("a_stop_between_two_runs")],
     },
     Mutant {
@@ -311,7 +318,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "StopBehindSpawnTakenForDone",
         breaks: "R6: a stop before the guard has said that the job runs is taken for done, and the release goes out; the guard starts \
                  the job all the same",
-        edits: &[edit(STOPPING, "self.begin_to_stop(now, reason, None)", "self.nothing_left(reason)"), GUARD_NOT_TOLD],
+        edits: &[
+            edit(STOPPING, "self.begin_to_stop(now, reason, None)", "self.nothing_left(reason, TreeEnd::of_no_run())"),
+            GUARD_NOT_TOLD,
+        ],
         noticed_by: &[Model("a_stop_behind_the_spawn")],
     },
     Mutant {
@@ -321,7 +331,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             edit(
                 STOPPING,
                 "self.begin_to_stop(now, reason, Some(main));",
-                "let _ = main; self.order_stop(now); self.nothing_left(reason);",
+                "let _ = main; self.order_stop(now); self.nothing_left(reason, TreeEnd::of_no_run());",
             ),
             edit(NODE, "self.actions.push_back(Action::Order(Order::Released { term }));", ""),
             GUARD_NOT_TOLD,

@@ -13,6 +13,7 @@ use crate::node::status::{Awaited, Awaits};
 use crate::record::{JobState, Offset, Why};
 use crate::restart::Backoff;
 use crate::time::Time;
+use answers::TreeEnd;
 use terminal::Terminal;
 
 pub use crate::terminal::Foreground;
@@ -78,7 +79,7 @@ enum Job {
     /// It has been ordered; whether it is alive is not known yet.
     Ordered,
     /// Nothing, and the next run is due then; the lead is kept.
-    Restarting { at: Time },
+    Restarting { at: Time, end: TreeEnd },
     /// Its main process is alive.
     Running { pid: u32, since: Time },
     /// It has been asked to stop, or only what it left behind is alive; SIGKILL comes at `kill_at`, unless it came.
@@ -251,7 +252,7 @@ impl Supervisor {
             Event::JobStopped { signal, foreground, continuable } => {
                 self.job_stopped(now, signal, foreground, continuable);
             }
-            Event::OrphansGone => self.gone(now),
+            Event::OrphansGone => self.orphans_gone(now),
             Event::OrphansStuck { pids } => self.stuck(pids),
             Event::StartedUnseen { pid } => self.started_unseen(now, pid),
             Event::SuspendSignal { continuable } => self.suspend(continuable),
@@ -307,7 +308,7 @@ impl Supervisor {
             Job::None | Job::Running { .. } => return None,
             Job::Ordered => (Awaited::JobStart, None),
             Job::Orphaned => (Awaited::JobEnd, None),
-            Job::Restarting { at } => (Awaited::NextRun, Some(at)),
+            Job::Restarting { at, .. } => (Awaited::NextRun, Some(at)),
             Job::Stopping { kill_at, .. } => (Awaited::JobEnd, kill_at),
         };
         Some(Awaits { what, until })

@@ -1,5 +1,6 @@
 //! The runs of a term's job, as the guard tells of them: each from its start until nothing is left, and what follows it.
 
+use super::answers::TreeEnd;
 use super::{Job, Killed, Run, Supervisor, Watch};
 use crate::candidate::{JobEnd, LocalEvent};
 use crate::guard::{Order, Step};
@@ -24,6 +25,10 @@ pub struct NothingLeft {
 }
 
 impl NothingLeft {
+    const fn new(term: Offset, _: TreeEnd) -> Self {
+        Self { term }
+    }
+
     /// Whose job.
     pub(crate) const fn term(&self) -> Offset {
         self.term
@@ -70,12 +75,16 @@ impl Supervisor {
     }
 
     /// A failed run: COMMAND was there when this process started, and may be there again.
-    pub(super) fn not_started(&mut self, now: Time, errno: i32, at: Step) {
+    pub(super) fn not_started(&mut self, errno: i32, at: Step) {
         let code = if at == Step::Exec && errno == ENOENT { NOT_FOUND } else { CAN_NOT_BE_STARTED };
         self.note(Note::NotStarted { errno });
         self.run.status = Some(JobStatus::Exited(code));
+    }
+
+    /// What could not be started is gone.
+    pub(super) fn gone_without_start(&mut self, now: Time, end: TreeEnd) {
         match self.job {
-            Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now),
+            Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now, end),
             Job::None | Job::Orphaned | Job::Restarting { .. } => {}
         }
     }
@@ -109,42 +118,42 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn gone(&mut self, now: Time) {
+    pub(super) fn gone(&mut self, now: Time, end: TreeEnd) {
         match self.job {
             Job::None | Job::Restarting { .. } => {}
-            Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now),
-            Job::Stopping { why, .. } => self.nothing_left(why),
+            Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now, end),
+            Job::Stopping { why, .. } => self.nothing_left(why, end),
             Job::Orphaned => {
                 // In a restart delay nothing was.
                 let was_alive = self.run.killed == Killed::ForLoss;
-                self.nothing_left_since(Why::GuardDied, was_alive.then_some(now));
+                self.nothing_left_since(Why::GuardDied, was_alive.then_some(now), end);
                 self.start_guard_if_due(now);
             }
         }
     }
 
     /// The job ended by itself: another run under the same term, or the end of the term.
-    fn run_is_over(&mut self, now: Time) {
+    fn run_is_over(&mut self, now: Time, end: TreeEnd) {
         let Some(status) = self.run.status.filter(|_| self.stop.is_none()) else {
-            return self.nothing_left(Why::Exited);
+            return self.nothing_left(Why::Exited, end);
         };
         match self.backoff.judge(now, self.policy.restart, status, self.run.ran) {
             Verdict::Again(delay) => {
                 self.note(Note::Restarting { attempt: self.run.attempt.saturating_add(1), delay });
-                self.job = Job::Restarting { at: now + delay };
+                self.job = Job::Restarting { at: now + delay, end };
                 // Whatever comes now, it does not come to this run.
                 self.run.killed = Killed::No;
                 self.report(JobState::Restarting, None, now);
             }
-            Verdict::Done => self.nothing_left(Why::Exited),
-            Verdict::TooOften => self.nothing_left(Why::RestartLimit),
+            Verdict::Done => self.nothing_left(Why::Exited, end),
+            Verdict::TooOften => self.nothing_left(Why::RestartLimit, end),
         }
     }
 
     /// When the next run is due; never under a guard that is being killed.
     pub(super) fn restart_due(&self) -> Option<Time> {
         match self.job {
-            Job::Restarting { at } => self.watch.map(|_| at),
+            Job::Restarting { at, .. } => self.watch.map(|_| at),
             Job::None | Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => None,
         }
     }
@@ -168,11 +177,11 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn fenced(&mut self, term: Offset, gone_at: Option<Time>) {
+    pub(super) fn fenced(&mut self, term: Offset, gone_at: Option<Time>, end: TreeEnd) {
         if term == self.term() && self.job != Job::None {
             self.be_killed(Killed::ForLoss);
             self.tell(LocalEvent::Fenced { why: Why::Fenced });
-            self.nothing_left_since(Why::Fenced, gone_at);
+            self.nothing_left_since(Why::Fenced, gone_at, end);
         }
     }
 
@@ -237,11 +246,11 @@ impl Supervisor {
     }
 
     /// Nothing is left of a job whose guard kept its deadline, or of none.
-    pub(super) fn nothing_left(&mut self, why: Why) {
-        self.nothing_left_since(why, None);
+    pub(super) fn nothing_left(&mut self, why: Why, end: TreeEnd) {
+        self.nothing_left_since(why, None, end);
     }
 
-    fn nothing_left_since(&mut self, why: Why, gone_at: Option<Time>) {
+    fn nothing_left_since(&mut self, why: Why, gone_at: Option<Time>, end: TreeEnd) {
         if self.job == Job::None {
             return;
         }
@@ -249,12 +258,12 @@ impl Supervisor {
         self.watch = None;
         self.over = Some(why);
         self.order(Order::Over { term: self.term() });
-        self.tell_nothing_left(why, gone_at);
+        self.tell_nothing_left(why, gone_at, end);
     }
 
-    pub(super) fn tell_nothing_left(&mut self, why: Why, gone_at: Option<Time>) {
+    pub(super) fn tell_nothing_left(&mut self, why: Why, gone_at: Option<Time>, end: TreeEnd) {
         let (exit, leaving) = (self.run.status.map(JobStatus::code), self.leaves_after(why));
-        let proof = NothingLeft { term: self.term() };
+        let proof = NothingLeft::new(self.term(), end);
         self.tell(LocalEvent::NothingLeft(JobEnd { proof, why, exit, leaving, gone_at }));
     }
 }

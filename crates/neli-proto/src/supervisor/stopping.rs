@@ -1,5 +1,6 @@
 //! The candidate's word: the job may run, for how long, and that it may no longer.
 
+use super::answers::TreeEnd;
 use super::{Job, Killed, Run, Supervisor, Watch};
 use crate::guard::{Grant, Order};
 use crate::record::{JobState, Why};
@@ -13,7 +14,7 @@ impl Supervisor {
         (self.run, self.backoff, self.over) = (Run::new(1), Backoff::default(), None);
         if self.next_guard.due.is_some() {
             // The first run waits for a guard, and is that of the term all the same.
-            (self.job, self.run) = (Job::Restarting { at: now }, Run::new(0));
+            (self.job, self.run) = (Job::Restarting { at: now, end: TreeEnd::of_no_run() }, Run::new(0));
             return;
         }
         self.watch = Some(Watch { unanswered: 1, since: now, answered_until: grant.until });
@@ -40,7 +41,10 @@ impl Supervisor {
             }
             // What the job left behind has been asked already; but this is no end by itself any more.
             Job::Stopping { why: why @ Why::Exited, .. } => *why = reason,
-            Job::Restarting { .. } => self.nothing_left(reason),
+            Job::Restarting { end, .. } => {
+                let end = *end;
+                self.nothing_left(reason, end);
+            }
             Job::None | Job::Orphaned | Job::Stopping { .. } => {}
         }
     }
@@ -68,7 +72,7 @@ impl Supervisor {
             Job::Running { pid, since } => Some((pid, since)),
             Job::Stopping { main, .. } => main,
             Job::Ordered => None,
-            Job::Restarting { .. } => return self.nothing_left(why),
+            Job::Restarting { end, .. } => return self.nothing_left(why, end),
             // There is nothing, or it is being killed already.
             Job::None | Job::Orphaned => return,
         };
