@@ -63,12 +63,12 @@ pub fn main(descriptor: &OsStr) -> Result<ExitStatus, StartupError> {
 fn deliver(order: &ReleaseOrder) -> Result<ExitStatus, StartupError> {
     let Means { client, election, lease_ms, .. } = &order.release;
     let access = Access::try_from(client).map_err(StartupError::new)?;
-    let (seen, mut delivered) = mpsc::channel(4);
+    let (sender, mut events) = mpsc::channel(4);
     let producer =
-        Producer::start(&access, election, Duration::from_millis(*lease_ms), seen).map_err(StartupError::new)?;
+        Producer::start(&access, election, Duration::from_millis(*lease_ms), sender).map_err(StartupError::new)?;
     producer.send(order.seq, &election.key(), &record(order).to_bytes()).map_err(StartupError::new)?;
     loop {
-        match delivered.blocking_recv() {
+        match events.blocking_recv() {
             Some(KafkaEvent::Delivered { .. }) => return Ok(ExitStatus::Success),
             Some(KafkaEvent::NotDelivered { error, .. } | KafkaEvent::Refused { error }) => {
                 return Err(StartupError::new(error));

@@ -60,7 +60,7 @@ impl From<StartupError> for Obstacle {
 fn show(watch: &Watch) -> Result<(), Obstacle> {
     let access = access(&watch.client)?;
     let embedded = access.embedded.clone();
-    let (sender, mut seen) = channel(WAITING);
+    let (sender, mut events) = channel(WAITING);
     let source = Source { access, election: watch.election.clone(), create_topic: false, joins_group: false };
     let reader = Reader::start(source, 0, sender)
         .map_err(|error| StartupError::new(format!("no thread for the reader: {}", reason(&error))))?;
@@ -68,7 +68,7 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
     // What is in it when a refusal ends the show is written at its drop.
     let mut screen = BufWriter::new(io::stdout());
     loop {
-        let Some(event) = next(&mut seen, &mut screen)? else {
+        let Some(event) = next(&mut events, &mut screen)? else {
             return Err(StartupError::new("the reader's threads are gone").into());
         };
         let step = show.handle_kafka_event(event);
@@ -82,13 +82,13 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
 }
 
 /// The next event; what was shown is written out before anything is waited for.
-fn next(seen: &mut Receiver<KafkaEvent>, screen: &mut impl Write) -> io::Result<Option<KafkaEvent>> {
-    match seen.try_recv() {
+fn next(events: &mut Receiver<KafkaEvent>, screen: &mut impl Write) -> io::Result<Option<KafkaEvent>> {
+    match events.try_recv() {
         Ok(event) => Ok(Some(event)),
         Err(TryRecvError::Disconnected) => Ok(None),
         Err(TryRecvError::Empty) => {
             screen.flush()?;
-            Ok(seen.blocking_recv())
+            Ok(events.blocking_recv())
         }
     }
 }

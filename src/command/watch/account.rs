@@ -140,13 +140,13 @@ impl Account {
             }
         }
         if let (Verdict::Effective, Some(record)) = (verdict, record) {
-            changes.extend(self.said(record));
+            changes.extend(self.job_change(record));
         }
         changes
     }
 
     /// What an effective record holds beyond who leads.
-    fn said(&mut self, record: &Record) -> Option<String> {
+    fn job_change(&mut self, record: &Record) -> Option<String> {
         match &record.body {
             Body::Beat { state, pid, attempt, .. } => {
                 let job = Job { state: (*state)?, pid: *pid, attempt: *attempt };
