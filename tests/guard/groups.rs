@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use harness::not_tested;
+use harness::wait::{self, PATIENCE};
 use neli::clock;
 use neli_run::guard::{Answer, Order};
 use neli_run::process::cgroup::Cgroup;
+use nix::fcntl::{Flock, FlockArg};
 use nix::libc::{SIGKILL, SIGTERM};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Gid, Pid, Uid, chown};
@@ -150,8 +152,15 @@ fn what_a_killed_supervisor_and_guard_have_left_is_removed_by_the_next() {
     let Some(group) = made() else { return };
     let parent = path_of(&group).parent().unwrap().to_owned();
     let left = parent.join(format!("neli-run.{}.left", std::process::id()));
-    fs::create_dir(&left).unwrap();
+    // Held until the job is in it: others that start meanwhile, of this program or of another, remove what is free.
+    let held = wait::poll_for(PATIENCE, || {
+        // One that another is about to remove is still there.
+        let _ = fs::create_dir(&left);
+        let lock = Flock::lock(File::open(&left).ok()?, FlockArg::LockSharedNonblock).ok()?;
+        left.exists().then_some(lock)
+    });
     let mut job = stranger_in(&left);
+    drop(held.unwrap());
     drop(made());
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&job.wait().unwrap()), Some(SIGKILL));
     // The kernel takes a moment until the group is empty; the next one removes it.
