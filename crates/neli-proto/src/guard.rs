@@ -12,11 +12,12 @@ use alloc::collections::VecDeque;
 use core::mem;
 use core::time::Duration;
 
+pub use action::Action;
 pub use answers::Answers;
+pub use event::{Event, NothingLeft, Remains};
 pub use killing::{Killing, Means};
 pub use message::{Answer, CommandKind, Grant, Named, Order, Step, Target};
 pub use orders::Orders;
-pub use words::{Action, Event, NothingLeft, Remains};
 
 use crate::command::CommandEnd;
 use crate::time::Time;
@@ -25,8 +26,10 @@ use run::Run;
 use supervisor::Supervisor;
 use tenure::Tenure;
 
+mod action;
 mod answers;
 mod commands;
+mod event;
 mod forwarded;
 mod killing;
 mod message;
@@ -35,7 +38,6 @@ mod orders;
 mod run;
 mod supervisor;
 mod tenure;
-mod words;
 
 /// More than are ever waiting at once: at the deadline nothing is allocated, since at the job's memory limit, which the guard
 /// shares, an allocation may stall or fail.

@@ -5,8 +5,8 @@
 
 use alloc::collections::VecDeque;
 
+use super::action::Action;
 use super::message::{Answer, CommandKind};
-use super::words::Action;
 use crate::command::CommandEnd;
 use crate::time::Time;
 

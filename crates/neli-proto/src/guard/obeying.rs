@@ -1,10 +1,10 @@
 //! What the guard makes of its orders.
 
+use super::action::Action;
 use super::commands::{self};
 use super::message::{Answer, CommandKind, Grant, Order};
 use super::run::Run;
 use super::tenure::{Tenure, Verdict};
-use super::words::Action;
 use super::{Guard, fenced};
 use crate::command::CommandEnd;
 use crate::time::Time;

@@ -3,10 +3,10 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
+use super::action::Action;
 use super::forwarded::Forwarded;
 use super::killing::Killing;
 use super::message::{Answer, Step, Target};
-use super::words::Action;
 use crate::time::Time;
 
 const SIGCONT: i32 = 18;

@@ -1,7 +1,7 @@
 //! The supervisor's end: what is known of the process that gives the orders, and what follows from its death.
 
 use super::Guard;
-use super::words::Action;
+use super::action::Action;
 use crate::time::Time;
 
 /// What is known of the process that gives the orders.

@@ -17,8 +17,8 @@ use neli_proto::supervisor::{self, LeadEvent, NothingLeft, OnLoss, Policy, StopP
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
-use crate::Subject;
-use crate::words::{Words, begin, member, shown, span, time, told};
+use crate::words::{Words, begin, member, shown, span, told};
+use crate::{Subject, actions_of};
 
 /// What is told of a broker without ids for topics.
 const NO_IDS: &str = "says: the broker has no ids for topics";
@@ -66,7 +66,7 @@ impl Story {
             candidate.handle(now, Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
         }
         let mut story = Self { candidate, now, sent: BTreeMap::new(), lease, grant: None };
-        let mut actions = story.actions();
+        let mut actions = actions_of(&mut story);
         actions.retain(|action| words.says("ids") || action != NO_IDS);
         (story, actions)
     }
@@ -211,45 +211,15 @@ impl Story {
         };
         Some(Record { member: by.map(member), name: by.map(Into::into), seq: words.number_of("seq"), body })
     }
-
-    /// What it wants done, and when it wants to be woken: never at once, or it would turn for ever.
-    fn actions(&mut self) -> Vec<String> {
-        let mut actions = Vec::new();
-        while let Some(action) = self.candidate.poll_action() {
-            if let Action::Send { record } = &action {
-                self.sent.extend(record.seq.map(|seq| (seq, record.clone())));
-            }
-            if let Action::Lead(grant) = action {
-                self.grant = Some(grant);
-            }
-            let alone = action == Action::LeaveGroup && self.candidate.is_alone(self.now);
-            actions.push(format!("{}{}", words_of(action), if alone { ", in which nobody else is known" } else { "" }));
-        }
-        if let Some(next) = self.candidate.poll_timeout() {
-            assert!(next > self.now, "the timeout stays due: {}", told(next));
-            actions.push(format!("next: {}", told(next)));
-        }
-        actions
-    }
 }
 
 impl Subject for Story {
-    fn meet(&mut self, words: &Words<'_>) -> Vec<String> {
+    fn now(&mut self) -> &mut Time {
+        &mut self.now
+    }
+
+    fn meet(&mut self, words: &Words<'_>) {
         match words.verb() {
-            "time" => {
-                let then = time(words.word(1));
-                assert!(then >= self.now, "time does not go back");
-                self.now = then;
-                return Vec::new();
-            }
-            "timeout" => {
-                let next = self.candidate.poll_timeout().unwrap_or(self.now);
-                self.now = self.now.max(next);
-                self.candidate.handle_timeout(self.now);
-                let mut actions = vec![format!("at {}", told(self.now))];
-                actions.extend(self.actions());
-                return actions;
-            }
             "give-up" => self.candidate.give_up(self.now),
             "others" => {
                 for offset in words.range(1) {
@@ -261,11 +231,37 @@ impl Subject for Story {
                 None => self.candidate.handle(self.now, self.event(words)),
             },
         }
-        self.actions()
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.candidate.handle_timeout(now);
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.candidate.poll_timeout()
+    }
+
+    fn actions(&mut self) -> Vec<String> {
+        let mut actions = Vec::new();
+        while let Some(action) = self.candidate.poll_action() {
+            if let Action::Send { record } = &action {
+                self.sent.extend(record.seq.map(|seq| (seq, record.clone())));
+            }
+            if let Action::Lead(grant) = action {
+                self.grant = Some(grant);
+            }
+            let alone = action == Action::LeaveGroup && self.candidate.is_alone(self.now);
+            actions.push(format!(
+                "{}{}",
+                shown_action(action),
+                if alone { ", in which nobody else is known" } else { "" }
+            ));
+        }
+        actions
     }
 }
 
-fn words_of(action: Action) -> String {
+fn shown_action(action: Action) -> String {
     match action {
         Action::Ask => "asks where the log ends".to_owned(),
         Action::Depart(departure) => format!("departs: {departure:?}"),

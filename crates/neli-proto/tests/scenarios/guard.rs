@@ -7,7 +7,7 @@ use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, Guard, Means,
 use neli_proto::time::Time;
 
 use crate::Subject;
-use crate::words::{Words, begin, time, told};
+use crate::words::{Words, begin, told};
 
 /// A guard and its time.
 pub(crate) struct Story {
@@ -93,40 +93,32 @@ impl Story {
             other => panic!("nothing is called {other}"),
         }
     }
+}
+
+impl Subject for Story {
+    fn now(&mut self) -> &mut Time {
+        &mut self.now
+    }
+
+    fn meet(&mut self, words: &Words<'_>) {
+        let event = Self::order(words).map(Event::Ordered);
+        self.guard.handle(self.now, event.unwrap_or_else(|| Self::event(words)));
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.guard.handle_timeout(now);
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.guard.poll_timeout()
+    }
 
     fn actions(&mut self) -> Vec<String> {
         let mut actions = Vec::new();
         while let Some(action) = self.guard.poll_action() {
-            actions.push(words_of(action));
-        }
-        if let Some(next) = self.guard.poll_timeout() {
-            actions.push(format!("next: {}", told(next)));
+            actions.push(shown_action(action));
         }
         actions
-    }
-}
-
-impl Subject for Story {
-    fn meet(&mut self, words: &Words<'_>) -> Vec<String> {
-        match words.verb() {
-            "time" => {
-                self.now = time(words.word(1));
-                return Vec::new();
-            }
-            "timeout" => {
-                let next = self.guard.poll_timeout().unwrap_or(self.now);
-                self.now = self.now.max(next);
-                self.guard.handle_timeout(self.now);
-                let mut actions = vec![format!("at {}", told(self.now))];
-                actions.extend(self.actions());
-                return actions;
-            }
-            _ => {
-                let event = Self::order(words).map(Event::Ordered);
-                self.guard.handle(self.now, event.unwrap_or_else(|| Self::event(words)));
-            }
-        }
-        self.actions()
     }
 }
 
@@ -153,7 +145,7 @@ const fn shown_target(target: Target) -> &'static str {
     }
 }
 
-fn words_of(action: Action) -> String {
+fn shown_action(action: Action) -> String {
     match action {
         Action::Answer(answer) => format!("answers: {}", shown_answer(answer)),
         Action::AnswerExited { code, signal, look } => {

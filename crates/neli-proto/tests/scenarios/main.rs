@@ -12,12 +12,54 @@ mod guard;
 mod supervisor;
 mod words;
 
-use words::Words;
+use neli_proto::time::Time;
+use words::{Words, time, told};
 
 /// Who a story is about.
 trait Subject {
-    /// What happens to it; the lines say what it does.
-    fn meet(&mut self, words: &Words<'_>) -> Vec<String>;
+    /// The story's time.
+    fn now(&mut self) -> &mut Time;
+    /// What happens to it.
+    fn meet(&mut self, words: &Words<'_>);
+    fn handle_timeout(&mut self, now: Time);
+    fn poll_timeout(&self) -> Option<Time>;
+    /// What it wants done.
+    fn actions(&mut self) -> Vec<String>;
+}
+
+/// Plays one line; gives what the subject does.
+fn play(subject: &mut dyn Subject, words: &Words<'_>) -> Vec<String> {
+    match words.verb() {
+        "time" => {
+            let then = time(words.word(1));
+            assert!(then >= *subject.now(), "time does not go back");
+            *subject.now() = then;
+            Vec::new()
+        }
+        "timeout" => {
+            let before = *subject.now();
+            let now = before.max(subject.poll_timeout().unwrap_or(before));
+            *subject.now() = now;
+            subject.handle_timeout(now);
+            let mut actions = vec![format!("at {}", told(now))];
+            actions.extend(actions_of(subject));
+            actions
+        }
+        _ => {
+            subject.meet(words);
+            actions_of(subject)
+        }
+    }
+}
+
+/// What the subject wants done, and when it wants to be woken: never at once, or it would turn for ever.
+fn actions_of(subject: &mut dyn Subject) -> Vec<String> {
+    let mut actions = subject.actions();
+    if let Some(next) = subject.poll_timeout() {
+        assert!(next > *subject.now(), "the timeout stays due: {}", told(next));
+        actions.push(format!("next: {}", told(next)));
+    }
+    actions
 }
 
 #[test]
@@ -74,7 +116,7 @@ fn retell(told: &str) -> String {
             }
             (_, Some(subject)) => {
                 println!("{line}");
-                subject.meet(&words)
+                play(subject.as_mut(), &words)
             }
             (verb, None) => panic!("{verb}: the story has not begun"),
         };

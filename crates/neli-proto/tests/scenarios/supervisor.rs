@@ -14,7 +14,7 @@ use neli_proto::supervisor::{
 use neli_proto::time::Time;
 
 use crate::Subject;
-use crate::words::{Words, begin, shown, time, told};
+use crate::words::{Words, begin, shown, told};
 
 /// A supervisor and its time.
 pub(crate) struct Story {
@@ -139,35 +139,15 @@ impl Story {
             other => panic!("nothing is called {other}"),
         }
     }
-
-    fn actions(&mut self) -> Vec<String> {
-        let mut actions = Vec::new();
-        while let Some(action) = self.supervisor.poll_action() {
-            actions.push(words_of(action));
-        }
-        if let Some(next) = self.supervisor.poll_timeout() {
-            assert!(next > self.now, "the timeout stays due: {}", told(next));
-            actions.push(format!("next: {}", told(next)));
-        }
-        actions
-    }
 }
 
 impl Subject for Story {
-    fn meet(&mut self, words: &Words<'_>) -> Vec<String> {
+    fn now(&mut self) -> &mut Time {
+        &mut self.now
+    }
+
+    fn meet(&mut self, words: &Words<'_>) {
         match words.verb() {
-            "time" => {
-                self.now = time(words.word(1));
-                return Vec::new();
-            }
-            "timeout" => {
-                let next = self.supervisor.poll_timeout().unwrap_or(self.now);
-                self.now = self.now.max(next);
-                self.supervisor.handle_timeout(self.now);
-                let mut actions = vec![format!("at {}", told(self.now))];
-                actions.extend(self.actions());
-                return actions;
-            }
             "signal" => self.supervisor.handle_signal(self.now, words.number(1)),
             _ => match (Self::lead_event(words), Self::answer(words)) {
                 (Some(event), _) => self.supervisor.handle_lead(self.now, event),
@@ -175,7 +155,22 @@ impl Subject for Story {
                 (None, None) => self.supervisor.handle(self.now, Self::event(words)),
             },
         }
-        self.actions()
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.supervisor.handle_timeout(now);
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.supervisor.poll_timeout()
+    }
+
+    fn actions(&mut self) -> Vec<String> {
+        let mut actions = Vec::new();
+        while let Some(action) = self.supervisor.poll_action() {
+            actions.push(shown_action(action));
+        }
+        actions
     }
 }
 
@@ -188,7 +183,7 @@ fn foreground(word: &str) -> Foreground {
     }
 }
 
-fn words_of(action: Action) -> String {
+fn shown_action(action: Action) -> String {
     match action {
         Action::DieOf { signal, to_group } => {
             format!("is to die of signal {signal}{}", if to_group { ", with its group" } else { "" })
