@@ -1,7 +1,7 @@
 //! What the guard makes of its orders.
 
 use super::action::Action;
-use super::commands::{self};
+use super::commands;
 use super::message::{Answer, CommandKind, Grant, Order};
 use super::run::Run;
 use super::tenure::{Tenure, Verdict};

@@ -1,7 +1,5 @@
 //! What a supervisor makes of its guard's answers.
 
-use alloc::vec::Vec;
-
 use super::{JobStatus, Supervisor};
 use crate::guard::{Answer, CommandKind, Step};
 use crate::time::Time;
@@ -45,16 +43,14 @@ impl Supervisor {
                 self.gone_without_start(now, TreeEnd(()));
             }
             Answer::Started { pid } => self.started(now, number_of(pid).unwrap_or_default()),
-            Answer::Stuck { pids } => self.stuck(pids.into_iter().filter_map(number_of).collect::<Vec<_>>()),
+            Answer::Stuck { pids } => self.stuck(pids.into_iter().filter_map(number_of).collect()),
             Answer::CommandEnded { kind: CommandKind::Lead, .. }
             | Answer::LeftBehind { .. }
             | Answer::Stopped { .. } => {}
         }
         self.look_after_health(now);
     }
-}
 
-impl Supervisor {
     /// Nothing is left of what the dead guard has left.
     pub(super) fn orphans_gone(&mut self, now: Time) {
         self.gone(now, TreeEnd(()));
