@@ -329,6 +329,8 @@ impl Node {
         if holds {
             self.candidate.handle_local(now, LocalEvent::StandDown { why: Why::Refused, leaving: true });
         } else {
+            // Nothing is claimed any more: nobody would be left to release it.
+            self.is_exiting = true;
             self.exit(Ending::Refused);
         }
     }

@@ -156,6 +156,19 @@ fn a_claim_is_awaited_where_the_topic_is_refused_and_not_where_kafka_refuses() {
     assert_eq!(exits(&other.actions()), [Ending::Refused]);
 }
 
+/// What Kafka says in the same turn of the loop comes after the refusal, and before the exit: nothing would be left to release a claim.
+#[test]
+fn whoever_is_refused_claims_nothing_more() {
+    for refusal in [Event::TopicRefused { error: "compacted".into() }, Event::KafkaRefused { error: "no".into() }] {
+        let mut host = Host::listening(&[]);
+        host.happens(refusal);
+        assert_eq!(exits(&host.actions()), [Ending::Refused]);
+        host.answered();
+        host.pass(LEASE);
+        assert_eq!(host.actions(), []);
+    }
+}
+
 #[test]
 fn a_topic_that_was_made_again_is_refused_where_the_settings_say_so() {
     let id = |low| TopicIdentity::Id(TopicId { high: 0, low });
