@@ -257,6 +257,16 @@ impl MainLoop {
         }
     }
 
+    /// Takes in what guard and children have done while this process was stopped, or got no processor: before a timeout is taken for
+    /// their silence.
+    fn handle_what_waits(&mut self) {
+        if !self.role.job.is_silent {
+            self.handle_answers();
+        }
+        self.handle_children();
+        self.perform();
+    }
+
     fn next_timeout(&self) -> Option<Time> {
         let timeouts = [
             self.role.node.poll_timeout(),
@@ -269,6 +279,9 @@ impl MainLoop {
     }
 
     fn handle_timeouts(&mut self) {
+        if self.next_timeout().is_some_and(|due| clock::now() >= due) {
+            self.handle_what_waits();
+        }
         let now = clock::now();
         self.role.node.handle_timeout(now);
         if self.role.job.orphans.as_ref().is_some_and(|orphans| now >= orphans.again_at()) {

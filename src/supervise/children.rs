@@ -27,6 +27,7 @@ impl MainLoop {
         if guard_died {
             // What it answered before it died is still to be read.
             self.handle_answers();
+            self.role.job.guard_was_waited_for();
             self.job_event(Event::GuardDied);
             self.perform();
         } else {

@@ -88,6 +88,11 @@ impl GuardedJob {
         true
     }
 
+    /// The guard has died: whether something of its job is left is asked anew, and it is not called stuck any more.
+    pub(super) fn guard_was_waited_for(&mut self) {
+        self.orphans.take_if(|orphans| orphans.have_guard());
+    }
+
     /// The guard is dead: what it left is this process's to kill, which is its subreaper.
     pub(super) fn inherit_orphans(&mut self, lease: Duration) {
         self.orphans = Some(Orphans::new(clock::now(), self.main.take(), self.cgroup.clone(), lease));
