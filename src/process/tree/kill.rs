@@ -43,7 +43,7 @@ impl Tree {
     }
 
     /// Takes note of the processes below the root's children, as far as they are found before `end`: so that
-    /// [`kill_learnt`](Self::kill_learnt) can kill them later without a look.
+    /// `kill_learnt` can kill them later without a look.
     pub fn learn(&mut self, end: Time) {
         self.learnt.remove_ended();
         let members = self.descendants_by(Some(end));
