@@ -7,16 +7,16 @@ use neli_proto::candidate::{
     Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, LocalEvent, Milestone, Note, Patience,
     Setup, Standby, Timings,
 };
-use neli_proto::guard::{Answer, Grant};
+use neli_proto::guard::Grant;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, Hello, JobState, Record, What};
-use neli_proto::restart::RestartPolicy;
-use neli_proto::supervisor::{self, LeadEvent, NothingLeft, OnLoss, Policy, StopPolicy, Supervisor};
+use neli_proto::supervisor::NothingLeft;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
+use crate::proof::nothing_left;
 use crate::words::{Words, begin, member, shown, span, told};
 use crate::{Subject, actions_of};
 
@@ -102,18 +102,7 @@ impl Story {
 
     /// That nothing is left of the job that it let run: a supervisor alone can show it, once its guard has told it so.
     fn proof(&self) -> NothingLeft {
-        let grant = self.grant.unwrap_or_else(|| panic!("it has not led"));
-        let stop = StopPolicy { signal: 15, timeout: Duration::ZERO, kill_margin: Duration::ZERO };
-        let policy = Policy { stop, restart: RestartPolicy::NEVER, on_loss: OnLoss::Standby, health: None };
-        let mut supervisor = Supervisor::new(policy);
-        supervisor.handle_lead(self.now, LeadEvent::Led(grant));
-        supervisor.handle_answer(self.now, Answer::Gone);
-        while let Some(action) = supervisor.poll_action() {
-            if let supervisor::Action::Tell(LocalEvent::NothingLeft(end)) = action {
-                return end.proof;
-            }
-        }
-        panic!("the supervisor does not tell that nothing is left")
+        nothing_left(self.now, self.grant.unwrap_or_else(|| panic!("it has not led")))
     }
 
     fn event(&self, words: &Words<'_>) -> Event {

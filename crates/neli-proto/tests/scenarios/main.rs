@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 mod candidate;
 mod guard;
+#[path = "../proof/mod.rs"]
+mod proof;
 mod supervisor;
 mod words;
 

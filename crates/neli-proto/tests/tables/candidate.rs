@@ -6,16 +6,15 @@ use neli_proto::candidate::{
     Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, LocalEvent, Patience, Position, Setup,
     Timings,
 };
-use neli_proto::guard::{Answer, Grant};
+use neli_proto::guard::Grant;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, JobState, MemberId, Offset, Record, What, Why};
-use neli_proto::restart::RestartPolicy;
-use neli_proto::supervisor::{self, LeadEvent, NothingLeft, OnLoss, Policy, StopPolicy, Supervisor};
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
+use crate::proof::nothing_left;
 use crate::{Happening, State, Subject, drawn};
 
 const LEASE: Duration = Duration::from_secs(10);
@@ -290,7 +289,7 @@ impl Scene {
     }
 
     fn nothing_left(&mut self) {
-        let (proof, gone_at) = (proof(self.now, self.grant), None);
+        let (proof, gone_at) = (nothing_left(self.now, self.grant), None);
         self.handle_local(LocalEvent::NothingLeft(JobEnd {
             proof,
             why: Why::Exited,
@@ -342,19 +341,4 @@ impl Scene {
         };
         Some(shown.to_owned())
     }
-}
-
-/// That nothing is left of the job that ran by this grant: a supervisor alone can show it, once its guard has answered so.
-fn proof(now: Time, grant: Grant) -> NothingLeft {
-    let stop = StopPolicy { signal: 15, timeout: Duration::ZERO, kill_margin: Duration::ZERO };
-    let policy = Policy { stop, restart: RestartPolicy::NEVER, on_loss: OnLoss::Standby, health: None };
-    let mut supervisor = Supervisor::new(policy);
-    supervisor.handle_lead(now, LeadEvent::Led(grant));
-    supervisor.handle_answer(now, Answer::Gone);
-    while let Some(action) = supervisor.poll_action() {
-        if let supervisor::Action::Tell(LocalEvent::NothingLeft(end)) = action {
-            return end.proof;
-        }
-    }
-    panic!("the supervisor does not tell that nothing is left")
 }

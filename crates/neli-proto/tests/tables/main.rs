@@ -2,6 +2,8 @@
 //! the objects do; `UPDATE=1 cargo test --test tables` writes them, and the difference is the review.
 
 mod candidate;
+#[path = "../proof/mod.rs"]
+mod proof;
 mod supervisor;
 
 use std::fs;
