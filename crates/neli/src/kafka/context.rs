@@ -59,7 +59,7 @@ impl KafkaContext {
 
     /// The text that came with the last error, if its code is `code`; else the code's own.
     #[must_use]
-    pub(super) fn words(&self, code: RDKafkaErrorCode) -> String {
+    pub(super) fn error_text(&self, code: RDKafkaErrorCode) -> String {
         let last_errors = self.last_errors();
         let last = last_errors.last.as_ref().filter(|(known, _)| *known == code);
         last.map_or_else(|| plain(code), |(_, words)| words.clone())

@@ -265,7 +265,7 @@ impl GroupContext {
     /// Reports what an error means, unless the reader meets it too, and reports it.
     fn judge(&self, error: &KafkaError) {
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
-        let words = self.context.words(code);
+        let words = self.context.error_text(code);
         if let Some(error) = refusal(code, &words, &self.election.group) {
             if !self.refused.swap(true, Ordering::Relaxed) {
                 self.report(GroupEvent::Refused { error });

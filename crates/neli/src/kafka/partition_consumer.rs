@@ -43,16 +43,16 @@ impl<C: ConsumerContext> PartitionConsumer<C> {
     /// librdkafka does not take the configuration, or the topic's name.
     pub(super) fn new(config: &ClientConfig, context: C, topic: &str, partition: i32) -> Result<Self, KafkaError> {
         let consumer = BaseConsumer::from_config_and_context(config, context)?;
-        let invalid = |_| KafkaError::ClientCreation(format!("topic \"{topic}\": librdkafka does not take this name"));
-        let name = CString::new(topic).map_err(|error| invalid(error.to_string()))?;
+        let invalid = || KafkaError::ClientCreation(format!("topic \"{topic}\": librdkafka does not take this name"));
+        let name = CString::new(topic).map_err(|_| invalid())?;
         // SAFETY: the handle is alive as long as the consumer is; the name ends in a zero byte, and librdkafka copies it. Without
         // settings of its own the topic has those of the client's configuration.
         let handle = unsafe { rd_kafka_topic_new(consumer.client().native_ptr(), name.as_ptr(), ptr::null_mut()) };
-        let topic = Owned::new(handle, rd_kafka_topic_destroy).map_err(|code| invalid(code.to_string()))?;
+        let topic = Owned::new(handle, rd_kafka_topic_destroy).map_err(|_| invalid())?;
         Ok(Self { is_reading: Mutex::new(false), topic, partition, consumer })
     }
 
-    /// The consumer, to be polled and asked.
+    /// The consumer, for polling and for questions to the brokers.
     pub(super) const fn consumer(&self) -> &BaseConsumer<C> {
         &self.consumer
     }
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// What was fetched from the old place is not handed out behind the new one's back.
+    /// What was fetched from the old offset is not handed out after the new one.
     #[test]
     fn reading_from_elsewhere_forgets_what_was_fetched() {
         let (_cluster, consumer) = consumer(5, None);

@@ -77,7 +77,7 @@ impl PollThread {
             return false;
         }
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
-        let words = self.reading.context.words(code);
+        let words = self.reading.context.error_text(code);
         match code.into() {
             // One connection of several, perhaps; and a topic that may be gone.
             ErrorClass::Connection | ErrorClass::UnknownTopic => self.reading.ask_soon(),
@@ -94,7 +94,7 @@ impl PollThread {
             }
             ErrorClass::Login => self.login_failed(&words),
             ErrorClass::NoBroker => {
-                if let Some(error) = self.reading.hopeless() {
+                if let Some(error) = self.reading.permanent_failure() {
                     self.reading.refuse(error);
                     return false;
                 }
@@ -148,7 +148,7 @@ impl PollThread {
     }
 
     fn caught_up(&self) {
-        let words = self.reading.context.words(RDKafkaErrorCode::PartitionEOF);
+        let words = self.reading.context.error_text(RDKafkaErrorCode::PartitionEOF);
         let handed_over = self.reading.next.load(Ordering::Relaxed);
         // rust-rdkafka leaves out the offset of the end; librdkafka's message has it. A marker has no record.
         let next = end_offset(&words).map_or(handed_over, |end| end.max(handed_over));

@@ -123,7 +123,7 @@ impl Reading {
 
     /// Why no broker will ever answer, when none has: a certificate that is not accepted. Later it is a trouble that is waited
     /// for: some of the brokers have another.
-    pub(super) fn hopeless(&self) -> Option<String> {
+    pub(super) fn permanent_failure(&self) -> Option<String> {
         if self.source.access.answered.load(Ordering::Relaxed) {
             return None;
         }
