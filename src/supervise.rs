@@ -258,8 +258,8 @@ impl MainLoop {
     }
 
     /// Takes in what guard and children have done while this process was stopped, or got no processor: before a timeout is taken for
-    /// their silence.
-    fn handle_what_waits(&mut self) {
+    /// their silence. What a dead guard left is killed again.
+    fn handle_pending(&mut self) {
         if !self.role.job.is_silent {
             self.handle_answers();
         }
@@ -280,13 +280,10 @@ impl MainLoop {
 
     fn handle_timeouts(&mut self) {
         if self.next_timeout().is_some_and(|due| clock::now() >= due) {
-            self.handle_what_waits();
+            self.handle_pending();
         }
         let now = clock::now();
         self.role.node.handle_timeout(now);
-        if self.role.job.orphans.as_ref().is_some_and(|orphans| now >= orphans.again_at()) {
-            self.kill_orphans();
-        }
         if self.kafka.log_becomes_trusted(now) {
             self.election_event(now, candidate::Event::LogTrusted);
         }
