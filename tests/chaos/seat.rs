@@ -1,14 +1,13 @@
 //! A place that always has a candidate: when one is gone, another comes.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::install;
 use harness::machine::Machine;
-use harness::process::Process;
+use harness::process::{Process, waits_of};
 use harness::wait;
 use harness::witness::Witness;
 use nix::sys::signal::Signal;
@@ -88,27 +87,10 @@ pub(crate) struct Seat {
 }
 
 /// The process that a message of the log is about, by its `(pid N)`.
-fn pid_in(message: &str) -> Option<String> {
+fn pid_in(message: &str) -> Option<i32> {
     let (_, rest) = message.split_once("(pid ")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    (!digits.is_empty()).then_some(digits)
-}
-
-/// What each thread of a process does in the kernel: its state, and where it waits there.
-fn in_the_kernel(pid: &str) -> String {
-    let read = |file: &Path| fs::read_to_string(file).unwrap_or_else(|error| error.to_string());
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let told = tasks.map(|task| {
-        let stat = read(&task.path().join("stat"));
-        let state = stat.rsplit(')').next().unwrap_or_default().trim_start().chars().next().unwrap_or('?');
-        let stack = read(&task.path().join("stack"));
-        format!(
-            "{state} {} {}",
-            read(&task.path().join("wchan")),
-            stack.split_whitespace().collect::<Vec<_>>().join(" ")
-        )
-    });
-    told.collect::<Vec<_>>().join("; ")
+    digits.parse().ok()
 }
 
 impl Seat {
@@ -229,7 +211,7 @@ impl Seat {
             // A guard that does not answer, or does not die, may be held by the kernel: where, only this moment tells.
             let message = event.fields.get("message").and_then(|message| message.as_str()).unwrap_or_default();
             if let Some(pid) = pid_in(message) {
-                axis.note(&self.name(), format!("{pid}: {}", in_the_kernel(&pid)));
+                axis.note(&self.name(), format!("{pid}: {}", waits_of(pid)));
             }
         }
     }

@@ -29,6 +29,22 @@ struct Stat {
     started: u64,
 }
 
+/// What each thread of a process does in the kernel: its state, and where it waits there.
+#[must_use]
+pub fn waits_of(pid: i32) -> String {
+    let of_thread = |thread: i32| {
+        let state = Stat::read(thread).map_or('?', |stat| stat.state);
+        let read = |file: &str| {
+            let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/{file}"));
+            text.unwrap_or_else(|error| error.to_string()).split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        format!("{state} {} {}", read("wchan"), read("stack"))
+    };
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let threads = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
+    threads.map(of_thread).collect::<Vec<_>>().join("; ")
+}
+
 impl Process {
     /// The process of this pid, if there is one; a zombie is none.
     #[must_use]
