@@ -23,7 +23,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
 /// The last commit before the protocol became a crate of its own. Since then one word on the wire has changed: the release that says
 /// `claim-expired` said `stillborn`.
-const EARLIER: &str = "e780ac7";
+const EARLIER: &str = "e780ac7ec9bb1ea55d4a1a8e32660295aa9335f1";
 
 /// The earlier program's name: it stands beside the real one.
 const EARLIER_PROGRAM: &str = "neli-run-earlier";
@@ -87,14 +87,14 @@ fn elect_each_other(elector: Elector) {
 
 /// The earlier program; none where its commit is not in this clone.
 static BUILT: LazyLock<Result<Option<PathBuf>, String>> = LazyLock::new(|| {
-    let sources = Path::new(env!("CARGO_TARGET_TMPDIR")).join("earlier");
+    let sources = Path::new(env!("CARGO_TARGET_TMPDIR")).join(EARLIER);
     let has_sources = check_out(&sources).map_err(|error| format!("{}: {error}", sources.display()))?;
     if has_sources { build(&sources).map(Some) } else { Ok(None) }
 });
 
 /// Writes the earlier sources, unless they are there; false where git does not know the commit.
 fn check_out(sources: &Path) -> io::Result<bool> {
-    let marker = sources.join(EARLIER);
+    let marker = sources.join("complete");
     if marker.exists() {
         return Ok(true);
     }
