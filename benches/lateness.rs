@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use harness::figures::{Figures, Row};
-use neli::clock;
+use neli::program::clock;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::signals::Set;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use neli::{Client, Election};
+use neli::program::{Client, Election};
 use neli_proto::candidate::Timings;
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::RestartPolicy;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use neli::embedded;
+use neli::program::embedded;
 use neli_run::cli::parsed_args::Environment;
 use neli_run::cli::{self, Request, validate};
 use neli_run::command;

@@ -1,6 +1,5 @@
 //! Processes and what the kernel offers for them: start, signal, reap, find and kill; priority, limits, terminal.
 
-pub(crate) mod alarm;
 pub mod cgroup;
 mod child;
 pub mod descriptors;
@@ -9,7 +8,6 @@ pub mod limits;
 pub mod priority;
 pub mod procfs;
 pub mod quota;
-pub mod random;
 pub(crate) mod ready;
 pub mod reap;
 pub mod scheduling;

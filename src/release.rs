@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use neli::{Access, Client, Election, KafkaEvent, Producer};
+use neli::program::{Access, Client, Election, KafkaEvent, Producer};
 use neli_proto::record::{Body, MemberId, Offset, Record, Why};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -34,7 +34,7 @@ pub struct ReleaseOrder {
 /// What writing a release takes besides the term. The guard passes it on, and does not read it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Means {
-    /// How Kafka is reached: [`Brokers::At`](neli::Brokers::At), the embedded broker's address too.
+    /// How Kafka is reached: [`Brokers::At`](neli::program::Brokers::At), the embedded broker's address too.
     pub client: Client,
     /// The election.
     pub election: Election,

@@ -7,8 +7,8 @@ use std::io;
 use std::os::fd::RawFd;
 use std::panic;
 
-use neli::embedded::{self, BrokerFinder};
-use neli::{GroupReport, KafkaEvent, clock};
+use neli::program::embedded::{self, BrokerFinder};
+use neli::program::{GroupReport, KafkaEvent, clock};
 use neli_proto::candidate;
 use neli_proto::node::Event;
 use neli_proto::time::Time;

@@ -1,9 +1,8 @@
 //! Text that is shown to people: one line, and nothing in it that moves a terminal's cursor.
 
 use std::ffi::OsStr;
-use std::time::Duration;
 
-pub use neli::reason;
+pub use neli::program::{reason, shown_duration};
 use nix::libc;
 use nix::sys::signal::Signal;
 
@@ -49,15 +48,5 @@ pub fn signal_name(number: i32) -> String {
         0 => "SIGRTMIN".to_owned(),
         above if above > 0 && number <= libc::SIGRTMAX() => format!("SIGRTMIN+{above}"),
         _ => format!("signal {number}"),
-    }
-}
-
-/// A duration as a person would give it, rounded down to whole milliseconds.
-#[must_use]
-pub fn shown_duration(duration: Duration) -> String {
-    if duration.subsec_millis() == 0 {
-        format!("{}s", duration.as_secs())
-    } else {
-        format!("{}ms", duration.as_millis())
     }
 }

@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use neli::embedded::directory::BrokerDirectory;
-use neli::embedded::{BrokerFinder, FoundBroker, StartedBrokers};
-use neli::{Access, Election, KafkaEvent, Key, Producer, Properties, Reader, ReadingEvent, Source, clock};
+use neli::program::embedded::directory::BrokerDirectory;
+use neli::program::embedded::{BrokerFinder, FoundBroker, StartedBrokers};
+use neli::program::{Access, Election, KafkaEvent, Key, Producer, Properties, Reader, ReadingEvent, Source, clock};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::sync::mpsc::{Receiver, channel};

@@ -5,14 +5,13 @@
 
 use std::time::Duration;
 
-use neli::{Brokers, Client, Election};
+use neli::program::{Brokers, Client, Election, bootstrap, names};
 use neli_proto::supervisor::OnLoss;
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{Config, Log, LogFormat, Watch};
 use crate::exit::StartupError;
 
-mod brokers;
 mod commands;
 mod executable;
 mod properties;
@@ -23,12 +22,6 @@ mod watch;
 
 /// The longest of the durations that the protocol sets no bound to: a year, so that no sum of them overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// The longest `--group`: what Kafka lets a topic's name be.
-const LONGEST_GROUP: usize = 249;
-/// The longest `--name`, in bytes: a record must fit 1 KiB, and JSON may need two bytes for one.
-const LONGEST_NAME: usize = 255;
-/// The longest name that Kafka lets a topic have.
-const LONGEST_TOPIC: usize = 249;
 
 /// The configuration of a candidate.
 ///
@@ -92,29 +85,23 @@ fn election(args: &ParsedArgs) -> Result<Election, StartupError> {
         return Err(StartupError::new("--group is required: the election's name, the same on every machine"));
     };
     let name = group.text()?.to_owned();
-    validate_name(&group, &name, LONGEST_GROUP)?;
+    validate_name(&group, &name, names::LONGEST_GROUP)?;
     let topic = if let Some(topic) = args.value("topic") {
         let name = topic.text()?.to_owned();
-        if !is_topic_name(&name) {
-            return Err(topic.refuse(format!("must be {TOPIC_NAME}")));
+        if !names::is_topic(&name) {
+            return Err(topic.refuse(format!("must be {}", names::TOPIC)));
         }
         name
     } else {
         let topic = format!("{name}.neli");
-        if !is_topic_name(&topic) {
-            return Err(group.refuse(format!("the topic '{topic}' would not be {TOPIC_NAME}; give another by --topic")));
+        if !names::is_topic(&topic) {
+            return Err(
+                group.refuse(format!("the topic '{topic}' would not be {}; give another by --topic", names::TOPIC))
+            );
         }
         topic
     };
     Ok(Election { group: name, topic, partition: 0, role: 0 })
-}
-
-const TOPIC_NAME: &str = "1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor ..";
-
-fn is_topic_name(name: &str) -> bool {
-    let fits = (1..=LONGEST_TOPIC).contains(&name.len());
-    let plain = name.chars().all(|character| character.is_ascii_alphanumeric() || "._-".contains(character));
-    fits && plain && name != "." && name != ".."
 }
 
 fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client, StartupError> {
@@ -127,7 +114,10 @@ fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client, Start
             ));
         }
         (None, Some(_)) => Brokers::Embedded,
-        (Some(brokers), None) => Brokers::At(brokers::validate(&brokers, &properties)?),
+        (Some(brokers), None) => {
+            let list = bootstrap::validate(brokers.text()?, &properties);
+            Brokers::At(list.map_err(|error| brokers.refuse(error.to_string()))?)
+        }
         (Some(brokers), Some(embedded)) => {
             return Err(brokers.refuse(format!("can't be combined with {}", embedded.shown())));
         }
@@ -141,21 +131,12 @@ fn name(args: &ParsedArgs) -> Result<String, StartupError> {
         return Ok(format!("{}:{}", host.to_string_lossy(), std::process::id()));
     };
     let name = value.text()?.to_owned();
-    validate_name(&value, &name, LONGEST_NAME)?;
+    validate_name(&value, &name, names::LONGEST_NAME)?;
     Ok(name)
 }
 
 fn validate_name(value: &Value, name: &str, longest: usize) -> Result<(), StartupError> {
-    if name.trim().is_empty() {
-        return Err(value.refuse("must not be blank"));
-    }
-    if name.len() > longest {
-        return Err(value.refuse(format!("must be at most {longest} bytes, and has {}", name.len())));
-    }
-    if name.contains(char::is_control) {
-        return Err(value.refuse("must have no control characters"));
-    }
-    Ok(())
+    names::validate(name, longest).map_err(|expected| value.refuse(expected))
 }
 
 fn on_loss(args: &ParsedArgs) -> Result<OnLoss, StartupError> {

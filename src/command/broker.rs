@@ -5,8 +5,8 @@ mod marker;
 
 use std::io::{self, Write};
 
-use neli::embedded::directory::BrokerDirectory;
-use neli::embedded::{DISTRUST, IDLE_TIMEOUT};
+use neli::program::embedded::directory::BrokerDirectory;
+use neli::program::embedded::{DISTRUST, IDLE_TIMEOUT};
 
 use crate::command::broker::host::EmbeddedBroker;
 use crate::command::stdout;

@@ -6,7 +6,9 @@
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::sync::Arc;
 
-use neli::{Access, Brokers, Client, KafkaEvent, Key, ReadRecord, Reader, ReadingEvent, Source, clock, embedded};
+use neli::program::{
+    Access, Brokers, Client, KafkaEvent, Key, ReadRecord, Reader, ReadingEvent, Source, clock, embedded,
+};
 use neli_proto::journal::{Journal, Origin};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;

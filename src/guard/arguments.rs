@@ -63,7 +63,7 @@ mod tests {
     use std::fs::File;
     use std::os::fd::AsRawFd;
 
-    use neli::sealed_memfd;
+    use neli::program::sealed_memfd;
 
     use super::*;
 

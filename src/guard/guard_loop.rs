@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-use neli::clock;
+use neli::program::clock;
 use neli_proto::guard::{Answers, Event, Guard, Remains};
 use neli_proto::time::Time;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -25,7 +25,6 @@ use crate::guard::outbox;
 use crate::guard::perform::Ending;
 use crate::guard::setup;
 use crate::guard::variables;
-use crate::process::alarm::Alarm;
 use crate::process::cgroup::Cgroup;
 use crate::process::descriptors;
 use crate::process::image::Image;
@@ -34,6 +33,7 @@ use crate::process::scheduling::Scheduling;
 use crate::process::sealed_file;
 use crate::process::terminal::Terminal;
 use crate::process::tree::Tree;
+use neli::program::alarm::Alarm;
 
 /// How many orders are read before everything else has its turn again.
 const ORDERS_AT_ONCE: usize = 16;

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use neli::sealed_memfd;
+use neli::program::sealed_memfd;
 use neli_proto::guard::{Answer, Order, Orders};
 use nix::errno::Errno;
 use nix::libc::{SIGCONT, SIGKILL};

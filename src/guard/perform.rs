@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use neli::clock;
+use neli::program::clock;
 use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, Named, Step};
 use neli_proto::time::Time;
 use nix::libc::{self, SIGCONT};

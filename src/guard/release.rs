@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 
-use neli::sealed_memfd;
+use neli::program::sealed_memfd;
 use neli_proto::guard::Grant;
 use nix::fcntl::{self, FcntlArg, FdFlag};
 use nix::unistd;

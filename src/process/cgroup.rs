@@ -22,8 +22,8 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
 use nix::unistd::{self, Pid};
 
-use crate::process::random;
 use crate::process::system;
+use neli::program::random;
 
 /// How the names of all of ours begin.
 const PREFIX: &str = "neli-run.";

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::os::fd::{AsRawFd, RawFd};
 
-use neli::sealed_memfd::seals;
+use neli::program::sealed_memfd::seals;
 use nix::fcntl::SealFlag;
 use serde::de::DeserializeOwned;
 
@@ -40,7 +40,7 @@ fn is_sealed(number: RawFd) -> bool {
 mod tests {
     use std::os::fd::IntoRawFd;
 
-    use neli::sealed_memfd::write;
+    use neli::program::sealed_memfd::write;
 
     use super::*;
 

@@ -4,8 +4,8 @@ use std::io;
 
 use neli_proto::time::Time;
 
-use crate::process::alarm::Alarm;
 use crate::process::ready::Ready;
+use neli::program::alarm::Alarm;
 
 /// An [`Alarm`] that can be awaited.
 pub(crate) struct Timer {

@@ -7,7 +7,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
 
-use neli::clock;
+use neli::program::clock;
 use neli_proto::guard::Named;
 use neli_proto::time::Time;
 use nix::unistd::Pid;

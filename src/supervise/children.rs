@@ -1,6 +1,6 @@
 //! What the loop does with its children: each is waited for when it has ended, and what a dead guard leaves is killed.
 
-use neli::clock;
+use neli::program::clock;
 use neli_proto::supervisor::Event;
 use nix::unistd::Pid;
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::future;
 
-use neli::clock;
+use neli::program::clock;
 use neli_proto::command::CommandEnd;
 use neli_proto::hooks::Hook;
 use neli_proto::node::{Event, HookRun};

@@ -1,6 +1,6 @@
 //! What the loop does with the consumer group: its member joins and leaves, and what it reports goes to the candidate.
 
-use neli::{Access, ClientError, Election, GroupEvent, GroupReport, Member, clock};
+use neli::program::{Access, ClientError, Election, GroupEvent, GroupReport, Member, clock};
 use neli_proto::candidate;
 use neli_proto::node::Event;
 use neli_proto::precedence::Standing;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use neli::clock;
+use neli::program::clock;
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 

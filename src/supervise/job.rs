@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use neli::clock;
+use neli::program::clock;
 use nix::libc::SIGKILL;
 
 use super::start::PreparedJob;

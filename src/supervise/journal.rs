@@ -2,7 +2,7 @@
 
 use std::io;
 
-use neli::{Election, KafkaEvent, Key, ReadRecord, Reader, ReadingEvent, Source, clock};
+use neli::program::{Election, KafkaEvent, Key, ReadRecord, Reader, ReadingEvent, Source, clock};
 use neli_proto::candidate::{Elector, Event};
 use neli_proto::node;
 use neli_proto::record::{Body, Record};

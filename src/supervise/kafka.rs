@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use neli::embedded::{BrokerFinder, FoundBroker};
-use neli::{Access, Election, KafkaEvent, Producer, clock};
+use neli::program::embedded::{BrokerFinder, FoundBroker};
+use neli::program::{Access, Election, KafkaEvent, Producer, clock};
 use neli_proto::broker_death;
 use neli_proto::candidate::Event;
 use neli_proto::node;

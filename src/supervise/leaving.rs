@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::clock;
+use neli::program::clock;
 use neli_proto::node::Event;
 
 use super::MainLoop;

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-use neli::clock;
+use neli::program::clock;
 use neli_proto::guard::Killing;
 use neli_proto::time::Time;
 use nix::libc::SIGKILL;

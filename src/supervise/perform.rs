@@ -1,6 +1,6 @@
 //! Performs the node's actions.
 
-use neli::clock;
+use neli::program::clock;
 use neli_proto::node::{Action, Event};
 use neli_proto::supervisor;
 

@@ -1,6 +1,6 @@
 //! What this process has in one election.
 
-use neli::{Election, clock};
+use neli::program::{Election, clock};
 use neli_proto::candidate::{Elector, Event as ElectionEvent, Identity};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Event, Node, Settings};
@@ -17,8 +17,8 @@ use super::journal::Reading;
 use super::start::PreparedJob;
 use crate::config::Config;
 use crate::exit::StartupError;
-use crate::process::random;
 use crate::text::reason;
+use neli::program::random;
 
 /// What this process has in one election: the node that decides, and what it decides about.
 pub(super) struct Role {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::clock;
+use neli::program::clock;
 use neli_proto::hooks;
 use neli_proto::time::Time;
 

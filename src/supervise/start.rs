@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::Path;
 use std::rc::Rc;
 
-use neli::embedded::BrokerFinder;
-use neli::{Access, Brokers, Client};
+use neli::program::embedded::BrokerFinder;
+use neli::program::{Access, Brokers, Client};
 use neli_proto::record::MemberId;
 use nix::sys::prctl;
 use nix::unistd;
@@ -21,10 +21,10 @@ use crate::process::limits;
 use crate::process::priority::{self, Priority};
 use crate::process::procfs;
 use crate::process::quota;
-use crate::process::random;
 use crate::process::signals::{self, Signals};
 use crate::process::terminal::may_be_handed_on;
 use crate::release;
+use neli::program::random;
 
 /// What is made before any thread exists.
 pub(super) struct Prepared {

@@ -4,7 +4,7 @@ use std::future;
 use std::io;
 use std::mem;
 
-use neli::clock;
+use neli::program::clock;
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 use nix::libc::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};

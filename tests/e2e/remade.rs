@@ -7,7 +7,7 @@ use harness::kafka::Kafka;
 use harness::process::Process;
 use harness::stage::Stage;
 use harness::wait;
-use neli::topic_identity;
+use neli::program::topic_identity;
 use neli_proto::topic::TopicIdentity;
 use nix::sys::signal::Signal;
 use rdkafka::producer::{BaseProducer, Producer as _};

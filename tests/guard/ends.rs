@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
 
-use neli::clock;
+use neli::program::clock;
 use neli_proto::time::Time;
 use neli_run::guard::{Answer, Order};
 use nix::libc::{SIGKILL, SIGTERM};

@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 
 use harness::not_tested;
 use harness::wait::{self, PATIENCE};
-use neli::clock;
+use neli::program::clock;
 use neli_run::guard::{Answer, Order};
 use neli_run::process::cgroup::Cgroup;
 use nix::fcntl::{Flock, FlockArg};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use harness::not_tested;
 use harness::process::Process;
-use neli::clock;
+use neli::program::clock;
 use neli_run::guard::{Answer, Order};
 use nix::unistd::Pid;
 

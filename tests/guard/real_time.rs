@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use neli::clock;
+use neli::program::clock;
 use neli_run::guard::Answer;
 
 use crate::fixture::{GuardFixture, LinePipe, PROGRAM, await_readable, exclusive, guard_config, script, spawn};

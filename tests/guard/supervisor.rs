@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use harness::process::Process;
-use neli::clock;
+use neli::program::clock;
 use neli_run::guard::{Answer, GuardConfig, GuardHandle, Order, ReleaseRequest};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};

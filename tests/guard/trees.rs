@@ -225,7 +225,7 @@ fn what_is_left_behind_is_asked_one_by_one_and_killed_in_the_end() {
         assert!(fixture.has_no_answer());
         let process = process_of(ignoring);
         // Without a stop signal: it is killed.
-        fixture.send(&Order::Stop { signal: None, kill_at: neli::clock::now() });
+        fixture.send(&Order::Stop { signal: None, kill_at: neli::program::clock::now() });
         assert_eq!(fixture.receive(), Answer::Killed);
         let (names, killed) = left_behind(fixture.receive());
         assert!(killed && names.contains(&"sh".to_owned()), "{names:?}");

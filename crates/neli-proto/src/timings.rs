@@ -79,6 +79,25 @@ pub fn longest_fence_warning(lease: Duration) -> Duration {
     lease / 2
 }
 
+/// The longest heartbeat interval that is chosen unless one is given: a beat a second is 20 MB of journal a day, and a leader
+/// is then never silent for long, however long its lease.
+const LONGEST_DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest fence warning that is chosen unless one is given: whoever is asked to stop sooner may be asked in vain, since
+/// Kafka may still answer.
+const LONGEST_DEFAULT_FENCE_WARNING: Duration = Duration::from_millis(2500);
+
+/// The heartbeat interval of a lease unless one is given.
+#[must_use]
+pub fn default_heartbeat_interval(lease: Duration) -> Duration {
+    (lease / 5).min(LONGEST_DEFAULT_HEARTBEAT_INTERVAL)
+}
+
+/// The fence warning of a lease unless one is given.
+#[must_use]
+pub fn default_fence_warning(lease: Duration) -> Duration {
+    (lease / 4).min(LONGEST_DEFAULT_FENCE_WARNING)
+}
+
 /// The kill margin of a guard that may schedule in real time.
 #[must_use]
 pub fn kill_margin(lease: Duration) -> Duration {

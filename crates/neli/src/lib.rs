@@ -2,14 +2,20 @@
 //!
 //! The crate `neli-proto` decides what to do; here it is done, and what happened is reported. Nothing here decides.
 //!
-//! A [`Reader`] reads the journal of an [`Election`], a [`Producer`] appends to it, and a [`Member`] stands in its consumer group; each
-//! is a client of librdkafka, made for an [`Access`]. What happens comes in two channels: [`KafkaEvent`] and [`GroupReport`].
+//! A [`Reader`](program::Reader) reads the journal of an [`Election`](program::Election), a [`Producer`](program::Producer) appends to it, and
+//! a [`Member`](program::Member) stands in its consumer group; each is a client of librdkafka, made for an [`Access`](program::Access).
+//! What happens comes in two channels: [`KafkaEvent`](program::KafkaEvent) and [`GroupReport`](program::GroupReport).
 
 #![deny(missing_docs)]
 
-pub mod clock;
+mod alarm;
+mod bootstrap;
+mod clock;
 mod election;
-pub mod sealed_memfd;
+mod names;
+mod properties;
+mod random;
+mod sealed_memfd;
 mod text;
 
 /// Kafka's clients, by librdkafka.
@@ -31,12 +37,47 @@ mod kafka {
     mod topic;
 }
 
-pub use election::{Brokers, Client, Election, Properties, is_secret};
-pub use kafka::access::{Access, HEARTBEAT_INTERVAL, LogCallback, MemberTimings, NoAddress, SESSION_TIMEOUT};
-pub use kafka::embedded;
-pub use kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
-pub use kafka::group::{GroupEvent, GroupReport, Member};
-pub use kafka::librdkafka::topic_identity;
-pub use kafka::producer::Producer;
-pub use kafka::reader::{Reader, Source};
-pub use text::{ClientError, reason};
+/// What `neli-run` is built of besides: no part of the library's interface, and changed without notice.
+#[doc(hidden)]
+pub mod program {
+    pub use crate::election::{Brokers, Client, Election, Properties, is_secret};
+    pub use crate::kafka::access::{
+        Access, HEARTBEAT_INTERVAL, LogCallback, MemberTimings, NoAddress, SESSION_TIMEOUT,
+    };
+    pub use crate::kafka::embedded;
+    pub use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
+    pub use crate::kafka::group::{GroupEvent, GroupReport, Member};
+    pub use crate::kafka::librdkafka::topic_identity;
+    pub use crate::kafka::producer::Producer;
+    pub use crate::kafka::reader::{Reader, Source};
+    pub use crate::text::{ClientError, reason, shown_duration};
+
+    pub mod alarm {
+        //! A timer on `CLOCK_BOOTTIME`.
+        pub use crate::alarm::Alarm;
+    }
+    pub mod bootstrap {
+        //! Bootstrap servers.
+        pub use crate::bootstrap::{ListError, validate};
+    }
+    pub mod clock {
+        //! The clock.
+        pub use crate::clock::{now, wall_ms};
+    }
+    pub mod names {
+        //! Names of elections, topics and candidates.
+        pub use crate::names::{LONGEST_GROUP, LONGEST_NAME, TOPIC, is_topic, validate};
+    }
+    pub mod properties {
+        //! librdkafka's properties.
+        pub use crate::properties::{Fault, canonical, validate};
+    }
+    pub mod random {
+        //! Randomness.
+        pub use crate::random::bytes;
+    }
+    pub mod sealed_memfd {
+        //! Files in memory that nobody can change.
+        pub use crate::sealed_memfd::{seals, write};
+    }
+}

@@ -1,6 +1,7 @@
 //! Errors as text.
 
 use std::io;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use thiserror::Error;
@@ -16,3 +17,13 @@ pub fn reason(error: &io::Error) -> String {
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error("{0}")]
 pub struct ClientError(pub(crate) String);
+
+/// A duration as a person would give it, rounded down to whole milliseconds.
+#[must_use]
+pub fn shown_duration(duration: Duration) -> String {
+    if duration.subsec_millis() == 0 {
+        format!("{}s", duration.as_secs())
+    } else {
+        format!("{}ms", duration.as_millis())
+    }
+}

@@ -7,56 +7,14 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 
-use neli::{HEARTBEAT_INTERVAL, MemberTimings, Properties, SESSION_TIMEOUT, is_secret};
+use neli::program::properties::{Fault, canonical, validate as validate_property};
+use neli::program::{HEARTBEAT_INTERVAL, MemberTimings, Properties, SESSION_TIMEOUT, is_secret};
 use neli_proto::candidate::Elector;
-use rdkafka::ClientConfig;
-use rdkafka::error::KafkaError;
-use rdkafka::types::RDKafkaConfRes;
 
 use crate::cli::parsed_args::{ParsedArgs, Source, Value};
 use crate::exit::StartupError;
 use crate::features::{self, Feature};
 use crate::text::{quoted, reason};
-
-/// The properties that the protocol rests on, by every name that librdkafka has for them, and what to do instead.
-const REFUSED: &[(&str, &str)] = &[
-    ("acks", "the journal needs every replica's word"),
-    ("allow.auto.create.topics", "neli-run makes the topic itself; see --no-create-topic"),
-    ("auto.commit.enable", "the journal is read by offset, and no offset is committed"),
-    ("auto.offset.reset", "a silent skip would break the law of the journal"),
-    ("bootstrap.servers", "say --brokers"),
-    ("client.rack", "the journal is read from the partition's leader"),
-    ("delivery.timeout.ms", "it follows from --lease"),
-    ("enable.auto.commit", "the journal is read by offset, and no offset is committed"),
-    ("enable.auto.offset.store", "the journal is read by offset, and no offset is stored"),
-    ("enable.gapless.guarantee", "its errors end a producer for good; the journal takes a doubled record as it is"),
-    ("enable.idempotence", "its errors end a producer for good; the journal takes a doubled record as it is"),
-    ("enable.partition.eof", "the reader needs it as it is"),
-    ("group.id", "say --group"),
-    ("group.instance.id", "a standby that leaves must leave the group"),
-    ("group.protocol", "precedence rests on the classic protocol; see --elect"),
-    ("group.remote.assignor", "precedence rests on the classic protocol; see --elect"),
-    ("isolation.level", "all readers must see the same records"),
-    ("max.poll.interval.ms", "the group must not take a busy leader for a dead one"),
-    ("message.timeout.ms", "it follows from --lease"),
-    ("metadata.broker.list", "say --brokers"),
-    ("partition.assignment.strategy", "a standby that joins must not move the partition"),
-    ("plugin.library.paths", "no stranger's code runs beside the lease"),
-    ("request.required.acks", "the journal needs every replica's word"),
-    ("transactional.id", "the journal needs no transactions"),
-];
-
-/// Names that stand for another.
-const ALIASES: &[(&str, &str)] = &[
-    ("compression.type", "compression.codec"),
-    ("linger.ms", "queue.buffering.max.ms"),
-    ("max.in.flight", "max.in.flight.requests.per.connection"),
-    ("max.partition.fetch.bytes", "fetch.message.max.bytes"),
-    ("retries", "message.send.max.retries"),
-    ("sasl.mechanism", "sasl.mechanisms"),
-    ("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id"),
-    ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
-];
 
 /// One property, and where to correct it.
 struct Property {
@@ -195,51 +153,14 @@ fn split(line: &str) -> Option<(&str, &str)> {
 
 fn validate(property: &Property) -> Result<(), StartupError> {
     let refuse = |why: &str| Err(StartupError::new(format!("{}: {why}", property.place)));
-    // librdkafka takes a topic's property with this prefix, too.
-    let key = property.key.strip_prefix("topic.").unwrap_or(&property.key);
-    if let Some((_, hint)) = REFUSED.iter().find(|(refused, _)| *refused == key) {
-        return refuse(&format!("is not yours to set: {hint}"));
-    }
-    if key.starts_with("test.mock.") || key.starts_with("ut_") {
-        return refuse("is not yours to set: it is for librdkafka's own tests; for a trial say --embedded");
-    }
-    // librdkafka takes these without a warning, and has no use for them.
-    if key.starts_with("sasl.kerberos.") && !features::GSSAPI.is_built {
-        return refuse(&features::GSSAPI.advice());
-    }
-    let mut config = ClientConfig::new();
-    config.set(&property.key, &property.value);
-    match config.create_native_config() {
-        Ok(_) => Ok(()),
-        Err(KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, ..)) => {
-            refuse("librdkafka has no such property")
+    match validate_property(&property.key, &property.value) {
+        Ok(()) => Ok(()),
+        Err(fault @ Fault::ForTests) => refuse(&format!("{fault}; for a trial say --embedded")),
+        Err(fault) => {
+            let feature = if let Fault::NotBuilt { reason, .. } = &fault { not_built(reason) } else { None };
+            refuse(&feature.map_or_else(|| fault.to_string(), Feature::advice))
         }
-        Err(KafkaError::ClientConfig(_, why, ..)) => refuse(&without_value(&why)),
-        Err(_) => refuse("librdkafka refuses its value"),
     }
-}
-
-/// librdkafka's reason for refusing a value, less the value.
-fn without_value(why: &str) -> String {
-    if let Some((_, range)) = why.split_once("outside allowed range ") {
-        return format!("must be {}", range.trim().replace("..", " to "));
-    }
-    if let Some((_, reason)) = why.split_once("not supported in this build: ") {
-        return not_built(reason)
-            .map_or_else(|| format!("is not supported by this build: {}", reason.trim()), Feature::advice);
-    }
-    if why.starts_with("Unsupported value") {
-        let reason = why.rsplit_once("\": ").map_or("", |(_, reason)| reason.trim());
-        return not_built(reason)
-            .map_or_else(|| format!("its value is not supported by this build: {reason}"), Feature::advice);
-    }
-    if why.starts_with("Expected bool") {
-        return "must be true or false".to_owned();
-    }
-    if why.starts_with("Java ") {
-        return "is for Java clients; librdkafka has sasl.username and sasl.password, or its like".to_owned();
-    }
-    "librdkafka refuses its value".to_owned()
 }
 
 /// The feature that librdkafka misses when it gives this reason; none where it has the library and wants a later one.
@@ -288,14 +209,4 @@ fn validate_token(properties: &Properties, mechanism: &str) -> Result<(), Startu
     let needs = "needs a property sasl.oauthbearer.method=oidc, and sasl.oauthbearer.token.endpoint.url";
     let advice = if features::OIDC.is_built { String::new() } else { format!("; {}", features::OIDC.advice()) };
     Err(StartupError::new(format!("property sasl.mechanisms {mechanism}: {needs}{advice}")))
-}
-
-/// The one name of a property: librdkafka's client is configured from a map, and of two names for one thing either could
-/// win.
-fn canonical(key: &str) -> &str {
-    let key = match key.strip_prefix("topic.") {
-        Some(rest) if !rest.starts_with("metadata.") && rest != "blacklist" => rest,
-        _ => key,
-    };
-    ALIASES.iter().find(|(alias, _)| *alias == key).map_or(key, |(_, name)| name)
 }

@@ -3,21 +3,14 @@
 use std::time::Duration;
 
 use neli_proto::timings::{
-    Durations, Elector, LONGEST_LEASE, Patience, SHORTEST_LEASE, Timings, heartbeat_intervals, kill_margin,
-    longest_fence_warning,
+    Durations, Elector, LONGEST_LEASE, Patience, SHORTEST_LEASE, Timings, default_fence_warning,
+    default_heartbeat_interval, heartbeat_intervals, kill_margin, longest_fence_warning,
 };
 
 use super::duration;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::exit::StartupError;
 use crate::text::shown_duration;
-
-/// The longest heartbeat interval that is chosen unless one is given: a beat a second is 20 MB of journal a day, and a leader
-/// is then never silent for long, however long its lease.
-const LONGEST_DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// The longest fence warning that is chosen unless one is given: whoever is asked to stop sooner may be asked in vain, since
-/// Kafka may still answer.
-const LONGEST_DEFAULT_FENCE_WARNING: Duration = Duration::from_millis(2500);
 
 pub(super) fn validate(args: &ParsedArgs) -> Result<Timings, StartupError> {
     let value = args.setting("lease");
@@ -42,7 +35,7 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Timings, StartupError> {
 
 fn heartbeat_interval(args: &ParsedArgs, lease: Duration) -> Result<Duration, StartupError> {
     let Some(value) = args.value("heartbeat-interval") else {
-        return Ok((lease / 5).min(LONGEST_DEFAULT_HEARTBEAT_INTERVAL));
+        return Ok(default_heartbeat_interval(lease));
     };
     let interval = value.duration()?;
     let allowed = heartbeat_intervals(lease);
@@ -56,7 +49,7 @@ fn heartbeat_interval(args: &ParsedArgs, lease: Duration) -> Result<Duration, St
 
 fn fence_warning(args: &ParsedArgs, lease: Duration) -> Result<Duration, StartupError> {
     let Some(value) = args.value("fence-warning") else {
-        return Ok((lease / 4).min(LONGEST_DEFAULT_FENCE_WARNING));
+        return Ok(default_fence_warning(lease));
     };
     let warning = value.duration()?;
     let longest = longest_fence_warning(lease);

@@ -13,9 +13,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use neli::clock;
-use neli::embedded::directory::BrokerDirectory;
-use neli::embedded::{BrokerInfo, Reply, Request, Start};
+use neli::program::clock;
+use neli::program::embedded::directory::BrokerDirectory;
+use neli::program::embedded::{BrokerInfo, Reply, Request, Start};
 use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -89,7 +89,7 @@ struct ClientConnection {
 ///
 /// # Errors
 ///
-/// The kernel's; what is on stdin was not written by [`BrokerFinder`](neli::embedded::BrokerFinder); the directory is not this
+/// The kernel's; what is on stdin was not written by [`BrokerFinder`](neli::program::embedded::BrokerFinder); the directory is not this
 /// user's alone.
 pub fn detach() -> io::Result<(BrokerDirectory, Duration, Duration)> {
     // It fails for the leader of a process group, which has what this is for.

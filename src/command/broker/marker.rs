@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-use neli::embedded::directory::BrokerDirectory;
+use neli::program::embedded::directory::BrokerDirectory;
 use neli_proto::time::Time;
 use serde::{Deserialize, Serialize};
 

@@ -175,7 +175,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use neli::clock;
+    use neli::program::clock;
     use neli_proto::guard::Killing;
     use nix::libc::O_NONBLOCK;
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

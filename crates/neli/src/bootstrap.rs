@@ -1,43 +1,59 @@
-//! `--brokers`: bootstrap servers, as librdkafka takes them.
+//! Bootstrap servers, as librdkafka takes them.
 
 use std::net::Ipv6Addr;
 
-use neli::Properties;
 use thiserror::Error;
 
-use crate::cli::parsed_args::Value;
-use crate::exit::StartupError;
+use crate::election::Properties;
 
 /// Checks the list, and returns it without spaces.
 ///
 /// librdkafka logs an entry that it can't read and goes on without it and all that follow, which is an election
 /// that waits for ever; so each is read here first.
-pub(super) fn validate(value: &Value, properties: &Properties) -> Result<String, StartupError> {
-    let entries: Vec<&str> = value.text()?.split(',').map(str::trim).collect();
+///
+/// # Errors
+///
+/// What is wrong with it, as what would be right.
+pub fn validate(list: &str, properties: &Properties) -> Result<String, ListError> {
+    let entries: Vec<&str> = list.split(',').map(str::trim).collect();
     let security = properties.find("security.protocol").unwrap_or("plaintext");
     for entry in &entries {
-        validate_entry(entry, security).map_err(|error| value.refuse(error.to_string()))?;
+        validate_entry(entry, security)?;
     }
     Ok(entries.join(","))
 }
 
 /// What is wrong with the list.
 #[derive(Debug, Eq, Error, PartialEq)]
-enum ListError {
+pub enum ListError {
+    /// One is empty.
     #[error("must be HOST:PORT,.. and has an empty entry")]
     EmptyEntry,
+    /// One has no port.
     #[error("must be HOST:PORT,.. and '{0}' has no port")]
     NoPort(String),
+    /// One names no host.
     #[error("must be HOST:PORT,.. and '{0}' is no host")]
     Host(String),
+    /// One is an IPv6 address without brackets.
     #[error("must be HOST:PORT,.. and '{0}' is no host (an IPv6 address stands in brackets: [::1]:9092)")]
     HostWithColon(String),
+    /// A port is no port.
     #[error("must be HOST:PORT,.. with a port of 1 to 65535, not '{0}'")]
     Port(String),
+    /// One begins with no protocol of Kafka's.
     #[error("must be HOST:PORT,.. and '{0}' begins with none of {all}", all = PROTOCOLS.join(", "))]
     Protocol(String),
+    /// One begins with another protocol than the properties have.
     #[error("'{entry}' needs the property security.protocol={protocol}, which is {security}")]
-    SecurityProtocol { entry: String, protocol: String, security: String },
+    SecurityProtocol {
+        /// The entry.
+        entry: String,
+        /// Its protocol.
+        protocol: String,
+        /// That of the properties.
+        security: String,
+    },
 }
 
 const PROTOCOLS: [&str; 4] = ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"];

@@ -10,7 +10,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 
 /// A timer that becomes readable at a point in time.
 #[derive(Debug)]
-pub(crate) struct Alarm {
+pub struct Alarm {
     timer: TimerFd,
     set_to: Option<Time>,
 }
@@ -21,7 +21,7 @@ impl Alarm {
     /// # Errors
     ///
     /// The kernel has no descriptor to spare.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)?;
         Ok(Self { timer, set_to: None })
     }
@@ -31,7 +31,7 @@ impl Alarm {
     /// # Errors
     ///
     /// None that a descriptor of our own gets.
-    pub(crate) fn set(&mut self, due: Option<Time>) -> io::Result<()> {
+    pub fn set(&mut self, due: Option<Time>) -> io::Result<()> {
         if due == self.set_to {
             return Ok(());
         }
@@ -48,7 +48,7 @@ impl Alarm {
     }
 
     /// It has become readable, and is set to nothing from now on.
-    pub(crate) fn acknowledge(&mut self) {
+    pub fn acknowledge(&mut self) {
         // The count of expirations is of no interest, only that it is read.
         let _ = self.timer.wait();
         self.set_to = None;

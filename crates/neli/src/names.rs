@@ -1,0 +1,37 @@
+//! Names of elections, topics and candidates.
+
+/// The longest name of an election, in bytes: what Kafka lets a topic's name be.
+pub const LONGEST_GROUP: usize = 249;
+/// The longest name of a candidate, in bytes: a record must fit 1 KiB, and JSON may need two bytes for one.
+pub const LONGEST_NAME: usize = 255;
+/// The longest name that Kafka lets a topic have.
+const LONGEST_TOPIC: usize = 249;
+
+/// What the name of a topic must be.
+pub const TOPIC: &str = "1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor ..";
+
+/// Whether Kafka lets a topic be called so.
+#[must_use]
+pub fn is_topic(name: &str) -> bool {
+    let fits = (1..=LONGEST_TOPIC).contains(&name.len());
+    let plain = name.chars().all(|character| character.is_ascii_alphanumeric() || "._-".contains(character));
+    fits && plain && name != "." && name != ".."
+}
+
+/// Checks the name of an election or of a candidate.
+///
+/// # Errors
+///
+/// What would be right.
+pub fn validate(name: &str, longest: usize) -> Result<(), String> {
+    if name.trim().is_empty() {
+        return Err("must not be blank".to_owned());
+    }
+    if name.len() > longest {
+        return Err(format!("must be at most {longest} bytes, and has {}", name.len()));
+    }
+    if name.contains(char::is_control) {
+        return Err("must have no control characters".to_owned());
+    }
+    Ok(())
+}

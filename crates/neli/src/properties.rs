@@ -1,0 +1,135 @@
+//! librdkafka's properties, as users give them: all but those that the protocol rests on.
+//!
+//! Any of them may be a secret: nothing here shows a value.
+
+use rdkafka::ClientConfig;
+use rdkafka::error::KafkaError;
+use rdkafka::types::RDKafkaConfRes;
+use thiserror::Error;
+
+/// The properties that the protocol rests on, by every name that librdkafka has for them, and what to do instead.
+const REFUSED: &[(&str, &str)] = &[
+    ("acks", "the journal needs every replica's word"),
+    ("allow.auto.create.topics", "neli-run makes the topic itself; see --no-create-topic"),
+    ("auto.commit.enable", "the journal is read by offset, and no offset is committed"),
+    ("auto.offset.reset", "a silent skip would break the law of the journal"),
+    ("bootstrap.servers", "say --brokers"),
+    ("client.rack", "the journal is read from the partition's leader"),
+    ("delivery.timeout.ms", "it follows from --lease"),
+    ("enable.auto.commit", "the journal is read by offset, and no offset is committed"),
+    ("enable.auto.offset.store", "the journal is read by offset, and no offset is stored"),
+    ("enable.gapless.guarantee", "its errors end a producer for good; the journal takes a doubled record as it is"),
+    ("enable.idempotence", "its errors end a producer for good; the journal takes a doubled record as it is"),
+    ("enable.partition.eof", "the reader needs it as it is"),
+    ("group.id", "say --group"),
+    ("group.instance.id", "a standby that leaves must leave the group"),
+    ("group.protocol", "precedence rests on the classic protocol; see --elect"),
+    ("group.remote.assignor", "precedence rests on the classic protocol; see --elect"),
+    ("isolation.level", "all readers must see the same records"),
+    ("max.poll.interval.ms", "the group must not take a busy leader for a dead one"),
+    ("message.timeout.ms", "it follows from --lease"),
+    ("metadata.broker.list", "say --brokers"),
+    ("partition.assignment.strategy", "a standby that joins must not move the partition"),
+    ("plugin.library.paths", "no stranger's code runs beside the lease"),
+    ("request.required.acks", "the journal needs every replica's word"),
+    ("transactional.id", "the journal needs no transactions"),
+];
+
+/// Names that stand for another.
+const ALIASES: &[(&str, &str)] = &[
+    ("compression.type", "compression.codec"),
+    ("linger.ms", "queue.buffering.max.ms"),
+    ("max.in.flight", "max.in.flight.requests.per.connection"),
+    ("max.partition.fetch.bytes", "fetch.message.max.bytes"),
+    ("retries", "message.send.max.retries"),
+    ("sasl.mechanism", "sasl.mechanisms"),
+    ("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id"),
+    ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
+];
+
+/// Why a property can't be as it was given. The hints name options as the command line has them.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub enum Fault {
+    /// It is for librdkafka's own tests.
+    #[error("is not yours to set: it is for librdkafka's own tests")]
+    ForTests,
+    /// librdkafka has no such property, or refuses its value: what would be right.
+    #[error("{0}")]
+    Invalid(String),
+    /// It, or its value, needs a library that librdkafka was built without.
+    #[error("{}is not supported by this build: {reason}", if *.is_value { "its value " } else { "" })]
+    NotBuilt {
+        /// Its value.
+        is_value: bool,
+        /// librdkafka's reason, which names the library.
+        reason: String,
+    },
+    /// The protocol rests on it.
+    #[error("is not yours to set: {hint}")]
+    NotYours {
+        /// What to do instead.
+        hint: &'static str,
+    },
+}
+
+/// Checks one property.
+///
+/// # Errors
+///
+/// It can't be as it is.
+pub fn validate(key: &str, value: &str) -> Result<(), Fault> {
+    // librdkafka takes a topic's property with this prefix, too.
+    let name = key.strip_prefix("topic.").unwrap_or(key);
+    if let Some((_, hint)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+        return Err(Fault::NotYours { hint });
+    }
+    if name.starts_with("test.mock.") || name.starts_with("ut_") {
+        return Err(Fault::ForTests);
+    }
+    // librdkafka takes these without a warning, and has no use for them.
+    if name.starts_with("sasl.kerberos.") && !cfg!(feature = "gssapi") {
+        return Err(Fault::NotBuilt { is_value: false, reason: "libsasl2 is missing".to_owned() });
+    }
+    let mut config = ClientConfig::new();
+    config.set(key, value);
+    match config.create_native_config() {
+        Ok(_) => Ok(()),
+        Err(KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, ..)) => {
+            Err(Fault::Invalid("librdkafka has no such property".to_owned()))
+        }
+        Err(KafkaError::ClientConfig(_, why, ..)) => Err(without_value(&why)),
+        Err(_) => Err(Fault::Invalid("librdkafka refuses its value".to_owned())),
+    }
+}
+
+/// librdkafka's reason for refusing a value, less the value.
+fn without_value(why: &str) -> Fault {
+    if let Some((_, range)) = why.split_once("outside allowed range ") {
+        return Fault::Invalid(format!("must be {}", range.trim().replace("..", " to ")));
+    }
+    if let Some((_, reason)) = why.split_once("not supported in this build: ") {
+        return Fault::NotBuilt { is_value: false, reason: reason.trim().to_owned() };
+    }
+    if why.starts_with("Unsupported value") {
+        let reason = why.rsplit_once("\": ").map_or("", |(_, reason)| reason.trim());
+        return Fault::NotBuilt { is_value: true, reason: reason.to_owned() };
+    }
+    Fault::Invalid(if why.starts_with("Expected bool") {
+        "must be true or false".to_owned()
+    } else if why.starts_with("Java ") {
+        "is for Java clients; librdkafka has sasl.username and sasl.password, or its like".to_owned()
+    } else {
+        "librdkafka refuses its value".to_owned()
+    })
+}
+
+/// The one name of a property: librdkafka's client is configured from a map, and of two names for one thing either could
+/// win.
+#[must_use]
+pub fn canonical(key: &str) -> &str {
+    let key = match key.strip_prefix("topic.") {
+        Some(rest) if !rest.starts_with("metadata.") && rest != "blacklist" => rest,
+        _ => key,
+    };
+    ALIASES.iter().find(|(alias, _)| *alias == key).map_or(key, |(_, name)| name)
+}
