@@ -249,6 +249,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Chaos(&["kill-guard", "term"])],
     },
     Mutant {
+        name: "OthersRecordsNotCounted",
+        breaks: "L1: what others wrote is not counted up to its last record, and a claim says that less was judged",
+        edits: &[edit(JOURNAL, "self.last = Some(last);", "self.last = Some(first);")],
+        noticed_by: &[Law],
+    },
+    Mutant {
         name: "OwnLeaseOfSilence",
         breaks: "R2: silence is measured with the candidate's own lease, not with the holder's",
         edits: &[edit(

@@ -161,8 +161,14 @@ impl Journal {
 
     /// A record of another key stands at `offset`.
     pub fn read_other(&mut self, now: Time, offset: Offset) {
-        self.move_to(now, offset);
-        self.last = Some(offset);
+        self.read_others(now, offset, offset);
+    }
+
+    /// Records of other keys stand at each offset from `first` to `last`.
+    pub fn read_others(&mut self, now: Time, first: Offset, last: Offset) {
+        self.move_to(now, first);
+        self.last = Some(last);
+        self.next = last + 1;
     }
 
     /// A record of the election stands at `offset`; `None` is one that does not parse. `offset` is not below

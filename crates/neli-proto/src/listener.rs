@@ -157,12 +157,12 @@ impl Listener {
         self.settle(now);
     }
 
-    /// A record of another key stands at `offset`.
-    pub fn read_other(&mut self, now: Time, offset: Offset) {
-        self.miss_what_is_undecodable(offset);
-        self.journal.read_other(now, offset);
-        self.frontier = self.frontier.max(offset + 1);
-        self.passed(now, offset);
+    /// Records of other keys stand at each offset from `first` to `last`.
+    pub fn read_others(&mut self, now: Time, first: Offset, last: Offset) {
+        self.miss_what_is_undecodable(first);
+        self.journal.read_others(now, first, last);
+        self.frontier = self.frontier.max(last + 1);
+        self.passed(now, last);
     }
 
     /// What could not be decoded before this record is behind us, and counts as missing (L4): no answer makes markers of

@@ -161,6 +161,12 @@ impl Node {
         self.supervisor.term()
     }
 
+    /// Whether everything up to the log's end was read, as that was when it was asked for.
+    #[must_use]
+    pub fn is_caught_up(&self) -> bool {
+        self.candidate.is_caught_up()
+    }
+
     /// Whether everything was read, and no other candidate is known.
     #[must_use]
     pub fn is_alone(&self, now: Time) -> bool {

@@ -36,6 +36,14 @@ pub enum Event {
         /// The id.
         id: Box<str>,
     },
+    /// Records of other keys stand at each offset from `first` to `last`. Whoever reads for many candidates tells each of them so before
+    /// the next thing that happens to it, and at the latest where an offset is missing (L4).
+    Passed {
+        /// The first.
+        first: Offset,
+        /// The last.
+        last: Offset,
+    },
     /// A record of another key stands at `offset`.
     ReadOther {
         /// Where.

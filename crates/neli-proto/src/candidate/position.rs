@@ -149,6 +149,12 @@ impl Candidate {
         self.common.listener.claim_window().map(|opening| opening.since)
     }
 
+    /// Whether everything up to the log's end was read, as that was when it was asked for.
+    #[must_use]
+    pub fn is_caught_up(&self) -> bool {
+        self.common.listener.is_caught_up()
+    }
+
     /// Whether everything was read, and no other candidate is known: by its hello, or as the leader.
     #[must_use]
     pub fn is_alone(&self, now: Time) -> bool {

@@ -81,12 +81,12 @@ impl Candidate {
         self.view_changed(now);
     }
 
-    /// A record of another key stands at `offset`.
-    pub(super) fn read_other(&mut self, now: Time, offset: Offset, hello: Option<Hello>) {
-        if offset < self.common.listener.journal().next() {
+    /// Records of other keys stand at each offset from `first` to `last`; the one at `last` may be a hello.
+    pub(super) fn read_others(&mut self, now: Time, first: Offset, last: Offset, hello: Option<Hello>) {
+        if first < self.common.listener.journal().next() {
             return self.history_cut(now);
         }
-        self.common.listener.read_other(now, offset);
+        self.common.listener.read_others(now, first, last);
         self.common.kafka_answers();
         if let Some(hello) = hello.filter(|hello| hello.member != self.common.identity.member) {
             self.common.precedence.heard(now, hello);

@@ -1,6 +1,8 @@
 //! One journal, read both ways; the fuzz target does the same.
 
 use neli_proto::journal::{Journal, View};
+use neli_proto::record::Offset;
+use neli_proto::time::Time;
 
 use crate::journals::{Reading, Step};
 use crate::written::{Law, State};
@@ -14,6 +16,7 @@ pub(crate) fn read(reading: &Reading) -> Result<(), String> {
 pub(crate) fn read_and_tell(reading: &Reading, tell: impl Fn(String)) -> Result<(), String> {
     let mut journal = Journal::read_from(reading.from, reading.origin);
     let mut law = Law::read_from(reading.from, reading.origin);
+    let mut late = Late::read_from(reading);
     for step in &reading.steps {
         match step {
             Step::Answered { at, asked, end } => {
@@ -34,6 +37,11 @@ pub(crate) fn read_and_tell(reading: &Reading, tell: impl Fn(String)) -> Result<
                 tell(format!("{verdict:?}"));
             }
         }
+        late.take(step);
+        if late.passed.is_none() {
+            same(folded(&late.journal), law.state(), "what is known late after", step)?;
+            same(late.journal.last(), law.last(), "the last record known late after", step)?;
+        }
         same(folded(&journal), law.state(), "what is known after", step)?;
         same(journal.last(), law.last(), "the last record after", step)?;
         tell(match law.state() {
@@ -44,6 +52,59 @@ pub(crate) fn read_and_tell(reading: &Reading, tell: impl Fn(String)) -> Result<
         });
     }
     Ok(())
+}
+
+/// A reader that is told of records of other keys as late as a session with many elections tells it: before anything else, and
+/// where an offset is missing.
+struct Late {
+    journal: Journal,
+    /// The offset that comes next.
+    next: Option<Offset>,
+    /// The records that it is still to be told of.
+    passed: Option<(Offset, Offset)>,
+}
+
+impl Late {
+    fn read_from(reading: &Reading) -> Self {
+        let journal = Journal::read_from(reading.from, reading.origin);
+        Self { journal, next: Some(reading.from), passed: None }
+    }
+
+    fn take(&mut self, step: &Step) {
+        match step {
+            Step::Other { offset, .. } if self.next == Some(*offset) => {
+                let first = self.passed.map_or(*offset, |(first, _)| first);
+                self.passed = Some((first, *offset));
+            }
+            Step::Other { at, offset } => {
+                self.pass(*at);
+                self.journal.read_other(*at, *offset);
+            }
+            Step::Answered { at, asked, end } => {
+                self.pass(*at);
+                self.journal.answered(*at, *asked, *end);
+            }
+            Step::Missed { below } => {
+                self.pass(Time::ZERO);
+                self.journal.miss_below(*below);
+            }
+            Step::Read { at, offset, record } => {
+                self.pass(*at);
+                self.journal.read(*at, *offset, record.as_ref());
+            }
+        }
+        match step {
+            Step::Answered { .. } => {}
+            Step::Missed { .. } => self.next = None,
+            Step::Other { offset, .. } | Step::Read { offset, .. } => self.next = Some(offset + 1),
+        }
+    }
+
+    fn pass(&mut self, at: Time) {
+        if let Some((first, last)) = self.passed.take() {
+            self.journal.read_others(at, first, last);
+        }
+    }
 }
 
 fn same<T: Copy + PartialEq + std::fmt::Debug>(fold: T, law: T, what: &str, step: &Step) -> Result<(), String> {

@@ -124,6 +124,10 @@ impl Story {
                 gaps_are_markers: words.says("gaps-are-markers"),
             },
             "named" => Event::Named { id: words.word(1).into() },
+            "passed" => {
+                let offsets = words.range(1);
+                Event::Passed { first: offsets.start, last: offsets.end - 1 }
+            }
             "other" => Event::ReadOther { offset: words.number(1), hello: Self::hello(words) },
             "read" => Event::Read { offset: words.number(1), record: self.record(words) },
             "revoked" => Event::Revoked,
