@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use neli::program::{Access, Client, Election, KafkaEvent, Producer};
+use neli::program::{Access, Client, Election, Elections, KafkaEvent, Producer};
 use neli_proto::record::{Body, MemberId, Offset, Record, Why};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -64,9 +64,9 @@ fn deliver(order: &ReleaseOrder) -> Result<ExitStatus, StartupError> {
     let Means { client, election, lease_ms, .. } = &order.release;
     let access = Access::try_from(client).map_err(StartupError::new)?;
     let (sender, mut events) = mpsc::channel(4);
-    let producer =
-        Producer::start(&access, election, Duration::from_millis(*lease_ms), sender).map_err(StartupError::new)?;
-    producer.send(order.seq, &election.key(), &record(order).to_bytes()).map_err(StartupError::new)?;
+    let producer = Producer::start(&access, &Elections::from(election), Duration::from_millis(*lease_ms), sender)
+        .map_err(StartupError::new)?;
+    producer.send(election, order.seq, &election.key(), &record(order).to_bytes()).map_err(StartupError::new)?;
     loop {
         match events.blocking_recv() {
             Some(KafkaEvent::Delivered { .. }) => return Ok(ExitStatus::Success),

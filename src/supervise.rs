@@ -7,8 +7,8 @@ use std::io;
 use std::os::fd::RawFd;
 use std::panic;
 
+use neli::program::clock;
 use neli::program::embedded::{self, BrokerFinder};
-use neli::program::{GroupReport, KafkaEvent, clock};
 use neli_proto::candidate;
 use neli_proto::node::Event;
 use neli_proto::time::Time;
@@ -23,7 +23,7 @@ use crate::process::timer::Timer;
 use crate::report::log::{Event as LogEvent, From, Logger};
 use crate::report::notes;
 use crate::report::notify::Notifier;
-use crate::supervise::kafka::{EVENTS_WAITING, KafkaSession};
+use crate::supervise::kafka::KafkaSession;
 use crate::supervise::orphans::Orphans;
 use crate::supervise::role::Role;
 use crate::supervise::service_status::ServiceStatus;
@@ -34,7 +34,6 @@ use crate::text::reason;
 mod children;
 mod commands;
 mod environment;
-mod group;
 mod guard;
 mod job;
 mod journal;
@@ -111,6 +110,9 @@ fn cannot(what: &str) -> impl FnOnce(io::Error) -> StartupError {
     move |error| StartupError::new(format!("{what}: {}", reason(&error)))
 }
 
+/// How many events of Kafka are taken in before signals and the guard are looked at again.
+const EVENTS_TOGETHER: usize = 1024;
+
 /// What there is once in a process, and its part in the election.
 struct MainLoop {
     config: Config,
@@ -135,8 +137,7 @@ enum Input {
     GuardHasRoom,
     Hangup,
     HealthOutput,
-    Kafka(Option<KafkaEvent>),
-    Group(Option<GroupReport>),
+    Kafka,
     Signal,
     Timeout,
 }
@@ -163,7 +164,7 @@ impl MainLoop {
         for message in config.warnings.iter().cloned().chain(warning.map(|error| error.to_string())) {
             logger.warn(message);
         }
-        let kafka = KafkaSession::start(access, &config.election, config.timings.lease(), &logger)?;
+        let kafka = KafkaSession::start(access, &config, &logger)?;
         let mut role = Role::new(&config, member, job, started)?;
         if kafka.is_embedded() {
             role.topic_has_no_id();
@@ -189,7 +190,7 @@ impl MainLoop {
 
     /// Warns of what an embedded broker is for, and has it replaced when it dies.
     fn follow_broker(&self, finder: BrokerFinder) -> Result<(), StartupError> {
-        if let Some(bootstrap) = self.kafka.follow(finder).map_err(cannot("--embedded"))? {
+        if let Some(bootstrap) = self.kafka.session.follow_broker(finder).map_err(cannot("--embedded"))? {
             self.logger.warn(format!(
                 "--embedded is for a trial on this one machine: its broker, at {bootstrap}, keeps nothing"
             ));
@@ -221,8 +222,7 @@ impl MainLoop {
                 () = job.ready.wait_for_room(), if job.guard.has_backlog() => Input::GuardHasRoom,
                 () = signals_ready.wait() => Input::Signal,
                 () = self.session.hung_up() => Input::Hangup,
-                event = self.kafka.events.recv() => Input::Kafka(event),
-                report = self.kafka.group.reports.recv() => Input::Group(report),
+                () = self.kafka.session.wait() => Input::Kafka,
                 () = timer.due() => Input::Timeout,
                 () = self.role.commands.health_has_output() => Input::HealthOutput,
             };
@@ -232,12 +232,7 @@ impl MainLoop {
                 Input::GuardHasRoom => drop(self.role.job.guard.flush()),
                 Input::Hangup => self.handle_hangup(),
                 Input::HealthOutput => self.role.commands.pass_on_health_output(&self.stderr),
-                Input::Kafka(event) => self.handle_kafka_events(event),
-                Input::Group(report) => {
-                    if let Some(report) = report {
-                        self.handle_group_report(report);
-                    }
-                }
+                Input::Kafka => self.handle_session_events(),
                 Input::Signal => self.handle_signals(&signals),
                 Input::Timeout => {}
             }
@@ -246,14 +241,11 @@ impl MainLoop {
     }
 
     /// What came together is taken together, but signals and the guard are not kept waiting for long.
-    fn handle_kafka_events(&mut self, first: Option<KafkaEvent>) {
-        if let Some(event) = first {
-            self.handle_kafka_event(event);
-        }
-        for _ in 0..EVENTS_WAITING {
-            let Ok(event) = self.kafka.events.try_recv() else { break };
+    fn handle_session_events(&mut self) {
+        for _ in 0..EVENTS_TOGETHER {
+            let Some(event) = self.kafka.session.poll() else { break };
             self.perform();
-            self.handle_kafka_event(event);
+            self.handle_session_event(event);
         }
     }
 
@@ -270,7 +262,7 @@ impl MainLoop {
     fn next_timeout(&self) -> Option<Time> {
         let timeouts = [
             self.role.node.poll_timeout(),
-            self.role.reading.undecodable.poll_timeout(),
+            self.role.undecodable.poll_timeout(),
             self.role.job.orphans.as_ref().map(Orphans::again_at),
             self.kafka.poll_timeout(),
             self.service_status.notifier.poll_timeout(),
@@ -283,6 +275,7 @@ impl MainLoop {
             self.handle_pending();
         }
         let now = clock::now();
+        self.take_passed(now);
         self.role.node.handle_timeout(now);
         if self.kafka.log_becomes_trusted(now) {
             self.election_event(now, candidate::Event::LogTrusted);
@@ -293,8 +286,15 @@ impl MainLoop {
         while let Some((error, _)) = self.kafka.refused_appends.poll(now) {
             self.logger.warn(notes::of_refused_append(&self.role.election.topic, &error));
         }
-        if let Some((message, _)) = self.role.reading.undecodable.poll(now) {
+        if let Some((message, _)) = self.role.undecodable.poll(now) {
             self.logger.event(&LogEvent::Error { message });
+        }
+    }
+
+    /// What others wrote was read before whatever happens now.
+    fn take_passed(&mut self, now: Time) {
+        if let Some(event) = self.kafka.session.take_passed(self.role.election.role) {
+            self.handle_role_event(now, event);
         }
     }
 

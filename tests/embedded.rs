@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use neli::program::embedded::directory::BrokerDirectory;
 use neli::program::embedded::{BrokerFinder, FoundBroker, StartedBrokers};
-use neli::program::{Access, Election, KafkaEvent, Key, Producer, Properties, Reader, ReadingEvent, Source, clock};
+use neli::program::{
+    Access, Election, Elections, KafkaEvent, Key, Producer, Properties, Reader, ReadingEvent, Source, clock,
+};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -191,31 +193,38 @@ fn the_journal_goes_through_it() {
     let access = Access::embedded(&found.connection, &Properties::default());
     let election = Election { group: "g".to_owned(), topic: "g.neli".to_owned(), partition: 0, role: 0 };
     let (seen, mut saw) = channel(64);
-    let source = Source { access: access.clone(), election: election.clone(), create_topic: true, joins_group: false };
+    let elections = Elections::from(&election);
+    let source = Source {
+        access: access.clone(),
+        elections: elections.clone(),
+        only: None,
+        create_topic: true,
+        joins_group: false,
+    };
     let reader = Reader::start(source, 1, seen.clone()).unwrap();
     let pick = |seen| {
         let KafkaEvent::Reading { event: ReadingEvent::Ends { start, end, .. }, .. } = seen else { return None };
         Some((start, end))
     };
     assert_eq!(await_seen(&mut saw, pick), (0, 0));
-    reader.read_from(0);
+    reader.read_from(0, 0);
 
-    let producer = Producer::start(&access, &election, Duration::from_secs(5), seen).unwrap();
-    producer.send(1, "g/0/hello", b"hello").unwrap();
-    producer.send(2, "g/0", b"claim").unwrap();
-    producer.send(3, "other/0", b"stranger").unwrap();
+    let producer = Producer::start(&access, &elections, Duration::from_secs(5), seen).unwrap();
+    producer.send(&election, 1, "g/0/hello", b"hello").unwrap();
+    producer.send(&election, 2, "g/0", b"claim").unwrap();
+    producer.send(&election, 3, "other/0", b"stranger").unwrap();
     let (mut records, mut delivered) = (Vec::new(), Vec::new());
     while records.len() < 3 || delivered.len() < 3 {
         let seen = saw.blocking_recv().unwrap();
-        if let KafkaEvent::Delivered { seq, offset } = seen {
+        if let KafkaEvent::Delivered { seq, offset, .. } = seen {
             delivered.push((seq, offset));
-        } else if let KafkaEvent::Reading { reading, event: ReadingEvent::Record(record) } = seen {
+        } else if let KafkaEvent::Reading { reading, event: ReadingEvent::Record(record), .. } = seen {
             records.push((reading, record.offset, record.key, record.value));
         }
     }
     assert_eq!(delivered, [(1, 0), (2, 1), (3, 2)]);
     let value = |text: &str| Some(Box::from(text.as_bytes()));
-    let ours = [(1, 0, Key::Hello, value("hello")), (1, 1, Key::Election, value("claim"))];
+    let ours = [(1, 0, Key::Hello(0), value("hello")), (1, 1, Key::Election(0), value("claim"))];
     assert_eq!(records[..2], ours);
     assert_eq!(records[2], (1, 2, Key::Other, None));
     let pick = |seen| {

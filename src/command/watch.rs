@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::sync::Arc;
 
 use neli::program::{
-    Access, Brokers, Client, KafkaEvent, Key, ReadRecord, Reader, ReadingEvent, Source, clock, embedded,
+    Access, Brokers, Client, Elections, KafkaEvent, Key, ReadRecord, Reader, ReadingEvent, Source, clock, embedded,
 };
 use neli_proto::journal::{Journal, Origin};
 use neli_proto::record::Offset;
@@ -63,7 +63,8 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
     let access = access(&watch.client)?;
     let embedded = access.embedded.clone();
     let (sender, mut events) = channel(WAITING);
-    let source = Source { access, election: watch.election.clone(), create_topic: false, joins_group: false };
+    let elections = Elections::from(&watch.election);
+    let source = Source { access, elections, only: None, create_topic: false, joins_group: false };
     let reader = Reader::start(source, 0, sender)
         .map_err(|error| StartupError::new(format!("no thread for the reader: {}", reason(&error))))?;
     let mut show = Show { watch, embedded, reader, account: None, end: 0, caught_up: false };
@@ -135,7 +136,7 @@ impl Show<'_> {
                 return Err(StartupError::new("the embedded broker is gone, and its journal with it"));
             }
             KafkaEvent::Down { error } => say(&format!("Kafka does not answer: {error}; waiting")),
-            KafkaEvent::Reading { event, .. } => return self.handle_reading_event(now, event),
+            KafkaEvent::Reading { partition, event, .. } => return self.handle_reading_event(now, partition, event),
             KafkaEvent::Refused { error } => return Err(StartupError::new(error)),
             KafkaEvent::Up => say("Kafka answers again"),
             KafkaEvent::Warning(warning) => say(&warning),
@@ -147,12 +148,14 @@ impl Show<'_> {
             | KafkaEvent::Delivered { .. }
             | KafkaEvent::Identified { .. }
             | KafkaEvent::Moved(_)
-            | KafkaEvent::NotDelivered { .. } => {}
+            | KafkaEvent::NotDelivered { .. }
+            | KafkaEvent::Partitions(_)
+            | KafkaEvent::Topic { .. } => {}
         }
         Ok(Step::On)
     }
 
-    fn handle_reading_event(&mut self, now: Time, event: ReadingEvent) -> Result<Step, StartupError> {
+    fn handle_reading_event(&mut self, now: Time, partition: i32, event: ReadingEvent) -> Result<Step, StartupError> {
         match event {
             ReadingEvent::CaughtUp { next } => return Ok(self.read_up_to(next)),
             ReadingEvent::Cut => {
@@ -161,18 +164,17 @@ impl Show<'_> {
             }
             ReadingEvent::Ends { asked, start, end } => match &mut self.account {
                 Some(account) => account.answered(now, asked, end),
-                None => return self.begin(now, asked, (start, end)),
+                None => return self.begin(now, partition, asked, (start, end)),
             },
             ReadingEvent::Record(ReadRecord { offset, key, value, written_ms }) => {
                 if let Some(account) = &mut self.account {
                     match key {
-                        Key::Election => account.read(now, offset, value.as_deref(), written_ms),
-                        Key::Hello | Key::Other => account.read_other(now, offset),
+                        Key::Election(_) => account.read(now, offset, value.as_deref(), written_ms),
+                        Key::Hello(_) | Key::Other => account.read_other(now, offset),
                     }
                 }
                 return Ok(self.read_up_to(offset + 1));
             }
-            ReadingEvent::Topic(_) => {}
             ReadingEvent::Undecodable { offset, error } => {
                 return Err(StartupError::new(format!(
                     "the records from offset {offset} on can't be decoded: {error}"
@@ -183,7 +185,13 @@ impl Show<'_> {
     }
 
     /// The log held `start..end` when that was `asked`.
-    fn begin(&mut self, now: Time, asked: Time, (start, end): (Offset, Offset)) -> Result<Step, StartupError> {
+    fn begin(
+        &mut self,
+        now: Time,
+        partition: i32,
+        asked: Time,
+        (start, end): (Offset, Offset),
+    ) -> Result<Step, StartupError> {
         let first = match self.watch.from {
             WatchFrom::End => end,
             WatchFrom::Offset(offset) if offset > end => {
@@ -204,7 +212,7 @@ impl Show<'_> {
         let mut journal = Journal::read_from(from, origin);
         journal.answered(now, asked, end);
         self.account = Some(Account::new(self.watch.json, first, journal));
-        self.reader.read_from(from);
+        self.reader.read_from(partition, from);
         Ok(self.read_up_to(from))
     }
 

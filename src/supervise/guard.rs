@@ -83,7 +83,7 @@ impl MainLoop {
 
     /// A new guard remembers no term, and knows the address that the embedded broker has now.
     pub(super) fn renew_guard(&mut self) {
-        self.role.job.config.release = start::means_of_release(&self.config, &self.kafka.access);
+        self.role.job.config.release = start::means_of_release(&self.config, self.kafka.session.access());
         self.start_guard();
     }
 

@@ -1,73 +1,21 @@
-//! What the loop does with the journal of one election: its records are read, and ours appended.
+//! What the loop does with the journal of one election, and what happens to it in Kafka goes to the candidate.
 
-use std::io;
-
-use neli::program::{Election, KafkaEvent, Key, ReadRecord, Reader, ReadingEvent, Source, clock};
-use neli_proto::candidate::{Elector, Event};
+use neli::program::{Election, RoleEvent, clock};
+use neli_proto::candidate::Event;
 use neli_proto::node;
+use neli_proto::precedence::Standing;
 use neli_proto::record::{Body, Record};
-use neli_proto::reminder::Reminder;
 use neli_proto::time::Time;
 use neli_proto::topic::{self, Place, TopicFacts};
-use tokio::sync::mpsc::Sender;
 
 use super::MainLoop;
 use super::kafka::Trust;
-use crate::report::log::timestamp;
-use crate::text::reason;
-
-/// The reading of one election's journal that goes on, by a reader of its own (R1).
-pub(super) struct Reading {
-    reader: Option<Reader>,
-    /// How many readings there have been: events of an earlier one are dropped.
-    number: u32,
-    /// A batch that can't be decoded, while it keeps what is behind it from being read.
-    pub(super) undecodable: Reminder,
-}
-
-impl Reading {
-    /// None yet.
-    pub(super) fn none() -> Self {
-        Self { reader: None, number: 0, undecodable: Reminder::default() }
-    }
-
-    /// Whether this is the number of the reading that goes on.
-    pub(super) const fn is(&self, number: u32) -> bool {
-        self.number == number
-    }
-
-    fn start_anew(&mut self, source: Source, events: Sender<KafkaEvent>) -> io::Result<()> {
-        self.number += 1;
-        self.reader = None;
-        self.reader = Some(Reader::start(source, self.number, events)?);
-        Ok(())
-    }
-
-    pub(super) fn look_for_end(&self) {
-        self.reader.iter().for_each(Reader::look_for_end);
-    }
-
-    pub(super) fn read_from(&self, offset: i64) {
-        self.reader.iter().for_each(|reader| reader.read_from(offset));
-    }
-
-    pub(super) fn stop(&mut self) {
-        self.reader = None;
-    }
-}
+use crate::report::log::{Event as LogEvent, timestamp};
 
 impl MainLoop {
     pub(super) fn read_anew(&mut self) {
-        let source = Source {
-            access: self.kafka.access.clone(),
-            election: self.role.election.clone(),
-            create_topic: self.config.create_topic,
-            joins_group: matches!(self.config.timings.elector(), Elector::Group(_)),
-        };
-        if let Err(error) = self.role.reading.start_anew(source, self.kafka.event_sender.clone()) {
-            self.refuse(format!("the journal can't be read: {}", reason(&error)));
-        }
-        self.ask_for_topic_facts();
+        self.role.readings += 1;
+        self.kafka.session.read_anew(self.role.election.role);
     }
 
     pub(super) fn send(&mut self, now: Time, record: &Record) {
@@ -77,35 +25,57 @@ impl MainLoop {
             Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => election.key(),
         };
         let seq = record.seq.unwrap_or_default();
-        if let Err(error) = self.kafka.producer.send(seq, &key, &record.to_bytes()) {
+        if let Err(error) = self.kafka.session.send(election.role, seq, &key, &record.to_bytes()) {
             // A full queue, or a record above librdkafka's limit: as good as not delivered.
             self.kafka.append_was_refused(now, error.to_string());
             self.election_event(now, Event::Undelivered { seq });
         }
     }
 
-    /// What the reading that goes on has come to.
-    pub(super) fn handle_reading_event(&mut self, now: Time, event: ReadingEvent) {
+    /// Something has happened to an election.
+    pub(super) fn handle_role_event(&mut self, now: Time, event: RoleEvent) {
         let event = match event {
-            ReadingEvent::CaughtUp { next } => Event::ReachedEnd { next },
-            ReadingEvent::Cut => Event::HistoryCut,
-            ReadingEvent::Ends { asked, start, end } => {
-                self.role.reading.undecodable.end(now);
+            RoleEvent::Assigned => {
+                self.logger.event(&LogEvent::Assigned { partition: self.role.election.partition });
+                Event::StandingChanged(Standing::Assigned)
+            }
+            RoleEvent::CaughtUp { next } => Event::ReachedEnd { next },
+            RoleEvent::Cut => Event::HistoryCut,
+            RoleEvent::Delivered { seq } => {
+                self.kafka.refused_appends.end();
+                Event::Delivered { seq }
+            }
+            RoleEvent::Elsewhere => Event::StandingChanged(Standing::Elsewhere),
+            RoleEvent::Ends { asked, start, end } => {
+                self.role.undecodable.end(now);
                 Event::Answered { asked, start, end, trusted: self.log_is_trusted(now) }
             }
-            ReadingEvent::Record(record) => of_record(&record),
-            ReadingEvent::Topic(facts) => return self.judge_topic(now, &facts),
-            ReadingEvent::Undecodable { offset, error } => {
+            RoleEvent::Identified { asked, identity } => Event::TopicIdentified { asked, identity },
+            RoleEvent::Named { id } => Event::Named { id: id.into() },
+            RoleEvent::NotDelivered { seq } => Event::Undelivered { seq },
+            RoleEvent::Passed { first, last } => Event::Passed { first, last },
+            RoleEvent::Read { offset, is_hello, value } => of_record(offset, is_hello, value.as_deref()),
+            RoleEvent::Revoked { lost } => {
+                self.logger.event(&LogEvent::Revoked { lost });
+                if lost { Event::StandingChanged(Standing::Unknown) } else { Event::Revoked }
+            }
+            RoleEvent::Topic(None) => Event::TopicJudged { cut_is_harmless: false, gaps_are_markers: false },
+            RoleEvent::Topic(Some(facts)) => return self.judge_topic(now, &facts),
+            RoleEvent::Undecodable { offset, error } => {
                 let topic = &self.role.election.topic;
                 let message = format!(
                     "topic {topic:?}: the batch at offset {offset} can't be decoded ({error}): nothing behind it is read, and \
                      this candidate leads no more until it is gone"
                 );
-                self.role.reading.undecodable.begin(now, message);
+                self.role.undecodable.begin(now, message);
                 Event::Undecodable
             }
+            RoleEvent::UnusedPartitions => Event::UnusedPartitions,
         };
         self.election_event(now, event);
+        if self.role.node.is_caught_up() {
+            self.kafka.session.is_caught_up(self.role.election.role);
+        }
     }
 
     /// Whether an empty log is a new one: the embedded broker that follows a killed one has lost its log, which is warned of once.
@@ -126,26 +96,13 @@ impl MainLoop {
         false
     }
 
-    /// Asks for what R0 judges, beside the reading. The embedded broker's topic has no settings to judge, and its log's head is
-    /// cut by size.
-    fn ask_for_topic_facts(&mut self) {
-        if self.kafka.is_embedded() {
-            let event = Event::TopicJudged { cut_is_harmless: false, gaps_are_markers: false };
-            return self.election_event(clock::now(), event);
-        }
-        if let Err(error) = self.kafka.producer.judge(&self.role.election, self.role.reading.number) {
-            self.logger
-                .warn(format!("the topic's settings can't be asked for, for lack of a thread: {}", reason(&error)));
-        }
-    }
-
     /// R0, once in each reading; what is only a risk is warned of in the first.
     fn judge_topic(&mut self, now: Time, facts: &TopicFacts) {
         let Election { topic: name, partition, .. } = &self.role.election;
-        let place = Place { bootstrap: &self.kafka.access.bootstrap, topic: name, partition: *partition };
+        let place = Place { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: *partition };
         match topic::judge(facts, place) {
             Ok(topic::Judgement { cut_is_harmless, gaps_are_markers, risks, .. }) => {
-                if !risks.is_empty() && self.role.reading.number == 1 {
+                if !risks.is_empty() && self.role.readings == 1 {
                     self.logger.warn(format!("topic {name:?}: {}", risks.join("; ")));
                 }
                 self.election_event(now, Event::TopicJudged { cut_is_harmless, gaps_are_markers });
@@ -158,11 +115,11 @@ impl MainLoop {
     }
 }
 
-fn of_record(ReadRecord { offset, key, value, .. }: &ReadRecord) -> Event {
-    let (offset, record) = (*offset, value.as_deref().and_then(Record::parse));
-    match key {
-        Key::Election => Event::Read { offset, record },
-        Key::Hello => Event::ReadOther { offset, hello: record.and_then(Record::into_hello) },
-        Key::Other => Event::ReadOther { offset, hello: None },
+fn of_record(offset: i64, is_hello: bool, value: Option<&[u8]>) -> Event {
+    let record = value.and_then(Record::parse);
+    if is_hello {
+        Event::ReadOther { offset, hello: record.and_then(Record::into_hello) }
+    } else {
+        Event::Read { offset, record }
     }
 }

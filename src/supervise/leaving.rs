@@ -19,10 +19,10 @@ const GUARD_TAKES: Duration = Duration::from_millis(200);
 impl MainLoop {
     /// Leaves the group for real: a member that just goes would hold up the others for a session. And waits for hooks.
     pub(super) async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
-        self.role.reading.stop();
+        self.kafka.session.stop_reading();
         // Of what could not be killed.
         self.session.terminal.take_back();
-        self.kafka.group.leave(self.role.node.is_alone(clock::now()));
+        self.kafka.session.leave_group_for_good(self.role.node.is_alone(clock::now()));
         self.role.node.handle(clock::now(), Event::Exiting);
         let left_by = clock::now() + LEAVING_TAKES;
         // One that owes a release waits for our death.
@@ -33,21 +33,21 @@ impl MainLoop {
         loop {
             let guard_ends_by = guard_ends_by.filter(|by| !self.role.job.guard.was_waited_for() && clock::now() < *by);
             if clock::now() >= left_by {
-                self.kafka.group.members.stop_waiting();
+                self.kafka.session.stop_waiting_for_group();
             }
             self.perform();
-            if !self.kafka.group.members.are_leaving() && !self.role.node.has_running_hooks() && guard_ends_by.is_none()
+            if !self.kafka.session.is_leaving_group() && !self.role.node.has_running_hooks() && guard_ends_by.is_none()
             {
                 return;
             }
             self.report();
-            let is_leaving = self.kafka.group.members.are_leaving();
+            let is_leaving = self.kafka.session.is_leaving_group();
             let left_by = is_leaving.then_some(left_by);
             let timeouts =
                 [left_by, guard_ends_by, self.role.node.poll_timeout(), self.service_status.notifier.poll_timeout()];
             timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
-                Some(report) = self.kafka.group.reports.recv(), if is_leaving => self.handle_group_report(report),
+                () = self.kafka.session.wait(), if is_leaving => self.handle_session_events(),
                 () = signals_ready.wait() => self.handle_last_signals(signals),
                 () = timer.due() => self.role.node.handle_timeout(clock::now()),
             }

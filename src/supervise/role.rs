@@ -6,6 +6,7 @@ use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Event, Node, Settings};
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId};
+use neli_proto::reminder::Reminder;
 use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
@@ -13,7 +14,6 @@ use nix::unistd;
 
 use super::commands::{self, RunningCommands};
 use super::job::GuardedJob;
-use super::journal::Reading;
 use super::start::PreparedJob;
 use crate::config::Config;
 use crate::exit::StartupError;
@@ -24,7 +24,10 @@ use neli::program::random;
 pub(super) struct Role {
     pub(super) election: Election,
     pub(super) node: Node,
-    pub(super) reading: Reading,
+    /// How many readings of its journal there have been.
+    pub(super) readings: u32,
+    /// A batch that can't be decoded, while it keeps what is behind it from being read.
+    pub(super) undecodable: Reminder,
     pub(super) job: GuardedJob,
     pub(super) commands: RunningCommands,
 }
@@ -44,7 +47,8 @@ impl Role {
         Ok(Self {
             election: config.election.clone(),
             node: Node::new(clock::now(), settings(config, member, started), random),
-            reading: Reading::none(),
+            readings: 0,
+            undecodable: Reminder::default(),
             job,
             commands: RunningCommands::none(config.commands.clone()),
         })

@@ -131,7 +131,7 @@ impl MainLoop {
     /// Stops the process, and all of its group, until somebody continues it, which SIGCONT shows.
     pub(super) fn suspend_if_due(&mut self) {
         // A member that just stops would hold up the others for a session. Its end turns the loop again.
-        if self.kafka.group.members.are_leaving()
+        if self.kafka.session.is_leaving_group()
             || !mem::take(&mut self.session.suspending)
             || !self.role.node.is_suspended()
         {

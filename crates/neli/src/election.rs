@@ -1,6 +1,8 @@
 //! Which election, and how Kafka is reached: plain data, as a configuration gives it.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +15,7 @@ pub struct Election {
     pub topic: String,
     /// The partition; that of the role.
     pub partition: i32,
-    /// The role; 0 until `--roles` comes.
+    /// The role.
     pub role: u32,
 }
 
@@ -28,6 +30,59 @@ impl Election {
     #[must_use]
     pub fn hello_key(&self) -> String {
         format!("{}/hello", self.key())
+    }
+}
+
+/// The elections of one group in one topic that share a [`Session`](crate::program::Session): one for each role. Role `r` is on partition `r mod
+/// partitions`, so that a topic with fewer partitions than roles has several elections on each.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Elections {
+    /// `--group`.
+    pub group: String,
+    /// `--topic`, or `<group>.neli`.
+    pub topic: String,
+    /// The roles; never empty.
+    pub roles: Range<u32>,
+}
+
+impl Elections {
+    /// The partition of a role, in a topic of so many partitions.
+    #[must_use]
+    pub fn partition_of(role: u32, partitions: i32) -> i32 {
+        // Less than `partitions`, which is an i32.
+        (role % partitions.unsigned_abs().max(1)).cast_signed()
+    }
+
+    /// The election of a role, in a topic of so many partitions.
+    #[must_use]
+    pub fn election(&self, role: u32, partitions: i32) -> Election {
+        let (group, topic) = (self.group.clone(), self.topic.clone());
+        Election { group, topic, partition: Self::partition_of(role, partitions), role }
+    }
+
+    /// The partitions that have one of the roles, in a topic of so many partitions.
+    #[must_use]
+    pub fn partitions_in_use(&self, partitions: i32) -> BTreeSet<i32> {
+        let as_many = self.roles.clone().take(usize::try_from(partitions).unwrap_or_default());
+        as_many.map(|role| Self::partition_of(role, partitions)).collect()
+    }
+
+    /// Whose a record with this key is, and whether it is a hello.
+    #[must_use]
+    pub(crate) fn find(&self, key: &[u8]) -> Option<(u32, bool)> {
+        let rest = key.strip_prefix(self.group.as_bytes())?.strip_prefix(b"/")?;
+        let (number, is_hello) = rest.strip_suffix(b"/hello").map_or((rest, false), |number| (number, true));
+        let is_canonical = number.iter().all(u8::is_ascii_digit) && (number == b"0" || !number.starts_with(b"0"));
+        let role = std::str::from_utf8(number).ok().filter(|_| is_canonical)?.parse().ok()?;
+        self.roles.contains(&role).then_some((role, is_hello))
+    }
+}
+
+impl From<&Election> for Elections {
+    /// That of one role alone.
+    fn from(election: &Election) -> Self {
+        let Election { group, topic, role, .. } = election;
+        Self { group: group.clone(), topic: topic.clone(), roles: *role..*role + 1 }
     }
 }
 
@@ -72,4 +127,37 @@ impl Properties {
 #[must_use]
 pub fn is_secret(key: &str) -> bool {
     ["password", "passphrase", "secret", "key.pem", "oauthbearer.config"].iter().any(|part| key.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn elections(roles: Range<u32>) -> Elections {
+        Elections { group: "g/1".to_owned(), topic: "t".to_owned(), roles }
+    }
+
+    #[test]
+    fn a_role_is_found_by_the_keys_of_its_records_alone() {
+        let elections = elections(3..12);
+        for role in 3..12 {
+            let election = elections.election(role, 4);
+            assert_eq!(elections.find(election.key().as_bytes()), Some((role, false)));
+            assert_eq!(elections.find(election.hello_key().as_bytes()), Some((role, true)));
+        }
+        for key in ["g/1/2", "g/1/12", "g/1/03", "g/1/+3", "g/1/", "g/1", "g/3", "g/1/3/", "g/1/3/hell", "g/1//hello"] {
+            assert_eq!(elections.find(key.as_bytes()), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn roles_share_partitions_where_there_are_fewer() {
+        let partitions =
+            |roles: Range<u32>, count| elections(roles).partitions_in_use(count).into_iter().collect::<Vec<_>>();
+        assert_eq!(partitions(0..1, 1), [0]);
+        assert_eq!(partitions(0..2, 6), [0, 1]);
+        assert_eq!(partitions(0..1000, 3), [0, 1, 2]);
+        assert_eq!(partitions(5..6, 3), [2]);
+        assert_eq!(elections(0..8).election(7, 3).partition, 1);
+    }
 }

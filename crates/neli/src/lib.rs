@@ -2,9 +2,9 @@
 //!
 //! The crate `neli-proto` decides what to do; here it is done, and what happened is reported. Nothing here decides.
 //!
-//! A [`Reader`](program::Reader) reads the journal of an [`Election`](program::Election), a [`Producer`](program::Producer) appends to it, and
-//! a [`Member`](program::Member) stands in its consumer group; each is a client of librdkafka, made for an [`Access`](program::Access).
-//! What happens comes in two channels: [`KafkaEvent`](program::KafkaEvent) and [`GroupReport`](program::GroupReport).
+//! A [`Session`](program::Session) is what a process needs of Kafka, however many elections it stands in. It has a
+//! [`Reader`](program::Reader), which reads their journals, a [`Producer`](program::Producer), which appends to them, and a
+//! [`Member`](program::Member) of the consumer group; each is a client of librdkafka, made for an [`Access`](program::Access).
 
 #![deny(missing_docs)]
 
@@ -16,6 +16,7 @@ mod names;
 mod properties;
 mod random;
 mod sealed_memfd;
+mod session;
 mod text;
 
 /// Kafka's clients, by librdkafka.
@@ -40,7 +41,7 @@ mod kafka {
 /// What `neli-run` is built of besides: no part of the library's interface, and changed without notice.
 #[doc(hidden)]
 pub mod program {
-    pub use crate::election::{Brokers, Client, Election, Properties, is_secret};
+    pub use crate::election::{Brokers, Client, Election, Elections, Properties, is_secret};
     pub use crate::kafka::access::{
         Access, HEARTBEAT_INTERVAL, LogCallback, MemberTimings, NoAddress, SESSION_TIMEOUT,
     };
@@ -50,6 +51,8 @@ pub mod program {
     pub use crate::kafka::librdkafka::topic_identity;
     pub use crate::kafka::producer::Producer;
     pub use crate::kafka::reader::{Reader, Source};
+    pub use crate::session::event::{RoleEvent, SessionEvent};
+    pub use crate::session::{Session, SessionSettings};
     pub use crate::text::{ClientError, reason, shown_duration};
 
     pub mod alarm {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 
-use crate::election::{Brokers, Client, Election, Properties};
+use crate::election::{Brokers, Client, Properties};
 use crate::kafka::embedded;
 
 /// A Kafka that can be reached: an address, and the user's properties for that.
@@ -125,7 +125,7 @@ impl Access {
 
     /// The configuration of the member of the consumer group.
     #[must_use]
-    pub(crate) fn member(&self, election: &Election) -> ClientConfig {
+    pub(crate) fn member(&self, group: &str) -> ClientConfig {
         self.client(
             &[
                 // Between the assignment and the pause there may be one fetch.
@@ -139,7 +139,7 @@ impl Access {
                 ("auto.offset.reset", "latest"),
                 ("enable.auto.commit", "false"),
                 ("enable.auto.offset.store", "false"),
-                ("group.id", &election.group),
+                ("group.id", group),
                 ("max.poll.interval.ms", LONGEST_POLL_INTERVAL),
                 // A standby that joins or leaves never moves the partition.
                 ("partition.assignment.strategy", "cooperative-sticky"),
@@ -253,10 +253,6 @@ mod tests {
         Access::at("localhost:9092", &Properties(properties))
     }
 
-    fn election() -> Election {
-        Election { group: "g".to_owned(), topic: "t".to_owned(), partition: 0, role: 0 }
-    }
-
     #[test]
     fn the_user_overrides_what_we_prefer_and_not_what_the_protocol_rests_on() {
         let access = access(&[
@@ -277,7 +273,7 @@ mod tests {
     fn librdkafka_takes_what_each_client_is_told() {
         let access = access(&[("session.timeout.ms", "10000"), ("queue.buffering.max.ms", "1")]);
         let lease = Duration::from_secs(5);
-        for config in [access.reader(None), access.producer(lease), access.member(&election())] {
+        for config in [access.reader(None), access.producer(lease), access.member("g")] {
             let native = config.create_native_config().unwrap();
             assert_eq!(native.get("session.timeout.ms").unwrap(), "10000");
         }

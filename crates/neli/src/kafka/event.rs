@@ -32,6 +32,8 @@ pub enum KafkaEvent {
     Debug(String),
     /// A record that was sent is in the log.
     Delivered {
+        /// Of which role's election, as given to [`Producer::send`](crate::kafka::producer::Producer::send).
+        role: u32,
         /// As given to [`Producer::send`](crate::kafka::producer::Producer::send).
         seq: u64,
         /// Where it is.
@@ -48,22 +50,29 @@ pub enum KafkaEvent {
         asked: Time,
         /// Which topic stands under the name.
         identity: TopicIdentity,
+        /// For which partitions that is the word of who appends to them.
+        partitions: Vec<i32>,
     },
     /// The embedded broker had died, and another is there: the history is made anew, at another address. Whoever reads,
     /// writes or stands in a group starts again there.
     Moved(FoundBroker),
     /// A record that was sent was not acknowledged in time, or never will be. It may be in the log all the same.
     NotDelivered {
+        /// Of which role's election, as given to [`Producer::send`](crate::kafka::producer::Producer::send).
+        role: u32,
         /// As given to [`Producer::send`](crate::kafka::producer::Producer::send).
         seq: u64,
         /// Why.
         error: String,
     },
+    /// The topic was found: it has so many partitions. Sent once by each reading of more than one role, before anything else of it.
+    Partitions(i32),
     /// One of the readings of the journal has come to something.
     Reading {
-        /// The reading's number, as it was given to [`Reader::start`](crate::kafka::reader::Reader::start) or
-        /// [`Producer::judge`](crate::kafka::producer::Producer::judge).
+        /// The reading's number, as it was given to [`Reader::start`](crate::kafka::reader::Reader::start).
         reading: u32,
+        /// Which partition's.
+        partition: i32,
         /// What.
         event: ReadingEvent,
     },
@@ -72,13 +81,20 @@ pub enum KafkaEvent {
         /// That line.
         error: String,
     },
+    /// The answer to [`Producer::judge`](crate::kafka::producer::Producer::judge).
+    Topic {
+        /// Noted just before asking.
+        asked: Time,
+        /// What R0 judges.
+        facts: TopicFacts,
+    },
     /// A broker answers again.
     Up,
     /// Something odd that stops nothing.
     Warning(String),
 }
 
-/// What a reading of the journal has come to.
+/// What a reading of a partition has come to.
 #[derive(Debug)]
 pub enum ReadingEvent {
     /// Everything below `next` was handed over, trailing transaction markers included.
@@ -101,8 +117,6 @@ pub enum ReadingEvent {
     },
     /// A record, whatever its key, in the order of the log.
     Record(ReadRecord),
-    /// What R0 judges.
-    Topic(TopicFacts),
     /// A batch at or after `offset` can't be decoded (codec, checksum, size). It is not skipped: nothing after it is
     /// handed over, and it is tried again, with one of these each time, about twice a second.
     Undecodable {
@@ -129,10 +143,10 @@ pub struct ReadRecord {
 /// Whose a record is, by its Kafka key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Key {
-    /// This election's: it counts in the law.
-    Election,
-    /// A hello of one of this election's candidates.
-    Hello,
+    /// The election's of this role: it counts in the law.
+    Election(u32),
+    /// A hello of one of the candidates for this role.
+    Hello(u32),
     /// Anything else.
     Other,
 }

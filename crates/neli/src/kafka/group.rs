@@ -1,10 +1,11 @@
-//! The member of the consumer group: whose the election's partition is, by the group.
+//! The member of the consumer group: whose the elections' partitions are, by the group.
 //!
 //! It never fetches: what is assigned is paused, and no offset is asked for or committed. A revoke is acknowledged
 //! before anything else, so that a slow job never stalls the group's rebalance. Nothing here decides who leads.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use rdkafka::types::RDKafkaRespErr;
 use tokio::sync::mpsc::Sender;
 
 use crate::clock;
-use crate::election::Election;
+use crate::election::Elections;
 use crate::kafka::access::{Access, MemberTimings};
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::ErrorClass;
@@ -47,10 +48,11 @@ pub struct GroupReport {
 /// What the group did. Sent by threads that wait while the channel is full, never by the caller's.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum GroupEvent {
-    /// The partition is assigned to this member.
-    Assigned,
-    /// The group has settled, and the partition is another's.
-    Elsewhere,
+    /// The group has settled: these partitions are this member's, and the others in use are not.
+    Assigned {
+        /// Those in use.
+        partitions: BTreeSet<i32>,
+    },
     /// After [`Member::leave`]: the coordinator has let this member go, or half a second is over, or it would wait in vain. Nothing
     /// needs to wait for the member any more.
     Left,
@@ -64,12 +66,14 @@ pub enum GroupEvent {
         /// That line.
         error: String,
     },
-    /// The partition was this member's and is not any more; that has been acknowledged.
+    /// These partitions were this member's and are not any more; that has been acknowledged.
     Revoked {
+        /// Those in use.
+        partitions: BTreeSet<i32>,
         /// Not handed on in order: the session has expired, or the coordinator is out of reach.
         lost: bool,
     },
-    /// The topic has partitions besides the election's, which this group assigns to its members too. Said once by each member,
+    /// The topic has partitions besides those in use, which this group assigns to its members too. Said once by each member,
     /// before it holds any of them.
     UnusedPartitions,
     /// Something odd that stops nothing.
@@ -83,7 +87,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// Joins the group on the election's topic, which must exist: librdkafka looks for a missing one every five minutes.
+    /// Joins the group on the elections' topic, which must exist: librdkafka looks for a missing one every five minutes. `in_use`: the
+    /// partitions that have a role.
     ///
     /// What the group does is reported to `reports`, with this `number`.
     ///
@@ -92,16 +97,18 @@ impl Member {
     /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value.
     pub fn join(
         access: &Access,
-        election: &Election,
+        elections: &Elections,
+        in_use: BTreeSet<i32>,
         number: u32,
         reports: Sender<GroupReport>,
     ) -> Result<Self, ClientError> {
         let context = GroupContext {
             context: KafkaContext::new(access),
-            election: election.clone(),
+            elections: elections.clone(),
+            in_use,
             number,
             reports,
-            held: AtomicBool::new(false),
+            held: Mutex::default(),
             leaving: AtomicBool::new(false),
             refused: AtomicBool::new(false),
             alone: AtomicBool::new(false),
@@ -110,10 +117,10 @@ impl Member {
             unused_partitions: AtomicBool::new(false),
         };
         let pace = Pace::of(MemberTimings::of(&access.properties));
-        let consumer = BaseConsumer::from_config_and_context(&access.member(election), context);
+        let consumer = BaseConsumer::from_config_and_context(&access.member(&elections.group), context);
         let consumer: Arc<BaseConsumer<GroupContext>> =
             Arc::new(consumer.map_err(|error| ClientError(explain(&error)))?);
-        consumer.subscribe(&[&election.topic]).map_err(|error| ClientError(explain(&error)))?;
+        consumer.subscribe(&[&elections.topic]).map_err(|error| ClientError(explain(&error)))?;
         let polled = Arc::clone(&consumer);
         thread::Builder::new()
             .name("neli-group".to_owned())
@@ -170,7 +177,7 @@ fn poll(consumer: &BaseConsumer<GroupContext>, pace: Pace) {
     let context = consumer.context();
     let mut name = None;
     while !context.leaving.load(Ordering::Relaxed) && !context.reports.is_closed() {
-        let pause = if context.held.load(Ordering::Relaxed) { pace.holding } else { pace.waiting };
+        let pause = if context.held().is_empty() { pace.waiting } else { pace.holding };
         if let Some(Err(error)) = consumer.poll(pause) {
             context.judge(&error);
         }
@@ -192,7 +199,7 @@ fn poll(consumer: &BaseConsumer<GroupContext>, pace: Pace) {
 fn allow_to_join_at_once(consumer: &BaseConsumer<GroupContext>) {
     let context = consumer.context();
     // Without an answer the next join is a little later.
-    let Ok(metadata) = consumer.fetch_metadata(Some(&context.election.topic), METADATA_TIMEOUT) else { return };
+    let Ok(metadata) = consumer.fetch_metadata(Some(&context.elections.topic), METADATA_TIMEOUT) else { return };
     let partitions = metadata.topics().iter().flat_map(MetadataTopic::partitions);
     context.note_partitions(partitions.map(MetadataPartition::id));
 }
@@ -227,10 +234,13 @@ fn leave(consumer: &BaseConsumer<GroupContext>) {
 /// The member's context: where the group's events arrive.
 struct GroupContext {
     context: KafkaContext,
-    election: Election,
+    elections: Elections,
+    /// The partitions that have a role.
+    in_use: BTreeSet<i32>,
     number: u32,
     reports: Sender<GroupReport>,
-    held: AtomicBool,
+    /// Those of them that are this member's.
+    held: Mutex<BTreeSet<i32>>,
     leaving: AtomicBool,
     refused: AtomicBool,
     /// It leaves, and no other candidate is known.
@@ -239,7 +249,7 @@ struct GroupContext {
     is_answered: AtomicBool,
     /// And since the last look, one more.
     has_joined: AtomicBool,
-    /// That there are partitions besides the election's has been reported.
+    /// That there are partitions besides those in use has been reported.
     unused_partitions: AtomicBool,
 }
 
@@ -249,13 +259,23 @@ impl GroupContext {
         let _ = self.reports.blocking_send(GroupReport { member: self.number, event });
     }
 
-    fn names_ours(&self, partitions: &TopicPartitionList) -> bool {
-        partitions.find_partition(&self.election.topic, self.election.partition).is_some()
+    /// Those of the partitions that are in use.
+    fn in_use_of(&self, partitions: &TopicPartitionList) -> BTreeSet<i32> {
+        let named = partitions.elements_for_topic(&self.elections.topic);
+        named
+            .iter()
+            .map(TopicPartitionListElem::partition)
+            .filter(|partition| self.in_use.contains(partition))
+            .collect()
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeSet<i32>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The group subscribes to one topic, so that each of these partitions is one that it balances.
     fn note_partitions(&self, mut partitions: impl Iterator<Item = i32>) {
-        if partitions.any(|partition| partition != self.election.partition)
+        if partitions.any(|partition| !self.in_use.contains(&partition))
             && !self.unused_partitions.swap(true, Ordering::Relaxed)
         {
             self.report_unless_leaving(GroupEvent::UnusedPartitions);
@@ -266,7 +286,7 @@ impl GroupContext {
     fn judge(&self, error: &KafkaError) {
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
         let words = self.context.error_text(code);
-        if let Some(error) = refusal(code, &words, &self.election.group) {
+        if let Some(error) = refusal(code, &words, &self.elections.group) {
             if !self.refused.swap(true, Ordering::Relaxed) {
                 self.report(GroupEvent::Refused { error });
             }
@@ -319,14 +339,14 @@ impl ConsumerContext for GroupContext {
             consumer.incremental_unassign(partitions)
         };
         if let Err(error) = acknowledged {
-            self.report(GroupEvent::Warning(format!("group \"{}\": {}", self.election.group, explain(&error))));
+            self.report(GroupEvent::Warning(format!("group \"{}\": {}", self.elections.group, explain(&error))));
         }
         self.is_answered.store(true, Ordering::Relaxed);
         if assign {
             self.has_joined.store(true, Ordering::Relaxed);
             self.assigned(consumer, partitions);
-        } else if self.names_ours(partitions) && self.held.swap(false, Ordering::Relaxed) {
-            self.report_unless_leaving(GroupEvent::Revoked { lost });
+        } else {
+            self.revoked(partitions, lost);
         }
     }
 }
@@ -338,11 +358,21 @@ impl GroupContext {
             let _ = consumer.pause(partitions);
         }
         self.note_partitions(partitions.elements().iter().map(TopicPartitionListElem::partition));
-        if self.names_ours(partitions) {
-            self.held.store(true, Ordering::Relaxed);
-            self.report_unless_leaving(GroupEvent::Assigned);
-        } else if !self.held.load(Ordering::Relaxed) {
-            self.report_unless_leaving(GroupEvent::Elsewhere);
+        let held = {
+            let mut held = self.held();
+            held.extend(self.in_use_of(partitions));
+            held.clone()
+        };
+        self.report_unless_leaving(GroupEvent::Assigned { partitions: held });
+    }
+
+    fn revoked(&self, partitions: &TopicPartitionList, lost: bool) {
+        let revoked: BTreeSet<i32> = {
+            let mut held = self.held();
+            self.in_use_of(partitions).into_iter().filter(|partition| held.remove(partition)).collect()
+        };
+        if !revoked.is_empty() {
+            self.report_unless_leaving(GroupEvent::Revoked { partitions: revoked, lost });
         }
     }
 

@@ -1,20 +1,22 @@
 //! Which topic stands under the election's name: asked by a thread of its own, on the producer's connections.
 //!
 //! Not on the reader's: there a question waits behind the fetch that waits for the next record, half a second while nothing is
-//! written. The broker that leads the partition is asked, since it is the one that appends; where it does not answer, another.
+//! written. The broker that leads a partition is asked, since it is the one that appends; where it does not answer, another.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use rdkafka::client::{Client, ClientContext};
-use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::metadata::{MetadataBroker, MetadataPartition, MetadataTopic};
 use rdkafka::producer::{BaseProducer, Producer as _, ProducerContext};
 use tokio::sync::mpsc::Sender;
 
 use crate::clock;
-use crate::election::Election;
+use crate::election::Elections;
 use crate::kafka::event::KafkaEvent;
 use crate::kafka::librdkafka::topic_identity;
 
@@ -37,21 +39,25 @@ impl Identifier {
     /// The machine has no thread to spare.
     pub(super) fn start<C: ProducerContext + 'static>(
         producer: Arc<BaseProducer<C>>,
-        election: &Election,
+        elections: &Elections,
         events: Sender<KafkaEvent>,
     ) -> Result<Self, std::io::Error> {
         let (orders, received) = mpsc::channel();
         let stopped = Arc::new(AtomicBool::new(false));
-        let (election, ended) = (election.clone(), Arc::clone(&stopped));
+        let (elections, ended) = (elections.clone(), Arc::clone(&stopped));
         thread::Builder::new().name("neli-topic-id".to_owned()).spawn(move || {
             let is_over = || ended.load(Ordering::Relaxed) || events.is_closed();
-            let mut silent = None;
             while received.recv().is_ok() {
                 // Whoever asked twice has one answer.
                 while received.try_recv().is_ok() {}
+                let mut question = Question::default();
                 while !is_over() {
-                    if let Ok(answer) = ask(producer.client(), &election, &mut silent) {
+                    let answers = question.ask(producer.client(), &elections);
+                    let is_answered = !answers.is_empty() && question.partitions.is_empty();
+                    for answer in answers {
                         let _ = events.blocking_send(answer);
+                    }
+                    if is_answered {
                         break;
                     }
                     thread::park_timeout(RETRY);
@@ -74,32 +80,50 @@ impl Drop for Identifier {
     }
 }
 
-/// Asks once; `silent` is the broker that did not answer the last time.
-fn ask(
-    client: &Client<impl ClientContext>,
-    election: &Election,
-    silent: &mut Option<i32>,
-) -> Result<KafkaEvent, RDKafkaErrorCode> {
-    let broker = choose(client, election, silent.take())?;
-    let asked = clock::now();
-    let identity = topic_identity(client, &election.topic, broker, ANSWER);
-    if identity.is_err() {
-        *silent = Some(broker);
-    }
-    identity.map(|identity| KafkaEvent::Identified { asked, identity })
+/// The partitions of which it is still to be confirmed in which topic they are, and the brokers that did not answer that.
+#[derive(Default)]
+struct Question {
+    /// All that are in use, where this is empty.
+    partitions: BTreeSet<i32>,
+    silent: BTreeSet<i32>,
 }
 
-/// The broker that leads the partition, unless that is the one to be avoided or none does; else any other.
-fn choose(
-    client: &Client<impl ClientContext>,
-    election: &Election,
-    avoided: Option<i32>,
-) -> Result<i32, RDKafkaErrorCode> {
-    let metadata = client.fetch_metadata(Some(&election.topic), ANSWER);
-    let metadata = metadata.map_err(|error| error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail))?;
-    let topic = metadata.topics().iter().find(|topic| topic.name() == election.topic);
-    let partition = topic.and_then(|topic| topic.partitions().iter().find(|it| it.id() == election.partition));
-    let leader = partition.map(rdkafka::metadata::MetadataPartition::leader).filter(|leader| *leader >= 0);
-    let mut brokers = leader.into_iter().chain(metadata.brokers().iter().map(rdkafka::metadata::MetadataBroker::id));
-    brokers.clone().find(|broker| Some(*broker) != avoided).or_else(|| brokers.next()).ok_or(RDKafkaErrorCode::Fail)
+impl Question {
+    /// Asks each broker that leads one of the partitions, and another in place of one that did not answer. Gives the answers; what is
+    /// left of the question is to be asked again.
+    fn ask(&mut self, client: &Client<impl ClientContext>, elections: &Elections) -> Vec<KafkaEvent> {
+        let Ok(metadata) = client.fetch_metadata(Some(&elections.topic), ANSWER) else { return Vec::new() };
+        let topic = metadata.topics().iter().find(|topic| topic.name() == elections.topic);
+        let partitions = topic.map(MetadataTopic::partitions).unwrap_or_default();
+        let count = i32::try_from(partitions.len()).unwrap_or(i32::MAX);
+        // Of a topic that is missing no partition is known: that it is missing is the answer for each that was in use.
+        let mut wanted = mem::take(&mut self.partitions);
+        if wanted.is_empty() {
+            wanted = elections.partitions_in_use(count.max(1));
+        }
+        let mut by_leader: BTreeMap<Option<i32>, Vec<i32>> = BTreeMap::new();
+        for partition in wanted {
+            let leader = partitions.iter().find(|it| it.id() == partition).map(MetadataPartition::leader);
+            by_leader.entry(leader.filter(|leader| *leader >= 0)).or_default().push(partition);
+        }
+        let brokers: Vec<i32> = metadata.brokers().iter().map(MetadataBroker::id).collect();
+        let mut answers = Vec::new();
+        for (leader, partitions) in by_leader {
+            let broker = leader.into_iter().chain(brokers.iter().copied()).find(|broker| !self.silent.contains(broker));
+            let asked = clock::now();
+            match broker.map(|broker| (broker, topic_identity(client, &elections.topic, broker, ANSWER))) {
+                Some((_, Ok(identity))) => answers.push(KafkaEvent::Identified { asked, identity, partitions }),
+                Some((broker, Err(_))) => {
+                    self.silent.insert(broker);
+                    self.partitions.extend(partitions);
+                }
+                // None has answered: each is asked again.
+                None => {
+                    self.silent.clear();
+                    self.partitions.extend(partitions);
+                }
+            }
+        }
+        answers
+    }
 }

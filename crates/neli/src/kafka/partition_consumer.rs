@@ -1,11 +1,11 @@
-//! Reads one partition without a consumer group.
+//! Reads partitions of one topic without a consumer group.
 //!
 //! rust-rdkafka reads a partition by `assign` alone, for which librdkafka must be given a group: it then looks for that group's
 //! coordinator, and keeps a thread and a connection for it. `rd_kafka_consume_start_queue` needs neither.
 #![expect(unsafe_code, reason = "rust-rdkafka has no call for it")]
 
+use std::collections::BTreeSet;
 use std::ffi::CString;
-use std::mem;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
@@ -20,13 +20,12 @@ use rdkafka::types::RDKafkaTopic;
 
 use crate::kafka::librdkafka::Owned;
 
-/// A consumer of one partition.
+/// A consumer of partitions of one topic.
 pub(super) struct PartitionConsumer<C: ConsumerContext> {
-    /// Whether the partition is read from now.
-    is_reading: Mutex<bool>,
+    /// The partitions that are read from now.
+    reading: Mutex<BTreeSet<i32>>,
     // Before the client, without which it can't be destroyed.
     topic: Owned<RDKafkaTopic>,
-    partition: i32,
     consumer: BaseConsumer<C>,
 }
 
@@ -41,7 +40,7 @@ impl<C: ConsumerContext> PartitionConsumer<C> {
     /// # Errors
     ///
     /// librdkafka does not take the configuration, or the topic's name.
-    pub(super) fn new(config: &ClientConfig, context: C, topic: &str, partition: i32) -> Result<Self, KafkaError> {
+    pub(super) fn new(config: &ClientConfig, context: C, topic: &str) -> Result<Self, KafkaError> {
         let consumer = BaseConsumer::from_config_and_context(config, context)?;
         let invalid = || KafkaError::ClientCreation(format!("topic \"{topic}\": librdkafka does not take this name"));
         let name = CString::new(topic).map_err(|_| invalid())?;
@@ -49,7 +48,7 @@ impl<C: ConsumerContext> PartitionConsumer<C> {
         // settings of its own the topic has those of the client's configuration.
         let handle = unsafe { rd_kafka_topic_new(consumer.client().native_ptr(), name.as_ptr(), ptr::null_mut()) };
         let topic = Owned::new(handle, rd_kafka_topic_destroy).map_err(|_| invalid())?;
-        Ok(Self { is_reading: Mutex::new(false), topic, partition, consumer })
+        Ok(Self { reading: Mutex::default(), topic, consumer })
     }
 
     /// The consumer, for polling and for questions to the brokers.
@@ -57,37 +56,41 @@ impl<C: ConsumerContext> PartitionConsumer<C> {
         &self.consumer
     }
 
-    /// Reads from this offset on, and from nowhere else.
+    /// Reads this partition from this offset on, and from nowhere else.
     ///
     /// # Errors
     ///
     /// librdkafka's code.
-    pub(super) fn read_from(&self, offset: i64) -> Result<(), RDKafkaErrorCode> {
-        let mut is_reading = self.is_reading.lock().unwrap_or_else(PoisonError::into_inner);
-        self.stop_if(&mut is_reading);
+    pub(super) fn read_from(&self, partition: i32, offset: i64) -> Result<(), RDKafkaErrorCode> {
+        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        self.stop_one(&mut reading, partition);
         // SAFETY: the handle is alive as long as the consumer is.
         let queue = unsafe { rd_kafka_queue_get_main(self.consumer.client().native_ptr()) };
         let queue = Owned::new(queue, rd_kafka_queue_destroy)?;
         // SAFETY: topic and queue are alive; librdkafka keeps its own reference to the queue.
-        let started =
-            unsafe { rd_kafka_consume_start_queue(self.topic.as_ptr(), self.partition, offset, queue.as_ptr()) };
+        let started = unsafe { rd_kafka_consume_start_queue(self.topic.as_ptr(), partition, offset, queue.as_ptr()) };
         if started != 0 {
             // SAFETY: it takes nothing, and tells of the call before it on this thread.
             return Err(unsafe { rd_kafka_last_error() }.into());
         }
-        *is_reading = true;
+        reading.insert(partition);
         Ok(())
     }
 
-    /// Reads no more. What was fetched and not polled is not handed out any more.
-    pub(super) fn stop(&self) {
-        self.stop_if(&mut self.is_reading.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Reads nothing more. What was fetched and not polled is not handed out any more. Gives the partitions that were read from.
+    pub(super) fn stop(&self) -> BTreeSet<i32> {
+        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let were_read = reading.clone();
+        for partition in &were_read {
+            self.stop_one(&mut reading, *partition);
+        }
+        were_read
     }
 
-    fn stop_if(&self, is_reading: &mut bool) {
-        if mem::take(is_reading) {
+    fn stop_one(&self, reading: &mut BTreeSet<i32>, partition: i32) {
+        if reading.remove(&partition) {
             // SAFETY: the topic is alive, and its partition is read from. It fails only when it is not.
-            unsafe { rd_kafka_consume_stop(self.topic.as_ptr(), self.partition) };
+            unsafe { rd_kafka_consume_stop(self.topic.as_ptr(), partition) };
         }
     }
 }
@@ -130,7 +133,7 @@ mod tests {
         if let Some(group) = group {
             config.set("group.id", group);
         }
-        (cluster, PartitionConsumer::new(&config, DefaultConsumerContext, "topic", 0).unwrap())
+        (cluster, PartitionConsumer::new(&config, DefaultConsumerContext, "topic").unwrap())
     }
 
     /// The offset of the next record.
@@ -142,7 +145,7 @@ mod tests {
     fn it_reads_from_where_it_is_told_with_and_without_a_group() {
         for group in [None, Some("group")] {
             let (_cluster, consumer) = consumer(5, group);
-            consumer.read_from(3).unwrap();
+            consumer.read_from(0, 3).unwrap();
             assert_eq!((next(&consumer), next(&consumer)), (3, 4));
         }
     }
@@ -151,13 +154,13 @@ mod tests {
     #[test]
     fn reading_from_elsewhere_forgets_what_was_fetched() {
         let (_cluster, consumer) = consumer(5, None);
-        consumer.read_from(0).unwrap();
+        consumer.read_from(0, 0).unwrap();
         assert_eq!(next(&consumer), 0);
-        consumer.read_from(4).unwrap();
+        consumer.read_from(0, 4).unwrap();
         assert_eq!(next(&consumer), 4);
-        consumer.stop();
-        consumer.stop();
-        consumer.read_from(2).unwrap();
+        assert_eq!(consumer.stop(), BTreeSet::from([0]));
+        assert_eq!(consumer.stop(), BTreeSet::new());
+        consumer.read_from(0, 2).unwrap();
         assert_eq!(next(&consumer), 2);
     }
 }

@@ -1,5 +1,6 @@
 //! The thread that waits inside librdkafka, so that a record is handed over the instant it is there.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 
 use crate::clock;
+use crate::election::Elections;
 use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::{ErrorClass, NoToken, is_worth_another_login};
 use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
@@ -31,50 +33,60 @@ pub(super) struct PollThread {
 
 impl PollThread {
     pub(super) fn run(self) {
-        let election = &self.reading.source.election;
-        let (key, hello_key) = (election.key(), election.hello_key());
-        let keys = (key.as_bytes(), hello_key.as_bytes());
-        let mut retry_at: Option<Time> = None;
+        // What can't be decoded, and when that is tried again.
+        let mut retry: Option<(Time, BTreeSet<i32>)> = None;
         while !self.reading.is_over() {
-            let timeout = retry_at.map_or(LINGER, |at| at.since(clock::now()).min(LINGER));
+            let timeout = retry.as_ref().map_or(LINGER, |(at, _)| at.since(clock::now()).min(LINGER));
             match self.consumer.consumer().poll(timeout) {
                 // Between two tries nothing is read, so a record here is one that was under way.
-                Some(Ok(_)) if retry_at.is_some() => {}
-                Some(Ok(message)) => self.hand_over(&message, keys),
-                Some(Err(error)) if self.undecodable(&error) => {
-                    retry_at.get_or_insert_with(|| clock::now() + DECODE_RETRY);
+                Some(Ok(_)) if retry.is_some() => {}
+                Some(Ok(message)) => self.hand_over(&message),
+                Some(Err(error)) => {
+                    if let Some(stopped) = self.undecodable(&error) {
+                        retry.get_or_insert_with(|| (clock::now() + DECODE_RETRY, stopped));
+                    }
                 }
-                Some(Err(_)) | None => {}
+                None => {}
             }
-            if retry_at.is_some_and(|at| clock::now() >= at) {
-                retry_at = None;
-                self.reading.read_from(&self.consumer, self.reading.next.load(Ordering::Relaxed));
+            if let Some((_, stopped)) = retry.take_if(|(at, _)| clock::now() >= *at) {
+                for partition in stopped {
+                    let next = self.reading.next(partition).unwrap_or_default();
+                    self.reading.read_from(&self.consumer, partition, next);
+                }
             }
         }
     }
 
-    fn hand_over(&self, message: &impl Message, (election, hello): (&[u8], &[u8])) {
-        let key = match message.key() {
-            Some(key) if key == election => Key::Election,
-            Some(key) if key == hello => Key::Hello,
-            Some(_) | None => Key::Other,
-        };
+    fn hand_over(&self, message: &impl Message) {
+        let (partition, offset) = (message.partition(), message.offset());
+        let key = self.key_of(partition, message.key());
         let value = match key {
-            Key::Election | Key::Hello => message.payload().map(Box::from),
+            Key::Election(_) | Key::Hello(_) => message.payload().map(Box::from),
             Key::Other => None,
         };
-        let offset = message.offset();
-        self.reading.next.store(offset + 1, Ordering::Relaxed);
+        self.reading.handing_over_below(partition, offset + 1);
         self.reading.up();
         let written_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
-        self.reading.send_own(ReadingEvent::Record(ReadRecord { offset, key, value, written_ms }));
+        self.reading.send_own(partition, ReadingEvent::Record(ReadRecord { offset, key, value, written_ms }));
     }
 
-    /// Says what the error is; true when it is that a batch can't be decoded.
-    fn undecodable(&self, error: &KafkaError) -> bool {
-        if let KafkaError::PartitionEOF(_) = error {
-            self.caught_up();
-            return false;
+    /// A record with an election's key is its own only on the partition of its role.
+    fn key_of(&self, partition: i32, key: Option<&[u8]>) -> Key {
+        let is_here =
+            |role| self.reading.partitions().is_some_and(|count| Elections::partition_of(role, count) == partition);
+        match key.and_then(|key| self.reading.source.elections.find(key)) {
+            Some((role, false)) if is_here(role) => Key::Election(role),
+            Some((role, true)) if is_here(role) => Key::Hello(role),
+            Some(_) | None => Key::Other,
+        }
+    }
+
+    /// Says what the error is. Where it is that a batch can't be decoded, nothing is read any more, and it gives what was. Of which
+    /// partition it is, librdkafka does not tell: others go on half a second later.
+    fn undecodable(&self, error: &KafkaError) -> Option<BTreeSet<i32>> {
+        if let KafkaError::PartitionEOF(partition) = error {
+            self.caught_up(*partition);
+            return None;
         }
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
         let words = self.reading.context.error_text(code);
@@ -83,20 +95,18 @@ impl PollThread {
             ErrorClass::Connection | ErrorClass::UnknownTopic => self.reading.ask_soon(),
             ErrorClass::GroupForbidden => {
                 // The reader itself has no use for the group.
-                let Source { joins_group, election, .. } = &self.reading.source;
-                if let Some(error) = refusal(code, &words, &election.group).filter(|_| *joins_group) {
+                let Source { joins_group, elections, .. } = &self.reading.source;
+                if let Some(error) = refusal(code, &words, &elections.group).filter(|_| *joins_group) {
                     self.reading.refuse(error);
                 }
             }
             ErrorClass::Moving => {}
-            ErrorClass::Cut => {
-                self.reading.send_own(ReadingEvent::Cut);
-            }
+            ErrorClass::Cut => self.cut(),
             ErrorClass::Login => self.login_failed(&words),
             ErrorClass::NoBroker => {
                 if let Some(error) = self.reading.permanent_failure() {
                     self.reading.refuse(error);
-                    return false;
+                    return None;
                 }
                 self.reading.down(self.reading.no_answer(code));
                 self.reading.ask_soon();
@@ -105,19 +115,31 @@ impl PollThread {
                 self.reading.send(KafkaEvent::Warning(words));
             }
             ErrorClass::TopicForbidden => {
-                let topic = &self.reading.source.election.topic;
+                let topic = &self.reading.source.elections.topic;
                 let is_fetch = words.starts_with("Fetch");
                 self.reading.refuse(if is_fetch { may_not_read(topic) } else { may_not_describe(topic) });
             }
             ErrorClass::Undecodable => {
                 // What follows the batch must not be handed over before it.
-                self.consumer.stop();
-                let offset = self.reading.next.load(Ordering::Relaxed);
-                self.reading.send_own(ReadingEvent::Undecodable { offset, error: words });
-                return true;
+                let stopped = self.consumer.stop();
+                for partition in &stopped {
+                    let offset = self.reading.next(*partition).unwrap_or_default();
+                    let error = words.clone();
+                    self.reading.send_own(*partition, ReadingEvent::Undecodable { offset, error });
+                }
+                return Some(stopped);
             }
         }
-        false
+        None
+    }
+
+    /// An offset is out of range: where one partition is read, of that; else where the logs begin shows of which.
+    fn cut(&self) {
+        let partitions = self.reading.to_be_read().unwrap_or_default();
+        match partitions.first().filter(|_| partitions.len() == 1) {
+            Some(partition) => self.reading.send_own(*partition, ReadingEvent::Cut),
+            None => self.reading.ask_soon(),
+        }
     }
 
     fn login_failed(&self, words: &str) {
@@ -147,14 +169,14 @@ impl PollThread {
         }
     }
 
-    fn caught_up(&self) {
+    fn caught_up(&self, partition: i32) {
         let words = self.reading.context.error_text(RDKafkaErrorCode::PartitionEOF);
-        let handed_over = self.reading.next.load(Ordering::Relaxed);
+        let handed_over = self.reading.next(partition).unwrap_or_default();
         // rust-rdkafka leaves out the offset of the end; librdkafka's message has it. A marker has no record.
         let next = end_offset(&words).map_or(handed_over, |end| end.max(handed_over));
-        self.reading.next.store(next, Ordering::Relaxed);
+        self.reading.handing_over_below(partition, next);
         self.reading.up();
-        self.reading.send_own(ReadingEvent::CaughtUp { next });
+        self.reading.send_own(partition, ReadingEvent::CaughtUp { next });
     }
 }
 

@@ -1,5 +1,6 @@
 //! Appends to the journal.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,12 +14,12 @@ use rdkafka::{ClientContext, error::RDKafkaErrorCode};
 use tokio::sync::mpsc::Sender;
 
 use crate::clock;
-use crate::election::Election;
+use crate::election::{Election, Elections};
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::{ErrorClass, of_refused_append, plain};
-use crate::kafka::event::{KafkaEvent, ReadingEvent};
+use crate::kafka::event::KafkaEvent;
 use crate::kafka::identity::Identifier;
 use crate::kafka::librdkafka::topic_identity;
 use crate::kafka::topic::{self, Presence, TopicError};
@@ -35,20 +36,19 @@ const RETRY: Duration = Duration::from_millis(200);
 /// How long the question which right is missing may take.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Writes records to the election's partition, and reports what became of each.
+/// Writes the records of a topic's elections, and reports what became of each.
 ///
 /// Dropping it gives up what is still in flight, in a thread of its own.
 pub struct Producer {
     inner: Arc<BaseProducer<Deliveries>>,
     stopped: Arc<AtomicBool>,
-    topic: String,
-    partition: i32,
+    elections: Elections,
     /// Asks for the topic's id; the embedded broker has none.
     identifier: Option<Identifier>,
 }
 
 impl Producer {
-    /// A producer that gives a record up `timeout` after it was sent. It connects in the background, to the partition's
+    /// A producer that gives a record up `timeout` after it was sent. It connects in the background, to each partition's
     /// leader too: the first record is to find an open connection.
     ///
     /// What becomes of each record is reported to `events`.
@@ -58,7 +58,7 @@ impl Producer {
     /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value.
     pub fn start(
         access: &Access,
-        election: &Election,
+        elections: &Elections,
         timeout: Duration,
         events: Sender<KafkaEvent>,
     ) -> Result<Self, ClientError> {
@@ -75,7 +75,7 @@ impl Producer {
             BaseProducer::from_config_and_context(&config, context).map_err(|error| ClientError(explain(&error)))?;
         let inner = Arc::new(producer);
         let stopped = Arc::new(AtomicBool::new(false));
-        let (polled, ended, of) = (Arc::clone(&inner), Arc::clone(&stopped), election.clone());
+        let (polled, ended, of) = (Arc::clone(&inner), Arc::clone(&stopped), elections.clone());
         thread::Builder::new()
             .name("neli-producer".to_owned())
             .spawn(move || {
@@ -89,34 +89,36 @@ impl Producer {
                 }
             })
             .map_err(|error| ClientError(format!("no thread for the journal's producer: {}", text::reason(&error))))?;
-        warm(&inner, election);
+        warm(&inner, elections);
         let identifier = match access.embedded {
             Some(_) => None,
-            None => Some(Identifier::start(Arc::clone(&inner), election, events).map_err(|error| {
+            None => Some(Identifier::start(Arc::clone(&inner), elections, events).map_err(|error| {
                 ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error)))
             })?),
         };
-        Ok(Self { identifier, inner, stopped, topic: election.topic.clone(), partition: election.partition })
+        Ok(Self { identifier, inner, stopped, elections: elections.clone() })
     }
 
-    /// Asks for what R0 judges, in a thread of its own, until there is an answer: [`ReadingEvent::Topic`]. On the producer's connections:
-    /// on the reader's an answer waits behind the fetch that waits for the next record.
+    /// Asks for what R0 judges, in a thread of its own, until there is an answer: [`KafkaEvent::Topic`]. On the producer's connections: on the
+    /// reader's an answer waits behind the fetch that waits for the next record.
     ///
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub fn judge(&self, election: &Election, reading: u32) -> Result<(), std::io::Error> {
-        let (producer, election, stopped) = (Arc::clone(&self.inner), election.clone(), Arc::clone(&self.stopped));
+    pub fn judge(&self) -> Result<(), std::io::Error> {
+        let (producer, elections, stopped) =
+            (Arc::clone(&self.inner), self.elections.clone(), Arc::clone(&self.stopped));
         thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
             let context = producer.context();
             let mut answer_limit = AnswerLimit::new(WARMING, ANSWER);
             let mut missing_since = None;
             while !stopped.load(Ordering::Relaxed) && !context.events.is_closed() {
-                match topic::facts(producer.client(), &election, &mut answer_limit) {
+                let asked = clock::now();
+                match topic::facts(producer.client(), &elections, &mut answer_limit) {
                     Ok(facts) => {
                         // Of one replica's death no lease is a help. The leader has the claim to answer.
                         let broker = facts.layout.besides_leader().next().filter(|_| facts.layout.replicas.len() > 1);
-                        context.send(KafkaEvent::Reading { reading, event: ReadingEvent::Topic(facts) });
+                        context.send(KafkaEvent::Topic { asked, facts });
                         // Nobody waits for the answer, nor asks a second time.
                         if let Some(broker) = broker
                             && let Some(session) = topic::broker_session(producer.client(), broker, ANSWER)
@@ -149,18 +151,19 @@ impl Producer {
         Ok(())
     }
 
-    /// Hands a record over, and returns at once: what becomes of it is reported with `seq`.
+    /// Hands a record of this election over, and returns at once: what becomes of it is reported with its role and `seq`.
     ///
     /// # Errors
     ///
     /// The queue is full (1,000 records) or the record too large; nothing more is reported of `seq` then.
-    pub fn send(&self, seq: u64, key: &str, payload: &[u8]) -> Result<(), ClientError> {
+    pub fn send(&self, election: &Election, seq: u64, key: &str, payload: &[u8]) -> Result<(), ClientError> {
+        let opaque = Box::new(Sent { role: election.role, seq });
         let record =
-            BaseRecord::with_opaque_to(&self.topic, Box::new(seq)).partition(self.partition).key(key).payload(payload);
+            BaseRecord::with_opaque_to(&election.topic, opaque).partition(election.partition).key(key).payload(payload);
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
 
-    /// Asks which topic stands under the election's topic's name, until there is an answer: [`KafkaEvent::Identified`].
+    /// Asks which topic stands under the topic's name, until there is an answer: [`KafkaEvent::Identified`].
     pub fn identify(&self) {
         if let Some(identifier) = &self.identifier {
             identifier.ask();
@@ -175,25 +178,34 @@ impl Drop for Producer {
     }
 }
 
-/// Connects to the partition's leader, which librdkafka does with the first question that is for the leader.
+/// Connects to each partition's leader, which librdkafka does with the first question that is for the leader.
 /// Neither the answer matters, nor whether it comes.
-fn warm(producer: &Arc<BaseProducer<Deliveries>>, election: &Election) {
-    let (producer, of) = (Arc::clone(producer), election.clone());
+fn warm(producer: &Arc<BaseProducer<Deliveries>>, elections: &Elections) {
+    let (producer, of) = (Arc::clone(producer), elections.clone());
     let ask = move || {
         // Not where the leader ends: that question would wait in librdkafka's queue, and end a slow login when it is over.
-        let Ok(Presence::There(layout)) = topic::look(producer.client(), &of, WARMING) else { return };
-        let _ = topic_identity(producer.client(), &of.topic, layout.leader, WARMING);
+        let Ok(Presence::There(found)) = topic::look(producer.client(), &of, WARMING) else { return };
+        let leaders: BTreeSet<i32> = found.layouts.values().map(|layout| layout.leader).collect();
+        for leader in leaders {
+            let _ = topic_identity(producer.client(), &of.topic, leader, WARMING);
+        }
     };
     // Without a thread to spare the first record is a little later.
     let _ = thread::Builder::new().name("neli-warm".to_owned()).spawn(ask);
 }
 
 /// Which right is missing, when a record was refused for the lack of one: librdkafka has one code for all of a topic's.
-fn why_forbidden(producer: &BaseProducer<Deliveries>, election: &Election) -> String {
-    match topic::look(producer.client(), election, LOOK) {
+fn why_forbidden(producer: &BaseProducer<Deliveries>, elections: &Elections) -> String {
+    match topic::look(producer.client(), elections, LOOK) {
         Err(TopicError::Refused(error)) => error,
-        Ok(_) | Err(TopicError::Transient(_)) => topic::may_not_write(&election.topic),
+        Ok(_) | Err(TopicError::Transient(_)) => topic::may_not_write(&elections.topic),
     }
+}
+
+/// Which record this was.
+struct Sent {
+    role: u32,
+    seq: u64,
 }
 
 /// The producer's context: deliveries in, [`KafkaEvent`] out.
@@ -239,14 +251,14 @@ impl ClientContext for Deliveries {
 }
 
 impl ProducerContext for Deliveries {
-    type DeliveryOpaque = Box<u64>;
+    type DeliveryOpaque = Box<Sent>;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, seq: Box<u64>) {
-        let seq = *seq;
+    fn delivery(&self, result: &DeliveryResult<'_>, sent: Box<Sent>) {
+        let Sent { role, seq } = *sent;
         let error = match result {
             Ok(message) => {
                 self.refused.store(false, Ordering::Relaxed);
-                return self.send(KafkaEvent::Delivered { seq, offset: message.offset() });
+                return self.send(KafkaEvent::Delivered { role, seq, offset: message.offset() });
             }
             Err((error, _)) => error,
         };
@@ -266,7 +278,7 @@ impl ProducerContext for Deliveries {
                 }
             }
         }
-        self.send(KafkaEvent::NotDelivered { seq, error: reason(error) });
+        self.send(KafkaEvent::NotDelivered { role, seq, error: reason(error) });
     }
 }
 

@@ -1,8 +1,9 @@
-//! Reads the journal: one consumer, which joins no group.
+//! Reads the journals of a topic's elections: one consumer for all partitions, which joins no group.
 //!
 //! Two threads. The *poll thread* waits inside librdkafka and hands each record over the instant it is there. The *asker*
-//! asks what blocks: whether the topic is there, where the log ends, every 20 s and while nobody answers twice a second.
+//! asks what blocks: whether the topic is there, where each partition's log ends, every 20 s and while nobody answers twice a second.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -15,7 +16,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
 
 use crate::clock;
-use crate::election::Election;
+use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
@@ -47,22 +48,24 @@ pub struct Source {
     /// How Kafka is reached.
     pub access: Access,
     /// Whose records.
-    pub election: Election,
+    pub elections: Elections,
+    /// The one partition that is read, unless all are that have a role.
+    pub only: Option<i32>,
     /// Whether a missing topic is made.
     pub create_topic: bool,
-    /// Whether the election's group is to be joined: that it may not be is known to whoever reads before anything is claimed.
+    /// Whether the elections' group is to be joined: that it may not be is known to whoever reads before anything is claimed.
     pub joins_group: bool,
 }
 
-/// One reading of the journal. Dropping it never blocks; what it sent until then carries its number.
+/// One reading of the journals in a topic's partitions. Dropping it never blocks; what it sent until then carries its number.
 pub struct Reader {
     orders: mpsc::Sender<Order>,
     stopped: Arc<AtomicBool>,
 }
 
 impl Reader {
-    /// Starts the reading with this number: makes sure that the topic exists, asks where the log begins and ends, sends that
-    /// to `events`, and waits for [`Reader::read_from`].
+    /// Starts the reading with this number: makes sure that the topic exists, asks where the log of each partition begins and ends, sends
+    /// that to `events`, and waits for [`Reader::read_from`].
     ///
     /// # Errors
     ///
@@ -80,10 +83,10 @@ impl Reader {
         let _ = self.orders.send(Order::Ask);
     }
 
-    /// Reads from this offset on. To be called once.
-    pub fn read_from(&self, offset: i64) {
+    /// Reads a partition from this offset on. To be called once for each, and again after [`ReadingEvent::Cut`].
+    pub fn read_from(&self, partition: i32, offset: i64) {
         // A reading that Kafka refused has nobody left to tell.
-        let _ = self.orders.send(Order::ReadFrom(offset));
+        let _ = self.orders.send(Order::ReadFrom { partition, offset });
     }
 }
 
@@ -98,8 +101,8 @@ impl Drop for Reader {
 pub(super) enum Order {
     /// Something changed: ask now.
     Ask,
-    /// Read from this offset on.
-    ReadFrom(i64),
+    /// Read this partition from this offset on.
+    ReadFrom { partition: i32, offset: i64 },
 }
 
 /// Asks what blocks.
@@ -108,14 +111,14 @@ struct Asker {
     consumer: Arc<PartitionConsumer<KafkaContext>>,
     /// How long an answer is waited for.
     answer_limit: AnswerLimit,
-    /// The last question had no answer: the partition's leader is connected to before the next one is asked.
-    reaches_leader_first: bool,
-    /// Which broker leads the partition, once it has been looked up for that.
-    leader: Option<i32>,
+    /// The last question had no answer: the partitions' leaders are connected to before the next one is asked.
+    reaches_leaders_first: bool,
+    /// Which brokers lead the partitions, once they have been looked up for that.
+    leaders: Option<BTreeSet<i32>>,
     /// Whether this reading has seen the topic.
     found: bool,
-    /// Since when the end has been reported below what was read.
-    shrunk_since: Option<Time>,
+    /// Since when the end of a partition has been reported below what was read.
+    shrunk_since: BTreeMap<i32, Time>,
     /// Since when the topic is unknown again.
     unknown_since: Option<Time>,
 }
@@ -123,9 +126,9 @@ struct Asker {
 impl Asker {
     fn run(reading: Arc<Reading>, orders: &mpsc::Receiver<Order>) {
         let source = &reading.source;
-        let Election { topic, partition, group, .. } = &source.election;
+        let Elections { topic, group, .. } = &source.elections;
         let config = source.access.reader(source.joins_group.then_some(group));
-        let consumer = match PartitionConsumer::new(&config, reading.context.clone(), topic, *partition) {
+        let consumer = match PartitionConsumer::new(&config, reading.context.clone(), topic) {
             Ok(consumer) => Arc::new(consumer),
             Err(error) => {
                 reading.refuse(explain(&error));
@@ -143,10 +146,10 @@ impl Asker {
             reading,
             consumer,
             answer_limit,
-            reaches_leader_first: false,
-            leader: None,
+            reaches_leaders_first: false,
+            leaders: None,
             found: false,
-            shrunk_since: None,
+            shrunk_since: BTreeMap::new(),
             unknown_since: None,
         }
         .ask_on(orders);
@@ -158,10 +161,7 @@ impl Asker {
         while !self.reading.is_over() {
             match orders.recv_timeout(ask_at.since(clock::now())) {
                 Ok(Order::Ask) => ask_at = ask_at.min(clock::now() + RETRY),
-                Ok(Order::ReadFrom(offset)) => {
-                    self.reading.next.store(offset, Ordering::Relaxed);
-                    self.reading.read_from(&self.consumer, offset);
-                }
+                Ok(Order::ReadFrom { partition, offset }) => self.reading.read_from(&self.consumer, partition, offset),
                 Err(RecvTimeoutError::Timeout) => {
                     // What is asked for meanwhile is answered by what comes of this.
                     self.reading.is_asked_for.store(false, Ordering::Relaxed);
@@ -173,52 +173,70 @@ impl Asker {
         }
     }
 
-    /// Asks once where the log begins and ends, and returns how long to wait before the next time.
+    /// Asks once where the log of each partition begins and ends, and returns how long to wait before the next time.
     fn ask(&mut self) -> Duration {
-        let reading = Arc::clone(&self.reading);
-        let Election { topic, partition, .. } = &reading.source.election;
-        let next = self.reading.next.load(Ordering::Relaxed);
+        let Some(partitions) = self.reading.to_be_read() else {
+            self.find_topic();
+            return Duration::ZERO;
+        };
         let limit = self.answer_limit.ask();
-        if self.reaches_leader_first
-            && let Err(code) = self.reach_leader(limit)
+        if self.reaches_leaders_first
+            && let Err(code) = self.reach_leaders(limit)
         {
-            return self.unanswered(clock::now(), code);
+            return self.unanswered(&partitions, clock::now(), code);
         }
+        partitions.iter().map(|partition| self.ask_for(*partition, limit)).min().unwrap_or(ASK_INTERVAL)
+    }
+
+    /// The same for one partition.
+    fn ask_for(&mut self, partition: i32, limit: Duration) -> Duration {
+        let next = self.reading.next(partition);
         let asked = clock::now();
-        match self.consumer.consumer().fetch_watermarks(topic, *partition, limit) {
+        let topic = &self.reading.source.elections.topic;
+        match self.consumer.consumer().fetch_watermarks(topic, partition, limit) {
             Ok((start, end)) => {
                 self.unknown_since = None;
                 self.reading.up();
-                self.reading.send_own(ReadingEvent::Ends { asked, start, end });
+                self.reading.send_own(partition, ReadingEvent::Ends { asked, start, end });
                 self.found = true;
-                self.reaches_leader_first = false;
+                self.reaches_leaders_first = false;
                 self.answer_limit.answered(asked);
-                // Some brokers report an earlier end for a moment after another took over the partition.
-                let is_cut = end < next;
-                if !is_cut {
-                    self.shrunk_since = None;
+                if next.is_some_and(|next| next < start) {
+                    // Of which partition an offset is out of range, librdkafka does not tell.
+                    self.reading.send_own(partition, ReadingEvent::Cut);
                     return ASK_INTERVAL;
                 }
-                if asked.since(*self.shrunk_since.get_or_insert(asked)) >= SHRUNK_FOR {
-                    self.reading.send_own(ReadingEvent::Cut);
+                // Some brokers report an earlier end for a moment after another took over the partition.
+                let is_cut = next.is_some_and(|next| end < next);
+                if !is_cut {
+                    self.shrunk_since.remove(&partition);
+                    return ASK_INTERVAL;
+                }
+                if asked.since(*self.shrunk_since.entry(partition).or_insert(asked)) >= SHRUNK_FOR {
+                    self.reading.send_own(partition, ReadingEvent::Cut);
                 }
                 SHRUNK_FOR
             }
-            Err(error) => self.unanswered(asked, error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)),
+            Err(error) => {
+                let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+                self.unanswered(&BTreeSet::from([partition]), asked, code)
+            }
         }
     }
 
-    fn unanswered(&mut self, asked: Time, code: RDKafkaErrorCode) -> Duration {
+    fn unanswered(&mut self, partitions: &BTreeSet<i32>, asked: Time, code: RDKafkaErrorCode) -> Duration {
         match code.into() {
             ErrorClass::Moving => {}
             ErrorClass::TopicForbidden => {
-                self.reading.refuse(topic::may_not_describe(&self.reading.source.election.topic));
+                self.reading.refuse(topic::may_not_describe(&self.reading.source.elections.topic));
             }
             ErrorClass::UnknownTopic if self.found => {
                 let since = *self.unknown_since.get_or_insert(asked);
                 if asked.since(since) >= GONE_AFTER {
                     self.unknown_since = None;
-                    self.reading.send_own(ReadingEvent::Cut);
+                    for partition in partitions {
+                        self.reading.send_own(*partition, ReadingEvent::Cut);
+                    }
                 }
             }
             ErrorClass::UnknownTopic => {
@@ -236,14 +254,22 @@ impl Asker {
         RETRY
     }
 
-    /// Waits until the partition's leader is connected. A question that waits in librdkafka's queue for a connection takes that
+    /// Waits until the partitions' leaders are connected. A question that waits in librdkafka's queue for a connection takes that
     /// connection down again in the middle of its login, when it is over after `socket.timeout.ms`; this one does not wait there.
-    fn reach_leader(&mut self, limit: Duration) -> Result<(), RDKafkaErrorCode> {
-        let (client, election) = (self.consumer.consumer().client(), &self.reading.source.election);
-        let leader = match self.leader {
-            Some(leader) => leader,
-            None => match topic::look(client, election, limit) {
-                Ok(Presence::There(layout)) => layout.leader,
+    fn reach_leaders(&mut self, limit: Duration) -> Result<(), RDKafkaErrorCode> {
+        let (client, elections) = (self.consumer.consumer().client(), &self.reading.source.elections);
+        let known = self.leaders.take();
+        let leaders = match known {
+            Some(leaders) => leaders,
+            None => match topic::look(client, elections, limit) {
+                Ok(Presence::There(found)) => {
+                    let is_read = |partition| self.reading.source.only.is_none_or(|only| only == partition);
+                    let layouts = found.layouts.iter().filter(|(partition, _)| is_read(**partition));
+                    let leaders: BTreeSet<i32> = layouts.map(|(_, layout)| layout.leader).collect();
+                    // They may lead no more when this fails, which the time after that is looked up again.
+                    self.leaders = Some(leaders.clone());
+                    leaders
+                }
                 Ok(Presence::Coming) => return Err(RDKafkaErrorCode::LeaderNotAvailable),
                 Ok(Presence::Missing { .. }) => return Err(RDKafkaErrorCode::UnknownTopicOrPartition),
                 Err(TopicError::Refused(error)) => {
@@ -253,9 +279,11 @@ impl Asker {
                 Err(TopicError::Transient(code)) => return Err(code),
             },
         };
-        // It may lead no more when this fails.
-        self.leader = if self.leader.is_none() { Some(leader) } else { None };
-        topic_identity(client, &election.topic, leader, limit).map(|_| ()).inspect(|()| self.leader = None)
+        for leader in leaders {
+            topic_identity(client, &elections.topic, leader, limit)?;
+        }
+        self.leaders = None;
+        Ok(())
     }
 
     /// Says that nobody answers, and why; the next question has longer.
@@ -264,7 +292,7 @@ impl Asker {
         if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
             self.answer_limit.was_too_short();
             // The embedded broker does not know that question, and is never far.
-            self.reaches_leader_first = self.reading.source.access.embedded.is_none();
+            self.reaches_leaders_first = self.reading.source.access.embedded.is_none();
         }
         let (why, next) = (self.reading.no_answer(code), self.answer_limit.limit().as_millis());
         self.reading
@@ -275,17 +303,17 @@ impl Asker {
     /// Waits until the topic is there, making it where that is allowed, or this reading is over.
     fn find_topic(&mut self) {
         let reading = Arc::clone(&self.reading);
-        let Source { access, election, create_topic, .. } = &reading.source;
+        let Source { access, elections, create_topic, .. } = &reading.source;
         while !self.reading.is_over() {
             let limit = self.answer_limit.ask();
-            let trouble = match topic::look(self.consumer.consumer().client(), election, limit) {
-                Ok(Presence::There(_)) => return,
+            let trouble = match topic::look(self.consumer.consumer().client(), elections, limit) {
+                Ok(Presence::There(found)) => return self.reading.found(found.partitions),
                 Ok(Presence::Coming) => {
                     pause(Duration::from_millis(5));
                     continue;
                 }
                 Ok(Presence::Missing { brokers }) if *create_topic => {
-                    match topic::create(self.consumer.consumer().client(), access, election, brokers, limit) {
+                    match topic::create(self.consumer.consumer().client(), access, elections, brokers, limit) {
                         Ok(Some(replicas)) => {
                             self.reading.send(KafkaEvent::Created { replicas, brokers });
                             continue;
@@ -296,7 +324,7 @@ impl Asker {
                 }
                 Ok(Presence::Missing { .. }) => TopicError::Refused(format!(
                     "topic \"{}\": there is none, and it is not to be created from here",
-                    election.topic
+                    elections.topic
                 )),
                 Err(trouble) => trouble,
             };

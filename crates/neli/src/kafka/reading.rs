@@ -1,7 +1,8 @@
 //! What the threads of one reading share: how far it is, whether a broker answers, and the channel for its events.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
@@ -28,8 +29,10 @@ pub(super) struct Reading {
     pub(super) context: KafkaContext,
     orders: mpsc::Sender<Order>,
     stopped: Arc<AtomicBool>,
-    /// The offset after the last one handed over; 0 before reading.
-    pub(super) next: AtomicI64,
+    /// How many partitions the topic has, once that is known. That of a single role 0 is always the first.
+    partitions: OnceLock<i32>,
+    /// Of each partition that is read the offset after the last one handed over.
+    next: Mutex<BTreeMap<i32, i64>>,
     contact: Mutex<Contact>,
     refused: AtomicBool,
     /// Whether the asker has an order to ask that it has not begun.
@@ -45,14 +48,19 @@ impl Reading {
         orders: mpsc::Sender<Order>,
         stopped: Arc<AtomicBool>,
     ) -> Self {
+        let partitions = OnceLock::new();
+        if source.elections.roles.end == 1 {
+            let _ = partitions.set(1);
+        }
         Self {
             number,
+            partitions,
             context: KafkaContext::new(&source.access),
             source,
             events,
             orders,
             stopped,
-            next: AtomicI64::new(0),
+            next: Mutex::default(),
             contact: Mutex::new(Contact::Unknown),
             refused: AtomicBool::new(false),
             is_asked_for: AtomicBool::new(false),
@@ -67,9 +75,53 @@ impl Reading {
         }
     }
 
-    /// Sends an event of this reading, unless it is over.
-    pub(super) fn send_own(&self, event: ReadingEvent) {
-        self.send(KafkaEvent::Reading { reading: self.number, event });
+    /// Sends an event of this reading of a partition, unless it is over.
+    pub(super) fn send_own(&self, partition: i32, event: ReadingEvent) {
+        self.send(KafkaEvent::Reading { reading: self.number, partition, event });
+    }
+
+    /// The topic has so many partitions. What reads several roles' records can't go on with another number: each would be elsewhere.
+    pub(super) fn found(&self, partitions: i32) {
+        if self.source.elections.roles.end == 1 {
+            return;
+        }
+        let known = *self.partitions.get_or_init(|| {
+            self.send(KafkaEvent::Partitions(partitions));
+            partitions
+        });
+        if known != partitions {
+            let topic = &self.source.elections.topic;
+            self.refuse(format!(
+                "topic \"{topic}\": it had {known} partitions and has {partitions} now, so that roles are elsewhere; stop all \
+                 candidates before they start again"
+            ));
+        }
+    }
+
+    /// How many partitions the topic has, once that is known.
+    pub(super) fn partitions(&self) -> Option<i32> {
+        self.partitions.get().copied()
+    }
+
+    /// The partitions to be read, once they are known.
+    pub(super) fn to_be_read(&self) -> Option<BTreeSet<i32>> {
+        let Source { elections, only, .. } = &self.source;
+        let partitions = self.partitions()?;
+        Some(only.map_or_else(|| elections.partitions_in_use(partitions), |only| BTreeSet::from([only])))
+    }
+
+    /// The offset after the last one of a partition that was handed over; none before it is read.
+    pub(super) fn next(&self, partition: i32) -> Option<i64> {
+        self.nexts().get(&partition).copied()
+    }
+
+    /// Everything of a partition below `next` is being handed over.
+    pub(super) fn handing_over_below(&self, partition: i32, next: i64) {
+        self.nexts().insert(partition, next);
+    }
+
+    fn nexts(&self) -> MutexGuard<'_, BTreeMap<i32, i64>> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether nobody listens to this reading any more.
@@ -137,10 +189,11 @@ impl Reading {
         }
     }
 
-    /// Has the consumer read from this offset on.
-    pub(super) fn read_from(&self, consumer: &PartitionConsumer<KafkaContext>, offset: i64) {
-        if let Err(error) = consumer.read_from(offset) {
-            let topic = &self.source.election.topic;
+    /// Has the consumer read a partition from this offset on.
+    pub(super) fn read_from(&self, consumer: &PartitionConsumer<KafkaContext>, partition: i32, offset: i64) {
+        self.handing_over_below(partition, offset);
+        if let Err(error) = consumer.read_from(partition, offset) {
+            let topic = &self.source.elections.topic;
             self.send(KafkaEvent::Refused {
                 error: format!("topic \"{topic}\": it can't be read from offset {offset}: {error}"),
             });

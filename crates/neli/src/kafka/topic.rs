@@ -1,5 +1,6 @@
 //! The election's topic: whether it is there, making it when it is not, and the facts that R0 judges.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use neli_proto::topic::{Layout, Settings, TopicFacts};
@@ -8,7 +9,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::MetadataBroker;
 
 use crate::clock;
-use crate::election::Election;
+use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::error_class::{ErrorClass, plain};
@@ -30,18 +31,38 @@ const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
 /// So many brokers are asked about the settings before the one that leads the partition.
 const BESIDES_LEADER: usize = 2;
 
+/// The most partitions that a topic is made with. More roles share them: a partition costs a broker memory, files and a recovery at
+/// its start, and each candidate reads all of them anyway.
+const MOST_PARTITIONS: i32 = 100;
+
 /// What a look at the topic found.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Presence {
-    /// It is there, and so is the election's partition, with a leader.
-    There(Layout),
-    /// It is known, but the partition or its leader is not there yet.
+    /// It is there, and so is a leader of each partition in use.
+    There(Found),
+    /// It is known, but a partition or its leader is not there yet.
     Coming,
     /// There is no such topic; so many brokers could hold it.
     Missing {
         /// Brokers of the cluster.
         brokers: usize,
     },
+}
+
+/// The topic, as it was found.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Found {
+    /// How many partitions it has.
+    pub(super) partitions: i32,
+    /// Where each partition in use lies; never empty.
+    pub(super) layouts: BTreeMap<i32, Layout>,
+}
+
+impl Found {
+    /// Where the first partition in use lies. All partitions of a topic have as many replicas, but for what was moved by hand.
+    fn into_first(self) -> Option<Layout> {
+        self.layouts.into_values().next()
+    }
 }
 
 /// A question about the topic that got no answer that helps.
@@ -60,45 +81,41 @@ pub(super) enum TopicError {
 /// No answer, or a refusal.
 pub(super) fn look(
     client: &Client<impl ClientContext>,
-    election: &Election,
+    elections: &Elections,
     timeout: Duration,
 ) -> Result<Presence, TopicError> {
     let metadata = client
-        .fetch_metadata(Some(&election.topic), timeout)
-        .map_err(|error| trouble(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail), election))?;
-    let brokers = metadata.brokers().len();
-    let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == election.topic) else {
-        return Ok(Presence::Missing { brokers });
+        .fetch_metadata(Some(&elections.topic), timeout)
+        .map_err(|error| trouble(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail), elections))?;
+    let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == elections.topic) else {
+        return Ok(Presence::Missing { brokers: metadata.brokers().len() });
     };
     if let Some(error) = topic.error() {
         let code = RDKafkaErrorCode::from(error);
         let meaning = ErrorClass::from(code);
         if meaning == ErrorClass::UnknownTopic {
-            return Ok(Presence::Missing { brokers });
+            return Ok(Presence::Missing { brokers: metadata.brokers().len() });
         }
         if meaning == ErrorClass::Moving {
             return Ok(Presence::Coming);
         }
-        return Err(trouble(code, election));
+        return Err(trouble(code, elections));
     }
-    let partition = topic.partitions().iter().find(|partition| partition.id() == election.partition);
-    Ok(match partition {
-        None if !topic.partitions().is_empty() => {
-            let (name, wanted, have) = (&election.topic, election.partition, topic.partitions().len());
-            let advice = format!("give it at least {}", wanted + 1);
-            return Err(TopicError::Refused(format!(
-                "topic \"{name}\": partition {wanted} is needed, but it has {have}; {advice}"
-            )));
-        }
-        Some(partition) if partition.leader() >= 0 => {
-            let brokers = metadata.brokers().iter().map(MetadataBroker::id).collect();
-            Presence::There(Layout { leader: partition.leader(), replicas: partition.replicas().to_vec(), brokers })
-        }
-        None | Some(_) => Presence::Coming,
-    })
+    let partitions = i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX);
+    let brokers: Vec<i32> = metadata.brokers().iter().map(MetadataBroker::id).collect();
+    let in_use = elections.partitions_in_use(partitions);
+    let led = topic.partitions().iter().filter(|partition| in_use.contains(&partition.id()) && partition.leader() >= 0);
+    let layouts: BTreeMap<i32, Layout> = led
+        .map(|partition| {
+            let (leader, replicas) = (partition.leader(), partition.replicas().to_vec());
+            (partition.id(), Layout { leader, replicas, brokers: brokers.clone() })
+        })
+        .collect();
+    let is_complete = !in_use.is_empty() && layouts.len() == in_use.len();
+    Ok(if is_complete { Presence::There(Found { partitions, layouts }) } else { Presence::Coming })
 }
 
-/// Makes the topic with the settings that R0 asks for: one partition per role, as many replicas as make sense on
+/// Makes the topic with the settings that R0 asks for: one partition per role up to [`MOST_PARTITIONS`], as many replicas as make sense on
 /// `brokers` brokers. Waits `timeout` for an answer. Gives the number of replicas; none where that is not ours to say: somebody
 /// else made it meanwhile, which is as good, or the broker is the embedded one.
 ///
@@ -108,13 +125,14 @@ pub(super) fn look(
 pub(super) fn create(
     client: &Client<impl ClientContext>,
     access: &Access,
-    election: &Election,
+    elections: &Elections,
     brokers: usize,
     timeout: Duration,
 ) -> Result<Option<usize>, TopicError> {
+    let partitions = i32::try_from(elections.roles.end).unwrap_or(MOST_PARTITIONS).min(MOST_PARTITIONS);
     if let Some(connection) = &access.embedded {
         return connection
-            .create_topic(&election.topic, election.partition + 1)
+            .create_topic(&elections.topic, partitions)
             .map(|()| None)
             .map_err(|_| TopicError::Transient(RDKafkaErrorCode::BrokerTransportFailure));
     }
@@ -131,11 +149,11 @@ pub(super) fn create(
     if replicas == 3 {
         settings.push((MIN_INSYNC_REPLICAS, "2"));
     }
-    let size = (election.partition + 1, i32::try_from(replicas).unwrap_or(1));
-    match create_topic(client, &election.topic, size, &settings, timeout) {
+    let size = (partitions, i32::try_from(replicas).unwrap_or(1));
+    match create_topic(client, &elections.topic, size, &settings, timeout) {
         Ok(()) => Ok(Some(replicas)),
         Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(None),
-        Err(code) => Err(not_created(code, election)),
+        Err(code) => Err(not_created(code, elections)),
     }
 }
 
@@ -147,18 +165,18 @@ pub(super) fn create(
 /// No answer, or a refusal.
 pub(super) fn facts(
     client: &Client<impl ClientContext>,
-    election: &Election,
+    elections: &Elections,
     answer_limit: &mut AnswerLimit,
 ) -> Result<TopicFacts, TopicError> {
     let limit = answer_limit.ask();
     let asked = clock::now();
-    let Presence::There(layout) = look(client, election, limit)? else {
-        return Err(TopicError::Transient(RDKafkaErrorCode::UnknownTopicOrPartition));
-    };
+    let missing = TopicError::Transient(RDKafkaErrorCode::UnknownTopicOrPartition);
+    let Presence::There(found) = look(client, elections, limit)? else { return Err(missing) };
+    let layout = found.into_first().ok_or(missing)?;
     let limit = answer_limit.answered(asked) * 2 + SETTINGS_ALLOWANCE;
     // Any broker can tell. The leader is asked last: it answers one request of a connection after the other, and the claim may
     // wait for its replicas there. One that has just died is still listed for seconds, so that another is asked after it.
-    let ask = |broker| topic_settings(client, &election.topic, &SETTINGS, broker, limit);
+    let ask = |broker| topic_settings(client, &elections.topic, &SETTINGS, broker, limit);
     let besides = layout.besides_leader().take(BESIDES_LEADER).find_map(|broker| ask(broker).ok());
     let settings = match besides.map_or_else(|| ask(layout.leader), Ok) {
         // Forbidden, they come without an error and without an entry.
@@ -218,11 +236,11 @@ fn read(settings: &[(String, Option<String>)]) -> Option<Settings> {
     })
 }
 
-fn not_created(code: RDKafkaErrorCode, election: &Election) -> TopicError {
+fn not_created(code: RDKafkaErrorCode, elections: &Elections) -> TopicError {
     use RDKafkaErrorCode::{
         ClusterAuthorizationFailed, InvalidConfig, PolicyViolation, TopicAuthorizationFailed, UnsupportedFeature,
     };
-    let name = &election.topic;
+    let name = &elections.topic;
     if [ClusterAuthorizationFailed, TopicAuthorizationFailed].contains(&code) {
         TopicError::Refused(format!(
             "topic \"{name}\": it is missing, and this user has no right to CREATE it; create it, or allow CREATE on it"
@@ -237,13 +255,13 @@ fn not_created(code: RDKafkaErrorCode, election: &Election) -> TopicError {
             "topic \"{name}\": it is missing, and this broker creates none; if it is neli-run's own, say --embedded"
         ))
     } else {
-        trouble(code, election)
+        trouble(code, elections)
     }
 }
 
 /// What an error about the topic means.
-fn trouble(code: RDKafkaErrorCode, election: &Election) -> TopicError {
-    let name = &election.topic;
+fn trouble(code: RDKafkaErrorCode, elections: &Elections) -> TopicError {
+    let name = &elections.topic;
     if code == RDKafkaErrorCode::InvalidTopic {
         return TopicError::Refused(format!(
             "topic \"{name}\": no name for a topic; use up to 249 letters, digits, dots, hyphens and underscores"

@@ -1,0 +1,394 @@
+//! What a process has of Kafka once, however many elections it stands in: one producer, one reader of every partition in use, one member
+//! of the consumer group.
+//!
+//! What happens comes out, each event for the election that it concerns ([`RoleEvent`]) or for the process. Nothing here decides.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use neli_proto::time::Time;
+use neli_proto::topic::{TopicFacts, TopicIdentity};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use crate::clock;
+use crate::election::{Election, Elections, Properties};
+use crate::kafka::access::Access;
+use crate::kafka::embedded::{BrokerFinder, FoundBroker};
+use crate::kafka::event::KafkaEvent;
+use crate::kafka::group::{GroupReport, Member};
+use crate::kafka::producer::Producer;
+use crate::kafka::reader::{Reader, Source};
+use crate::text::{ClientError, reason};
+use event::{RoleEvent, SessionEvent};
+use members::Members;
+use router::{Output, Router};
+
+pub(crate) mod event;
+mod group;
+mod members;
+mod progress;
+mod router;
+
+/// How many events of Kafka may wait for the session; the threads that send them wait beyond that.
+const EVENTS_WAITING: usize = 1024;
+/// The same for reports of the group.
+const REPORTS_WAITING: usize = 16;
+
+/// How a session is set.
+#[derive(Clone, Debug)]
+pub struct SessionSettings {
+    /// Whose records are read and written.
+    pub elections: Elections,
+    /// Whether a missing topic is made.
+    pub create_topic: bool,
+    /// Whether the group is to be joined: that it may not be is known before anything is claimed.
+    pub joins_group: bool,
+    /// How long after it was sent a record is given up.
+    pub timeout: Duration,
+}
+
+/// What one of the threads has sent.
+enum FromThread {
+    Event(KafkaEvent),
+    Report(GroupReport),
+}
+
+/// One producer, one reader and one member of the group for all elections of a process.
+pub struct Session {
+    access: Access,
+    settings: SessionSettings,
+    producer: Producer,
+    /// How many producers there have been.
+    producers: u32,
+    /// For each role the last producer that it knows.
+    known_producer: BTreeMap<u32, u32>,
+    router: Router,
+    readers: BTreeMap<u32, Reader>,
+    /// Since when each role waits for the topic to be judged, and whether that has been asked for.
+    unjudged: BTreeMap<u32, Time>,
+    is_judging: bool,
+    members: Members<Member>,
+    /// The roles that stand in the group.
+    in_group: BTreeSet<u32>,
+    /// What the member has been told; none before the group has settled.
+    held: Option<BTreeSet<i32>>,
+    group_member: Option<String>,
+    has_unused_partitions: bool,
+    events: Receiver<KafkaEvent>,
+    event_sender: Sender<KafkaEvent>,
+    reports: Receiver<GroupReport>,
+    report_sender: Sender<GroupReport>,
+    outputs: VecDeque<SessionEvent>,
+}
+
+impl Session {
+    /// Connects the producer; nothing is read before [`read_anew`](Self::read_anew).
+    ///
+    /// # Errors
+    ///
+    /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value.
+    pub fn start(access: Access, settings: SessionSettings) -> Result<Self, ClientError> {
+        let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
+        let (report_sender, reports) = mpsc::channel(REPORTS_WAITING);
+        let producer = Producer::start(&access, &settings.elections, settings.timeout, event_sender.clone())?;
+        Ok(Self {
+            access,
+            producer,
+            producers: 0,
+            known_producer: BTreeMap::new(),
+            router: Router::new(settings.elections.roles.clone()),
+            readers: BTreeMap::new(),
+            unjudged: BTreeMap::new(),
+            is_judging: false,
+            members: Members::none(),
+            in_group: BTreeSet::new(),
+            held: None,
+            group_member: None,
+            has_unused_partitions: false,
+            events,
+            event_sender,
+            reports,
+            report_sender,
+            outputs: VecDeque::new(),
+            settings,
+        })
+    }
+
+    /// How Kafka is reached.
+    #[must_use]
+    pub const fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// The election of a role, once it is known how many partitions the topic has.
+    #[must_use]
+    pub fn election(&self, role: u32) -> Option<Election> {
+        self.router.partitions().map(|partitions| self.settings.elections.election(role, partitions))
+    }
+
+    /// Waits until [`poll`](Self::poll) may have something. May be dropped and called again at any time.
+    pub async fn wait(&mut self) {
+        if !self.outputs.is_empty() {
+            return;
+        }
+        match poll_fn(|context| self.poll_threads(context)).await {
+            FromThread::Event(event) => self.handle_kafka_event(event),
+            FromThread::Report(report) => self.handle_group_report(report),
+        }
+    }
+
+    /// What has happened, in order; none while nothing has.
+    pub fn poll(&mut self) -> Option<SessionEvent> {
+        while self.outputs.is_empty() {
+            if let Ok(event) = self.events.try_recv() {
+                self.handle_kafka_event(event);
+            } else if let Ok(report) = self.reports.try_recv() {
+                self.handle_group_report(report);
+            } else {
+                return None;
+            }
+        }
+        self.outputs.pop_front()
+    }
+
+    // ---- the journal ------------------------------------------------------------------------------------------------
+
+    /// Reads the role's journal anew: [`RoleEvent::Ends`] follows, to be answered by [`read_from`](Self::read_from); and what R0 judges,
+    /// [`RoleEvent::Topic`].
+    pub fn read_anew(&mut self, role: u32) {
+        let now = clock::now();
+        self.router.read_anew(now, role);
+        self.follow_router();
+        if self.access.embedded.is_some() {
+            self.tell(role, RoleEvent::Topic(None));
+        } else {
+            self.unjudged.insert(role, now);
+            self.judge();
+        }
+    }
+
+    /// Reads the role's journal from this offset on.
+    pub fn read_from(&mut self, role: u32, offset: i64) {
+        self.router.read_from(clock::now(), role, offset);
+        self.follow_router();
+    }
+
+    /// The role has read all that there was.
+    pub fn is_caught_up(&mut self, role: u32) {
+        self.router.is_caught_up(role);
+    }
+
+    /// What others have written since the role was last told: to be taken in before it is told that time has passed, or anything else.
+    pub fn take_passed(&mut self, role: u32) -> Option<RoleEvent> {
+        self.router.take_passed(role)
+    }
+
+    /// Asks soon where the log ends.
+    pub fn look_for_end(&mut self, role: u32) {
+        self.router.look_for_end(role);
+        self.follow_router();
+    }
+
+    /// Reads nothing more, for any role.
+    pub fn stop_reading(&mut self) {
+        self.router.stop();
+        self.follow_router();
+    }
+
+    /// Hands over a record of the role's, under this key, and returns at once: what becomes of it is told with `seq`.
+    ///
+    /// # Errors
+    ///
+    /// The queue is full, the record too large, or the topic not known yet; nothing more is told of `seq` then.
+    pub fn send(&self, role: u32, seq: u64, key: &str, payload: &[u8]) -> Result<(), ClientError> {
+        let election = self.election(role).ok_or_else(|| ClientError("the topic is not known yet".to_owned()))?;
+        self.producer.send(&election, seq, key, payload)
+    }
+
+    /// Asks which topic stands under the name, until there is an answer: [`RoleEvent::Identified`], for all roles.
+    pub fn identify(&self) {
+        self.producer.identify();
+    }
+
+    /// Makes another producer in place of the one that the role knows, unless another role has had that done.
+    ///
+    /// What librdkafka remembers of partitions' leaders may keep a producer from a topic that was made anew, for good
+    /// (librdkafka's issue 4898): another one knows nothing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`start`](Self::start).
+    pub fn renew_producer(&mut self, role: u32) -> Result<(), ClientError> {
+        if self.known_producer.get(&role).copied().unwrap_or_default() == self.producers {
+            let SessionSettings { elections, timeout, .. } = &self.settings;
+            self.producer = Producer::start(&self.access, elections, *timeout, self.event_sender.clone())?;
+            self.producers += 1;
+            // The one before was asked, and is gone.
+            self.is_judging = false;
+            self.judge();
+        }
+        self.known_producer.insert(role, self.producers);
+        Ok(())
+    }
+
+    // ---- the embedded broker ----------------------------------------------------------------------------------------
+
+    /// Has the embedded broker replaced when it dies: where it is; none when Kafka is a real one.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no thread to spare.
+    pub fn follow_broker(&self, finder: BrokerFinder) -> io::Result<Option<String>> {
+        let Some(broker) = &self.access.embedded else { return Ok(None) };
+        finder.follow(Arc::clone(broker), self.event_sender.clone())?;
+        Ok(Some(broker.bootstrap().to_owned()))
+    }
+
+    /// The embedded broker died, and another is there: every journal is cut, and the group joined there. `alone`: as for
+    /// [`leave_group`](Self::leave_group).
+    ///
+    /// # Errors
+    ///
+    /// As for [`start`](Self::start).
+    pub fn move_to(&mut self, found: &FoundBroker, properties: &Properties, alone: bool) -> Result<(), ClientError> {
+        let log_callback = self.access.log_callback.clone();
+        self.access = Access { log_callback, ..Access::embedded(&found.connection, properties) };
+        self.stop_reading();
+        for role in self.settings.elections.roles.clone() {
+            self.tell(role, RoleEvent::Cut);
+        }
+        if self.members.is_in_group() {
+            self.leave(alone);
+            self.join()?;
+        }
+        Ok(())
+    }
+
+    // ---- how it works -----------------------------------------------------------------------------------------------
+
+    fn poll_threads(&mut self, context: &mut Context<'_>) -> Poll<FromThread> {
+        // The session has a sender of each, so that neither channel is ever closed.
+        if let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
+            return Poll::Ready(FromThread::Event(event));
+        }
+        if let Poll::Ready(Some(report)) = self.reports.poll_recv(context) {
+            return Poll::Ready(FromThread::Report(report));
+        }
+        Poll::Pending
+    }
+
+    fn tell(&mut self, role: u32, event: RoleEvent) {
+        self.outputs.push_back(SessionEvent::Role { role, event });
+    }
+
+    fn handle_kafka_event(&mut self, event: KafkaEvent) {
+        let output = match event {
+            KafkaEvent::AppendRefused { error } => SessionEvent::AppendRefused { error },
+            KafkaEvent::BrokerSession(session) => SessionEvent::BrokerSession(session),
+            KafkaEvent::Created { replicas, brokers } => SessionEvent::Created { replicas, brokers },
+            KafkaEvent::Debug(message) => SessionEvent::Debug(message),
+            KafkaEvent::Delivered { role, seq, .. } => return self.tell(role, RoleEvent::Delivered { seq }),
+            KafkaEvent::Down { error } => SessionEvent::Down { error },
+            KafkaEvent::Identified { asked, identity, partitions } => {
+                return self.identified(asked, identity, &partitions);
+            }
+            KafkaEvent::Moved(found) => SessionEvent::Moved(found),
+            KafkaEvent::NotDelivered { role, seq, .. } => return self.tell(role, RoleEvent::NotDelivered { seq }),
+            KafkaEvent::Partitions(partitions) => return self.found(partitions),
+            KafkaEvent::Reading { reading, partition, event } => {
+                self.router.handle(clock::now(), reading, partition, event);
+                return self.follow_router();
+            }
+            KafkaEvent::Refused { error } => SessionEvent::Refused { error },
+            KafkaEvent::Topic { asked, facts } => return self.judged(asked, &facts),
+            KafkaEvent::Up => SessionEvent::Up,
+            KafkaEvent::Warning(message) => SessionEvent::Warning(message),
+        };
+        self.outputs.push_back(output);
+    }
+
+    /// The topic has so many partitions. With another number each role is elsewhere.
+    fn found(&mut self, partitions: i32) {
+        match self.router.partitions() {
+            Some(known) if known != partitions => {
+                let topic = &self.settings.elections.topic;
+                let error = format!(
+                    "topic \"{topic}\": it had {known} partitions and has {partitions} now, so that roles are on others; stop all \
+                     candidates, and start them again"
+                );
+                self.outputs.push_back(SessionEvent::Refused { error });
+            }
+            Some(_) => {}
+            None => self.router.found(partitions),
+        }
+    }
+
+    fn identified(&mut self, asked: Time, identity: TopicIdentity, partitions: &[i32]) {
+        // That there is none is so for every partition.
+        let concerns = |partition| identity == TopicIdentity::Missing || partitions.contains(&partition);
+        let count = self.router.partitions().unwrap_or(1);
+        for role in self.settings.elections.roles.clone() {
+            if concerns(Elections::partition_of(role, count)) {
+                self.tell(role, RoleEvent::Identified { asked, identity });
+            }
+        }
+    }
+
+    /// Does and tells what the router wants.
+    fn follow_router(&mut self) {
+        while let Some(output) = self.router.poll() {
+            match output {
+                Output::Close { reading } => drop(self.readers.remove(&reading)),
+                Output::LookForEnd { reading } => self.readers.get(&reading).into_iter().for_each(Reader::look_for_end),
+                Output::ReadFrom { reading, partition, offset } => {
+                    self.readers.get(&reading).into_iter().for_each(|reader| reader.read_from(partition, offset));
+                }
+                Output::Start { reading, only } => self.start_reader(reading, only),
+                Output::Tell { role, event } => self.tell(role, event),
+            }
+        }
+    }
+
+    fn start_reader(&mut self, reading: u32, only: Option<i32>) {
+        let SessionSettings { elections, create_topic, joins_group, .. } = self.settings.clone();
+        let source = Source { access: self.access.clone(), elections, only, create_topic, joins_group };
+        match Reader::start(source, reading, self.event_sender.clone()) {
+            Ok(reader) => drop(self.readers.insert(reading, reader)),
+            Err(error) => {
+                let error = format!("the journal can't be read: {}", reason(&error));
+                self.outputs.push_back(SessionEvent::Refused { error });
+            }
+        }
+    }
+
+    /// Asks for what R0 judges, once for all that wait for it.
+    fn judge(&mut self) {
+        if self.is_judging || self.unjudged.is_empty() {
+            return;
+        }
+        match self.producer.judge() {
+            Ok(()) => self.is_judging = true,
+            Err(error) => {
+                let warning =
+                    format!("the topic's settings can't be asked for, for lack of a thread: {}", reason(&error));
+                self.outputs.push_back(SessionEvent::Warning(warning));
+            }
+        }
+    }
+
+    /// An answer to a question that was asked before a role's reading began is none to it: it may be about another topic.
+    fn judged(&mut self, asked: Time, facts: &TopicFacts) {
+        self.is_judging = false;
+        let answered: Vec<u32> =
+            self.unjudged.iter().filter(|(_, since)| asked >= **since).map(|(role, _)| *role).collect();
+        for role in answered {
+            self.unjudged.remove(&role);
+            self.tell(role, RoleEvent::Topic(Some(facts.clone())));
+        }
+        self.judge();
+    }
+}

@@ -1,0 +1,132 @@
+//! What happens in a session: to the whole of it, or to one of its elections.
+
+use std::time::Duration;
+
+use neli_proto::time::Time;
+use neli_proto::topic::{TopicFacts, TopicIdentity};
+
+use crate::kafka::embedded::FoundBroker;
+
+/// What happened in Kafka.
+#[derive(Debug)]
+pub enum SessionEvent {
+    /// Kafka refuses to append a record that was sent, or has not acknowledged it in time: one line, with Kafka's reason. It may be
+    /// tried again, without another event until it is given up.
+    AppendRefused {
+        /// That line.
+        error: String,
+    },
+    /// After so long without a heartbeat a broker is taken for dead, where that could be read and there are others.
+    BrokerSession(Duration),
+    /// The topic was missing, and was created from here.
+    Created {
+        /// Replicas of each partition.
+        replicas: usize,
+        /// Brokers of the cluster that were up.
+        brokers: usize,
+    },
+    /// Something that explains what is seen elsewhere: a question that is asked again, and why.
+    Debug(String),
+    /// No broker answers. Sent when that begins and when the trouble is another one; [`SessionEvent::Up`] ends it.
+    Down {
+        /// The last trouble, with host and port where they are known.
+        error: String,
+    },
+    /// The embedded broker had died, and another is there: to be handed to [`Session::move_to`](crate::program::Session::move_to).
+    Moved(FoundBroker),
+    /// Kafka, librdkafka or the group's coordinator refuses for good: one line that names the thing, the value, and what would be right.
+    Refused {
+        /// That line.
+        error: String,
+    },
+    /// Something has happened to one election.
+    Role {
+        /// Its role.
+        role: u32,
+        /// What.
+        event: RoleEvent,
+    },
+    /// A broker answers again.
+    Up,
+    /// Something odd that stops nothing.
+    Warning(String),
+}
+
+/// What happened to one election.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum RoleEvent {
+    /// Its partition was assigned to this process's member of the group.
+    Assigned,
+    /// Everything below `next` was handed over, trailing transaction markers included.
+    CaughtUp {
+        /// The next offset that a record can have.
+        next: i64,
+    },
+    /// The history of its partition is cut or made anew: the reading is over.
+    Cut,
+    /// A record that was sent is in the log.
+    Delivered {
+        /// As given to [`Session::send`](crate::program::Session::send).
+        seq: u64,
+    },
+    /// The group has settled, and its partition is another's.
+    Elsewhere,
+    /// Where the log of its partition begins and ends. The first of a reading comes before any of its records.
+    Ends {
+        /// Noted just before asking.
+        asked: Time,
+        /// The first offset that is kept.
+        start: i64,
+        /// The offset of the next record.
+        end: i64,
+    },
+    /// Which topic stands under the name.
+    Identified {
+        /// Noted just before asking.
+        asked: Time,
+        /// By the word of who appends to its partition.
+        identity: TopicIdentity,
+    },
+    /// By this id the group's coordinator knows this process's member from now on.
+    Named {
+        /// The id.
+        id: String,
+    },
+    /// A record that was sent was not acknowledged in time, or never will be. It may be in the log all the same.
+    NotDelivered {
+        /// As given to [`Session::send`](crate::program::Session::send).
+        seq: u64,
+    },
+    /// Records of others stand at each offset from `first` to `last`.
+    Passed {
+        /// The first.
+        first: i64,
+        /// The last.
+        last: i64,
+    },
+    /// A record of this election, or a hello of one of its candidates.
+    Read {
+        /// Where it is.
+        offset: i64,
+        /// Whether it is a hello, by its key.
+        is_hello: bool,
+        /// Its value; none for a tombstone.
+        value: Option<Box<[u8]>>,
+    },
+    /// Its partition was this member's and is not any more; that has been acknowledged.
+    Revoked {
+        /// Not handed on in order: the session has expired, or the coordinator is out of reach.
+        lost: bool,
+    },
+    /// What R0 judges; none for the embedded broker's topic, which has no settings.
+    Topic(Option<TopicFacts>),
+    /// A batch at or after `offset` can't be decoded, and nothing behind it is read; said again twice a second.
+    Undecodable {
+        /// The next offset that was to be handed over.
+        offset: i64,
+        /// librdkafka's reason.
+        error: String,
+    },
+    /// The topic has partitions that no role is on, which the group balances too.
+    UnusedPartitions,
+}

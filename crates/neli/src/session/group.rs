@@ -1,0 +1,125 @@
+//! How the roles of a process stand in the consumer group: by one member for all of them.
+
+use std::collections::BTreeSet;
+
+use super::Session;
+use super::event::{RoleEvent, SessionEvent};
+use crate::election::Elections;
+use crate::kafka::group::{GroupEvent, GroupReport, Member};
+use crate::text::ClientError;
+
+impl Session {
+    /// The role stands in the group, which the process joins with the first one.
+    ///
+    /// # Errors
+    ///
+    /// As for [`start`](Self::start).
+    pub fn join_group(&mut self, role: u32) -> Result<(), ClientError> {
+        self.in_group.insert(role);
+        if self.members.is_in_group() {
+            self.tell_standing(role);
+            return Ok(());
+        }
+        self.join()
+    }
+
+    /// The role does not stand in the group any more, which the process leaves with the last one. `alone`: no other candidate is known.
+    pub fn leave_group(&mut self, role: u32, alone: bool) {
+        self.in_group.remove(&role);
+        if self.in_group.is_empty() {
+            self.leave(alone);
+        }
+    }
+
+    /// Leaves the group with all roles.
+    pub fn leave_group_for_good(&mut self, alone: bool) {
+        self.in_group.clear();
+        self.leave(alone);
+    }
+
+    /// Whether a member has not left yet: a process that ends before holds up the others for a session.
+    #[must_use]
+    pub const fn is_leaving_group(&self) -> bool {
+        self.members.are_leaving()
+    }
+
+    /// No member is waited for any more.
+    pub const fn stop_waiting_for_group(&mut self) {
+        self.members.stop_waiting();
+    }
+
+    pub(super) fn join(&mut self) -> Result<(), ClientError> {
+        let Self { access, settings, report_sender, .. } = self;
+        let in_use = settings.elections.partitions_in_use(self.router.partitions().unwrap_or(1));
+        (self.held, self.group_member, self.has_unused_partitions) = (None, None, false);
+        self.members.join(|number| Member::join(access, &settings.elections, in_use, number, report_sender.clone()))
+    }
+
+    pub(super) fn leave(&mut self, alone: bool) {
+        if let Some(member) = self.members.leave() {
+            member.leave(alone);
+        }
+    }
+
+    pub(super) fn handle_group_report(&mut self, report: GroupReport) {
+        let speaks = self.members.speaks(report.member);
+        match report.event {
+            GroupEvent::Left => self.members.left(),
+            GroupEvent::Refused { error } => self.outputs.push_back(SessionEvent::Refused { error }),
+            GroupEvent::Warning(message) => self.outputs.push_back(SessionEvent::Warning(message)),
+            GroupEvent::Assigned { .. }
+            | GroupEvent::Named { .. }
+            | GroupEvent::Revoked { .. }
+            | GroupEvent::UnusedPartitions
+                if !speaks => {}
+            GroupEvent::Assigned { partitions } => self.assigned(&partitions),
+            GroupEvent::Named { id } => {
+                self.group_member = Some(id.clone());
+                self.tell_members(|_| Some(RoleEvent::Named { id: id.clone() }));
+            }
+            GroupEvent::Revoked { partitions, lost } => {
+                if let Some(held) = &mut self.held {
+                    held.retain(|partition| !partitions.contains(partition));
+                }
+                self.tell_members(|of| partitions.contains(&of).then_some(RoleEvent::Revoked { lost }));
+            }
+            GroupEvent::UnusedPartitions => {
+                self.has_unused_partitions = true;
+                self.tell_members(|_| Some(RoleEvent::UnusedPartitions));
+            }
+        }
+    }
+
+    fn assigned(&mut self, partitions: &BTreeSet<i32>) {
+        let before = self.held.replace(partitions.clone()).unwrap_or_default();
+        self.tell_members(|of| match (partitions.contains(&of), before.contains(&of)) {
+            (true, true) => None,
+            (true, false) => Some(RoleEvent::Assigned),
+            (false, _) => Some(RoleEvent::Elsewhere),
+        });
+    }
+
+    /// Tells each role in the group what there is to tell of its partition.
+    fn tell_members(&mut self, event: impl Fn(i32) -> Option<RoleEvent>) {
+        let count = self.router.partitions().unwrap_or(1);
+        for role in self.in_group.clone() {
+            if let Some(event) = event(Elections::partition_of(role, count)) {
+                self.tell(role, event);
+            }
+        }
+    }
+
+    /// A role that comes into a group in which others stand already is told what they were.
+    fn tell_standing(&mut self, role: u32) {
+        let partition = Elections::partition_of(role, self.router.partitions().unwrap_or(1));
+        let standing = self
+            .held
+            .as_ref()
+            .map(|held| if held.contains(&partition) { RoleEvent::Assigned } else { RoleEvent::Elsewhere });
+        let name = self.group_member.clone().map(|id| RoleEvent::Named { id });
+        let unused = self.has_unused_partitions.then_some(RoleEvent::UnusedPartitions);
+        for event in [name, unused, standing].into_iter().flatten() {
+            self.tell(role, event);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! This process's members of the group: the one that speaks for it, and those that leave. One member stands for all roles.
+
+/// `M` is a member, [`Member`](crate::program::Member) but in a test.
+#[derive(Debug)]
+pub(super) struct Members<M> {
+    current: Option<M>,
+    /// How many there have been: the number of the last one.
+    count: u32,
+    /// Those that have not left yet.
+    leaving: u32,
+}
+
+impl<M> Members<M> {
+    /// Of a process that has joined nothing yet.
+    pub(super) const fn none() -> Self {
+        Self { current: None, count: 0, leaving: 0 }
+    }
+
+    /// Joins by a new member, which is made with its number.
+    pub(super) fn join<E>(&mut self, join: impl FnOnce(u32) -> Result<M, E>) -> Result<(), E> {
+        self.count += 1;
+        self.current = Some(join(self.count)?);
+        Ok(())
+    }
+
+    /// The member that is to leave now, if there is one: it is waited for until it has [left](Self::left).
+    pub(super) fn leave(&mut self) -> Option<M> {
+        let member = self.current.take()?;
+        self.leaving += 1;
+        Some(member)
+    }
+
+    /// One that was leaving has left.
+    pub(super) fn left(&mut self) {
+        self.leaving = self.leaving.saturating_sub(1);
+    }
+
+    /// Whether the member with this number is the one that speaks: what one that was left reports counts no more.
+    pub(super) const fn speaks(&self, number: u32) -> bool {
+        self.current.is_some() && number == self.count
+    }
+
+    /// Whether there is a member that speaks.
+    pub(super) const fn is_in_group(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Whether one of them is still leaving.
+    pub(super) const fn are_leaving(&self) -> bool {
+        self.leaving > 0
+    }
+
+    /// No member is waited for any more.
+    pub(super) const fn stop_waiting(&mut self) {
+        self.leaving = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_that_was_left_speaks_no_more() {
+        let mut members = Members::none();
+        let join = |members: &mut Members<u32>| members.join(Ok::<_, String>).map(|()| members.count);
+        assert!(!members.speaks(0) && !members.speaks(1));
+        let first = join(&mut members).unwrap();
+        assert!(members.speaks(first));
+        assert_eq!(members.leave(), Some(first));
+        assert!(!members.speaks(first), "its words that are still on their way");
+        let second = join(&mut members).unwrap();
+        assert!(members.speaks(second) && !members.speaks(first));
+        assert!(members.are_leaving());
+        members.left();
+        assert!(!members.are_leaving() && members.is_in_group());
+        assert_eq!(members.join(|_| Err("no thread".to_owned())), Err("no thread".to_owned()));
+    }
+}

@@ -1,0 +1,373 @@
+//! Which election is told what of a reading that many share.
+//!
+//! One reading goes on in every partition, the *live* one. An election follows it, and is told its own records as they come; what others
+//! wrote is counted for the whole partition, and told to an election before its next own record, before it acts, and where an offset is
+//! missing, so that it sees the log as if it alone had read all of it. One that is not caught up is told as soon as the log's end is
+//! reached.
+//!
+//! An election that reads anew while others follow the live reading of its partition is given an *extra* one, which is over as soon as it
+//! has come as far as the live one. Nothing here has effects: what is to be done and told comes out.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+
+use neli_proto::time::Time;
+
+use super::event::RoleEvent;
+use super::progress::{Place, Progress, Stage};
+use crate::election::Elections;
+use crate::kafka::event::{Key, ReadRecord, ReadingEvent};
+
+mod followers;
+
+/// What is to be done or told, in this order.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum Output {
+    /// This reading is over.
+    Close { reading: u32 },
+    /// Ask soon where the logs end.
+    LookForEnd { reading: u32 },
+    /// Read a partition from this offset on.
+    ReadFrom { reading: u32, partition: i32, offset: i64 },
+    /// Begin a reading with this number, of all partitions in use or of one.
+    Start { reading: u32, only: Option<i32> },
+    /// Tell an election.
+    Tell { role: u32, event: RoleEvent },
+}
+
+/// The readings, and who follows which.
+pub(super) struct Router {
+    roles: Range<u32>,
+    places: Vec<Place>,
+    /// How many partitions the topic has, once that is known.
+    partitions: Option<i32>,
+    live: Option<u32>,
+    /// How far each reading is in each of its partitions.
+    progress: BTreeMap<(u32, i32), Progress>,
+    /// How many readings there have been.
+    readings: u32,
+    /// How many elections follow one.
+    following: usize,
+    /// Those that are not caught up.
+    eager: BTreeSet<u32>,
+    outputs: VecDeque<Output>,
+}
+
+impl Router {
+    pub(super) fn new(roles: Range<u32>) -> Self {
+        Self {
+            places: roles.clone().map(|_| Place::default()).collect(),
+            // That of a single role 0 is always the first.
+            partitions: (roles.end == 1).then_some(1),
+            roles,
+            live: None,
+            progress: BTreeMap::new(),
+            readings: 0,
+            following: 0,
+            eager: BTreeSet::new(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// What to do or tell next.
+    pub(super) fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// How many partitions the topic has, once that is known.
+    pub(super) const fn partitions(&self) -> Option<i32> {
+        self.partitions
+    }
+
+    /// The topic has so many partitions.
+    pub(super) const fn found(&mut self, partitions: i32) {
+        self.partitions = Some(partitions);
+    }
+
+    /// The roles on this partition.
+    pub(super) fn roles_on(&self, partition: i32) -> impl Iterator<Item = u32> + use<> {
+        let partitions = self.partitions.unwrap_or(1);
+        self.roles.clone().filter(move |role| Elections::partition_of(*role, partitions) == partition)
+    }
+
+    // ---- what an election wants ---------------------------------------------------------------------------------------
+
+    /// The election reads anew: it is told where its log begins and ends, and then says from where it reads.
+    pub(super) fn read_anew(&mut self, now: Time, role: u32) {
+        self.unfollow(role);
+        let Some(live) = self.live.filter(|_| self.following > 0) else {
+            self.begin_live(now, role);
+            return;
+        };
+        let Some(partition) = self.partition_of(role) else { return self.follow(role, live) };
+        match self.progress.get(&(live, partition)) {
+            None => self.follow(role, live),
+            Some(progress) if progress.stage == Stage::Asking => {
+                if progress.is_answered {
+                    self.outputs.push_back(Output::LookForEnd { reading: live });
+                }
+                self.follow(role, live);
+            }
+            Some(progress) => {
+                if progress.is_stuck(now) {
+                    self.replace_live(live);
+                }
+                let asking = self.progress.iter().find(|((reading, of), progress)| {
+                    *of == partition && Some(*reading) != self.live && !progress.is_answered
+                });
+                let extra = asking.map(|((reading, _), _)| *reading);
+                let extra = extra.unwrap_or_else(|| self.begin_extra(now, partition));
+                self.follow(role, extra);
+            }
+        }
+    }
+
+    /// The election reads from here on.
+    pub(super) fn read_from(&mut self, now: Time, role: u32, offset: i64) {
+        let (Some(mut reading), Some(partition)) = (self.place(role).reading, self.partition_of(role)) else { return };
+        let progress = self.progress.entry((reading, partition)).or_insert(Progress::asking(now));
+        if progress.stage == Stage::Reading && offset < progress.position {
+            self.unfollow(role);
+            reading = self.begin_extra(now, partition);
+            self.follow(role, reading);
+        }
+        let progress = self.progress.entry((reading, partition)).or_insert(Progress::asking(now));
+        if progress.stage != Stage::Reading {
+            progress.is_answered = true;
+            (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, offset, now);
+            self.outputs.push_back(Output::ReadFrom { reading, partition, offset });
+        }
+        let place = self.place_mut(role);
+        (place.has_begun, place.told) = (true, offset);
+        self.eager.insert(role);
+        self.join_live(reading, partition);
+    }
+
+    /// The election has read all that there was: from now on it is told of others' records before it acts.
+    pub(super) fn is_caught_up(&mut self, role: u32) {
+        self.eager.remove(&role);
+    }
+
+    /// The records of others that the election is to be told of before it acts.
+    pub(super) fn take_passed(&mut self, role: u32) -> Option<RoleEvent> {
+        let place = self.place(role);
+        let reading = place.reading.filter(|_| place.has_begun)?;
+        let position = self.progress.get(&(reading, self.partition_of(role)?))?.position;
+        let told = place.told;
+        (told < position).then(|| {
+            self.place_mut(role).told = position;
+            RoleEvent::Passed { first: told, last: position - 1 }
+        })
+    }
+
+    /// Has the reading that the election follows asked where the log ends.
+    pub(super) fn look_for_end(&mut self, role: u32) {
+        if let Some(reading) = self.place(role).reading {
+            self.outputs.push_back(Output::LookForEnd { reading });
+        }
+    }
+
+    /// Nobody reads any more.
+    pub(super) fn stop(&mut self) {
+        let readings: BTreeSet<u32> = self.progress.keys().map(|(reading, _)| *reading).chain(self.live).collect();
+        self.outputs.extend(readings.into_iter().map(|reading| Output::Close { reading }));
+        self.places.fill(Place::default());
+        (self.live, self.following) = (None, 0);
+        self.progress.clear();
+        self.eager.clear();
+    }
+
+    // ---- what the readings come to ------------------------------------------------------------------------------------
+
+    /// A reading of a partition has come to something.
+    pub(super) fn handle(&mut self, now: Time, reading: u32, partition: i32, event: ReadingEvent) {
+        let is_live = self.live == Some(reading);
+        if is_live {
+            self.progress.entry((reading, partition)).or_insert(Progress::asking(now));
+        }
+        let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
+        match event {
+            ReadingEvent::Ends { asked, start, end } => {
+                (progress.is_answered, progress.known_end) = (true, end);
+                self.tell_all(reading, partition, &RoleEvent::Ends { asked, start, end });
+            }
+            ReadingEvent::Cut => self.cut(reading, partition),
+            _ if progress.stage != Stage::Reading => {}
+            ReadingEvent::Record(record) if record.offset < progress.position => self.cut(reading, partition),
+            ReadingEvent::Record(record) => self.read(now, reading, partition, record),
+            ReadingEvent::CaughtUp { next } => self.caught_up(now, reading, partition, next),
+            ReadingEvent::Undecodable { offset, error } => {
+                self.tell_all(reading, partition, &RoleEvent::Undecodable { offset, error });
+            }
+        }
+    }
+
+    fn read(&mut self, now: Time, reading: u32, partition: i32, record: ReadRecord) {
+        let ReadRecord { offset, key, value, .. } = record;
+        let is_gap = self.pass_gap(reading, partition, offset);
+        let owner = match key {
+            Key::Election(role) => Some((role, false)),
+            Key::Hello(role) => Some((role, true)),
+            Key::Other => None,
+        };
+        if let Some((role, is_hello)) = owner.filter(|(role, _)| self.follows(*role, reading, partition))
+            && offset >= self.place(role).told
+        {
+            self.tell_passed(role);
+            self.place_mut(role).told = offset + 1;
+            self.tell(role, RoleEvent::Read { offset, is_hello, value });
+        }
+        let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
+        (progress.position, progress.handed_over_at) = (offset + 1, now);
+        let told = match () {
+            // What was missing before it is judged by when the record behind it was read (L4).
+            () if is_gap => self.followers(reading, partition),
+            () if progress.position >= progress.known_end => self.eager_followers(reading, partition),
+            () => Vec::new(),
+        };
+        for role in told {
+            self.tell_passed(role);
+        }
+        self.join_live(reading, partition);
+    }
+
+    fn caught_up(&mut self, now: Time, reading: u32, partition: i32, next: i64) {
+        let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
+        if next > progress.position {
+            // What stands behind the last record is none: each has to know, since the next record will not show it.
+            progress.handed_over_at = now;
+            self.pass_gap(reading, partition, next);
+            self.tell_all(reading, partition, &RoleEvent::CaughtUp { next });
+        } else {
+            for role in self.eager_followers(reading, partition) {
+                self.tell(role, RoleEvent::CaughtUp { next });
+            }
+        }
+        if let Some(live) = self.live.filter(|live| *live != reading) {
+            let position = self.progress.get(&(reading, partition)).map_or(next, |progress| progress.position);
+            let progress = self.progress.entry((live, partition)).or_insert(Progress::asking(now));
+            if progress.stage != Stage::Reading {
+                // All that has been read there is cut: the live reading goes on from here.
+                (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, position, now);
+                self.outputs.push_back(Output::ReadFrom { reading: live, partition, offset: position });
+            }
+            self.join_live(reading, partition);
+        }
+    }
+
+    /// The next offset is this one. Whether something is missing before it; each has been told of all before that then.
+    fn pass_gap(&mut self, reading: u32, partition: i32, offset: i64) -> bool {
+        let is_gap = self.progress.get(&(reading, partition)).is_some_and(|progress| offset > progress.position);
+        if !is_gap {
+            return false;
+        }
+        for role in self.followers(reading, partition) {
+            self.tell_passed(role);
+            let place = self.place_mut(role);
+            place.told = place.told.max(offset);
+        }
+        if let Some(progress) = self.progress.get_mut(&(reading, partition)) {
+            progress.position = offset;
+        }
+        true
+    }
+
+    fn cut(&mut self, reading: u32, partition: i32) {
+        if let Some(progress) = self.progress.get_mut(&(reading, partition)) {
+            progress.stage = Stage::Over;
+        }
+        for role in self.all_followers(reading, partition) {
+            self.tell(role, RoleEvent::Cut);
+            self.unfollow(role);
+        }
+    }
+
+    // ---- readings -----------------------------------------------------------------------------------------------------
+
+    fn begin_live(&mut self, now: Time, role: u32) {
+        if let Some(before) = self.live.take() {
+            self.progress.retain(|(reading, _), _| *reading != before);
+            self.outputs.push_back(Output::Close { reading: before });
+        }
+        self.readings += 1;
+        self.live = Some(self.readings);
+        self.outputs.push_back(Output::Start { reading: self.readings, only: None });
+        if let Some(partition) = self.partition_of(role) {
+            self.progress.insert((self.readings, partition), Progress::asking(now));
+        }
+        self.follow(role, self.readings);
+    }
+
+    fn begin_extra(&mut self, now: Time, partition: i32) -> u32 {
+        self.readings += 1;
+        let live = self.live.and_then(|live| self.progress.get(&(live, partition)));
+        let known_end = live.map_or(0, |live| live.known_end);
+        self.progress.insert((self.readings, partition), Progress { known_end, ..Progress::asking(now) });
+        self.outputs.push_back(Output::Start { reading: self.readings, only: Some(partition) });
+        self.readings
+    }
+
+    /// Another client reads on where the live one is stuck; whoever follows notices nothing.
+    fn replace_live(&mut self, before: u32) {
+        self.readings += 1;
+        let live = self.readings;
+        self.live = Some(live);
+        self.outputs.push_back(Output::Close { reading: before });
+        self.outputs.push_back(Output::Start { reading: live, only: None });
+        let partitions: Vec<i32> =
+            self.progress.keys().filter(|(reading, _)| *reading == before).map(|(_, partition)| *partition).collect();
+        for partition in partitions {
+            let Some(progress) = self.progress.remove(&(before, partition)) else { continue };
+            if progress.stage == Stage::Reading {
+                self.outputs.push_back(Output::ReadFrom { reading: live, partition, offset: progress.position });
+            }
+            self.progress.insert((live, partition), progress);
+        }
+        self.places
+            .iter_mut()
+            .filter(|place| place.reading == Some(before))
+            .for_each(|place| place.reading = Some(live));
+    }
+
+    /// Whoever follows an extra reading that has come as far as the live one follows that from now on.
+    fn join_live(&mut self, reading: u32, partition: i32) {
+        let Some(live) = self.live.filter(|live| *live != reading) else { return };
+        let position = |reading| {
+            let progress = self.progress.get(&(reading, partition))?;
+            (progress.stage == Stage::Reading).then_some(progress.position)
+        };
+        if !matches!((position(reading), position(live)), (Some(extra), Some(live)) if extra >= live) {
+            return;
+        }
+        for role in self.all_followers(reading, partition) {
+            self.tell_passed(role);
+            self.place_mut(role).reading = Some(live);
+        }
+        self.close(reading, partition);
+    }
+
+    fn close(&mut self, reading: u32, partition: i32) {
+        self.progress.remove(&(reading, partition));
+        self.outputs.push_back(Output::Close { reading });
+    }
+
+    fn follow(&mut self, role: u32, reading: u32) {
+        self.following += 1;
+        *self.place_mut(role) = Place { reading: Some(reading), ..Place::default() };
+    }
+
+    fn unfollow(&mut self, role: u32) {
+        let Some(reading) = std::mem::take(self.place_mut(role)).reading else { return };
+        self.following -= 1;
+        self.eager.remove(&role);
+        if let Some(partition) = self.partition_of(role)
+            && self.live != Some(reading)
+            && self.all_followers(reading, partition).is_empty()
+        {
+            self.close(reading, partition);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+use neli_proto::time::Time;
+
+use super::*;
+use crate::session::progress::READER_RECOVERS;
+
+const NOW: Time = Time::from_nanos(0);
+
+/// A router and what it has wanted, in words.
+struct Scene(Router);
+
+impl Scene {
+    /// Of so many roles in a topic of so many partitions, all of which follow the live reading, number 1, from offset 10 on.
+    fn reading(roles: u32, partitions: i32) -> Self {
+        let mut scene = Self(Router::new(0..roles));
+        for role in 0..roles {
+            scene.0.read_anew(NOW, role);
+        }
+        assert_eq!(scene.wanted(), ["start 1"]);
+        scene.0.found(partitions);
+        for partition in 0..partitions.min(roles.cast_signed()) {
+            scene.ends(1, partition, 10);
+        }
+        scene.wanted();
+        for role in 0..roles {
+            scene.0.read_from(NOW, role, 10);
+            scene.0.is_caught_up(role);
+        }
+        scene.wanted();
+        scene
+    }
+
+    fn ends(&mut self, reading: u32, partition: i32, end: i64) {
+        self.0.handle(NOW, reading, partition, ReadingEvent::Ends { asked: NOW, start: 0, end });
+    }
+
+    fn record(&mut self, reading: u32, partition: i32, offset: i64, key: Key) {
+        let record = ReadRecord { offset, key, value: None, written_ms: None };
+        self.0.handle(NOW, reading, partition, ReadingEvent::Record(record));
+    }
+
+    fn caught_up(&mut self, reading: u32, partition: i32, next: i64) {
+        self.0.handle(NOW, reading, partition, ReadingEvent::CaughtUp { next });
+    }
+
+    fn wanted(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.0.poll()).map(|output| in_words(&output)).collect()
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are shown as they are")]
+fn in_words(output: &Output) -> String {
+    match output {
+        Output::Close { reading } => format!("close {reading}"),
+        Output::LookForEnd { reading } => format!("look for end {reading}"),
+        Output::ReadFrom { reading, partition, offset } => format!("read {reading} {partition} from {offset}"),
+        Output::Start { reading, only: None } => format!("start {reading}"),
+        Output::Start { reading, only: Some(partition) } => format!("start {reading} of {partition}"),
+        Output::Tell { role, event } => match event {
+            RoleEvent::Passed { first, last } => format!("{role}: passed {first}-{last}"),
+            RoleEvent::Read { offset, .. } => format!("{role}: read {offset}"),
+            RoleEvent::CaughtUp { next } => format!("{role}: caught up {next}"),
+            RoleEvent::Ends { end, .. } => format!("{role}: ends {end}"),
+            _ => format!("{role}: {event:?}"),
+        },
+    }
+}
+
+#[test]
+fn who_starts_together_shares_one_reading() {
+    let mut scene = Scene(Router::new(0..3));
+    for role in 0..3 {
+        scene.0.read_anew(NOW, role);
+    }
+    scene.0.found(2);
+    scene.ends(1, 0, 4);
+    scene.ends(1, 1, 5);
+    assert_eq!(scene.wanted(), ["start 1", "0: ends 4", "2: ends 4", "1: ends 5"]);
+    for (role, from) in [(0, 0), (2, 0), (1, 1)] {
+        scene.0.read_from(NOW, role, from);
+    }
+    assert_eq!(scene.wanted(), ["read 1 0 from 0", "read 1 1 from 1"]);
+}
+
+/// What others write costs nothing until it matters.
+#[test]
+fn what_others_wrote_is_told_before_the_next_own_record_and_before_acting() {
+    let mut scene = Scene::reading(3, 1);
+    for (offset, role) in [(10, 1), (11, 2), (12, 1)] {
+        scene.record(1, 0, offset, Key::Election(role));
+    }
+    scene.record(1, 0, 13, Key::Other);
+    scene.record(1, 0, 14, Key::Hello(0));
+    let told = [
+        "1: read 10",
+        "2: passed 10-10",
+        "2: read 11",
+        "1: passed 11-11",
+        "1: read 12",
+        "0: passed 10-13",
+        "0: read 14",
+    ];
+    assert_eq!(scene.wanted(), told);
+    assert_eq!(scene.0.take_passed(0), None);
+    assert_eq!(scene.0.take_passed(1), Some(RoleEvent::Passed { first: 13, last: 14 }));
+    assert_eq!(scene.0.take_passed(1), None);
+}
+
+/// L4: a missing offset counts for each reader, and for each at once.
+#[test]
+fn a_missing_offset_is_shown_to_each() {
+    let mut scene = Scene::reading(2, 1);
+    scene.record(1, 0, 10, Key::Other);
+    scene.record(1, 0, 12, Key::Election(0));
+    assert_eq!(scene.wanted(), ["0: passed 10-10", "1: passed 10-10", "0: read 12", "1: passed 12-12"]);
+    scene.caught_up(1, 0, 15);
+    assert_eq!(scene.wanted(), ["0: caught up 15", "1: caught up 15"], "markers at the end");
+    scene.record(1, 0, 15, Key::Election(1));
+    assert_eq!(scene.wanted(), ["1: read 15"]);
+    assert_eq!(scene.0.take_passed(0), Some(RoleEvent::Passed { first: 15, last: 15 }));
+}
+
+#[test]
+fn who_is_not_caught_up_is_told_when_the_end_is_reached() {
+    let mut scene = Scene(Router::new(0..1));
+    scene.0.read_anew(NOW, 0);
+    scene.ends(1, 0, 3);
+    scene.0.read_from(NOW, 0, 0);
+    scene.wanted();
+    scene.record(1, 0, 0, Key::Other);
+    scene.record(1, 0, 1, Key::Other);
+    assert!(scene.wanted().is_empty());
+    scene.record(1, 0, 2, Key::Other);
+    assert_eq!(scene.wanted(), ["0: passed 0-2"]);
+    scene.0.is_caught_up(0);
+    scene.record(1, 0, 3, Key::Other);
+    assert!(scene.wanted().is_empty());
+}
+
+/// R1 anew, or reading further back: the others notice nothing.
+#[test]
+fn who_reads_anew_has_a_reading_of_its_own_until_it_has_caught_up() {
+    let mut scene = Scene::reading(3, 1);
+    scene.0.read_anew(NOW, 1);
+    scene.0.read_anew(NOW, 2);
+    assert_eq!(scene.wanted(), ["start 2 of 0"], "both at once share it");
+    scene.record(1, 0, 10, Key::Election(1));
+    scene.ends(2, 0, 11);
+    assert_eq!(scene.wanted(), ["1: ends 11", "2: ends 11"]);
+    scene.0.read_from(NOW, 1, 9);
+    scene.0.read_from(NOW, 2, 9);
+    assert_eq!(scene.wanted(), ["read 2 0 from 9"]);
+    scene.record(2, 0, 9, Key::Election(1));
+    scene.record(1, 0, 11, Key::Election(0));
+    scene.record(2, 0, 10, Key::Election(1));
+    let told = ["1: read 9", "0: passed 10-10", "0: read 11", "1: read 10", "2: passed 9-10"];
+    assert_eq!(scene.wanted(), told);
+    scene.record(2, 0, 11, Key::Election(0));
+    assert_eq!(scene.wanted(), ["1: passed 11-11", "2: passed 11-11", "close 2"]);
+    scene.0.is_caught_up(1);
+    scene.0.is_caught_up(2);
+    scene.record(1, 0, 12, Key::Election(2));
+    assert_eq!(scene.wanted(), ["2: read 12"], "from the live reading");
+}
+
+#[test]
+fn who_reads_further_back_than_others_just_asked_for_has_a_reading_of_its_own() {
+    let mut scene = Scene(Router::new(0..2));
+    scene.0.read_anew(NOW, 0);
+    scene.0.read_anew(NOW, 1);
+    scene.0.found(1);
+    scene.ends(1, 0, 9);
+    scene.wanted();
+    scene.0.read_from(NOW, 0, 5);
+    scene.0.read_from(NOW, 1, 3);
+    assert_eq!(scene.wanted(), ["read 1 0 from 5", "start 2 of 0", "read 2 0 from 3"]);
+}
+
+#[test]
+fn a_cut_partition_is_read_on_from_where_the_first_has_caught_up() {
+    let mut scene = Scene::reading(4, 2);
+    scene.0.handle(NOW, 1, 0, ReadingEvent::Cut);
+    assert_eq!(scene.wanted(), ["0: Cut", "2: Cut"]);
+    scene.record(1, 1, 10, Key::Election(1));
+    assert_eq!(scene.wanted(), ["1: read 10"], "the other partition goes on");
+    scene.0.read_anew(NOW, 0);
+    scene.0.read_anew(NOW, 2);
+    scene.ends(2, 0, 1);
+    scene.0.read_from(NOW, 0, 0);
+    scene.0.read_from(NOW, 2, 0);
+    scene.wanted();
+    scene.record(2, 0, 0, Key::Election(2));
+    scene.wanted();
+    scene.caught_up(2, 0, 1);
+    let wanted = scene.wanted();
+    assert!(wanted.contains(&"read 1 0 from 1".to_owned()) && wanted.contains(&"close 2".to_owned()), "{wanted:?}");
+    scene.record(1, 0, 1, Key::Election(0));
+    assert_eq!(scene.wanted().last().unwrap(), "0: read 1");
+}
+
+/// As before there were sessions: another client reads, in place of the one before.
+#[test]
+fn a_single_election_that_reads_anew_replaces_the_reading() {
+    let mut scene = Scene::reading(1, 1);
+    scene.0.read_anew(NOW, 0);
+    assert_eq!(scene.wanted(), ["close 1", "start 2"]);
+    scene.record(1, 0, 10, Key::Election(0));
+    assert!(scene.wanted().is_empty(), "what the one before has sent counts no more");
+}
+
+#[test]
+fn a_stuck_reading_is_replaced_and_the_others_notice_nothing() {
+    let mut scene = Scene::reading(2, 1);
+    scene.ends(1, 0, 20);
+    scene.wanted();
+    let later = NOW + READER_RECOVERS;
+    scene.0.read_anew(later, 1);
+    assert_eq!(scene.wanted(), ["close 1", "start 2", "read 2 0 from 10", "start 3 of 0"]);
+    scene.record(2, 0, 10, Key::Election(0));
+    assert_eq!(scene.wanted(), ["0: read 10"]);
+}
