@@ -15,6 +15,7 @@ pub mod sealed_file;
 pub mod shell;
 pub mod signals;
 pub(crate) mod spawn;
+pub(crate) mod spin_watch;
 pub mod system;
 pub mod tail;
 pub mod terminal;

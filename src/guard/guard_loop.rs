@@ -1,5 +1,5 @@
-//! The guard's process: one thread, one loop, and nothing in it that waits for anything but the loop. It tells
-//! [`Guard`] what happened, and does what that decides ([`perform`](super::perform)).
+//! The guard's process: one loop, and nothing in it that waits for anything but the loop. It tells [`Guard`] what happened, and does
+//! what that decides ([`perform`](super::perform)). A second thread watches over it ([`spin_watch`]).
 
 use std::io;
 use std::mem;
@@ -31,6 +31,7 @@ use crate::process::image::Image;
 use crate::process::reap::{WaitStatus, reap};
 use crate::process::scheduling::Scheduling;
 use crate::process::sealed_file;
+use crate::process::spin_watch;
 use crate::process::terminal::Terminal;
 use crate::process::tree::Tree;
 use neli::program::alarm::Alarm;
@@ -92,6 +93,8 @@ impl GuardLoop {
         let image = Image::found_by_path(&mem::take(&mut guard_config.command), &environment)?;
         let commands = Commands::new(&guard_config, &environment)?;
         let scheduling_of_job = setup::raise_priority(guard_config.scheduling);
+        // Without a thread to spare it is not watched.
+        let _ = spin_watch::watch_this_thread();
         let cgroup = cgroup.and_then(|directory| Cgroup::open(directory).ok()).map(Rc::new);
         let tree = Tree::below(unistd::getpid()).born_into(cgroup);
         let terminal = Terminal::of(Pid::from_raw(guard_config.group));

@@ -13,6 +13,8 @@ use neli_proto::guard::Named;
 use nix::libc;
 use nix::unistd::Pid;
 
+use crate::process::spin_watch::watched;
+
 /// Whether `/proc` is that of this PID namespace. In another's the same numbers are other processes'.
 #[must_use]
 pub fn is_visible() -> bool {
@@ -104,9 +106,11 @@ impl Procfs {
 
     /// The entries of a directory that are numbers.
     fn numbers_in(&self, directory: &Path) -> Vec<Pid> {
-        let entries = self.ok_or_note(fs::read_dir(directory)).into_iter().flatten();
         let number = |entry: io::Result<fs::DirEntry>| self.ok_or_note(entry)?.file_name().to_str()?.parse().ok();
-        entries.filter_map(number).map(Pid::from_raw).collect()
+        watched(|| {
+            let entries = self.ok_or_note(fs::read_dir(directory)).into_iter().flatten();
+            entries.filter_map(number).map(Pid::from_raw).collect()
+        })
     }
 
     /// All processes that are shown.
@@ -177,7 +181,7 @@ impl Procfs {
 
     fn listed_children_of(&self, process: Pid, thread: Pid) -> Vec<Pid> {
         let list = self.mount.join(format!("{process}/task/{thread}/children"));
-        let list = self.ok_or_note(fs::read_to_string(list)).unwrap_or_default();
+        let list = self.ok_or_note(watched(|| fs::read_to_string(list))).unwrap_or_default();
         list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).map(Pid::from_raw).collect()
     }
 
@@ -192,13 +196,13 @@ impl Procfs {
 
     /// The process with its name, which is empty when it has ended.
     pub(crate) fn named(&self, pid: Pid) -> Named {
-        let name = self.ok_or_note(fs::read(self.mount.join(format!("{pid}/comm")))).unwrap_or_default();
+        let name = self.ok_or_note(watched(|| fs::read(self.mount.join(format!("{pid}/comm"))))).unwrap_or_default();
         Named { pid: pid.as_raw(), name: String::from_utf8_lossy(name.trim_ascii_end()).into_owned() }
     }
 
     /// The process with this number; `None` when there is none, or it is hidden.
     pub(crate) fn process(&self, pid: Pid) -> Option<Process> {
-        let stat = self.ok_or_note(fs::read(self.mount.join(format!("{pid}/stat"))))?;
+        let stat = self.ok_or_note(watched(|| fs::read(self.mount.join(format!("{pid}/stat")))))?;
         parsed(pid, &stat)
     }
 }

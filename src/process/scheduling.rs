@@ -26,6 +26,11 @@ impl Scheduling {
         Self { policy: libc::SCHED_FIFO, priority, timer_slack: 0 }
     }
 
+    /// Behind everything else.
+    pub(crate) const fn last_of_all() -> Self {
+        Self { policy: libc::SCHED_IDLE, priority: 0, timer_slack: 0 }
+    }
+
     /// That of this thread.
     ///
     /// # Errors

@@ -22,6 +22,7 @@ use crate::process::priority::{self, Priority};
 use crate::process::procfs;
 use crate::process::quota;
 use crate::process::signals::{self, Signals};
+use crate::process::spin_watch;
 use crate::process::terminal::may_be_handed_on;
 use crate::release;
 use neli::program::random;
@@ -55,6 +56,8 @@ impl Prepared {
             config.widen_kill_margin(quota.as_ref().map(|quota| (quota.file.as_path(), quota.period)))?;
         }
         let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
+        // Where the job's priority, and so this process's, is real-time. Without a thread to spare it is not watched.
+        let _ = spin_watch::watch_this_thread();
         // When the guard dies, what it leaves becomes ours to kill.
         prctl::set_child_subreaper(true).map_err(|errno| cannot("can't become a subreaper")(errno.into()))?;
         let bits = random::bytes().map_err(cannot("no randomness"))?;

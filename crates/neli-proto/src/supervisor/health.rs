@@ -4,7 +4,7 @@ use super::{Job, Supervisor};
 use crate::candidate::LocalEvent;
 use crate::command::CommandEnd;
 use crate::guard::{CommandKind, Order};
-use crate::health::{Action as Deed, Event};
+use crate::health::{Action as HealthAction, Event};
 use crate::record::Why;
 use crate::supervisor::Note;
 use crate::time::Time;
@@ -36,9 +36,11 @@ impl Supervisor {
         health.handle_timeout(now);
         while let Some(action) = health.poll_action() {
             match action {
-                Deed::NoteFailure(failure) => self.note(Note::HealthFailed(failure, health.most_failures())),
-                Deed::Run { id, kill_at } => self.order(Order::Command { kind: CommandKind::Health, id, kill_at }),
-                Deed::StandDown(failure) => {
+                HealthAction::NoteFailure(failure) => self.note(Note::HealthFailed(failure, health.most_failures())),
+                HealthAction::Run { id, kill_at } => {
+                    self.order(Order::Command { kind: CommandKind::Health, id, kill_at });
+                }
+                HealthAction::StandDown(failure) => {
                     self.note(Note::Unhealthy(failure));
                     self.tell(LocalEvent::StandDown { why: Why::Unhealthy, leaving: false });
                 }

@@ -1,0 +1,168 @@
+//! A watch over a real-time thread that looks at other processes in `/proc`: where it spins in the kernel, the processor is given
+//! to others for a moment.
+//!
+//! When a process has been waited for, the kernel drops what it had cached of `/proc/PID`; who looks up such an entry meanwhile
+//! waits for that by spinning (`shrink_dcache_parent` in `fs/dcache.c`, seen with Linux 6.18). If it is a real-time thread, and has
+//! taken the processor from the one that drops them, both go on like that for ever, and no signal ends it: not even SIGKILL.
+//! The guard did so for forty minutes, beside another real-time process that looked at the same job, and left the machine to 5 % of its
+//! processors. A thread with a higher priority sees that a read does not end, and gives the reader the lowest priority for a moment,
+//! again and again: who was kept from it drops its entries, and the read ends.
+
+use std::cell::OnceCell;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use nix::unistd::{self, Pid};
+
+use crate::process::scheduling::Scheduling;
+
+/// A read that takes so long spins, or waits for what others do; it takes microseconds else.
+const SPINS_AFTER: Duration = Duration::from_millis(10);
+
+/// For how long the processor is given away each time.
+const YIELDS_FOR: Duration = Duration::from_millis(5);
+
+/// Its needs are a few hundred bytes.
+const STACK: usize = 16 * 1024;
+
+thread_local! {
+    /// The watch over this thread.
+    static WATCH: OnceCell<SpinWatch> = const { OnceCell::new() };
+}
+
+/// The watch over one thread.
+struct SpinWatch {
+    /// Counts the beginnings and the ends of reads: odd within one.
+    reads: Arc<AtomicU64>,
+    watcher: Thread,
+}
+
+/// Has the thread that calls watched from now on, if it schedules in real time.
+///
+/// # Errors
+///
+/// When its scheduling is not told, or there is no room for a thread. Then it is not watched.
+pub(crate) fn watch_this_thread() -> io::Result<()> {
+    let scheduling = Scheduling::current()?;
+    if !scheduling.is_real_time() {
+        return Ok(());
+    }
+    let (thread, reads) = (unistd::gettid(), Arc::new(AtomicU64::new(0)));
+    let counted = Arc::clone(&reads);
+    let (begins, begun) = mpsc::channel();
+    let watcher = thread::Builder::new().stack_size(STACK).spawn(move || {
+        // Where it may not go before the other, it runs on another processor, if there is one.
+        if let Some(higher) = scheduling.next_higher() {
+            let _ = higher.set_for(Pid::from_raw(0));
+        }
+        drop::<mpsc::Sender<()>>(begins);
+        watch(thread, scheduling, &counted)
+    })?;
+    // With the same priority as this thread it might never get to raise it.
+    let _ = begun.recv();
+    WATCH.with(|watch| drop(watch.set(SpinWatch { reads, watcher: watcher.thread().clone() })));
+    Ok(())
+}
+
+/// Reads something of another process in `/proc`.
+pub(crate) fn watched<T>(read: impl FnOnce() -> T) -> T {
+    WATCH.with(|watch| {
+        let Some(SpinWatch { reads, watcher }) = watch.get() else { return read() };
+        reads.fetch_add(1, Ordering::Relaxed);
+        watcher.unpark();
+        let result = read();
+        reads.fetch_add(1, Ordering::Relaxed);
+        result
+    })
+}
+
+/// Watches the reads of `thread`, which are counted, for as long as the process lives. It sleeps while there are none.
+#[expect(clippy::disallowed_methods, reason = "it sleeps between two looks, and nothing waits for it")]
+fn watch(thread: Pid, scheduling: Scheduling, reads: &AtomicU64) -> ! {
+    loop {
+        thread::park();
+        let mut last = reads.load(Ordering::Relaxed);
+        while last % 2 == 1 {
+            thread::sleep(SPINS_AFTER);
+            let now = reads.load(Ordering::Relaxed);
+            if now == last {
+                give_way(thread, scheduling);
+            }
+            last = now;
+        }
+    }
+}
+
+/// Has `thread` run behind all others, for a moment.
+#[expect(clippy::disallowed_methods, reason = "the moment is what the other thread gives away")]
+fn give_way(thread: Pid, scheduling: Scheduling) {
+    if Scheduling::last_of_all().set_for(thread).is_ok() {
+        thread::sleep(YIELDS_FOR);
+        // It was allowed before.
+        let _ = scheduling.set_for(thread);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hint;
+    use std::sync::atomic::AtomicBool;
+
+    use harness::wait;
+    use neli::clock;
+    use nix::sched::{CpuSet, sched_setaffinity};
+
+    use super::*;
+
+    /// Has this thread run on the first processor alone, by a priority of its own.
+    fn run_on_first(priority: i32) -> io::Result<()> {
+        let mut first = CpuSet::new();
+        first.set(0)?;
+        sched_setaffinity(Pid::from_raw(0), &first)?;
+        Scheduling::real_time(priority).set_for(Pid::from_raw(0))
+    }
+
+    /// A reader that spins until another thread, of a lower priority on the same processor, has done what it waits for.
+    #[test]
+    fn a_read_that_spins_gives_the_processor_to_those_whom_it_waits_for() {
+        if !unistd::geteuid().is_root() {
+            return harness::not_tested("only root may schedule in real time");
+        }
+        let (is_reading, is_done) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (wake, woken) = mpsc::channel();
+        let (is_ready, ready) = mpsc::channel();
+        thread::scope(|scope| {
+            let is_done = &is_done;
+            scope.spawn(move || {
+                run_on_first(3).unwrap();
+                is_ready.send(()).unwrap();
+                woken.recv().unwrap();
+                is_done.store(true, Ordering::SeqCst);
+            });
+            ready.recv().unwrap();
+            let is_reading = &is_reading;
+            scope.spawn(move || {
+                run_on_first(5).unwrap();
+                watch_this_thread().unwrap();
+                let begun = clock::now();
+                watched(|| {
+                    is_reading.store(true, Ordering::SeqCst);
+                    while !is_done.load(Ordering::SeqCst) && clock::now().since(begun) < Duration::from_secs(5) {
+                        hint::spin_loop();
+                    }
+                });
+                assert!(is_done.load(Ordering::SeqCst), "it has spun for 5 s");
+                // Its watch may just be giving the processor away.
+                wait::until_true("its own priority", || Scheduling::current().unwrap().priority == 5);
+            });
+            while !is_reading.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+            wake.send(()).unwrap();
+        });
+    }
+}
