@@ -175,6 +175,14 @@ fn l4_where_whole_segments_are_deleted_a_gap_between_two_records_holds_markers()
 }
 
 #[test]
+fn l4_an_answer_about_the_end_holds_for_a_second_reading() {
+    let mut journal = Journal::read_from(20, Origin::Middle);
+    journal.answered(NOW, NOW, 12);
+    let mut again = Reading(journal.read_again_from(11, Origin::Middle));
+    again.says(11, &claim(10), Verdict::Effective).says(14, &beat(11, 11), Verdict::Effective);
+}
+
+#[test]
 fn before_the_first_record_the_last_is_the_one_before_the_window() {
     assert_eq!(Journal::read_from(0, Origin::Beginning).last(), -1);
     assert_eq!(Journal::read_from(100, Origin::Middle).last(), 99);
