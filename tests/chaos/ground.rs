@@ -8,9 +8,9 @@ use harness::cluster::{Cluster, coordinator_partition, leader_of};
 use harness::kafka::Kafka;
 use harness::network::Wire;
 
-use crate::ledger::Counts;
 use crate::named::Named;
 use crate::run::Orders;
+use crate::stint::Counts;
 
 /// What all elections share. The first of them breaks and mends it; what that disturbs, disturbs all.
 pub(crate) struct Ground {

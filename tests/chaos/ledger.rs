@@ -4,7 +4,6 @@
 //! needs no more room than a minute.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,83 +14,13 @@ use harness::wait;
 use harness::witness::{Event, Line};
 
 use crate::axis::nanos;
+use crate::stint::{Counts, Latest, Overlap, Stint};
 
 /// A process of a job that is there for so long after its right was over is an orphan.
 const ORPHAN_AFTER: Duration = Duration::from_secs(1);
 
 /// A run that has said nothing for so long is over.
 const OVER_AFTER: Duration = Duration::from_secs(3);
-
-/// One run of a job: a term's, by one candidate.
-#[derive(Clone, Debug)]
-pub(crate) struct Stint {
-    /// Whose.
-    pub(crate) seat: usize,
-    /// Which of the candidates that have sat there.
-    pub(crate) life: u64,
-    /// `NELI_EPOCH`.
-    pub(crate) term: u64,
-    /// How often the topic had been made anew when it began.
-    pub(crate) generation: u32,
-    /// The first and the last word of any of its processes.
-    pub(crate) span: (u64, u64),
-    /// Its main process.
-    pub(crate) main: i32,
-    /// Supervisor and guard were killed at once: what the job had started is outside the guarantee (assumption 3).
-    pub(crate) abandoned: bool,
-    file: PathBuf,
-    pids: BTreeSet<i32>,
-    /// The latest deadline that the lease descriptor showed.
-    deadline: u64,
-    /// When it first showed none any more.
-    term_over: Option<u64>,
-    judged: bool,
-}
-
-/// Two runs at one time.
-#[derive(Clone, Debug)]
-pub(crate) struct Overlap {
-    pub(crate) terms: (u64, u64),
-    pub(crate) seats: (usize, usize),
-    /// From when, until when.
-    pub(crate) span: (u64, u64),
-    /// Why it is outside the guarantee, where it is.
-    pub(crate) excuse: Option<&'static str>,
-}
-
-/// What a run comes to.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) leaderships: usize,
-    pub(crate) overlaps: usize,
-    pub(crate) excused: usize,
-    pub(crate) orphans: usize,
-    pub(crate) shrunk: usize,
-}
-
-impl Counts {
-    /// This and another together.
-    pub(crate) fn and(self, other: &Self) -> Self {
-        Self {
-            leaderships: self.leaderships + other.leaderships,
-            overlaps: self.overlaps + other.overlaps,
-            excused: self.excused + other.excused,
-            orphans: self.orphans + other.orphans,
-            shrunk: self.shrunk + other.shrunk,
-        }
-    }
-}
-
-impl fmt::Display for Counts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { leaderships, overlaps, excused, orphans, shrunk } = self;
-        write!(
-            f,
-            "leaderships {leaderships}, overlaps {overlaps} (outside the guarantee {excused}), orphans {orphans}, \
-             terms that did not grow {shrunk}"
-        )
-    }
-}
 
 /// A file of a run, as far as it was read.
 struct Tail {
@@ -113,22 +42,6 @@ pub(crate) struct Law {
     pub(crate) undisturbed: bool,
     /// Where memory is scarce, a line may be half written, and the next one begin in the middle of it.
     pub(crate) lines_may_break: bool,
-}
-
-/// The beat of a job that came latest.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Latest {
-    /// By how much it was late, in nanoseconds.
-    pub(crate) by: u64,
-    /// Whose it was.
-    of: String,
-}
-
-impl fmt::Display for Latest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { by, of } = self;
-        if *by == 0 { f.write_str("none") } else { write!(f, "{:?} ({of})", Duration::from_nanos(*by)) }
-    }
 }
 
 /// All runs.

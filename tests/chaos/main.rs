@@ -41,6 +41,7 @@ mod named;
 mod report;
 mod run;
 mod seat;
+mod stint;
 mod stranger;
 mod striking;
 

@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use crate::lies;
 use crate::run::{Run, Task};
 use crate::seat::{Half, Seat};
-use crate::stranger::Deed;
+use crate::stranger::Action;
 
 impl Run<'_> {
     pub(crate) fn perform(&mut self, task: Task) {
@@ -74,7 +74,7 @@ impl Run<'_> {
             }
             Task::Start(seat) => self.start(seat),
             Task::Stray(left) => {
-                self.stranger.ask(Deed::Write(lies::stray(&self.group)));
+                self.stranger.ask(Action::Write(lies::stray(&self.group)));
                 if left > 1 {
                     self.after(Duration::from_millis(100), Task::Stray(left - 1));
                 }

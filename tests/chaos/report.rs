@@ -12,8 +12,8 @@ use harness::wait;
 use serde_json::Value;
 
 use crate::fault::Fault;
-use crate::ledger::Counts;
 use crate::run::{Orders, Run};
+use crate::stint::Counts;
 
 /// What may pass beside a lease until somebody leads.
 const BESIDE_THE_LEASE: Duration = Duration::from_secs(3);

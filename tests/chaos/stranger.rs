@@ -31,7 +31,7 @@ const MAY_BE_DELETED_AFTER: Duration = Duration::from_secs(130);
 const IN_THE_MEANTIME: Duration = Duration::from_secs(5);
 
 /// What a stranger can be asked to do.
-pub(crate) enum Deed {
+pub(crate) enum Action {
     /// Deletes what is older than two minutes.
     CutHead,
     /// Writes records until there are so many; says when there are.
@@ -59,7 +59,7 @@ pub(crate) struct Answers {
 
 /// The stranger's two threads. They end when it is dropped.
 pub(crate) struct Stranger {
-    actions: Option<Sender<Deed>>,
+    actions: Option<Sender<Action>>,
     said: Receiver<String>,
     answers: Arc<Mutex<Answers>>,
     threads: Vec<JoinHandle<()>>,
@@ -89,7 +89,7 @@ impl Stranger {
     }
 
     /// Asks for an action; what came of it is said later.
-    pub(crate) fn ask(&self, action: Deed) {
+    pub(crate) fn ask(&self, action: Action) {
         let actions = self.actions.as_ref().expect("there until it is dropped");
         actions.send(action).expect("the thread listens until then");
     }
@@ -98,14 +98,14 @@ impl Stranger {
     /// that whoever heard nothing meanwhile does not notice.
     pub(crate) fn remake_shorter(&self) -> Option<i64> {
         let (done, awaited) = mpsc::channel();
-        self.ask(Deed::RemakeShorter(done));
+        self.ask(Action::RemakeShorter(done));
         awaited.recv_timeout(IN_THE_MEANTIME).ok()
     }
 
     /// Has records written until there are so many, and waits for that, not for ever.
     pub(crate) fn fill(&self, end: i64) {
         let (done, awaited) = mpsc::channel();
-        self.ask(Deed::Fill(end, done));
+        self.ask(Action::Fill(end, done));
         // What came of it is said.
         let _ = awaited.recv_timeout(IN_THE_MEANTIME);
     }
@@ -158,9 +158,9 @@ fn client(kafka: &Kafka) -> ClientConfig {
 }
 
 /// Takes down what became of each question.
-struct Ears(Arc<Mutex<Answers>>);
+struct DeliveryContext(Arc<Mutex<Answers>>);
 
-impl ClientContext for Ears {
+impl ClientContext for DeliveryContext {
     fn log(&self, _: rdkafka::config::RDKafkaLogLevel, _: &str, _: &str) {
         // That brokers go away is what all of this is about.
     }
@@ -168,7 +168,7 @@ impl ClientContext for Ears {
     fn error(&self, _: rdkafka::error::KafkaError, _: &str) {}
 }
 
-impl ProducerContext for Ears {
+impl ProducerContext for DeliveryContext {
     type DeliveryOpaque = Box<u64>;
 
     fn delivery(&self, delivery: &DeliveryResult<'_>, sent: Box<u64>) {
@@ -193,7 +193,8 @@ impl ProducerContext for Ears {
 
 /// Writes a record under a key of its own, again and again.
 fn ask(client: &ClientConfig, topic: &str, answers: Arc<Mutex<Answers>>, over: &Receiver<()>) {
-    let producer: ThreadedProducer<Ears> = client.create_with_context(Ears(answers)).expect("a producer");
+    let producer: ThreadedProducer<DeliveryContext> =
+        client.create_with_context(DeliveryContext(answers)).expect("a producer");
     while over.recv_timeout(ASKS_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
         let record = BaseRecord::with_opaque_to(topic, Box::new(wait::now())).partition(0).key("probe").payload("");
         // A full queue is an outage, too.
@@ -210,27 +211,27 @@ struct Hand {
 }
 
 impl Hand {
-    fn perform(&self, action: Deed) -> Result<String, String> {
+    fn perform(&self, action: Action) -> Result<String, String> {
         match action {
-            Deed::CutHead => self.cut_head(),
-            Deed::MoveLeader(to) => cluster::move_leader(&self.addresses, &self.topic, to)
+            Action::CutHead => self.cut_head(),
+            Action::MoveLeader(to) => cluster::move_leader(&self.addresses, &self.topic, to)
                 .map(|()| format!("asked for broker {to} to lead"))
                 .map_err(|error| format!("no leader was moved: {error}")),
-            Deed::RemakeTopic => self.remake_topic(),
-            Deed::RemakeShorter(done) => self.remake_shorter(&done),
-            Deed::Fill(end, done) => {
+            Action::RemakeTopic => self.remake_topic(),
+            Action::RemakeShorter(done) => self.remake_shorter(&done),
+            Action::Fill(end, done) => {
                 let word = self.fill(end);
                 // Whoever waits no longer does not listen.
                 let _ = done.send(());
                 word
             }
-            Deed::Write(records) => Ok(self.write(&records)),
+            Action::Write(records) => Ok(self.write(&records)),
         }
     }
 
     fn write(&self, records: &[(Option<String>, Option<Vec<u8>>)]) -> String {
-        let producer: ThreadedProducer<Ears> =
-            self.client.create_with_context(Ears(Arc::default())).expect("a producer");
+        let producer: ThreadedProducer<DeliveryContext> =
+            self.client.create_with_context(DeliveryContext(Arc::default())).expect("a producer");
         let mut text = String::from("wrote");
         for (key, payload) in records {
             let mut record = BaseRecord::with_opaque_to(&self.topic, Box::new(0)).partition(0);
@@ -277,8 +278,8 @@ impl Hand {
     fn fill(&self, to: i64) -> Result<String, String> {
         let kafka = Kafka::at(&self.addresses.join(","));
         let missing = to - harness::journal::end(&kafka, &self.topic);
-        let producer: ThreadedProducer<Ears> =
-            self.client.create_with_context(Ears(Arc::default())).expect("a producer");
+        let producer: ThreadedProducer<DeliveryContext> =
+            self.client.create_with_context(DeliveryContext(Arc::default())).expect("a producer");
         for _ in 0..missing {
             let record = BaseRecord::with_opaque_to(&self.topic, Box::new(0)).partition(0).key("filler").payload("");
             producer.send(record).map_err(|(error, _)| format!("filled nothing: {error}"))?;

@@ -15,7 +15,7 @@ use crate::lies;
 use crate::named::Named;
 use crate::run::{Run, Task};
 use crate::seat::{Half, SEAT_WITH_A_CLOCK};
-use crate::stranger::Deed;
+use crate::stranger::Action;
 
 impl Run<'_> {
     pub(crate) fn strike(&mut self, strike: Strike) {
@@ -43,7 +43,7 @@ impl Run<'_> {
                 let coordinator = self.ground.coordinator_of(&self.group);
                 self.cut_off(index, coordinator, &strike);
             }
-            Fault::CutHead => self.stranger.ask(Deed::CutHead),
+            Fault::CutHead => self.stranger.ask(Action::CutHead),
             Fault::CutLeader => {
                 let leading = self.ground.leader_of(&self.group);
                 self.cut_off(index, leading, &strike);
@@ -52,7 +52,7 @@ impl Run<'_> {
             Fault::Fade => self.fade(index, &strike),
             Fault::FillDisk => self.fill_disk(&strike),
             Fault::FreezeBroker => self.freeze_broker(&strike),
-            Fault::Garbage => self.stranger.ask(Deed::Write(lies::garbage(&self.group, degree, &mut self.dice))),
+            Fault::Garbage => self.stranger.ask(Action::Write(lies::garbage(&self.group, degree, &mut self.dice))),
             Fault::Hog => self.hog(&strike),
             Fault::KillBroker => self.kill_broker(&strike),
             Fault::KillGuard => send(seat.guard(), Signal::SIGKILL),
@@ -63,7 +63,7 @@ impl Run<'_> {
             Fault::KillMachine => self.kill_machine(index),
             Fault::KillSupervisor => send(supervisor, Signal::SIGKILL),
             Fault::Lie => self.lie(&strike),
-            Fault::MoveLeader => broker.into_iter().for_each(|broker| self.stranger.ask(Deed::MoveLeader(broker))),
+            Fault::MoveLeader => broker.into_iter().for_each(|broker| self.stranger.ask(Action::MoveLeader(broker))),
             Fault::Refuse => self.change_weather(index, broker, Weather { refuses: true, ..Weather::default() }, lasts),
             Fault::RemakeTopic => self.remake_topic(),
             Fault::RemakeUnnoticed => self.remake_unnoticed(),
@@ -249,7 +249,7 @@ impl Run<'_> {
         let lie = lies::lie(&self.group, strike.degree, self.stranger.end(), earlier);
         // A claim that takes effect stops the election for its lease, and leads to nothing (assumption 5).
         self.disturb_for(Duration::from_millis(lies::LEASE_MS));
-        self.stranger.ask(Deed::Write(lie));
+        self.stranger.ask(Action::Write(lie));
     }
 
     fn ask_to_resign(&mut self, leader: usize) {
@@ -259,14 +259,14 @@ impl Run<'_> {
         if !self.seats.iter().any(|other| other.index != seat && other.is_able()) {
             self.disturb_for(2 * self.orders.longest_lease());
         }
-        self.stranger.ask(Deed::Write(lies::resign(&self.group, term)));
+        self.stranger.ask(Action::Write(lies::resign(&self.group, term)));
     }
 
     fn remake_topic(&mut self) {
         // Everybody waits out the longest lease that there may be.
         self.disturb_for(Duration::from_secs(66));
         self.ledger.topic_was_remade(wait::now());
-        self.stranger.ask(Deed::RemakeTopic);
+        self.stranger.ask(Action::RemakeTopic);
     }
 
     /// The leader hears nothing until a candidate that never knew the old topic leads in the new one, and that is longer than the old

@@ -1,0 +1,202 @@
+//! Ctrl-C, Ctrl-\ and Ctrl-Z.
+
+use super::*;
+
+with_both_shells! {
+    /// Ctrl-C kills the job, and with it the whole command line.
+    fn ctrl_c(shell) {
+        let mut person = Person::new(shell, "echo waits; exec sleep 1000");
+        person.terminal.type_line("./lead; echo went on");
+        person.terminal.await_text("waits");
+        person.terminal.press(Ctrl::C);
+        let text = person.terminal.await_prompt();
+        assert_eq!(person.log.await_event("released").text("why"), "stopped");
+        assert_eq!(person.log.await_event("exiting").number("status"), 130);
+        assert!(!text.contains("went on\r\n"), "{text}");
+        assert_eq!(person.status(), 130);
+        person.assert_as_before();
+    }
+
+    /// A job that catches it and exits with 130 was interrupted, too.
+    fn ctrl_c_that_is_caught(shell) {
+        let mut person = Person::new(shell, &format!("trap 'exit 130' INT; echo waits; {ENDLESS}"));
+        person.terminal.type_line("./lead; echo went on");
+        person.terminal.await_text("waits");
+        person.terminal.press(Ctrl::C);
+        let text = person.terminal.await_prompt();
+        assert!(!text.contains("went on\r\n"), "{text}");
+        assert_eq!(person.status(), 130);
+        person.assert_as_before();
+    }
+
+    /// A job that goes on has caught it for itself: nobody else hears of it.
+    fn ctrl_c_that_the_job_outlives(shell) {
+        let job = "trap 'echo caught' INT; echo waits; until [ -e go ]; do sleep 0.05; done; exit 5";
+        let mut person = Person::new(shell, job);
+        person.terminal.type_line("./lead; echo went on");
+        person.terminal.await_text("waits");
+        for _ in 0..2 {
+            person.terminal.press(Ctrl::C);
+            person.terminal.await_text("caught");
+        }
+        executable(&person.file("go"), "");
+        person.terminal.await_text("went on\r\n");
+        assert_eq!(person.log.await_event("released").text("why"), "exited");
+        person.terminal.await_prompt();
+        person.assert_as_before();
+    }
+
+    /// Whatever is to follow a run, Ctrl-C ends the command line.
+    fn ctrl_c_under_a_restart_policy(shell) {
+        for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 130' INT; echo waits; {ENDLESS}")] {
+            let job = format!("[ $NELI_ATTEMPT -gt 1 ] || exit 3; {job}");
+            let always = |candidate: Candidate| candidate.option("--restart", "always").option("--restart-delay", "0");
+            let mut person = Person::of(Elector::Log, shell, &job, always);
+            person.interrupts_a_script(shell);
+        }
+    }
+
+    /// Between two runs the terminal is `neli-run`'s own.
+    fn ctrl_c_between_two_runs(shell) {
+        let always = |candidate: Candidate| candidate.option("--restart", "always").option("--restart-delay", "1h");
+        let mut person = Person::of(Elector::Log, shell, "exit 3", always);
+        person.terminal.type_line("./lead");
+        person.log.await_event("restarting");
+        assert_eq!(person.terminal.foreground(), group_of(person.supervisor()));
+        person.terminal.press(Ctrl::C);
+        person.terminal.await_prompt();
+        assert_eq!(person.log.await_event("released").text("why"), "stopped");
+        assert_eq!(person.status(), 130);
+        person.assert_as_before();
+    }
+
+    /// A script around it ends too, whatever the job made of the signal.
+    fn ctrl_c_ends_the_script(shell) {
+        for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 130' INT; echo waits; {ENDLESS}")] {
+            let mut person = Person::new(shell, &job);
+            person.interrupts_a_script(shell);
+        }
+    }
+
+    /// Where the job lacks the foreground it is `neli-run` that hears of it: it ends the script as well, whatever the job's end.
+    fn ctrl_c_ends_the_script_without_the_foreground(shell) {
+        for job in ["echo waits; exec sleep 1000".to_owned(), format!("trap 'exit 0' TERM; echo waits; {ENDLESS}")] {
+            let mut person = Person::new(shell, &job);
+            executable(&person.file("around"), "./lead </dev/null; echo went on");
+            person.terminal.type_line(&format!("{} ./around", shell.name()));
+            person.terminal.await_text("waits");
+            person.terminal.press(Ctrl::C);
+            let text = person.terminal.await_prompt();
+            assert!(!text.contains("went on"), "{text}");
+            assert_eq!(person.status(), 130);
+            assert_eq!(person.log.await_event("released").text("why"), "stopped");
+            assert_eq!(person.log.await_event("exiting").number("status"), 130);
+            person.assert_as_before();
+        }
+    }
+
+    /// At any moment of a start, whoever has the foreground then.
+    fn ctrl_c_during_a_start(shell) {
+        let mut person = Person::new(shell, "exec sleep 1000");
+        executable(&person.file("around"), "./lead; echo went on");
+        for step in 0..24 {
+            person.terminal.type_line(&format!("{} ./around", shell.name()));
+            // Before its exec it is still the shell, and Dash loses a Ctrl-C between its fork and that.
+            person.log.await_event("started");
+            wait::pause(Duration::from_millis(6 * step));
+            person.terminal.press(Ctrl::C);
+            let text = person.terminal.await_prompt();
+            assert!(!text.contains("went on"), "step {step}: {text}");
+            assert_eq!(person.status(), 130, "step {step}");
+        }
+        person.assert_as_before();
+    }
+
+    /// Standing by it is `neli-run`'s own, and ends the script as well.
+    fn ctrl_c_while_standing_by(shell) {
+        let mut person = Person::new(shell, "exit 0");
+        let mut leader = person.stage.candidate().start();
+        leader.await_lead();
+        executable(&person.file("around"), "./lead; echo went on");
+        person.terminal.type_line(&format!("{} ./around", shell.name()));
+        person.log.await_event("standby");
+        person.terminal.press(Ctrl::C);
+        let text = person.terminal.await_prompt();
+        assert!(!text.contains("went on"), "{text}");
+        assert_eq!(person.status(), 130);
+        assert_eq!(person.log.await_event("exiting").number("status"), 130);
+        person.assert_as_before();
+        person.stage.close([leader]);
+    }
+
+    /// Ctrl-\.
+    fn ctrl_backslash(shell) {
+        let mut person = Person::new(shell, "ulimit -c 0; echo waits; exec sleep 1000");
+        person.terminal.type_line("./lead");
+        person.terminal.await_text("waits");
+        person.terminal.press(Ctrl::Backslash);
+        person.terminal.await_prompt();
+        assert_eq!(person.log.await_event("job_exited").number("signal"), 3);
+        assert_eq!(person.status(), 131);
+        person.assert_as_before();
+    }
+
+    /// Ctrl-Z: the term is released before the process stops, another leads meanwhile, and `fg` makes it stand again.
+    fn ctrl_z(shell) {
+        let job = r#"stty -echo; echo waits; read line; echo "read <$line>""#;
+        let mut person = Person::of(Elector::Group, shell, job, |candidate| candidate);
+        person.terminal.type_line("./lead");
+        let term = person.log.await_event("leading").number("term");
+        person.terminal.await_text("waits");
+        person.terminal.press(Ctrl::Z);
+        person.terminal.await_prompt();
+        assert_eq!(person.log.await_event("stopping").text("why"), "suspended");
+        assert_eq!(person.log.await_event("released").text("why"), "suspended");
+        let supervisor = person.supervisor();
+        assert!(supervisor.is_stopped());
+        assert_eq!(person.terminal.foreground(), person.terminal.shell().pid);
+        assert_eq!(person.terminal.modes(), person.modes);
+
+        let mut other = person.stage.candidate().start();
+        let next = other.await_lead();
+        assert!(next > term);
+        person.stage.await_witness(next);
+        other.signal(Signal::SIGTERM);
+        assert_eq!(other.status(), 0);
+
+        person.terminal.type_line("fg");
+        person.log.await_event("leading");
+        person.terminal.await_text("waits");
+        let job = person.await_job();
+        assert_eq!(person.terminal.foreground(), job.pid);
+        person.terminal.type_line("words");
+        person.terminal.await_text("read <words>");
+        person.terminal.await_prompt();
+        assert_eq!(person.status(), 0);
+        person.assert_as_before();
+        person.stage.close([]);
+    }
+
+    /// Standing by there is nothing to be released; what comes while it is stopped is heard afterwards.
+    fn ctrl_z_while_standing_by(shell) {
+        let mut person = Person::new(shell, "exit 0");
+        let mut leader = person.stage.candidate().start();
+        leader.await_lead();
+        person.terminal.type_line("./lead");
+        person.log.await_event("standby");
+        person.terminal.press(Ctrl::Z);
+        person.terminal.await_prompt();
+        assert!(person.supervisor().is_stopped());
+        person.terminal.type_line("fg");
+        person.log.await_event("standby");
+        person.terminal.press(Ctrl::Z);
+        person.terminal.await_prompt();
+        person.terminal.run("kill %1");
+        // Dash goes on only with what it stopped when it is told to.
+        person.terminal.type_line("fg");
+        assert_eq!(person.log.await_event("exiting").number("status"), 143);
+        person.terminal.await_prompt();
+        person.assert_as_before();
+        person.stage.close([leader]);
+    }
+}

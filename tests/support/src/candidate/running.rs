@@ -1,0 +1,285 @@
+//! A `neli-run` that was started, and what it has logged.
+
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::process::Process;
+use crate::wait;
+
+/// An event of the log.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// When its line came to us, in nanoseconds of `CLOCK_BOOTTIME`: a little after it was written.
+    pub at: u64,
+    /// The line.
+    pub fields: Value,
+}
+
+impl Event {
+    /// What happened.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.fields["event"].as_str().unwrap_or_default()
+    }
+
+    /// A field that is a number.
+    #[must_use]
+    pub fn number(&self, field: &str) -> u64 {
+        self.fields[field].as_u64().unwrap_or_else(|| panic!("no number `{field}` in {}", self.fields))
+    }
+
+    /// A field that is a text; empty where there is none.
+    #[must_use]
+    pub fn text(&self, field: &str) -> &str {
+        self.fields[field].as_str().unwrap_or_default()
+    }
+}
+
+/// A `neli-run` that was started; killed, with all that it started, when dropped.
+pub struct Running {
+    child: Child,
+    process: Process,
+    told: Arc<Told>,
+    /// How many events of a name were returned already.
+    returned: HashMap<String, usize>,
+    guard: Option<Process>,
+    /// Just before its start, in nanoseconds of `CLOCK_BOOTTIME`.
+    pub started_at: u64,
+}
+
+/// What a `neli-run` has said so far.
+#[derive(Default)]
+struct Told {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    events: Vec<Event>,
+    /// Lines on stderr that are no events: the job's.
+    strange: Vec<String>,
+    errors_ended: bool,
+    output: Option<Vec<u8>>,
+}
+
+impl Running {
+    /// Starts the command, gives it `input`, and reads its log.
+    pub(super) fn spawn(mut command: Command, input: Option<Vec<u8>>) -> Self {
+        let started_at = wait::now();
+        let mut child = command.spawn().expect("setpriv is part of util-linux: apt-get install util-linux");
+
+        let process = Process::child(child.id());
+        let told = Arc::new(Told::default());
+        if let (Some(mut stdin), Some(bytes)) = (child.stdin.take(), input) {
+            // A job that does not read what it is given is no failure of the test.
+            thread::spawn(move || drop(stdin.write_all(&bytes)));
+        }
+        let errors = BufReader::new(child.stderr.take().expect("piped"));
+        let listener = Arc::clone(&told);
+        thread::spawn(move || listener.listen(errors));
+        let mut output = child.stdout.take().expect("piped");
+        let listener = Arc::clone(&told);
+        thread::spawn(move || {
+            let mut text = Vec::new();
+            output.read_to_end(&mut text).expect("a pipe can be read");
+            listener.state().output = Some(text);
+            listener.changed.notify_all();
+        });
+        Self { child, process, told, returned: HashMap::new(), guard: None, started_at }
+    }
+
+    /// The supervisor.
+    #[must_use]
+    pub fn process(&self) -> Process {
+        self.process
+    }
+
+    /// The guard: the supervisor's child of that name.
+    pub fn guard(&mut self) -> Process {
+        if let Some(guard) = self.guard.filter(|guard| guard.lives()) {
+            return guard;
+        }
+        let supervisor = self.process;
+        let is_guard = |child: &Process| child.name().as_deref() == Some("neli-guard");
+        let guard = wait::until("a guard", || supervisor.children().into_iter().find(is_guard));
+        self.guard = Some(guard);
+        guard
+    }
+
+    /// Sends the supervisor a signal.
+    pub fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
+    }
+
+    /// The first event of this name that was not returned yet, waiting for it if need be.
+    pub fn await_event(&mut self, name: &str) -> Event {
+        self.await_event_within(name, wait::PATIENCE)
+            .unwrap_or_else(|| panic!("no `{name}`, for {:?} or before its stderr was closed", wait::PATIENCE))
+    }
+
+    /// The same; `None` when it does not come within `bound`, or can't come any more.
+    pub fn await_event_within(&mut self, name: &str, bound: Duration) -> Option<Event> {
+        let seen = self.returned.entry(name.to_owned()).or_default();
+        let nth = *seen;
+        let find = |state: &State| state.events.iter().filter(|event| event.name() == name).nth(nth).cloned();
+        let state = self.told.await_until(bound, |state| state.errors_ended || find(state).is_some());
+        let found = find(&state);
+        *seen += usize::from(found.is_some());
+        found
+    }
+
+    /// Every event of a name so far.
+    #[must_use]
+    pub fn events(&self, name: &str) -> Vec<Event> {
+        self.told.state().events.iter().filter(|event| event.name() == name).cloned().collect()
+    }
+
+    /// The messages of all warnings so far that hold these words.
+    #[must_use]
+    pub fn warnings_with(&self, words: &str) -> Vec<String> {
+        let messages = self.events("warning").into_iter().map(|event| event.text("message").to_owned());
+        messages.filter(|message| message.contains(words)).collect()
+    }
+
+    /// Every event so far.
+    #[must_use]
+    pub fn history(&self) -> Vec<Event> {
+        self.told.state().events.clone()
+    }
+
+    /// Every event after the first so many.
+    #[must_use]
+    pub fn history_from(&self, first: usize) -> Vec<Event> {
+        self.told.state().events[first..].to_vec()
+    }
+
+    /// How many events of a name there were so far.
+    #[must_use]
+    pub fn count(&self, name: &str) -> usize {
+        self.told.state().events.iter().filter(|event| event.name() == name).count()
+    }
+
+    /// Its status as a shell says it, if it has ended.
+    pub fn ended(&mut self) -> Option<i32> {
+        let status = self.child.try_wait().expect("a child can be waited for")?;
+        Some(status.code().unwrap_or_else(|| 128 + status.signal().expect("neither exited nor killed")))
+    }
+
+    /// What was on stderr beside the log: the job's lines.
+    #[must_use]
+    pub fn strange_lines(&self) -> Vec<String> {
+        self.told.state().strange.clone()
+    }
+
+    /// The job's main process, of the next `job_started`.
+    pub fn await_job(&mut self) -> Process {
+        let pid = self.await_event("job_started").number("pid");
+        let pid = i32::try_from(pid).expect("a pid");
+        Process::find(pid).unwrap_or_else(|| panic!("the job {pid} is gone"))
+    }
+
+    /// Waits until it leads; the term.
+    pub fn await_lead(&mut self) -> u64 {
+        self.await_event("leading").number("term")
+    }
+
+    /// Waits for the next release, but for that of a claim that came back too late to be used, as on a machine that stands still for
+    /// seconds: of such a term there was no lead.
+    pub fn await_release(&mut self) -> Event {
+        loop {
+            let released = self.await_event("released");
+            if released.text("why") != "claim-expired" {
+                return released;
+            }
+        }
+    }
+
+    /// Waits for its end; its status as a shell says it: 128 + n after a signal.
+    pub fn status(&mut self) -> i32 {
+        let ended = wait::poll_for(wait::PATIENCE, || self.ended());
+        ended.unwrap_or_else(|| panic!("waited {:?} in vain for its end", wait::PATIENCE))
+    }
+
+    /// Waits until stdout is closed by all who had it; what was written to it.
+    #[must_use]
+    pub fn output(&self) -> Vec<u8> {
+        let state = self.told.await_until(wait::PATIENCE, |state| state.output.is_some());
+        state.output.clone().unwrap_or_else(|| panic!("waited {:?} in vain for the end of stdout", wait::PATIENCE))
+    }
+
+    /// Waits until stderr is closed by all who had it.
+    pub fn await_silence(&self) {
+        let state = self.told.await_until(wait::PATIENCE, |state| state.errors_ended);
+        assert!(state.errors_ended, "waited {:?} in vain for the end of stderr", wait::PATIENCE);
+    }
+}
+
+impl Told {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic while it was locked")
+    }
+
+    fn await_until(&self, bound: Duration, condition: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        self.changed
+            .wait_timeout_while(self.state(), bound, |state| !condition(state))
+            .expect("no panic while it was locked")
+            .0
+    }
+
+    /// Takes lines until there are no more.
+    fn listen(&self, errors: impl BufRead) {
+        for line in errors.split(b'\n').map_while(Result::ok) {
+            let at = wait::now();
+            let line = String::from_utf8_lossy(&line).into_owned();
+            match serde_json::from_str(&line) {
+                Ok(fields @ Value::Object(_)) => self.state().events.push(Event { at, fields }),
+                _ => self.state().strange.push(line),
+            }
+            self.changed.notify_all();
+        }
+        self.state().errors_ended = true;
+        self.changed.notify_all();
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.told.state();
+        let mut text = format!("--- neli-run {} said:\n", self.process.pid);
+        for event in &state.events {
+            writeln!(text, "{} {}", event.at / 1_000_000, event.fields)?;
+        }
+        for line in &state.strange {
+            writeln!(text, "{line}")?;
+        }
+        f.write_str(&text)
+    }
+}
+
+impl Drop for Running {
+    #[expect(clippy::print_stderr, reason = "a failed test shows what its candidates said")]
+    fn drop(&mut self) {
+        // Alive, it would start a new guard for one that we kill; stopped, it can't.
+        self.process.signal(Signal::SIGSTOP);
+        let family = self.process.descendants();
+        self.process.signal(Signal::SIGKILL);
+        self.child.wait().expect("a child can be waited for");
+        // Whatever the program is worth, nothing of it outlives the test.
+        for process in family {
+            process.signal(Signal::SIGKILL);
+        }
+        if thread::panicking() {
+            eprintln!("{self:?}");
+        }
+    }
+}
