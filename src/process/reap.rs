@@ -50,8 +50,9 @@ impl WaitStatus {
 pub struct Reaped {
     /// In the order in which the kernel gave it.
     pub changes: Vec<Change>,
-    /// Whether there are children of this thread that have not ended. To a subreaper of one thread, none means that nothing
-    /// is left that descends from it: whatever lives has a living parent, and loses it to the subreaper.
+    /// Whether there are children of this thread that have not ended. To a subreaper whose other threads start
+    /// nothing, none means that nothing is left that descends from it: whatever lives has a living parent, and loses it to the
+    /// subreaper.
     pub children_left: bool,
 }
 

@@ -154,22 +154,37 @@ fn signals_are_as_they_were_at_the_start_and_the_group_is_the_jobs_own() {
 }
 
 #[test]
-fn the_guard_blocks_signals_has_one_thread_and_a_group_of_its_own() {
+fn the_guard_blocks_signals_and_leads_a_group_of_its_own() {
     let fixture = GuardFixture::with(command(&["sleep", "600"]));
     fixture.start(0, far_deadline());
     let guard = fixture.handle().pid();
     // All but SIGKILL and SIGSTOP, and the two that the C library keeps for itself.
     assert_eq!(status(guard, "SigBlk"), "fffffffe7ffbfeff");
     assert_eq!(status(guard, "Name"), "neli-guard");
-    assert_eq!(status(guard, "Threads"), "1");
     assert_eq!(getpgid(Some(guard)).unwrap(), guard);
+}
+
+/// Its own, and where it schedules in real time that which watches over it, and goes before it.
+#[test]
+fn the_guard_is_watched_over_by_a_thread_that_goes_before_it() {
+    let fixture = GuardFixture::with(command(&["sleep", "600"]));
+    fixture.start(0, far_deadline());
+    let tasks = format!("/proc/{}/task", fixture.handle().pid());
+    let threads = fs::read_dir(tasks).unwrap().map(|task| task.unwrap().path().join("stat"));
+    let mut priorities: Vec<u32> = threads.map(|stat| field(&fs::read_to_string(stat).unwrap(), 40)).collect();
+    priorities.sort_unstable();
+    assert_eq!(priorities, if nix::unistd::geteuid().is_root() { vec![2, 3] } else { vec![0] });
 }
 
 /// The scheduling policy of a process.
 pub(crate) fn policy(pid: Pid) -> u32 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    field(&fs::read_to_string(format!("/proc/{pid}/stat")).unwrap(), 41)
+}
+
+/// A field of a line of `/proc/PID/stat`, by its number in proc_pid_stat(5): 3 or more.
+fn field(stat: &str, number: usize) -> u32 {
     let (_, fields) = stat.rsplit_once(')').unwrap();
-    fields.split_ascii_whitespace().nth(38).unwrap().parse().unwrap()
+    fields.split_ascii_whitespace().nth(number - 3).unwrap().parse().unwrap()
 }
 
 #[test]
