@@ -113,7 +113,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use harness::wait;
-    use neli::clock;
+    use neli::program::clock;
     use nix::sched::{CpuSet, sched_setaffinity};
 
     use super::*;
