@@ -54,7 +54,7 @@ pub enum Event {
     Exiting,
     /// The lease ran out, and nothing is left of the job.
     Fenced(Why),
-    /// The lead was won.
+    /// The first run of a lead was ordered.
     Led(Offset),
     /// A term was released, or could not be.
     Released(Why),

@@ -246,7 +246,7 @@ impl Node {
             From::KillOrphans => Action::KillOrphans,
             From::LookAtForeground => Action::LookAtForeground,
             From::Note(note) => Action::Note(Note::Job { term: self.supervisor.term(), note }),
-            From::Order(order) => Action::Order(order),
+            From::Order(order) => return self.order(now, order),
             From::StartGuard => Action::StartGuard,
             From::Tell(event) => return self.candidate.handle_local(now, event),
         };
@@ -290,11 +290,18 @@ impl Node {
         self.supervisor.handle_lead(now, event);
     }
 
+    /// An order of the supervisor's; with the first run of a lead goes the hook that runs beside it.
+    fn order(&mut self, now: Time, order: Order) {
+        self.actions.push_back(Action::Order(order));
+        if let Order::Spawn { grant, attempt: 1 } = order {
+            self.hooks.handle(now, hooks::Event::Led(grant.term));
+        }
+    }
+
     /// What the guard and the hooks make of it.
     fn reached(&mut self, now: Time, milestone: Milestone) {
         let event = match &milestone {
             Milestone::Fenced { why, .. } => hooks::Event::Fenced(*why),
-            Milestone::Leading { term, .. } => hooks::Event::Led(*term),
             Milestone::Released { term, why, delivered } => {
                 if *delivered {
                     self.nothing_to_release(*term);
@@ -306,6 +313,8 @@ impl Node {
                 self.nothing_to_release(*term);
                 hooks::Event::Superseded
             }
+            // Its hook runs beside the job: when that is started.
+            Milestone::Leading { .. } => return self.actions.push_back(Action::Note(Note::Milestone(milestone))),
             Milestone::TopicRemade if self.accepts_remade_topic => {
                 return self.actions.push_back(Action::Note(Note::Milestone(milestone)));
             }

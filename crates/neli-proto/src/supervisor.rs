@@ -78,7 +78,7 @@ enum Job {
     None,
     /// It has been ordered; whether it is alive is not known yet.
     Ordered,
-    /// Nothing, and the next run is due then; the lead is kept.
+    /// Nothing, and the next run of the term, or its first, is due then; the lead is kept.
     Restarting { at: Time, end: TreeEnd },
     /// Its main process is alive.
     Running { pid: u32, since: Time },
@@ -221,7 +221,7 @@ impl Supervisor {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        [self.guard_due(), self.health_due(), self.look_due(), self.next_guard_due(), self.restart_due()]
+        [self.guard_due(), self.health_due(), self.look_due(), self.next_guard_due(), self.run_due()]
             .into_iter()
             .flatten()
             .min()
@@ -234,9 +234,7 @@ impl Supervisor {
         }
         self.look_if_due(now);
         self.start_guard_if_due(now);
-        if self.restart_due().is_some_and(|due| now >= due) {
-            self.run_again(now);
-        }
+        self.start_run_if_due(now);
         self.look_after_health(now);
     }
 

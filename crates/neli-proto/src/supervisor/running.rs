@@ -150,16 +150,19 @@ impl Supervisor {
         }
     }
 
-    /// When the next run is due; never under a guard that is being killed.
-    pub(super) fn restart_due(&self) -> Option<Time> {
+    /// When the next run is due, the first of a term too; never while there is no guard, or one that is being killed.
+    pub(super) fn run_due(&self) -> Option<Time> {
         match self.job {
             Job::Restarting { at, .. } => self.watch.map(|_| at),
             Job::None | Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => None,
         }
     }
 
-    /// The next run of the term; whether there is time for it the guard says (R4).
-    pub(super) fn run_again(&mut self, now: Time) {
+    /// Orders the next run of the term, the first too, if nothing holds it back; whether there is time for it the guard says (R4).
+    pub(super) fn start_run_if_due(&mut self, now: Time) {
+        if self.run_due().is_none_or(|due| now < due) {
+            return;
+        }
         self.job = Job::Ordered;
         self.run = Run::new(self.run.attempt.saturating_add(1));
         if let Some(watch) = &mut self.watch {

@@ -10,15 +10,12 @@ use crate::time::Time;
 
 impl Supervisor {
     pub(super) fn led(&mut self, now: Time, grant: Grant) {
-        (self.job, self.grant) = (Job::Ordered, grant);
-        (self.run, self.backoff, self.over) = (Run::new(1), Backoff::default(), None);
-        if self.next_guard.due.is_some() {
-            // The first run waits for a guard, and is that of the term all the same.
-            (self.job, self.run) = (Job::Restarting { at: now, end: TreeEnd::of_no_run() }, Run::new(0));
-            return;
+        (self.job, self.grant) = (Job::Restarting { at: now, end: TreeEnd::of_no_run() }, grant);
+        (self.run, self.backoff, self.over) = (Run::new(0), Backoff::default(), None);
+        if self.next_guard.due.is_none() {
+            self.watch = Some(Watch { unanswered: 0, since: now, answered_until: grant.until });
         }
-        self.watch = Some(Watch { unanswered: 1, since: now, answered_until: grant.until });
-        self.order(Order::Spawn { grant, attempt: self.run.attempt.into() });
+        self.start_run_if_due(now);
     }
 
     pub(super) fn extended(&mut self, now: Time, grant: Grant) {
