@@ -33,6 +33,8 @@ pub struct Config {
     pub lease_shown: String,
     /// `--wait`: how long after the process's start it may take to lead for the first time.
     pub wait: Option<Duration>,
+    /// `--settle`: from the lead to the start of its job.
+    pub settle: Duration,
     /// The number of the signal that asks the job to stop.
     pub stop_signal: i32,
     /// From the stop signal to SIGKILL; zero is SIGKILL with no stop signal before it.

@@ -46,6 +46,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
         wait: timings::wait(args, timings.claim_delay())?,
         timings,
         lease_shown: args.setting("lease").shown(),
+        settle: duration(&args.setting("settle"))?,
         stop_signal: signal::validate(&args.setting("stop-signal"))?,
         stop_timeout: duration(&args.setting("stop-timeout"))?,
         restart: restart::validate(args)?,

@@ -122,6 +122,7 @@ fn of_supervisor(note: supervisor::Note, term: Offset, config: &Config, guard: i
             Event::Error { message: format!("{command}: can't be started: {}", reason(&error)) }
         }
         Note::Restarting { attempt, delay } => Event::Restarting { term, attempt, delay },
+        Note::Settling { delay } => Event::Settling { term, delay },
         Note::StartedUnseen => Event::Error {
             message: "a job was started, and is killed again: no descriptor was left to watch it by (ulimit -n); that counts \
                       as a failed run"

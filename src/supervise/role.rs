@@ -78,6 +78,7 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         group_member: None,
     };
     let job = Policy {
+        settle: config.settle,
         stop: StopPolicy {
             signal: config.stop_signal,
             timeout: config.stop_timeout,

@@ -29,6 +29,7 @@ fn a_duration_has_a_unit_and_bounds() {
         "patience",
         "claim-delay",
         "wait",
+        "settle",
         "stop-timeout",
         "restart-delay",
         "health-interval",
@@ -45,7 +46,7 @@ fn a_duration_has_a_unit_and_bounds() {
     }
     refused_value("lease", "300001us", "must be whole milliseconds");
     for option in
-        ["patience", "claim-delay", "wait", "stop-timeout", "restart-delay", "health-interval", "health-start"]
+        ["patience", "claim-delay", "wait", "settle", "stop-timeout", "restart-delay", "health-interval", "health-start"]
     {
         refused_value(option, "366days", "must be 0 to 365d");
     }

@@ -26,6 +26,7 @@ mod remade;
 mod restart;
 mod rights;
 mod secrets;
+mod settle;
 mod shortage;
 mod signals;
 mod strangers;

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::schemata::{Change, with_alternatives};
-use crate::table::MUTANTS;
+use crate::table::mutants;
 
 /// The variable that says which mutant is on.
 pub(crate) const VARIABLE: &str = "NELI_MUTANT";
@@ -30,7 +30,7 @@ pub(crate) fn root() -> &'static Path {
 /// An edit's text is not found exactly once.
 pub(crate) fn changed_files() -> Result<BTreeMap<String, String>, String> {
     let mut changes: BTreeMap<&str, Vec<Change<'_>>> = BTreeMap::new();
-    for (number, mutant) in MUTANTS.iter().enumerate() {
+    for (number, mutant) in mutants().enumerate() {
         for edit in mutant.edits {
             let change = Change { mutant: number, text: edit.text, replacement: edit.replacement };
             changes.entry(edit.file).or_default().push(change);
@@ -83,7 +83,7 @@ codegen-units = 255",
 
 /// The module that says which mutant is on.
 fn switch() -> String {
-    let names: Vec<&str> = MUTANTS.iter().map(|mutant| mutant.name).collect();
+    let names: Vec<&str> = mutants().map(|mutant| mutant.name).collect();
     format!(
         "//! Which mutant is on.
 
@@ -112,6 +112,7 @@ pub(crate) struct Built {
     pub(crate) program: PathBuf,
     pub(crate) model: PathBuf,
     pub(crate) law: PathBuf,
+    pub(crate) scenarios: PathBuf,
 }
 
 /// Copies and builds. Only what has changed since the last time is written and compiled.
@@ -121,7 +122,7 @@ pub(crate) fn build() -> Result<Built, String> {
     let target = copy.ancestors().nth(2).ok_or("the target directory is two above")?;
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--locked", "--message-format=json-render-diagnostics"]);
-    cargo.args(["--bin", PROGRAM, "--test", "journal_model", "--test", "law"]);
+    cargo.args(["--bin", PROGRAM, "--test", "journal_model", "--test", "law", "--test", "scenarios"]);
     // The dependencies are those of the real build, and are there already.
     cargo.current_dir(&copy).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
     let output = cargo.output().map_err(|error| format!("cargo: {error}"))?;
@@ -137,7 +138,8 @@ pub(crate) fn build() -> Result<Built, String> {
         })
         .collect();
     let executable = |name: &str| executables.get(name).cloned().ok_or_else(|| format!("cargo built no {name}"));
-    Ok(Built { program: executable(PROGRAM)?, model: executable("journal_model")?, law: executable("law")? })
+    let (program, model) = (executable(PROGRAM)?, executable("journal_model")?);
+    Ok(Built { program, model, law: executable("law")?, scenarios: executable("scenarios")? })
 }
 
 /// Brings the copy up to date. What has not changed keeps its time, by which cargo knows it.

@@ -26,6 +26,11 @@ struct Trial<'a> {
 
 const LAW: &str = "the_fold_is_the_law";
 
+const SCENARIOS: &str = "every_story_goes_as_it_is_told";
+
+/// What the scenarios say of a story that goes otherwise.
+const OTHERWISE: &[&str] = &["\n  goes: "];
+
 /// Runs the tests of the copy, with no mutant and with each; gives what is wrong.
 pub(crate) fn by_tests(mutants: &[&Mutant], built: &Built) -> Vec<String> {
     let mut trials = Vec::new();
@@ -35,12 +40,13 @@ pub(crate) fn by_tests(mutants: &[&Mutant], built: &Built) -> Vec<String> {
                 Notice::Chaos(_) => continue,
                 Notice::Law => (built.law.as_path(), LAW, DIFFERENCE),
                 Notice::Model(world) => (built.model.as_path(), *world, BREACHES),
+                Notice::Scenarios => (built.scenarios.as_path(), SCENARIOS, OTHERWISE),
             };
             trials.push(Trial { mutant, program, test, says });
         }
     }
     let mut wrong = Vec::new();
-    for program in [&built.law, &built.model] {
+    for program in [&built.law, &built.model, &built.scenarios] {
         let tests: BTreeSet<&str> =
             trials.iter().filter(|trial| trial.program == program).map(|trial| trial.test).collect();
         wrong.extend(fails_without_mutant(program, &tests));

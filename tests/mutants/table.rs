@@ -1,4 +1,5 @@
-//! The mutants: each breaks one rule of the protocol, or of what carries it out, and is a way to two jobs at once.
+//! The mutants: each breaks one rule of the protocol, or of what carries it out. Those of this table are ways to two jobs at once;
+//! those of [`behaviour`] have the wrong candidate lead, or a job start at the wrong time.
 
 /// One rule that is broken.
 pub(crate) struct Mutant {
@@ -27,9 +28,18 @@ pub(crate) enum Notice {
     /// The search of this world finds two jobs at once, a job in a topic that nobody has judged, or a release by a guard that has
     /// not read all orders.
     Model(&'static str),
+    /// A scenario goes otherwise.
+    Scenarios,
 }
 
 use Notice::{Chaos, Law, Model};
+
+mod behaviour;
+
+/// All of them.
+pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
+    MUTANTS.iter().chain(behaviour::MUTANTS)
+}
 
 const fn edit(file: &'static str, text: &'static str, replacement: &'static str) -> Edit {
     Edit { file, text, replacement }
@@ -61,7 +71,7 @@ const GUARD_NOT_TOLD: Edit = edit(RUNNING, "self.order(Order::Over { term: self.
 /// A minute of faults shows some of the program's mutants to the chaos. For the rest the model is the proof: most take histories
 /// that are cut, or longer than a reading, at the right moment; and what a supervisor takes for done too early the guard
 /// kills as soon as it hears of the release, or of the supervisor's end.
-pub(crate) const MUTANTS: &[Mutant] = &[
+const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AcknowledgedClaimTaken",
         breaks: "R3: a claim that was acknowledged counts as effective",
@@ -284,7 +294,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "self.nothing_left(reason, end);",
             "self.tell_nothing_left(reason, None, TreeEnd::of_no_run());",
         )],
-        noticed_by: &[Model("a_stop_between_two_runs")],
+        noticed_by: &[Model("a_stop_between_two_runs"), Model("a_stop_before_the_first_run")],
     },
     Mutant {
         name: "SeenIgnored",

@@ -152,6 +152,17 @@ pub const OPTIONS: &[Opt] = &[
         more: "When heartbeats don't come back, the guard kills the job just before the lease's end; this long before that, the job is asked to stop. 0 (it is not) to half of --lease.",
     },
     Opt {
+        long: "settle",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("0"),
+        section: Section::Job,
+        help: "From the lead to the start of its job",
+        more: "At every lead, with the lease kept: what the leader before has sent out can take effect first. A stop \
+               meanwhile runs nothing and gives the lead back; after TERM neli-run exits with 143. Runs that follow under the \
+               same lead do not wait.",
+    },
+    Opt {
         long: "stop-signal",
         short: None,
         takes: Takes::Value("SIGNAL"),

@@ -81,6 +81,8 @@ fn what_is_said_counts() {
         "2s",
         "--name",
         "me",
+        "--settle",
+        "5s",
         "--stop-signal",
         "sigint",
         "--stop-timeout",
@@ -109,6 +111,7 @@ fn what_is_said_counts() {
     assert_eq!(config.timings.kill_margin(), Duration::from_millis(20));
     assert_eq!(config.timings.elector(), Elector::Log);
     assert_eq!(config.wait, Some(Duration::from_secs(2)));
+    assert_eq!(config.settle, Duration::from_secs(5));
     assert_eq!((config.stop_signal, config.stop_timeout), (2, Duration::ZERO));
     let limit = Limit { restarts: 0, within: Duration::from_secs(3600) };
     let delay = Duration::from_millis(200);

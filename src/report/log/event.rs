@@ -200,6 +200,14 @@ pub enum Event {
         /// The session expired or the coordinator is out of reach; else the group gave it to another.
         lost: bool,
     },
+    /// The lead was won, and its job waits: `--settle`.
+    Settling {
+        /// The term.
+        term: i64,
+        /// From now to the job's start.
+        #[serde(rename = "delay_ms", serialize_with = "milliseconds")]
+        delay: Duration,
+    },
     /// Standing by begins, or another leads.
     Standby {
         /// Who leads, when known.
@@ -310,6 +318,7 @@ impl Event {
             | Self::Resigned { .. }
             | Self::Restarting { .. }
             | Self::Revoked { .. }
+            | Self::Settling { .. }
             | Self::Standby { .. }
             | Self::Started { .. }
             | Self::Stopping { .. }
@@ -342,6 +351,7 @@ impl Event {
             Self::Resigned { .. } => "resigned",
             Self::Restarting { .. } => "restarting",
             Self::Revoked { .. } => "revoked",
+            Self::Settling { .. } => "settling",
             Self::Standby { .. } => "standby",
             Self::Started { .. } => "started",
             Self::Stopping { .. } => "stopping",

@@ -67,6 +67,9 @@ impl Event {
                 "the consumer group has lost sight of this candidate: that costs no lead, which the journal decides"
                     .to_owned()
             }
+            Self::Settling { term, delay } => {
+                format!("the job starts in {} (--settle), and the lead is kept meanwhile (term {term})", spoken(*delay))
+            }
             Self::Standby { leader, term, why } => standby(leader.as_deref(), *term, why.as_deref()),
             Self::Started { version, name, topic, elect, lease, .. } => format!(
                 "standing for election as {name} (version {version}, topic {topic}, --elect {elect}, lease {})",

@@ -120,6 +120,11 @@ pub enum Note {
         /// Why.
         why: Why,
     },
+    /// The lead was won, and the first run waits.
+    Settling {
+        /// For how long.
+        delay: Duration,
+    },
     /// The main process runs, and no descriptor is left to watch it by.
     StartedUnseen,
     /// These can't be killed.

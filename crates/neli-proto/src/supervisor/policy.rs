@@ -8,6 +8,8 @@ use crate::restart::RestartPolicy;
 /// How the job is treated.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Policy {
+    /// How long after the lead was won its first run starts.
+    pub settle: Duration,
     /// How it is stopped.
     pub stop: StopPolicy,
     /// Whether it is run again.

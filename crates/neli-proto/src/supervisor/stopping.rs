@@ -10,12 +10,18 @@ use crate::time::Time;
 
 impl Supervisor {
     pub(super) fn led(&mut self, now: Time, grant: Grant) {
-        (self.job, self.grant) = (Job::Restarting { at: now, end: TreeEnd::of_no_run() }, grant);
+        let settle = self.policy.settle;
+        (self.job, self.grant) = (Job::Restarting { at: now + settle, end: TreeEnd::of_no_run() }, grant);
         (self.run, self.backoff, self.over) = (Run::new(0), Backoff::default(), None);
         if self.next_guard.due.is_none() {
             self.watch = Some(Watch { unanswered: 0, since: now, answered_until: grant.until });
         }
-        self.start_run_if_due(now);
+        if settle.is_zero() {
+            return self.start_run_if_due(now);
+        }
+        self.note(Note::Settling { delay: settle });
+        // The guard learns of the term at once: it is to release it if this process dies.
+        self.extended(now, grant);
     }
 
     pub(super) fn extended(&mut self, now: Time, grant: Grant) {

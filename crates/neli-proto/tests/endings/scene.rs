@@ -113,6 +113,7 @@ impl Scene {
         )
         .unwrap_or_else(|error| panic!("{error}"));
         let policy = Policy {
+            settle: Duration::ZERO,
             stop: StopPolicy { signal: 15, timeout: STOP_TIMEOUT, kill_margin: timings.kill_margin() },
             restart: RestartPolicy {
                 restart,

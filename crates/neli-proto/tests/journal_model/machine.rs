@@ -78,6 +78,7 @@ impl Machine {
         let identity = Identity { member: member.clone(), name: name.into(), hello };
         let timings = candidate.timings();
         let policy = Policy {
+            settle: candidate.settle,
             stop: StopPolicy { signal: 15, timeout: candidate.stop_timeout, kill_margin: timings.kill_margin() },
             restart: candidate.restart,
             on_loss: candidate.on_loss,

@@ -180,6 +180,11 @@ fn a_stop_between_two_runs() {
 }
 
 #[test]
+fn a_stop_before_the_first_run() {
+    look_into(worlds::a_stop_before_the_first_run, &[]);
+}
+
+#[test]
 fn a_restart_that_is_held_up() {
     look_into(worlds::a_restart_that_is_held_up, &[WorldFlaw::SupervisorSpawns]);
 }

@@ -77,6 +77,7 @@ pub(crate) struct CandidateSetup {
     pub(crate) lease: Duration,
     pub(crate) stop_timeout: Duration,
     pub(crate) claim_delay: Duration,
+    pub(crate) settle: Duration,
     pub(crate) restart: RestartPolicy,
     pub(crate) on_loss: OnLoss,
 }
@@ -211,6 +212,7 @@ impl CandidateSetup {
             lease: Duration::from_millis(millis),
             stop_timeout: Duration::from_millis(150),
             claim_delay: Duration::ZERO,
+            settle: Duration::ZERO,
             restart: RestartPolicy::NEVER,
             on_loss: OnLoss::Standby,
         }
@@ -225,6 +227,11 @@ impl CandidateSetup {
     /// Claims a vacancy only after so many milliseconds.
     pub(crate) const fn after(self, millis: u64) -> Self {
         Self { claim_delay: Duration::from_millis(millis), ..self }
+    }
+
+    /// Starts its job only so many milliseconds after it has won the lead.
+    pub(crate) const fn settling(self, millis: u64) -> Self {
+        Self { settle: Duration::from_millis(millis), ..self }
     }
 
     /// Goes for good when it loses the lead.

@@ -48,6 +48,7 @@ impl Host {
             )
             .unwrap_or_else(|error| panic!("{error}")),
             job: Policy {
+                settle: Duration::ZERO,
                 stop: StopPolicy { signal: TERM, timeout: STOP_TIMEOUT, kill_margin },
                 restart: RestartPolicy::NEVER,
                 on_loss: OnLoss::Standby,

@@ -23,7 +23,7 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    /// `supervisor timeout=8s margin=20ms restart=no|on-failure|always delay=1s limit=2 within=5m loss=standby|exit
+    /// `supervisor settle=0 timeout=8s margin=20ms restart=no|on-failure|always delay=1s limit=2 within=5m loss=standby|exit
     /// health-interval=10s health-timeout=5s failures=3 health-start=0s`.
     pub(crate) fn begin(words: &Words<'_>) -> Self {
         let timeout = words.span_of("timeout").unwrap_or(Duration::from_secs(8));
@@ -52,7 +52,9 @@ impl Story {
             failures: words.number_of("failures").unwrap_or(3),
             start: words.span_of("health-start").unwrap_or_default(),
         });
-        let policy = Policy { stop: StopPolicy { signal: 15, timeout, kill_margin }, restart, on_loss, health };
+        let settle = words.span_of("settle").unwrap_or_default();
+        let stop = StopPolicy { signal: 15, timeout, kill_margin };
+        let policy = Policy { settle, stop, restart, on_loss, health };
         Self { supervisor: Supervisor::new(policy), now: begin() }
     }
 
@@ -279,6 +281,7 @@ fn shown_note(note: Note) -> String {
         Note::JobStarted { pid, attempt } => format!("says: the job runs, pid {pid}, attempt {attempt}"),
         Note::NotStarted { errno } => format!("says: the job could not be started, errno {errno}"),
         Note::Restarting { attempt, delay } => format!("says: attempt {attempt} follows in {}", shown(delay)),
+        Note::Settling { delay } => format!("says: the job starts in {}", shown(delay)),
         Note::StartedUnseen => "says: the job runs, and no descriptor is left to watch it by".to_owned(),
         Note::Stopping { why } => format!("says: stopping, {why}"),
         Note::Stuck { pids } => format!("says: can't be killed: {pids:?}"),

@@ -105,7 +105,7 @@ impl Scene {
         let second = Duration::from_secs(1);
         let stop = StopPolicy { signal: TERM, timeout: 8 * second, kill_margin: second / 5 };
         let restart = RestartPolicy { restart: Restart::Always, delay: second, limit: None };
-        let policy = Policy { stop, restart, on_loss: OnLoss::Standby, health: None };
+        let policy = Policy { settle: Duration::ZERO, stop, restart, on_loss: OnLoss::Standby, health: None };
         Self { supervisor: Supervisor::new(policy), now: Time::from_nanos(1_000_000_000_000) }
     }
 

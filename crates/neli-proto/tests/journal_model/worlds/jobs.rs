@@ -114,6 +114,21 @@ pub(crate) fn a_stop_between_two_runs() -> Setup {
     }
 }
 
+/// R6: whoever is stopped before its job was started has released, and starts nothing any more.
+pub(crate) fn a_stop_before_the_first_run() -> Setup {
+    Setup {
+        candidates: vec![SHORT.settling(20), SHORT.after(50)],
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { crashes: 1, pauses: 1, resigns: 1, stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Crash(B) | Step::Pause(B) | Step::Resign(B) | Step::Stop(B)),
+        limit: millis(60),
+        ..Setup::named("a stop before the first run")
+    }
+}
+
 /// R4: the lead is kept between two runs, and no longer than the lease; the guard starts the next one, or does not.
 pub(crate) fn a_restart_that_is_held_up() -> Setup {
     Setup {
