@@ -238,6 +238,7 @@ fn of_standby(standby: Option<Standby>) -> Event {
         return Event::Standby { leader: None, term: None, why: None };
     };
     let why = why.and_then(|why| match why {
+        Waiting::BackingOff => Some("nobody leads, and its last runs failed, so that others may claim first"),
         Waiting::CoolingOff => Some("it has stood down, and lets another lead first"),
         Waiting::Led => None,
         Waiting::Precedence => Some("nobody leads, and others may claim first"),

@@ -13,6 +13,7 @@ extern crate alloc;
 pub mod broker_death;
 pub mod candidate;
 pub mod command;
+mod failed_runs;
 pub mod guard;
 pub mod health;
 pub mod hooks;

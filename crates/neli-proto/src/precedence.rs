@@ -42,8 +42,9 @@ pub enum Standing {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Precedence {
     elector: Elector,
-    /// Added to every claim delay.
+    /// Added to every claim delay: what was set, and the back-off of a candidate whose last runs failed.
     claim_delay: Duration,
+    back_off: Duration,
     standing: Standing,
     /// By which id the group's coordinator knows this member, if it does.
     group_member: Option<Box<str>>,
@@ -74,6 +75,7 @@ impl Precedence {
         Self {
             elector,
             claim_delay,
+            back_off: Duration::ZERO,
             standing: Standing::Unknown,
             group_member: None,
             foreseen: false,
@@ -85,6 +87,17 @@ impl Precedence {
     pub fn stand(&mut self, standing: Standing) {
         self.standing = standing;
         self.foreseen = false;
+    }
+
+    /// From now on `delay` is added to every claim delay.
+    pub fn back_off(&mut self, delay: Duration) {
+        self.back_off = delay;
+    }
+
+    /// Whether anything is added to the claim delay since the last runs failed.
+    #[must_use]
+    pub const fn is_backing_off(&self) -> bool {
+        !self.back_off.is_zero()
     }
 
     /// The group's coordinator knows this member by this id; or no longer.
@@ -152,9 +165,10 @@ impl Precedence {
     /// `after_death`: the last release was written for a dead supervisor, so whoever has the partition is likely dead.
     #[must_use]
     pub fn delay(&self, now: Time, after_death: bool) -> Option<Delay> {
+        let added = self.claim_delay + self.back_off;
         if self.foreseen && self.elector != Elector::Group(Patience::Never) {
             // It is alone in this: there is nobody to keep out of the way of.
-            return Some(Delay { fixed: self.claim_delay, random: Duration::ZERO });
+            return Some(Delay { fixed: added, random: Duration::ZERO });
         }
         let (fixed, spread) = match (self.elector, self.standing) {
             (Elector::Log, _) | (Elector::Group(_), Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
@@ -164,7 +178,7 @@ impl Precedence {
             (Elector::Group(Patience::For(patience)), Standing::Elsewhere) => (patience, Duration::ZERO),
         };
         let jitter = JITTER_PER_STANDBY * self.standbys(now);
-        Some(Delay { fixed: fixed + self.claim_delay, random: spread + jitter })
+        Some(Delay { fixed: fixed + added, random: spread + jitter })
     }
 }
 
@@ -215,6 +229,20 @@ mod tests {
     fn in_the_log_nobody_has_precedence() {
         for standing in [Standing::Assigned, Standing::Elsewhere, Standing::Unknown] {
             assert_eq!(delay(Elector::Log, standing, false), Some((7, 0)));
+        }
+    }
+
+    #[test]
+    fn a_back_off_is_added_in_every_standing() {
+        for elector in [Elector::Log, Elector::Group(Patience::For(Duration::from_millis(500)))] {
+            for standing in [Standing::Assigned, Standing::Elsewhere, Standing::Unknown] {
+                let mut precedence = Precedence::new(elector, Duration::ZERO);
+                precedence.stand(standing);
+                let before = precedence.delay(NOW, false).unwrap();
+                precedence.back_off(Duration::from_secs(4));
+                let after = precedence.delay(NOW, false).unwrap();
+                assert_eq!(after, Delay { fixed: before.fixed + Duration::from_secs(4), ..before });
+            }
         }
     }
 

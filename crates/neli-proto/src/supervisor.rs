@@ -7,6 +7,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use crate::candidate::{JobReport, LocalEvent};
+use crate::failed_runs::FailedRuns;
 use crate::guard::{Grant, Order};
 use crate::health::Health;
 use crate::node::status::{Awaited, Awaits};
@@ -45,6 +46,7 @@ pub struct Supervisor {
     next_guard: NextGuard,
     run: Run,
     backoff: Backoff,
+    failed_runs: FailedRuns,
     /// Why the last term is over, once it is.
     over: Option<Why>,
     /// What stopped `neli-run`.
@@ -205,6 +207,7 @@ impl Supervisor {
             next_guard: NextGuard::default(),
             run: Run::new(0),
             backoff: Backoff::default(),
+            failed_runs: FailedRuns::default(),
             over: None,
             stop: None,
             terminal: Terminal::new(),
@@ -221,16 +224,24 @@ impl Supervisor {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        [self.guard_due(), self.health_due(), self.look_due(), self.next_guard_due(), self.run_due()]
-            .into_iter()
-            .flatten()
-            .min()
+        let dues = [
+            self.failed_runs_forgotten_at(),
+            self.guard_due(),
+            self.health_due(),
+            self.look_due(),
+            self.next_guard_due(),
+            self.run_due(),
+        ];
+        dues.into_iter().flatten().min()
     }
 
     /// Does what is due by now. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.guard_due().is_some_and(|due| now >= due) {
             self.guard_hangs();
+        }
+        if self.failed_runs_forgotten_at().is_some_and(|due| now >= due) {
+            self.failed_runs.forget();
         }
         self.look_if_due(now);
         self.start_guard_if_due(now);

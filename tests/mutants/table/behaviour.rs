@@ -1,9 +1,30 @@
 //! The mutants that have the wrong candidate lead, or a job start at the wrong time: one job at a time all the same.
 
 use super::Notice::Scenarios;
-use super::{Mutant, STOPPING, edit};
+use super::{Mutant, STOPPING, SUPERVISOR, edit};
+
+const MEMBERSHIP: &str = "crates/neli-proto/src/candidate/membership.rs";
+const PRECEDENCE: &str = "crates/neli-proto/src/precedence.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "BackOffIgnored",
+        breaks: "Back-off: whoever's runs failed claims as soon as anybody else",
+        edits: &[edit(PRECEDENCE, "let added = ‹self.claim_delay + self.back_off›;", "self.claim_delay")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "BackOffInTheGroup",
+        breaks: "Back-off: whoever backs off stays a member, and the group may choose it",
+        edits: &[edit(MEMBERSHIP, "if ‹self.precedence.is_backing_off() && !self.claims_only_when_assigned()› {", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "BackOffWithoutEnd",
+        breaks: "Back-off: ten minutes of running do not end it",
+        edits: &[edit(SUPERVISOR, "self.failed_runs.forget();", "")],
+        noticed_by: &[Scenarios],
+    },
     Mutant {
         name: "SettleNotAwaited",
         breaks: "--settle: the first run of a lead does not wait",

@@ -133,6 +133,8 @@ pub struct Standby {
 /// Why a standby may not claim yet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Waiting {
+    /// Its last runs failed, and the others are to claim before it.
+    BackingOff,
     /// The records that were read do not tell who leads.
     Undecided,
     /// Another leads.

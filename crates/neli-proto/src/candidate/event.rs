@@ -1,6 +1,7 @@
 //! What happens to a candidate: in Kafka, and on its machine.
 
 use alloc::boxed::Box;
+use core::time::Duration;
 
 use crate::precedence::Standing;
 use crate::record::{Hello, JobState, Offset, Record, Why};
@@ -130,6 +131,8 @@ pub struct JobEnd {
     pub leaving: bool,
     /// When nothing was left; `None` where that was so by the guard's deadline, or no job was alive then.
     pub gone_at: Option<Time>,
+    /// What is added to the claim delay from now on: its last runs failed. Zero where none did.
+    pub back_off: Duration,
 }
 
 /// What the beats say of the job.

@@ -1,6 +1,7 @@
 //! The group: when a candidate joins it and leaves it, and what it makes of the group's messages.
 
 use alloc::boxed::Box;
+use core::time::Duration;
 
 use super::action::Action;
 use super::{Common, Judgement};
@@ -74,7 +75,16 @@ impl Common {
         }
     }
 
-    /// Whoever claims nothing anyway is in the group, unless it is leaving, cooling off, or could do nothing with what
+    /// From now on `delay` is added to the claim delay. Who backs off is no member of the group, before its release says so: the group
+    /// chooses another, and everybody can foresee which. Where only the group's choice claims, it stays a member.
+    pub(super) fn back_off(&mut self, delay: Duration) {
+        self.precedence.back_off(delay);
+        if self.precedence.is_backing_off() && !self.claims_only_when_assigned() {
+            self.leave_group();
+        }
+    }
+
+    /// Whoever claims nothing anyway is in the group, unless it is leaving, cooling off, backing off, or could do nothing with what
     /// the group might assign to it.
     pub(super) fn keep_membership(&mut self, now: Time) {
         let is_introduced = self.next_hello.is_some();
@@ -83,7 +93,12 @@ impl Common {
         }
         let lease = self.timings.lease();
         let is_behind = self.listener.behind_since().is_some_and(|since| now >= since + lease);
-        if self.claims_only_when_assigned() && (is_behind || self.claim_unanswered) {
+        let is_of_use = if self.claims_only_when_assigned() {
+            !is_behind && !self.claim_unanswered
+        } else {
+            !self.precedence.is_backing_off()
+        };
+        if !is_of_use {
             self.leave_group();
         } else {
             self.join_group();

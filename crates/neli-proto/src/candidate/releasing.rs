@@ -95,12 +95,13 @@ impl Releasing {
 
     /// Nothing is left of a term's job: the term is released, if it is still ours to release.
     pub(super) fn of_job(common: &mut Common, now: Time, job_end: JobEnd, term: JobTerm) -> Role {
-        let JobEnd { proof, exit, leaving, .. } = job_end;
+        let JobEnd { proof, exit, leaving, back_off, .. } = job_end;
         let JobTerm { why, stood_down, held_until, late, is_cut } = term;
         if leaving {
             common.leaving.get_or_insert(why);
             common.leave_group();
         }
+        common.back_off(back_off);
         if lets_another_lead(why) || stood_down.is_some_and(lets_another_lead) {
             common.cool_off(now);
         }

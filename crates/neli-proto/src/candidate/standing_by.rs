@@ -127,6 +127,9 @@ impl StandingBy {
             View::NeverLed | View::Released { .. } if self.claim_due(common).is_some_and(|due| due < now + SPREAD) => {
                 return;
             }
+            View::NeverLed | View::Released { .. } if common.precedence.is_backing_off() => {
+                (None, None, Some(Waiting::BackingOff))
+            }
             View::NeverLed | View::Released { .. } => (None, None, Some(Waiting::Precedence)),
         };
         let standby = Standby { leader, term, why };

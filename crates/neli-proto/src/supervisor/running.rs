@@ -137,6 +137,7 @@ impl Supervisor {
         let Some(status) = self.run.status.filter(|_| self.stop.is_none()) else {
             return self.nothing_left(Why::Exited, end);
         };
+        self.failed_runs.ended(status, self.run.ran);
         match self.backoff.judge(now, self.policy.restart, status, self.run.ran) {
             Verdict::Again(delay) => {
                 self.note(Note::Restarting { attempt: self.run.attempt.saturating_add(1), delay });
@@ -147,6 +148,14 @@ impl Supervisor {
             }
             Verdict::Done => self.nothing_left(Why::Exited, end),
             Verdict::TooOften => self.nothing_left(Why::RestartLimit, end),
+        }
+    }
+
+    /// When a run that goes on makes good for those that failed before it.
+    pub(super) fn failed_runs_forgotten_at(&self) -> Option<Time> {
+        match self.job {
+            Job::Running { since, .. } => self.failed_runs.forgotten_at(since),
+            Job::None | Job::Ordered | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { .. } => None,
         }
     }
 
@@ -267,6 +276,7 @@ impl Supervisor {
     pub(super) fn tell_nothing_left(&mut self, why: Why, gone_at: Option<Time>, end: TreeEnd) {
         let (exit, leaving) = (self.run.status.map(JobStatus::code), self.leaves_after(why));
         let proof = NothingLeft::new(self.term(), end);
-        self.tell(LocalEvent::NothingLeft(JobEnd { proof, why, exit, leaving, gone_at }));
+        let back_off = self.failed_runs.back_off();
+        self.tell(LocalEvent::NothingLeft(JobEnd { proof, why, exit, leaving, gone_at, back_off }));
     }
 }

@@ -94,6 +94,7 @@ impl Story {
                 exit: words.number_of("exit"),
                 leaving: words.says("leaving"),
                 gone_at: words.time_of("gone-at"),
+                back_off: words.span_of("back-off").unwrap_or_default(),
             }),
             "stand-down" => LocalEvent::StandDown { why: words.why(), leaving: words.says("leaving") },
             _ => return None,

@@ -249,10 +249,12 @@ fn shown_event(event: &LocalEvent) -> String {
             let pid = pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
             format!("the job is {}{pid}", format!("{state:?}").to_lowercase())
         }
-        LocalEvent::NothingLeft(JobEnd { why, exit, leaving, gone_at, .. }) => {
+        LocalEvent::NothingLeft(JobEnd { why, exit, leaving, gone_at, back_off, .. }) => {
             let exit = exit.map(|exit| format!(", exit {exit}")).unwrap_or_default();
             let since = gone_at.map(|at| format!(", since {}", told(at))).unwrap_or_default();
-            format!("nothing is left, {why}{exit}{since}{}", if *leaving { ", and it leaves" } else { "" })
+            let backs_off =
+                if back_off.is_zero() { String::new() } else { format!(", and it backs off for {}", shown(*back_off)) };
+            format!("nothing is left, {why}{exit}{since}{backs_off}{}", if *leaving { ", and it leaves" } else { "" })
         }
         LocalEvent::StandDown { why, leaving } => {
             format!("stand down, {why}{}", if *leaving { ", and leave" } else { "" })

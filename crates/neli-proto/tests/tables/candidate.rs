@@ -296,6 +296,7 @@ impl Scene {
             exit: Some(0),
             leaving: false,
             gone_at,
+            back_off: Duration::ZERO,
         }));
     }
 
