@@ -35,7 +35,7 @@ _neli__run() {
 
     case "${cmd}" in
         neli__run)
-            opts="-g -b -t -X -v -q -h -V --group --name --elect --patience --claim-delay --wait --brokers --embedded --topic --no-create-topic --property --properties --lease --heartbeat-interval --fence-warning --stop-signal --stop-timeout --restart --restart-delay --restart-limit --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --help --version watch broker completions man"
+            opts="-g -b -t -X -v -q -h -V --group --name --elect --patience --claim-delay --priority --preempt --preempt-after --wait --brokers --embedded --topic --no-create-topic --property --properties --lease --heartbeat-interval --fence-warning --settle --stop-signal --stop-timeout --restart --restart-delay --restart-limit --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --help --version watch broker completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -62,6 +62,14 @@ _neli__run() {
                     return 0
                     ;;
                 --claim-delay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --priority)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --preempt-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -117,6 +125,10 @@ _neli__run() {
                     return 0
                     ;;
                 --fence-warning)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --settle)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_neli_run_global_optspecs
-    string join \n g/group= name= elect= patience= claim-delay= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= stop-signal= stop-timeout= restart= restart-delay= restart-limit= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet h/help V/version
+    string join \n g/group= name= elect= patience= claim-delay= priority= preempt preempt-after= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= settle= stop-signal= stop-timeout= restart= restart-delay= restart-limit= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet h/help V/version
 end
 
 function __fish_neli_run_needs_command
@@ -30,6 +30,8 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l elect -d 'Who claims 
 log\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l patience -d 'How long the others leave a vacancy to the group\'s choice [default: 500ms]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l claim-delay -d 'Wait before claiming a vacancy: for a machine of last resort [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l priority -d 'Who has more claims a vacancy first [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l preempt-after -d 'Stand by this long before asking it [default: 1m]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l wait -d 'Exit with 75 when not leading after this long [default: for ever]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
@@ -38,6 +40,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l properties -d 'A file
 complete -c neli-run -n "__fish_neli_run_needs_command" -l lease -d 'How long a leader may act on its last heartbeat [default: 20s]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l heartbeat-interval -d 'Between two heartbeats [default: a fifth of --lease, at most 1s]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l fence-warning -d 'The stop signal comes this long before the kill [default: a quarter of --lease, at most 2500ms]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l settle -d 'From the lead to the start of its job [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-signal -d 'What asks the job to stop, by name or number [default: TERM]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-timeout -d 'From the stop signal to SIGKILL [default: 8s]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l restart -d 'Whether the job is run again here when it ends [default: no]' -r -f -a "no\t''
@@ -58,6 +61,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l on-fence -d 'Run when
 complete -c neli-run -n "__fish_neli_run_needs_command" -l log-format -d 'One sentence a line, or one JSON object [default: text]' -r -f -a "text\t''
 json\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l log-file -d 'Append the log here, and leave stderr to the job [default: stderr]' -r -F
+complete -c neli-run -n "__fish_neli_run_needs_command" -l preempt -d 'Ask a leader of lower priority to stand down'
 complete -c neli-run -n "__fish_neli_run_needs_command" -l embedded -d 'A trial without Kafka, on this machine alone'
 complete -c neli-run -n "__fish_neli_run_needs_command" -l no-create-topic -d 'Refuse to run when the topic is missing'
 complete -c neli-run -n "__fish_neli_run_needs_command" -s v -l verbose -d 'Log what librdkafka says, too'

@@ -27,6 +27,8 @@ pub struct Config {
     pub create_topic: bool,
     /// How this candidate is called.
     pub name: String,
+    /// `--priority`: who has more claims a vacancy first.
+    pub priority: u16,
     /// Who claims a vacancy first, and every duration of the protocol.
     pub timings: Timings,
     /// The option or variable that sets the lease, with its value: for a message about a lease that is found too short later.

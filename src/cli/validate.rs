@@ -14,6 +14,7 @@ use crate::exit::StartupError;
 
 mod commands;
 mod executable;
+mod priority;
 mod properties;
 mod restart;
 mod signal;
@@ -43,6 +44,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
         client: client(args, &mut warnings)?,
         create_topic: args.flag("no-create-topic")?.is_none(),
         name: name(args)?,
+        priority: priority::priority(args, timings.elector())?,
         wait: timings::wait(args, timings.claim_delay())?,
         timings,
         lease_shown: args.setting("lease").shown(),

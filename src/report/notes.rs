@@ -41,6 +41,7 @@ fn of_candidate(note: candidate::Note) -> Event {
         Note::Claiming { after } => Event::Claiming { after },
         Note::Ended { by, reason } => Event::Ended { by: somebody(by), reason: text(reason) },
         Note::FenceWarning { term, left, silent } => Event::FenceWarning { term, left, silent },
+        Note::Preempting { term, priority, own } => Event::Preempting { term, priority, own },
         Note::ReaderStuck { end, silent } => Event::Warning {
             message: format!(
                 "the journal's reader has handed over nothing for {silent:?}, although the log goes on to offset {end}: another \

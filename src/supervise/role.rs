@@ -76,6 +76,7 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         version: Some(env!("CARGO_PKG_VERSION").into()),
         elector: Some(name_of(config.timings.elector()).into()),
         group_member: None,
+        priority: config.priority,
     };
     let job = Policy {
         settle: config.settle,

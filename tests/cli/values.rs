@@ -28,6 +28,7 @@ fn a_duration_has_a_unit_and_bounds() {
         "fence-warning",
         "patience",
         "claim-delay",
+        "preempt-after",
         "wait",
         "settle",
         "stop-timeout",
@@ -45,9 +46,16 @@ fn a_duration_has_a_unit_and_bounds() {
         refused_value("lease", wrong, "must be 300ms to 60s");
     }
     refused_value("lease", "300001us", "must be whole milliseconds");
-    for option in
-        ["patience", "claim-delay", "wait", "settle", "stop-timeout", "restart-delay", "health-interval", "health-start"]
-    {
+    for option in [
+        "patience",
+        "claim-delay",
+        "wait",
+        "settle",
+        "stop-timeout",
+        "restart-delay",
+        "health-interval",
+        "health-start",
+    ] {
         refused_value(option, "366days", "must be 0 to 365d");
     }
 }
@@ -103,6 +111,25 @@ fn a_restart_limit_is_a_number_and_a_span() {
         let line = format!("-g g -b a:1 {option} -- true");
         refused(&line, &format!("{option}: has no meaning with --restart no (the default)"));
     }
+}
+
+#[test]
+fn a_priority_is_a_number_and_preempts_only_lower_ones() {
+    for wrong in ["-1", "1001", "1.5", "high", "", "+5"] {
+        refused_value("priority", wrong, "must be a whole number, 0 to 1000");
+    }
+    for wrong in ["0", "999ms", "366days"] {
+        refused_value("preempt-after", wrong, "must be 1s to 365d");
+    }
+    refused("-g g -b a:1 --preempt-after 5s -- true", "--preempt-after 5s: has no meaning without --preempt");
+    refused(
+        "-g g -b a:1 --preempt -- true",
+        "--preempt: has no meaning with --priority 0 (the default): no leader's is lower",
+    );
+    refused(
+        "-g g -b a:1 --priority 5 --patience never -- true",
+        "--priority 5: can't be combined with --patience never: none but the group's choice claims",
+    );
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod loss;
 mod netns_links;
 #[cfg(feature = "oidc")]
 mod oidc;
+mod priority;
 mod process_one;
 mod remade;
 mod restart;

@@ -54,6 +54,7 @@ mod tests {
             kill_margin: kill_margin(lease),
             fence_warning: (lease / 4).min(FENCE_WARNING),
             claim_delay: Duration::ZERO,
+            preempt_after: None,
         };
         Timings::new(durations, Elector::Log).unwrap()
     }

@@ -34,6 +34,7 @@ mod identifying;
 mod leading;
 mod membership;
 mod position;
+mod preempting;
 mod reading;
 mod reasons;
 mod releasing;
@@ -50,6 +51,16 @@ pub struct Identity {
     pub name: Box<str>,
     /// What its hello says.
     pub hello: Body,
+}
+
+impl Identity {
+    /// `--priority`, as its hello says it.
+    const fn priority(&self) -> u16 {
+        match self.hello {
+            Body::Hello { priority, .. } => priority,
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => 0,
+        }
+    }
 }
 
 /// What a candidate is made of.

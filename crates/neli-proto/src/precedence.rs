@@ -1,7 +1,7 @@
 //! Precedence: the delay before a candidate claims a vacancy. It decides who leads *first*, never who leads.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
 
 use crate::record::{Hello, MemberId};
@@ -27,6 +27,12 @@ const JITTER_PER_STANDBY: Duration = Duration::from_micros(100);
 /// With this many standbys the jitter is at its most, 100 ms; more need not be remembered.
 const STANDBYS_COUNTED: usize = 1_000;
 
+/// Whoever knows of a candidate of a higher priority waits so much longer; with the group's election the patience besides.
+const PRIORITY_STEP: Duration = Duration::from_millis(500);
+
+/// More priorities above its own add nothing.
+const MOST_PRIORITY_STEPS: u32 = 10;
+
 /// What the group says of this member.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Standing {
@@ -45,6 +51,8 @@ pub struct Precedence {
     /// Added to every claim delay: what was set, and the back-off of a candidate whose last runs failed.
     claim_delay: Duration,
     back_off: Duration,
+    /// `--priority`.
+    priority: u16,
     standing: Standing,
     /// By which id the group's coordinator knows this member, if it does.
     group_member: Option<Box<str>>,
@@ -60,6 +68,7 @@ struct Heard {
     at: Time,
     group_member: Option<Box<str>>,
     name: Option<Box<str>>,
+    priority: u16,
 }
 
 impl Heard {
@@ -76,11 +85,18 @@ impl Precedence {
             elector,
             claim_delay,
             back_off: Duration::ZERO,
+            priority: 0,
             standing: Standing::Unknown,
             group_member: None,
             foreseen: false,
             heard: BTreeMap::new(),
         }
+    }
+
+    /// The same with this `--priority`.
+    #[must_use]
+    pub fn of_priority(self, priority: u16) -> Self {
+        Self { priority, ..self }
     }
 
     /// The group has spoken: nothing needs to be foreseen any more.
@@ -134,10 +150,10 @@ impl Precedence {
 
     /// Another candidate said hello.
     pub fn heard(&mut self, now: Time, hello: Hello) {
-        let Hello { member, group_member, name } = hello;
+        let Hello { member, group_member, name, priority } = hello;
         self.heard.retain(|_, heard| heard.holds(now));
         if self.heard.len() < STANDBYS_COUNTED || self.heard.contains_key(&member) {
-            self.heard.insert(member, Heard { at: now, group_member, name });
+            self.heard.insert(member, Heard { at: now, group_member, name, priority });
         }
     }
 
@@ -160,12 +176,39 @@ impl Precedence {
         held.map(|(member, heard)| (member, heard.name.as_deref(), heard.at))
     }
 
+    /// This member's `--priority`.
+    pub(crate) const fn priority(&self) -> u16 {
+        self.priority
+    }
+
+    /// The `--priority` of another, as its last hello told; none where none was read for long.
+    pub(crate) fn priority_of(&self, now: Time, member: &MemberId) -> Option<u16> {
+        self.heard.get(member).filter(|heard| heard.holds(now)).map(|heard| heard.priority)
+    }
+
+    /// Whether somebody of a higher priority stands by.
+    pub(crate) fn is_outranked(&self, now: Time) -> bool {
+        self.heard.values().any(|heard| heard.priority > self.priority && heard.holds(now))
+    }
+
+    /// What is added to the claim delay for those of a higher priority: a step for each of their priorities, in which the highest can
+    /// claim whatever else it waits for.
+    fn wait_for_higher(&self, now: Time) -> Duration {
+        let higher = self.heard.values().filter(|heard| heard.priority > self.priority && heard.holds(now));
+        let priorities: BTreeSet<u16> = higher.map(|heard| heard.priority).collect();
+        let patience = match self.elector {
+            Elector::Group(Patience::For(patience)) => patience,
+            Elector::Group(Patience::Never) | Elector::Log => Duration::ZERO,
+        };
+        (PRIORITY_STEP + patience) * u32::try_from(priorities.len()).unwrap_or(u32::MAX).min(MOST_PRIORITY_STEPS)
+    }
+
     /// The most that a random draw may add, and the delay below it; none when this member never claims.
     ///
     /// `after_death`: the last release was written for a dead supervisor, so whoever has the partition is likely dead.
     #[must_use]
     pub fn delay(&self, now: Time, after_death: bool) -> Option<Delay> {
-        let added = self.claim_delay + self.back_off;
+        let added = self.claim_delay + self.back_off + self.wait_for_higher(now);
         if self.foreseen && self.elector != Elector::Group(Patience::Never) {
             // It is alone in this: there is nobody to keep out of the way of.
             return Some(Delay { fixed: added, random: Duration::ZERO });
@@ -193,6 +236,8 @@ pub struct Delay {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     const NOW: Time = Time::from_nanos(0);
@@ -205,7 +250,7 @@ mod tests {
     }
 
     fn hello(index: u128) -> Hello {
-        Hello { member: MemberId::from_random(index), group_member: None, name: None }
+        Hello { member: MemberId::from_random(index), group_member: None, name: None, priority: 0 }
     }
 
     #[test]
@@ -244,6 +289,25 @@ mod tests {
                 assert_eq!(after, Delay { fixed: before.fixed + Duration::from_secs(4), ..before });
             }
         }
+    }
+
+    #[test]
+    fn each_higher_priority_that_is_heard_adds_a_step() {
+        let waits = |elector, others: &[u16]| {
+            let mut precedence = Precedence::new(elector, Duration::ZERO).of_priority(5);
+            for (index, priority) in (0..).zip(others) {
+                precedence.heard(NOW, Hello { priority: *priority, ..hello(index) });
+            }
+            assert_eq!(precedence.is_outranked(NOW), others.iter().any(|other| *other > 5));
+            assert!(!precedence.is_outranked(NOW + HELLO_HOLDS), "it has gone");
+            precedence.delay(NOW, false).unwrap().fixed.as_millis()
+        };
+        let group = Elector::Group(Patience::For(Duration::from_secs(2)));
+        assert_eq!([waits(Elector::Log, &[0, 5, 5]), waits(group, &[0, 5, 5])], [0, 0]);
+        assert_eq!([waits(Elector::Log, &[6, 6, 1]), waits(group, &[6, 6, 1])], [500, 2_500]);
+        assert_eq!([waits(Elector::Log, &[6, 7, 8]), waits(group, &[6, 7, 8])], [1_500, 7_500]);
+        let many: Vec<u16> = (6..100).collect();
+        assert_eq!(waits(Elector::Log, &many), 5_000);
     }
 
     #[test]

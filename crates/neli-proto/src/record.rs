@@ -69,6 +69,8 @@ pub struct Hello {
     pub group_member: Option<Box<str>>,
     /// How it is called.
     pub name: Option<Box<str>>,
+    /// `--priority`: who has more claims first.
+    pub priority: u16,
 }
 
 /// What a record says.
@@ -112,6 +114,9 @@ pub enum Body {
         /// The id by which the group's coordinator knows it; none while it is no member.
         #[serde(skip_serializing_if = "Option::is_none")]
         group_member: Option<Box<str>>,
+        /// `--priority`: who has more claims first; left out where it is 0.
+        #[serde(skip_serializing_if = "is_default")]
+        priority: u16,
     },
     /// The term is over: no process of its job is left.
     Release {
@@ -249,12 +254,12 @@ impl Record {
     /// What a record under the hello's key tells of its writer; nothing where it does not say who that is.
     #[must_use]
     pub fn into_hello(self) -> Option<Hello> {
-        let group_member = match self.body {
-            Body::Hello { group_member, .. } => group_member,
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => None,
+        let (group_member, priority) = match self.body {
+            Body::Hello { group_member, priority, .. } => (group_member, priority),
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => (None, 0),
         };
         let name = self.name;
-        self.member.map(|member| Hello { member, group_member, name })
+        self.member.map(|member| Hello { member, group_member, name, priority })
     }
 
     /// The record as a line of JSON, without a line end.
@@ -310,6 +315,7 @@ impl Body {
                 version: fields.text("version"),
                 elector: fields.text("elector"),
                 group_member: fields.text("group_member"),
+                priority: fields.number("priority").unwrap_or_default(),
             },
             "release" => Self::Release {
                 term: fields.offset("term")?,
@@ -337,6 +343,12 @@ impl Body {
             Self::Hello { .. } | Self::Release { .. } | Self::Request { .. } => None,
         }
     }
+}
+
+/// Whether a field says nothing that its absence does not say.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a field over by reference")]
+fn is_default(number: &u16) -> bool {
+    *number == 0
 }
 
 /// A JSON object's fields, each by the type that it should have.

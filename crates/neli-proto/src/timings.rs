@@ -35,6 +35,8 @@ pub struct Durations {
     pub fence_warning: Duration,
     /// `--claim-delay`: added to every claim delay.
     pub claim_delay: Duration,
+    /// `--preempt-after`: how long it stands by under a leader of lower priority before it asks that to resign; none without `--preempt`.
+    pub preempt_after: Option<Duration>,
 }
 
 /// Which relation does not hold.
@@ -168,6 +170,12 @@ impl Timings {
         self.durations.claim_delay
     }
 
+    /// `--preempt-after`: how long it stands by under a leader of lower priority before it asks that to resign; none without `--preempt`.
+    #[must_use]
+    pub const fn preempt_after(&self) -> Option<Duration> {
+        self.durations.preempt_after
+    }
+
     /// Who claims a vacancy first.
     #[must_use]
     pub const fn elector(&self) -> Elector {
@@ -207,6 +215,7 @@ mod tests {
         kill_margin: ms(20),
         fence_warning: ms(250),
         claim_delay: Duration::ZERO,
+        preempt_after: None,
     };
 
     fn made(durations: Durations) -> Result<(), TimingsError> {

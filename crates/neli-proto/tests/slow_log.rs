@@ -24,7 +24,7 @@ const LEASE: Duration = Duration::from_secs(20);
 const STRANGER_WRITES: u32 = 20;
 
 const fn hello_of(member: MemberId) -> Hello {
-    Hello { member, group_member: None, name: None }
+    Hello { member, group_member: None, name: None, priority: 0 }
 }
 
 /// What is on its way, to whom it goes, and when it was put there: what comes first goes first.
@@ -71,12 +71,14 @@ impl World {
                 kill_margin: LEASE / 50,
                 fence_warning: LEASE / 4,
                 claim_delay: Duration::ZERO,
+                preempt_after: None,
             },
             Elector::Log,
         )
         .unwrap_or_else(|error| panic!("{error}"));
         let candidate = |index: usize| {
-            let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+            let hello =
+                Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 };
             let member = MemberId::from_random(index as u128 + 1);
             let identity = Identity { member, name: "one of them".into(), hello };
             let setup = Setup { identity, timings: timings.clone(), started: now, wait: None, first_span: FIRST_SPAN };

@@ -52,6 +52,37 @@ pub const OPTIONS: &[Opt] = &[
         more: "",
     },
     Opt {
+        long: "priority",
+        short: None,
+        takes: Takes::Value("N"),
+        default: Default::Value("0"),
+        section: Section::Election,
+        help: "Who has more claims a vacancy first",
+        more: "0 to 1000. Each higher one that is known to stand by costs a candidate 500ms more before it claims, with --elect \
+               group the patience besides. It is precedence alone: one that is not heard may be led before. Not with --patience \
+               never.",
+    },
+    Opt {
+        long: "preempt",
+        short: None,
+        takes: Takes::Flag,
+        default: Default::None,
+        section: Section::Election,
+        help: "Ask a leader of lower priority to stand down",
+        more: "Its job is stopped in order, and then whoever has the highest priority leads. A leader of the same priority, or \
+               a higher one, is never asked. Needs a --priority above 0.",
+    },
+    Opt {
+        long: "preempt-after",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("1m"),
+        section: Section::Election,
+        help: "Stand by this long before asking it",
+        more: "1s or more. Ten times as long after a lead of its own that was fenced, unhealthy, or whose guard died; and not \
+               while its own last runs have failed. Not without --preempt.",
+    },
+    Opt {
         long: "wait",
         short: None,
         takes: Takes::Value("DURATION"),

@@ -43,6 +43,7 @@ fn what_is_not_said_is_as_the_manual_says() {
             kill_margin: Duration::from_millis(400),
             fence_warning: Duration::from_millis(2_500),
             claim_delay: Duration::ZERO,
+            preempt_after: None,
         },
         Elector::Group(Patience::For(Duration::from_millis(500))),
     )
@@ -79,6 +80,11 @@ fn what_is_said_counts() {
         "1s",
         "--wait",
         "2s",
+        "--priority",
+        "10",
+        "--preempt",
+        "--preempt-after",
+        "5s",
         "--name",
         "me",
         "--settle",
@@ -111,6 +117,7 @@ fn what_is_said_counts() {
     assert_eq!(config.timings.kill_margin(), Duration::from_millis(20));
     assert_eq!(config.timings.elector(), Elector::Log);
     assert_eq!(config.wait, Some(Duration::from_secs(2)));
+    assert_eq!((config.priority, config.timings.preempt_after()), (10, Some(Duration::from_secs(5))));
     assert_eq!(config.settle, Duration::from_secs(5));
     assert_eq!((config.stop_signal, config.stop_timeout), (2, Duration::ZERO));
     let limit = Limit { restarts: 0, within: Duration::from_secs(3600) };

@@ -8,6 +8,7 @@ use neli_proto::timings::{
 };
 
 use super::duration;
+use super::priority::preempt_after;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::exit::StartupError;
 use crate::text::shown_duration;
@@ -29,6 +30,7 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Timings, StartupError> {
         kill_margin: kill_margin(lease),
         fence_warning: fence_warning(args, lease)?,
         claim_delay,
+        preempt_after: preempt_after(args)?,
     };
     Timings::new(durations, elector(args, claim_delay)?).map_err(StartupError::new)
 }

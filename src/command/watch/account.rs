@@ -153,7 +153,7 @@ impl Account {
                 (self.job.replace(job) != Some(job)).then(|| format!("{}: {}", self.leader(), job.sentence()))
             }
             Body::Request { what, by, reason, .. } => {
-                let by = by.as_deref().unwrap_or("somebody");
+                let by = by.as_deref().or(record.name.as_deref()).unwrap_or("somebody");
                 let reason = reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
                 Some(match what {
                     What::End => format!("{by} has ended the election{reason}"),

@@ -166,6 +166,15 @@ pub enum Event {
         #[serde(serialize_with = "shortened")]
         message: String,
     },
+    /// A leader of lower priority was asked to stand down: `--preempt`.
+    Preempting {
+        /// Its term.
+        term: i64,
+        /// Its priority.
+        priority: u16,
+        /// This candidate's.
+        own: u16,
+    },
     /// The term was given back: nothing of the job is left.
     Released {
         /// The term.
@@ -314,6 +323,7 @@ impl Event {
             | Self::JobExited { .. }
             | Self::JobStarted { .. }
             | Self::Leading { .. }
+            | Self::Preempting { .. }
             | Self::Released { .. }
             | Self::Resigned { .. }
             | Self::Restarting { .. }
@@ -347,6 +357,7 @@ impl Event {
             Self::JobStarted { .. } => "job_started",
             Self::Leading { .. } => "leading",
             Self::Librdkafka { .. } => "librdkafka",
+            Self::Preempting { .. } => "preempting",
             Self::Released { .. } => "released",
             Self::Resigned { .. } => "resigned",
             Self::Restarting { .. } => "restarting",

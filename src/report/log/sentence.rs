@@ -51,6 +51,11 @@ impl Event {
             }
             Self::Leading { term } => format!("leading, term {term}"),
             Self::Librdkafka { facility, message } => format!("librdkafka: {facility}: {message}"),
+            Self::Preempting { term, priority, own } => {
+                format!(
+                    "asking the leader to stand down: its priority is {priority}, and this candidate's is {own} (term {term})"
+                )
+            }
             Self::Released { term, why, delivered: true } => format!("released term {term}: {}", because(why)),
             Self::Released { term, why, delivered: false } => format!(
                 "released term {term}: {}; Kafka has not confirmed it, so the others may have to wait out the lease",
@@ -87,18 +92,7 @@ impl Event {
                      machine's clock wrong, or was one paused?"
                 )
             }
-            Self::TopicCreated { topic, replicas, brokers } => {
-                let few = if *replicas < 3 {
-                    "; it stays so when more brokers come, and a warning at later starts says how to mend that"
-                } else {
-                    ""
-                };
-                format!(
-                    "created the topic {topic:?} with {}, {} being up{few}",
-                    counted(*replicas, "replica", "replicas"),
-                    counted(*brokers, "broker", "brokers")
-                )
-            }
+            Self::TopicCreated { topic, replicas, brokers } => topic_created(topic, *replicas, *brokers),
             Self::Unhealthy { term, failures: 1, reason, line } => {
                 format!("the job is ill: the health command {reason}{} (term {term})", with_reason(line))
             }
@@ -123,7 +117,7 @@ pub fn because(why: &str) -> &str {
         "guard-died" => "the guard died",
         "history-cut" => "the topic's records were cut, or it was made anew",
         "refused" => "Kafka refuses this candidate",
-        "resigned" => "an operator asked for it",
+        "resigned" => "it was asked to stand down",
         "restart-limit" => "the job failed too often",
         "revoked" => "the consumer group has chosen another candidate",
         "claim-expired" => "the claim took effect too late to be used",
@@ -141,6 +135,19 @@ fn standby(leader: Option<&str>, term: Option<i64>, why: Option<&str>) -> String
     let term = term.map_or_else(String::new, |term| format!(" (term {term})"));
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     format!("standing by{leader}{term}{why}")
+}
+
+fn topic_created(topic: &str, replicas: usize, brokers: usize) -> String {
+    let few = if replicas < 3 {
+        "; it stays so when more brokers come, and a warning at later starts says how to mend that"
+    } else {
+        ""
+    };
+    format!(
+        "created the topic {topic:?} with {}, {} being up{few}",
+        counted(replicas, "replica", "replicas"),
+        counted(brokers, "broker", "brokers")
+    )
 }
 
 /// A number and what it counts.

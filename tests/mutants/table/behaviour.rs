@@ -4,25 +4,62 @@ use super::Notice::Scenarios;
 use super::{Mutant, STOPPING, SUPERVISOR, edit};
 
 const MEMBERSHIP: &str = "crates/neli-proto/src/candidate/membership.rs";
+const PREEMPTING: &str = "crates/neli-proto/src/candidate/preempting.rs";
 const PRECEDENCE: &str = "crates/neli-proto/src/precedence.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "BackOffIgnored",
         breaks: "Back-off: whoever's runs failed claims as soon as anybody else",
-        edits: &[edit(PRECEDENCE, "let added = ‹self.claim_delay + self.back_off›;", "self.claim_delay")],
+        edits: &[edit(
+            PRECEDENCE,
+            "let added = self.claim_delay + ‹self.back_off› + self.wait_for_higher(now);",
+            "Duration::ZERO",
+        )],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "BackOffInTheGroup",
         breaks: "Back-off: whoever backs off stays a member, and the group may choose it",
-        edits: &[edit(MEMBERSHIP, "if ‹self.precedence.is_backing_off() && !self.claims_only_when_assigned()› {", "false")],
+        edits: &[edit(
+            MEMBERSHIP,
+            "if ‹self.precedence.is_backing_off() && !self.claims_only_when_assigned()› {",
+            "false",
+        )],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "BackOffWithoutEnd",
         breaks: "Back-off: ten minutes of running do not end it",
         edits: &[edit(SUPERVISOR, "self.failed_runs.forget();", "")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "EqualsPreempted",
+        breaks: "--preempt: a leader of the same priority is asked to resign",
+        edits: &[edit(
+            PREEMPTING,
+            "‹(priority < self.precedence.priority())›.then_some",
+            "(priority <= self.precedence.priority())",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "PreemptionWhileBackingOff",
+        breaks: "--preempt: whoever backs off asks a leader to resign, and does not claim then",
+        edits: &[edit(PREEMPTING, "‹!self.precedence.is_backing_off()›", "true")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "PriorityIgnored",
+        breaks: "--priority: whoever knows of a higher one claims all the same",
+        edits: &[edit(PRECEDENCE, "self.claim_delay + self.back_off + ‹self.wait_for_higher(now)›", "Duration::ZERO")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "PriorityInTheGroup",
+        breaks: "--priority: whoever knows of a higher one stays a member, and the group may choose it",
+        edits: &[edit(MEMBERSHIP, "‹!self.precedence.is_outranked(now)›", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -169,6 +169,15 @@ pub enum Note {
         /// No heartbeat that was sent in this time has come back.
         silent: Duration,
     },
+    /// A leader of lower priority was asked to resign: `--preempt`.
+    Preempting {
+        /// Its term.
+        term: Offset,
+        /// Its priority.
+        priority: u16,
+        /// This candidate's.
+        own: u16,
+    },
     /// The reader has handed over nothing for a while, although the log goes on: another one reads.
     ReaderStuck {
         /// Where the log is known to end.

@@ -5,6 +5,7 @@ use alloc::collections::VecDeque;
 
 use super::action::{Action, Departure, Note, Standby};
 use super::identifying::KnownTopic;
+use super::preempting::Preemption;
 use super::role::Role;
 use super::standing_by::Draw;
 use super::{Identity, Judgement, Setup};
@@ -41,6 +42,10 @@ pub(super) struct Common {
     pub(super) suspending: bool,
     /// After standing down: nothing is claimed until then, or until another's claim has been effective (R7).
     pub(super) cooling_off: Option<Time>,
+    /// A leader of lower priority, and when it is asked to resign.
+    pub(super) preemption: Option<Preemption>,
+    /// The last lead of its own was lost: it asks nobody to resign for longer.
+    pub(super) has_lost_lead: bool,
     /// Whether it is a member of the group, or about to be.
     pub(super) in_group: bool,
     /// The id under which it held the partition when it left the group, for the release to tell.
@@ -77,7 +82,7 @@ impl Common {
     pub(super) fn new(now: Time, setup: Setup, random: Random) -> Self {
         let Setup { identity, timings, started, wait, first_span } = setup;
         Self {
-            precedence: Precedence::new(timings.elector(), timings.claim_delay()),
+            precedence: Precedence::new(timings.elector(), timings.claim_delay()).of_priority(identity.priority()),
             identity,
             timings,
             random,
@@ -89,6 +94,8 @@ impl Common {
             leaving: None,
             suspending: false,
             cooling_off: None,
+            preemption: None,
+            has_lost_lead: false,
             in_group: false,
             left_as: None,
             unused_partitions: false,

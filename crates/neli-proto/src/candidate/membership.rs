@@ -84,8 +84,8 @@ impl Common {
         }
     }
 
-    /// Whoever claims nothing anyway is in the group, unless it is leaving, cooling off, backing off, or could do nothing with what
-    /// the group might assign to it.
+    /// Whoever claims nothing anyway is in the group, unless it is leaving, cooling off, backing off, knows of somebody of a higher
+    /// priority, or could do nothing with what the group might assign to it.
     pub(super) fn keep_membership(&mut self, now: Time) {
         let is_introduced = self.next_hello.is_some();
         if !is_introduced || self.leaving.is_some() || self.cooling_off.is_some() {
@@ -96,12 +96,12 @@ impl Common {
         let is_of_use = if self.claims_only_when_assigned() {
             !is_behind && !self.claim_unanswered
         } else {
-            !self.precedence.is_backing_off()
+            !self.precedence.is_backing_off() && !self.precedence.is_outranked(now)
         };
-        if !is_of_use {
-            self.leave_group();
-        } else {
+        if is_of_use {
             self.join_group();
+        } else {
+            self.leave_group();
         }
     }
 

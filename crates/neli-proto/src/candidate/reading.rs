@@ -64,10 +64,13 @@ impl Candidate {
         self.common.kafka_answers();
         if let Some(record) = record.filter(|_| received.verdict != Verdict::Nonsense) {
             match &record.body {
-                Body::Request { what, term, by, reason } => match what {
-                    What::End => self.end_requested(now, offset, by.clone(), reason.clone()),
-                    What::Resign => self.resign_requested(now, *term, by.clone(), reason.clone()),
-                },
+                Body::Request { what, term, by, reason } => {
+                    let by = by.as_ref().or(record.name.as_ref()).cloned();
+                    match what {
+                        What::End => self.end_requested(now, offset, by, reason.clone()),
+                        What::Resign => self.resign_requested(now, *term, by, reason.clone()),
+                    }
+                }
                 Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } if own => {
                     if received.fresh {
                         self.came_back(now, offset, record, received.verdict);

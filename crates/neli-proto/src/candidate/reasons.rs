@@ -28,3 +28,20 @@ pub(super) const fn lets_another_lead(why: Why) -> bool {
         | Why::Suspended => false,
     }
 }
+
+/// Whether the lead was lost by what this machine, or its job, could not do.
+pub(super) const fn is_lost(why: Why) -> bool {
+    match why {
+        Why::Fenced | Why::GuardDied | Why::Unhealthy => true,
+        Why::Ended
+        | Why::Exited
+        | Why::Refused
+        | Why::Resigned
+        | Why::RestartLimit
+        | Why::Revoked
+        | Why::ClaimExpired
+        | Why::Stopped
+        | Why::SupervisorDied
+        | Why::Suspended => false,
+    }
+}

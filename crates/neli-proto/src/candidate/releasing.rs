@@ -6,7 +6,7 @@ use super::Common;
 use super::action::{Action, Milestone};
 use super::event::JobEnd;
 use super::reading::OwnClaim;
-use super::reasons::lets_another_lead;
+use super::reasons::{is_lost, lets_another_lead};
 use super::role::{Input, Role};
 use super::standing_by::StandingBy;
 use crate::precedence::SPREAD;
@@ -102,6 +102,7 @@ impl Releasing {
             common.leave_group();
         }
         common.back_off(back_off);
+        common.has_lost_lead = is_lost(why) || stood_down.is_some_and(is_lost);
         if lets_another_lead(why) || stood_down.is_some_and(lets_another_lead) {
             common.cool_off(now);
         }

@@ -27,8 +27,14 @@ impl StandingBy {
     }
 
     pub(super) fn due(&self, common: &Common) -> Option<Time> {
-        let due =
-            [self.claim_due(common), common.wait_due(), common.cooling_off, common.blind_due(), common.stuck_due()];
+        let due = [
+            self.claim_due(common),
+            common.wait_due(),
+            common.cooling_off,
+            common.blind_due(),
+            common.stuck_due(),
+            common.preempts_at(),
+        ];
         due.into_iter().flatten().min()
     }
 
@@ -86,6 +92,7 @@ impl StandingBy {
         }
         common.keep_membership(now);
         common.draw_delay(now);
+        common.preempt_if_due(now);
         if common.wait_due().is_some_and(|due| now >= due) {
             return common.depart(Departure::WaitedEnough);
         }

@@ -24,6 +24,7 @@ fn bodies() -> Vec<Body> {
             version: Some("0.1.0".into()),
             elector: Some("log".into()),
             group_member: Some("neli-run-2".into()),
+            priority: 10,
         },
         Body::Release {
             term: 0,
@@ -125,7 +126,7 @@ fn a_record_speaks_of_what_came_before_it() {
     assert!(!resign(None).makes_sense_at(10));
     assert!(!resign(Some(10)).makes_sense_at(10));
     assert!(
-        !record(Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None })
+        !record(Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 })
             .makes_sense_at(10)
     );
 }

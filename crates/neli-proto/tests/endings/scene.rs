@@ -100,7 +100,8 @@ impl Scene {
     /// A candidate that has just begun.
     pub(crate) fn new(on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
         let now = Time::from_nanos(1_000_000_000_000);
-        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+        let hello =
+            Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 };
         let timings = Timings::new(
             Durations {
                 lease: LEASE,
@@ -108,6 +109,7 @@ impl Scene {
                 kill_margin: LEASE / 50,
                 fence_warning: LEASE / 4,
                 claim_delay: Duration::ZERO,
+                preempt_after: None,
             },
             Elector::Group(Patience::For(Duration::from_millis(500))),
         )

@@ -72,7 +72,8 @@ impl Machine {
     /// A candidate that begins at `now`.
     pub(crate) fn begin(now: Time, (index, birth): (Who, usize), setup: &Setup, actions: &mut Actions) -> Self {
         let candidate = &setup.candidates[index];
-        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+        let hello =
+            Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 };
         let name = crate::setup::NAMES[index];
         let member = MemberId::from(&*format!("{name}{birth}"));
         let identity = Identity { member: member.clone(), name: name.into(), hello };

@@ -246,6 +246,7 @@ impl CandidateSetup {
             kill_margin: kill_margin(self.lease),
             fence_warning: Duration::ZERO,
             claim_delay: self.claim_delay,
+            preempt_after: None,
         };
         Timings::new(durations, Elector::Log).unwrap_or_else(|error| panic!("{}: {error}", self.lease.as_millis()))
     }

@@ -134,7 +134,7 @@ impl Writer {
                 Body::Request { what: What::Resign, term: Some(self.term(first)), by: None, reason: None }
             }
             _ if first < 6 => Body::Request { what: What::End, term: None, by: None, reason: None },
-            _ => Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None },
+            _ => Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 },
         }
     }
 

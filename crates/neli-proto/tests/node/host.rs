@@ -32,7 +32,8 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new(hooks: &[Hook], accepts_remade_topic: bool) -> Self {
         let now = Time::ZERO + Duration::from_secs(1_000);
-        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+        let hello =
+            Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 };
         let kill_margin = LEASE / 50;
         let settings = Settings {
             identity: Identity { member: MemberId::from("me"), name: "me".into(), hello },
@@ -43,6 +44,7 @@ impl Host {
                     kill_margin,
                     fence_warning: Duration::ZERO,
                     claim_delay: Duration::ZERO,
+                    preempt_after: None,
                 },
                 Elector::Log,
             )

@@ -29,7 +29,7 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     let lease_ms = 2_000;
     host.reads(by("db1", Body::Claim { after: -1, lease_ms }));
     let since = host.now;
-    let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+    let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 };
     host.reads(by("db1", hello.clone()));
     host.reads(by("db3", hello));
     host.pass(Duration::from_secs(1));
@@ -336,7 +336,7 @@ fn whoever_leaves_the_group_says_whether_it_is_alone() {
         let mut host = Host::listening(&[]);
         host.answered();
         if others > 0 {
-            let hello = Hello { member: MemberId::from("db3"), group_member: None, name: None };
+            let hello = Hello { member: MemberId::from("db3"), group_member: None, name: None, priority: 0 };
             host.elects(candidate::Event::ReadOther { offset: 0, hello: Some(hello) });
         }
         assert_eq!(host.node.is_alone(host.now), others == 0);

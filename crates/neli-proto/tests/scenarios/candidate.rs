@@ -35,7 +35,8 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    /// `candidate lease=1s heartbeat=300ms margin=20ms warning=0 elect=log|group|never patience=500ms delay=0 wait=2s ids`.
+    /// `candidate lease=1s heartbeat=300ms margin=20ms warning=0 elect=log|group|never patience=500ms delay=0 wait=2s ids
+    /// priority=10 preempt preempt-after=1m`.
     pub(crate) fn begin(words: &Words<'_>) -> (Self, Vec<String>) {
         let lease = words.span_of("lease").unwrap_or(Duration::from_secs(1));
         let patience = words.span_of("patience").unwrap_or(Duration::from_millis(500));
@@ -52,11 +53,15 @@ impl Story {
                 kill_margin: words.span_of("margin").unwrap_or(Duration::from_millis(20)),
                 fence_warning: words.span_of("warning").unwrap_or(Duration::ZERO),
                 claim_delay: words.span_of("delay").unwrap_or(Duration::ZERO),
+                preempt_after: words
+                    .says("preempt")
+                    .then(|| words.span_of("preempt-after").unwrap_or(Duration::from_secs(60))),
             },
             elector,
         )
         .unwrap_or_else(|error| panic!("{error}"));
-        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+        let priority = words.number_of("priority").unwrap_or(0);
+        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority };
         let identity = Identity { member: member("me"), name: "me".into(), hello };
         let now = begin();
         let setup = Setup { identity, timings, started: now, wait: words.span_of("wait"), first_span: FIRST_SPAN };
@@ -154,11 +159,12 @@ impl Story {
         }
     }
 
-    /// `hello=b`, or `hello=b@id-in-the-group`.
+    /// `hello=b`, or `hello=b@id-in-the-group`, and `priority=10`.
     fn hello(words: &Words<'_>) -> Option<Hello> {
         let (who, id) = words.value("hello").map(|hello| hello.split_once('@').unwrap_or((hello, "")))?;
         let group_member = Some(id.into()).filter(|_| !id.is_empty());
-        Some(Hello { member: member(who), group_member, name: None })
+        let priority = words.number_of("priority").unwrap_or(0);
+        Some(Hello { member: member(who), group_member, name: None, priority })
     }
 
     /// `nonsense`, `sent 3` (what the candidate itself sent), or a record in full.
@@ -291,8 +297,10 @@ fn shown_body(body: &Body) -> String {
             format!("beat term={term} seen={seen} lease={}{state}{pid}", lease(lease_ms))
         }
         Body::Claim { after, lease_ms } => format!("claim after={after} lease={}", lease(lease_ms)),
-        Body::Hello { group_member, .. } => {
-            format!("hello{}", group_member.as_ref().map(|id| format!(" as {id}")).unwrap_or_default())
+        Body::Hello { group_member, priority, .. } => {
+            let group_member = group_member.as_ref().map(|id| format!(" as {id}")).unwrap_or_default();
+            let priority = if *priority == 0 { String::new() } else { format!(" priority={priority}") };
+            format!("hello{group_member}{priority}")
         }
         Body::Release { term, seen, why, exit, late_ms, group_member } => {
             let exit = exit.map(|exit| format!(" exit={exit}")).unwrap_or_default();
@@ -300,7 +308,9 @@ fn shown_body(body: &Body) -> String {
             let left = group_member.as_ref().map(|id| format!(", has left the group as {id}")).unwrap_or_default();
             format!("release term={term} seen={seen} why={}{exit}{late}{left}", why.as_deref().unwrap_or("?"))
         }
-        Body::Request { what, .. } => format!("request {what:?}"),
+        Body::Request { what, term, .. } => {
+            format!("request {what:?}{}", term.map(|term| format!(" term={term}")).unwrap_or_default())
+        }
     }
 }
 
@@ -310,6 +320,9 @@ fn shown_note(note: Note) -> String {
         Note::Ended { by, .. } => format!("says: ended by {}", named(by)),
         Note::FenceWarning { term, left, silent } => {
             format!("says: fence warning, term {term}, {} left, silent for {}", shown(left), shown(silent))
+        }
+        Note::Preempting { term, priority, own } => {
+            format!("says: asks term {term} of priority {priority} to resign, its own is {own}")
         }
         Note::ReaderStuck { end, silent } => {
             format!("says: nothing was read for {}, although the log goes on to {end}", shown(silent))

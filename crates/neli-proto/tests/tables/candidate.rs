@@ -135,9 +135,11 @@ impl Scene {
             kill_margin: LEASE / 50,
             fence_warning: LEASE / 4,
             claim_delay: Duration::ZERO,
+            preempt_after: None,
         };
         let elector = Elector::Group(Patience::For(Duration::from_millis(500)));
-        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None };
+        let hello =
+            Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 };
         let setup = Setup {
             identity: Identity { member: MemberId::from("me"), name: "me".into(), hello },
             timings: Timings::new(durations, elector).unwrap_or_else(|error| panic!("{error}")),

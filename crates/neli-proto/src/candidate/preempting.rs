@@ -1,0 +1,86 @@
+//! `--preempt`: who has stood by for long enough under a leader of lower priority asks it to resign.
+//!
+//! It is asked like by any operator, and by R7 it claims nothing before another has. Who claims first then is said by the priorities in
+//! the hellos; nobody of the same priority asks, so a lead moves up, and never back.
+
+use alloc::format;
+use core::time::Duration;
+
+use super::action::{Action, Note};
+use super::{Common, Judgement};
+use crate::journal::View;
+use crate::record::{Body, Offset, What};
+use crate::time::Time;
+
+/// Who has lost its own last lead waits so many times as long: it may lose the next one, too.
+const AFTER_LOSS: u32 = 10;
+
+/// A leader of lower priority.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Preemption {
+    term: Offset,
+    /// When it is asked to resign.
+    asks_at: Time,
+}
+
+impl Common {
+    /// When a leader of lower priority is to be asked to resign.
+    pub(super) fn preempts_at(&self) -> Option<Time> {
+        self.preemption.map(|preemption| preemption.asks_at)
+    }
+
+    /// Takes note of a leader of lower priority, and asks it to resign when that has lasted: again each time when it has lasted so long
+    /// again, since a request may be lost.
+    pub(super) fn preempt_if_due(&mut self, now: Time) {
+        let (Some(after), Some(lower)) = (self.preempt_after(), self.lower_leader(now)) else {
+            self.preemption = None;
+            return;
+        };
+        let is_known = self.preemption.is_some_and(|preemption| preemption.term == lower.term);
+        let asks_now = is_known && self.preempts_at().is_some_and(|at| now >= at);
+        if asks_now || !is_known {
+            self.preemption = Some(Preemption { term: lower.term, asks_at: now + after });
+        }
+        if asks_now {
+            self.ask_to_resign(lower);
+        }
+    }
+
+    fn preempt_after(&self) -> Option<Duration> {
+        let after = self.timings.preempt_after()?;
+        Some(if self.has_lost_lead { after * AFTER_LOSS } else { after })
+    }
+
+    /// Who leads, if its priority is known and lower, and this candidate could claim at once.
+    fn lower_leader(&self, now: Time) -> Option<LowerLeader> {
+        let is_ready = self.listener.is_caught_up()
+            && self.judgement == Judgement::Fit
+            && self.leaving.is_none()
+            && self.cooling_off.is_none()
+            && !self.precedence.is_backing_off();
+        match self.listener.journal().view() {
+            View::Led(term) if is_ready => {
+                let member = term.member.as_ref().filter(|member| **member != self.identity.member)?;
+                let priority = self.precedence.priority_of(now, member)?;
+                (priority < self.precedence.priority()).then_some(LowerLeader { term: term.offset, priority })
+            }
+            View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
+        }
+    }
+
+    fn ask_to_resign(&mut self, LowerLeader { term, priority }: LowerLeader) {
+        let own = self.precedence.priority();
+        self.actions.push_back(Action::Note(Note::Preempting { term, priority, own }));
+        let seq = self.next_seq();
+        // By whom stands in the record's name: twice a long one would not fit.
+        let reason = Some(format!("its priority is {own}, and the leader's {priority} (--preempt)").into());
+        self.send(seq, Body::Request { what: What::Resign, term: Some(term), by: None, reason });
+    }
+}
+
+/// A leader whose priority is lower.
+#[derive(Clone, Copy)]
+struct LowerLeader {
+    term: Offset,
+    priority: u16,
+}

@@ -1,0 +1,230 @@
+//! `--priority` and `--preempt`: the lead goes up to whoever has the highest priority, and stays there.
+//!
+//! Candidates of equal and different priorities come and go for days of a time that is only counted; whatever one of them sends, all
+//! read a millisecond later. A lead changes hands only when somebody has come or gone, and a few times at most for each of these.
+
+use std::time::Duration;
+
+use neli_proto::candidate::{
+    Action, Candidate, Durations, Elector, Event, Identity, JobEnd, LocalEvent, Patience, Setup, Timings,
+};
+use neli_proto::guard::Grant;
+use neli_proto::listener::FIRST_SPAN;
+use neli_proto::random::Random;
+use neli_proto::record::{Body, MemberId, Record, Why};
+use neli_proto::time::Time;
+use neli_proto::topic::TopicIdentity;
+
+#[path = "proof/mod.rs"]
+mod proof;
+
+const LEASE: Duration = Duration::from_secs(20);
+const PREEMPT_AFTER: Duration = Duration::from_secs(60);
+const WAY: Duration = Duration::from_millis(1);
+
+/// A candidate of some priority, and what it holds.
+struct Member {
+    candidate: Candidate,
+    priority: u16,
+    grant: Option<Grant>,
+    /// It is to stop: it is gone when it departs.
+    departed: bool,
+}
+
+struct World {
+    now: Time,
+    elector: Elector,
+    members: Vec<Member>,
+    log: Vec<Record>,
+    /// Everybody has read so much of it.
+    read: usize,
+    /// Who has led, by priority, in this order.
+    leads: Vec<u16>,
+    begun: u64,
+}
+
+impl World {
+    fn new(elector: Elector) -> Self {
+        let now = Time::ZERO + Duration::from_secs(100);
+        Self { now, elector, members: Vec::new(), log: Vec::new(), read: 0, leads: Vec::new(), begun: 0 }
+    }
+
+    fn join(&mut self, priority: u16, preempts: bool) {
+        self.begun += 1;
+        let durations = Durations {
+            lease: LEASE,
+            heartbeat_interval: LEASE / 4,
+            kill_margin: LEASE / 50,
+            fence_warning: LEASE / 4,
+            claim_delay: Duration::ZERO,
+            preempt_after: preempts.then_some(PREEMPT_AFTER),
+        };
+        let timings = Timings::new(durations, self.elector).unwrap_or_else(|error| panic!("{error}"));
+        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority };
+        let identity = Identity { member: MemberId::from_random(self.begun.into()), name: "one".into(), hello };
+        let setup = Setup { identity, timings, started: self.now, wait: None, first_span: FIRST_SPAN };
+        let mut candidate = Candidate::new(self.now, setup, Random::from_seed(self.begun));
+        let identity = TopicIdentity::Unnamed;
+        candidate.handle(self.now, Event::TopicIdentified { asked: self.now, identity });
+        candidate.handle(self.now, Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
+        self.members.push(Member { candidate, priority, grant: None, departed: false });
+        self.settle();
+    }
+
+    fn leave(&mut self, index: usize) {
+        let stop = LocalEvent::StandDown { why: Why::Stopped, leaving: true };
+        self.members[index].candidate.handle_local(self.now, stop);
+        self.settle();
+    }
+
+    /// Everything that is sent is read, until nothing more is sent.
+    fn settle(&mut self) {
+        loop {
+            for index in 0..self.members.len() {
+                self.act(index);
+            }
+            self.members.retain(|member| !member.departed);
+            let Some(record) = self.log.get(self.read).cloned() else { break };
+            self.now = self.now + WAY;
+            let offset = i64::try_from(self.read).unwrap_or(i64::MAX);
+            self.read += 1;
+            for member in &mut self.members {
+                member.candidate.handle(self.now, told(offset, &record));
+            }
+        }
+    }
+
+    fn act(&mut self, index: usize) {
+        let (now, read) = (self.now, self.read);
+        let member = &mut self.members[index];
+        while let Some(action) = member.candidate.poll_action() {
+            match action {
+                Action::Ask => {
+                    let end = i64::try_from(read).unwrap_or(i64::MAX);
+                    member.candidate.handle(now, Event::Answered { asked: now, start: 0, end, trusted: true });
+                }
+                Action::ReadFrom(from) => {
+                    let from = usize::try_from(from).unwrap_or_default();
+                    for (offset, record) in (0..).zip(&self.log[..read]).skip(from) {
+                        member.candidate.handle(now, told(offset, record));
+                    }
+                }
+                Action::Depart(_) => member.departed = true,
+                Action::Lead(grant) => {
+                    member.grant = Some(grant);
+                    self.leads.push(member.priority);
+                }
+                Action::StopJob(why) => {
+                    let grant = member.grant.unwrap_or_else(|| panic!("it has not led"));
+                    let proof = proof::nothing_left(now, grant);
+                    let leaving = why == Why::Stopped;
+                    let back_off = Duration::ZERO;
+                    let end = JobEnd { proof, why, exit: Some(0), leaving, gone_at: None, back_off };
+                    member.candidate.handle_local(now, LocalEvent::NothingLeft(end));
+                }
+                Action::Send { record } => self.log.push(record),
+                Action::Kill(loss) => panic!("nothing is lost here: {loss:?}"),
+                Action::Extend(_)
+                | Action::ForgetTerms
+                | Action::Identify
+                | Action::JoinGroup
+                | Action::LeaveGroup
+                | Action::LookForEnd
+                | Action::Note(_)
+                | Action::Reached(_)
+                | Action::RenewProducer
+                | Action::Suspend => {}
+            }
+        }
+    }
+
+    fn pass(&mut self, span: Duration) {
+        let end = self.now + span;
+        loop {
+            let due = self.members.iter().filter_map(|member| member.candidate.poll_timeout()).min();
+            let Some(due) = due.filter(|due| *due <= end) else { break };
+            self.now = self.now.max(due);
+            for member in &mut self.members {
+                member.candidate.handle_timeout(self.now);
+            }
+            self.settle();
+        }
+        self.now = self.now.max(end);
+    }
+
+    fn highest(&self) -> Option<u16> {
+        self.members.iter().map(|member| member.priority).max()
+    }
+}
+
+fn told(offset: i64, record: &Record) -> Event {
+    match record.body {
+        Body::Hello { .. } => Event::ReadOther { offset, hello: record.clone().into_hello() },
+        Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
+            Event::Read { offset, record: Some(record.clone()) }
+        }
+    }
+}
+
+const ELECTORS: [Elector; 2] = [Elector::Log, Elector::Group(Patience::For(Duration::from_millis(500)))];
+
+/// Many candidates, equal and different priorities, joins and leaves.
+#[test]
+fn the_lead_goes_up_and_stays() {
+    for (elector, seed) in ELECTORS.into_iter().flat_map(|elector| (0..4).map(move |seed| (elector, seed))) {
+        let mut random = Random::from_seed(seed);
+        let mut draw =
+            |below: u64| u64::try_from(random.up_to(Duration::from_nanos(below - 1)).as_nanos()).unwrap_or_default();
+        let mut world = World::new(elector);
+        for change in 0..150 {
+            let priority = [0, 0, 1, 5, 5, 10][usize::try_from(draw(6)).unwrap_or_default()];
+            if world.members.len() < 2 || (world.members.len() < 8 && draw(2) == 0) {
+                world.join(priority, true);
+            } else {
+                let index = usize::try_from(draw(world.members.len() as u64)).unwrap_or_default();
+                world.leave(index);
+            }
+            let before = world.leads.len();
+            // Who has just been led is known by its hello, 30 s later at most; then it is stood by under it.
+            world.pass(PREEMPT_AFTER * 3);
+            let leads = &world.leads[before.saturating_sub(1)..];
+            assert_eq!(world.leads.last().copied(), world.highest(), "{elector:?} {seed} {change}: {leads:?}");
+            assert!(world.leads.len() <= before + 2, "{elector:?} {seed} {change}: {leads:?}");
+            // From then on nothing changes hands.
+            let settled = world.leads.len();
+            world.pass(PREEMPT_AFTER * 10);
+            assert_eq!(world.leads.len(), settled, "{elector:?} {seed} {change}: {:?}", world.leads);
+        }
+    }
+}
+
+/// Among those of one priority nobody is asked, however many preempt.
+#[test]
+fn equals_leave_each_other_alone() {
+    for elector in ELECTORS {
+        let mut world = World::new(elector);
+        for _ in 0..20 {
+            world.join(7, true);
+            world.pass(PREEMPT_AFTER);
+        }
+        world.pass(Duration::from_secs(7_200));
+        assert_eq!(world.leads, [7]);
+    }
+}
+
+/// Without `--preempt` a higher priority waits for a vacancy, and has it then.
+#[test]
+fn without_preempt_a_higher_priority_waits_for_a_vacancy() {
+    for elector in ELECTORS {
+        let mut world = World::new(elector);
+        world.join(0, false);
+        world.pass(LEASE);
+        (0..5).for_each(|_| world.join(1, false));
+        world.join(9, false);
+        world.pass(Duration::from_secs(7_200));
+        assert_eq!(world.leads, [0]);
+        world.leave(0);
+        world.pass(LEASE);
+        assert_eq!(world.leads, [0, 9]);
+    }
+}
