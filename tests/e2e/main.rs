@@ -19,7 +19,9 @@ mod hooks;
 mod job;
 mod log;
 mod loss;
+mod many_groups;
 mod netns_links;
+mod never_pause;
 #[cfg(feature = "oidc")]
 mod oidc;
 mod priority;
