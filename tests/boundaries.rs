@@ -25,8 +25,9 @@ const UNSAFE: &[&str] =
 /// The file that reads the clock.
 const CLOCK: &str = "crates/neli/src/clock.rs";
 
-/// What has effects: it is told what to do. (`supervise` and the subcommands pass events to what decides, and perform its actions.)
-const EFFECTS: [&str; 3] = ["crates/neli/src", "src/guard", "src/process"];
+/// What has effects: it is told what to do. (`supervise`, the subcommands and the library's threads pass events to what decides, and perform
+/// its actions.)
+const EFFECTS: [&str; 3] = ["crates/neli/src/kafka", "src/guard", "src/process"];
 
 /// Each module of `neli-run`, and those that it may use.
 const LAYERS: [(&str, &[&str]); 11] = [

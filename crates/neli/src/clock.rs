@@ -1,5 +1,7 @@
 //! The only clock read: `CLOCK_BOOTTIME`, which goes on while the machine sleeps (R8), and the wall clock for display.
 
+use std::time::{Duration, Instant};
+
 use neli_proto::time::Time;
 use nix::time::{ClockId, clock_gettime};
 
@@ -13,6 +15,14 @@ pub fn now() -> Time {
 #[must_use]
 pub fn wall_ms() -> u64 {
     nanos_of(ClockId::CLOCK_REALTIME) / 1_000_000
+}
+
+/// What Rust's clock, which stands still while the machine sleeps, will show after so long. For display only.
+#[must_use]
+pub(crate) fn instant_in(left: Duration) -> Instant {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads it")]
+    let now = Instant::now();
+    now + left
 }
 
 /// Nanoseconds of a clock that every Linux has had since 2.6.39: reading it can't fail.

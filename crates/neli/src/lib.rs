@@ -1,23 +1,80 @@
-//! Elections on Kafka: how records are read and appended, what the consumer group reports, which topic stands under a name.
+//! Leader election on Kafka for async Rust: one of many processes does the work, the others stand by.
 //!
-//! The crate `neli-proto` decides what to do; here it is done, and what happened is reported. Nothing here decides.
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let broker = neli::EmbeddedBroker::start()?;
+//! let election = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+//! # let election = neli::Election::builder("billing").embedded(&broker);
+//! let election = election.join().await?;
+//! let mut lead = election.lead().await?;
+//! lead.run(|lease| async move {
+//!     if lease.is_valid() {
+//!         println!("the only one, in term {}", lease.token());
+//!     }
+//! })
+//! .await?;
+//! # Ok(()) }
+//! ```
 //!
-//! A [`Session`](program::Session) is what a process needs of Kafka, however many elections it stands in. It has a
-//! [`Reader`](program::Reader), which reads their journals, a [`Producer`](program::Producer), which appends to them, and a
-//! [`Member`](program::Member) of the consumer group; each is a client of librdkafka, made for an [`Access`](program::Access).
+//! The protocol is that of `neli-run`, and so is the journal: a program with this library and a `neli-run` of the same group elect one
+//! leader among them. Nothing but a Kafka topic is needed, `<group>.neli`, which is made when it is missing.
+//!
+//! # What is guaranteed
+//!
+//! **No two [leases](Lease) of one election are valid at once.** A lease is counted from when a record was *sent* that came back from
+//! Kafka in order; it is over a margin before anybody else may lead, and [`Lease::is_valid`] is false from then on, whatever threads,
+//! runtimes and the network do: after the process was stopped, or the machine slept, too. That rests on what `neli-run` rests on: Kafka keeps
+//! what a consumer could read, and two machines' clocks run at rates within 1 % of each other.
+//!
+//! **Before a lead is released in order, what runs under it has ended**: at a revoke, a resignation, an operator's request and
+//! [`Election::leave`], the task of [`Lead::run`] is awaited, and the callback of [`Builder::before_release`] after it.
+//!
+//! # What is not
+//!
+//! When the lease is over the task is dropped, which ends it **at the await where it is**. Code that does not come to an await runs on, and
+//! nothing here can kill it. So:
+//!
+//! - ask [`Lease::is_valid`] before each effect; it costs some tens of nanoseconds;
+//! - give the store the [token](Lease::token), and let it refuse one that is lower than the highest that it has seen: that is safe even where
+//!   an effect was under way for longer than the margin;
+//! - or run the work under `neli-run`, whose guard kills it and all that it has started.
+//!
+//! One at a time is not *once*: a task that was dropped half way has done half of its work.
+//!
+//! # What it does to the process
+//!
+//! It starts threads: one of its own for each candidate, which sends the heartbeats, and librdkafka's. It starts no process, touches no
+//! signal, reads no environment variable, and sets nothing global. Heartbeats do not depend on the runtime's threads: a task that keeps
+//! them busy keeps its lead, whose lease goes on. Linux only: leases are counted on `CLOCK_BOOTTIME`.
+//!
+//! # Rights
+//!
+//! A candidate needs READ and WRITE on the topic, READ on the group of the election's name (but with [`Elector::Log`]), and CREATE where
+//! the topic is missing. A [`Follower`] needs READ on the topic alone.
 
 #![deny(missing_docs)]
 
 mod alarm;
 mod bootstrap;
+mod builder;
 mod clock;
+mod driver;
 mod election;
+mod error;
+mod event;
+mod follower;
+mod handle;
+mod lead;
+mod lease;
 mod names;
 mod properties;
 mod random;
+mod reason;
 mod sealed_memfd;
 mod session;
+mod task_guard;
 mod text;
+mod waiter;
 
 /// Kafka's clients, by librdkafka.
 mod kafka {
@@ -37,6 +94,16 @@ mod kafka {
     mod reading;
     mod topic;
 }
+
+pub use builder::{Builder, Elector};
+pub use error::{Error, Lost};
+pub use event::{Event, Events, Leader};
+pub use follower::{Follower, FollowerBuilder};
+pub use handle::Election;
+pub use kafka::embedded::in_process::EmbeddedBroker;
+pub use lead::Lead;
+pub use lease::Lease;
+pub use reason::Reason;
 
 /// What `neli-run` is built of besides: no part of the library's interface, and changed without notice.
 #[doc(hidden)]

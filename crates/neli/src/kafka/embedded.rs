@@ -26,6 +26,7 @@ use crate::kafka::event::KafkaEvent;
 use crate::sealed_memfd;
 
 pub mod directory;
+pub(crate) mod in_process;
 
 /// After the last candidate has gone the broker waits this long for another.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -226,15 +227,29 @@ impl BrokerFinder {
 pub struct Connection {
     bootstrap: String,
     trusted_from: Time,
-    directory: BrokerDirectory,
-    stream: UnixStream,
+    host: Host,
+}
+
+/// Where a broker lives.
+#[derive(Debug)]
+enum Host {
+    /// In a process that candidates share.
+    Process { directory: BrokerDirectory, stream: UnixStream },
+    /// In a thread of this process.
+    Thread(in_process::Topics),
 }
 
 impl Connection {
     fn open(directory: &BrokerDirectory) -> io::Result<Self> {
         let (stream, info) = connect(directory)?;
         stream.set_read_timeout(None)?;
-        Ok(Self { bootstrap: info.bootstrap, trusted_from: info.trusted_from, directory: directory.clone(), stream })
+        let host = Host::Process { directory: directory.clone(), stream };
+        Ok(Self { bootstrap: info.bootstrap, trusted_from: info.trusted_from, host })
+    }
+
+    /// To a broker in this process, whose journal nobody has lost.
+    const fn to_thread(bootstrap: String, topics: in_process::Topics) -> Self {
+        Self { bootstrap, trusted_from: Time::ZERO, host: Host::Thread(topics) }
     }
 
     /// Where it is: a loopback address and a port, as librdkafka takes them.
@@ -256,7 +271,11 @@ impl Connection {
     ///
     /// The broker is gone, or refuses.
     pub fn create_topic(&self, topic: &str, partitions: i32) -> io::Result<()> {
-        let (mut stream, _) = connect(&self.directory)?;
+        let directory = match &self.host {
+            Host::Process { directory, .. } => directory,
+            Host::Thread(topics) => return topics.create(topic, partitions),
+        };
+        let (mut stream, _) = connect(directory)?;
         let mut line = serde_json::to_vec(&Request { create_topic: topic.to_owned(), partitions })?;
         line.push(b'\n');
         stream.write_all(&line)?;
@@ -266,8 +285,11 @@ impl Connection {
 
     /// Blocks until the broker is gone.
     fn wait_for_end(&self) {
+        // One in this process lives for as long as this.
+        let Host::Process { stream, .. } = &self.host else { return };
+        let mut stream = stream;
         loop {
-            match (&self.stream).read(&mut [0]) {
+            match stream.read(&mut [0]) {
                 Ok(0) => return,
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return,
                 Ok(_) | Err(_) => {}

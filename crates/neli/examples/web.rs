@@ -1,0 +1,108 @@
+//! A web service of many instances, of which one takes the writes: the others send writers to it.
+//!
+//! ```sh
+//! cargo run -p neli --example web -- kafka-1:9092,kafka-2:9092 127.0.0.1:8001
+//! cargo run -p neli --example web -- kafka-1:9092,kafka-2:9092 127.0.0.1:8002
+//! curl -L -X POST http://127.0.0.1:8002/add
+//! ```
+//!
+//! Each candidate is called by its address: who leads is then where writers go. Every instance answers `GET`; a `POST` is answered by
+//! the leader, and by the others with `307` and the leader's address, or with `503` while nobody leads.
+
+#![expect(clippy::print_stdout, reason = "it shows what it does")]
+
+use std::env;
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use neli::{Election, Lease};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What an instance knows.
+struct Service {
+    election: Election,
+    /// The lease of this instance's lead, the last one.
+    lease: Mutex<Option<Lease>>,
+    /// The store: each instance's own, in this example.
+    sum: AtomicU64,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = env::args().skip(1);
+    let (Some(brokers), Some(address)) = (arguments.next(), arguments.next()) else {
+        return Err("two arguments are needed: Kafka's brokers, and the address to listen at".into());
+    };
+    let listener = TcpListener::bind(&address).await?;
+    let election = Election::builder("web").brokers(brokers).name(&address).join().await?;
+    let service = Arc::new(Service { election, lease: Mutex::default(), sum: AtomicU64::new(0) });
+    tokio::select! {
+        error = lead(&service) => Err(error.into()),
+        error = serve(&service, &listener) => Err(error.into()),
+    }
+}
+
+/// Leads whenever this instance may: the lease is there for those that answer requests.
+async fn lead(service: &Service) -> neli::Error {
+    let lead = |lease: Lease| async move {
+        println!("taking the writes, in term {}", lease.token());
+        keep(service, Some(lease));
+        // Until the lead is to be given up.
+        std::future::pending().await
+    };
+    service.election.background(lead).await
+}
+
+fn keep(service: &Service, lease: Option<Lease>) {
+    *service.lease.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = lease;
+}
+
+async fn serve(service: &Arc<Service>, listener: &TcpListener) -> io::Error {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::spawn(answer(Arc::clone(service), stream))),
+            Err(error) => return error,
+        }
+    }
+}
+
+/// Answers one request.
+async fn answer(service: Arc<Service>, stream: TcpStream) -> io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    let mut request = String::new();
+    stream.read_line(&mut request).await?;
+    let mut header = String::new();
+    while stream.read_line(&mut header).await? > 2 {
+        header.clear();
+    }
+    let words: Vec<&str> = request.split_whitespace().collect();
+    let answer = match words[..] {
+        ["GET", _, _] => ok(&service.sum.load(Ordering::Relaxed).to_string()),
+        ["POST", path, _] => write(&service, path),
+        _ => "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n".to_owned(),
+    };
+    stream.write_all(answer.as_bytes()).await
+}
+
+/// A write: made here while the lease is valid, and sent to the leader otherwise.
+fn write(service: &Service, path: &str) -> String {
+    let lease = service.lease.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    // Asked at the effect. A store that others write to would be given the token as well.
+    if lease.is_some_and(|lease| lease.is_valid()) {
+        return ok(&(service.sum.fetch_add(1, Ordering::Relaxed) + 1).to_string());
+    }
+    match service.election.leader().filter(|leader| !leader.is_self).and_then(|leader| leader.name) {
+        Some(leader) => {
+            format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{leader}{path}\r\ncontent-length: 0\r\n\r\n")
+        }
+        None => "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n".to_owned(),
+    }
+}
+
+fn ok(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}\n", body.len() + 1)
+}

@@ -1,0 +1,285 @@
+//! How a candidate is described before it joins.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use neli_proto::candidate::Identity;
+use neli_proto::listener::FIRST_SPAN;
+use neli_proto::node;
+use neli_proto::random::Random;
+use neli_proto::record::{Body, MemberId};
+use neli_proto::restart::RestartPolicy;
+use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
+use neli_proto::timings::{self, Patience, Timings};
+use tokio::runtime::Handle;
+
+use crate::builder::place::PlaceOptions;
+use crate::builder::times::TimeOptions;
+use crate::driver::{self, BeforeRelease};
+use crate::error::Error;
+use crate::handle::Election;
+use crate::kafka::embedded::in_process::EmbeddedBroker;
+use crate::lease::Lease;
+use crate::names;
+use crate::random;
+use crate::reason::Reason;
+use crate::task_guard::STOP;
+use crate::{clock, text};
+
+pub(crate) mod place;
+mod times;
+
+/// Who claims a vacant lead first. It decides about precedence alone: who leads, the journal decides.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Elector {
+    /// Whom Kafka's consumer group chooses; the right READ on the group is needed.
+    Group,
+    /// Whoever comes first: faster at a start and at a death, and without a right on a group.
+    Log,
+}
+
+/// A candidate, before it joins its election: see [`Election::builder`](crate::Election::builder).
+///
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// let builder = neli::Election::builder("billing")
+///     .brokers("kafka-1:9092,kafka-2:9092")
+///     .name("10.0.0.7:8080")
+///     .lease(Duration::from_secs(10))
+///     .stop_timeout(Duration::from_secs(5))
+///     .property("client.id", "billing")
+///     .before_release(|lease, reason| async move {
+///         println!("about to release term {}: {reason}", lease.token());
+///     });
+/// # let builder = neli::Election::builder("billing").embedded(&broker);
+/// let election = builder.join().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+#[must_use = "it joins nothing before join"]
+pub struct Builder {
+    place: PlaceOptions,
+    times: TimeOptions,
+    create_topic: bool,
+    elector: Elector,
+    patience: Option<Patience>,
+    name: Option<String>,
+    stop_timeout: Duration,
+    before_release: Option<BeforeRelease>,
+}
+
+impl Builder {
+    pub(crate) fn new(group: String) -> Self {
+        Self {
+            place: PlaceOptions::new(group),
+            times: TimeOptions::default(),
+            create_topic: true,
+            elector: Elector::Group,
+            patience: None,
+            name: None,
+            stop_timeout: Duration::from_secs(8),
+            before_release: None,
+        }
+    }
+
+    /// Kafka's bootstrap servers: `HOST:PORT,..`. Required, unless there is an [embedded](Self::embedded) broker.
+    pub fn brokers(mut self, brokers: impl Into<String>) -> Self {
+        self.place.brokers = Some(brokers.into());
+        self
+    }
+
+    /// A broker in this process, for tests and trials, in place of Kafka.
+    pub fn embedded(mut self, broker: &EmbeddedBroker) -> Self {
+        self.place.embedded = Some(broker.clone());
+        self
+    }
+
+    /// The topic that holds the election's journal; `<group>.neli` unless it is given. Several elections may share one.
+    pub fn topic(mut self, topic: impl Into<String>) -> Self {
+        self.place.topic = Some(topic.into());
+        self
+    }
+
+    /// Whether a missing topic is made; it is unless this says no.
+    pub const fn create_topic(mut self, create: bool) -> Self {
+        self.create_topic = create;
+        self
+    }
+
+    /// A property of librdkafka's, for TLS and logins for example. Of two values for one property the last counts. Those that
+    /// the protocol rests on are refused.
+    pub fn property(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.place.properties.push((key.into(), value.into()));
+        self
+    }
+
+    /// How this candidate is called: others read it in the journal, and route to it, where it is an address. `<host>:<process id>`
+    /// unless it is given; up to 255 bytes.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Who claims a vacant lead first; [`Elector::Group`] unless it is given.
+    pub const fn elector(mut self, elector: Elector) -> Self {
+        self.elector = elector;
+        self
+    }
+
+    /// With [`Elector::Group`], how long a candidate waits for the one that the group has chosen before it claims itself: 500 ms unless
+    /// it is given; `None` is for ever.
+    pub const fn patience(mut self, patience: Option<Duration>) -> Self {
+        self.patience = Some(match patience {
+            Some(patience) => Patience::For(patience),
+            None => Patience::Never,
+        });
+        self
+    }
+
+    /// How long a leader may act while Kafka takes nothing of it, and how long the others wait for one that has died: 300 ms to 60 s,
+    /// in whole milliseconds; 20 s unless it is given.
+    pub const fn lease(mut self, lease: Duration) -> Self {
+        self.times.lease = lease;
+        self
+    }
+
+    /// From one heartbeat to the next: 10 ms to a third of the lease; a fifth of it, and at most 1 s, unless it is given.
+    pub const fn heartbeat_interval(mut self, interval: Duration) -> Self {
+        self.times.heartbeat_interval = Some(interval);
+        self
+    }
+
+    /// How long before its end the lease is over for this process: what an effect that is under way then has to arrive before another
+    /// leads. At least 20 ms; a tenth of the lease unless it is given.
+    pub const fn margin(mut self, margin: Duration) -> Self {
+        self.times.margin = Some(margin);
+        self
+    }
+
+    /// How long before the deadline a lead is given up whose heartbeats don't come back: up to half of the lease, and zero for not
+    /// before; a quarter of the lease, and at most 2.5 s, unless it is given.
+    pub const fn fence_warning(mut self, warning: Duration) -> Self {
+        self.times.fence_warning = Some(warning);
+        self
+    }
+
+    /// How long a task may go on when its lead is to be given up, before it is dropped: 8 s unless it is given; zero drops it at once.
+    pub const fn stop_timeout(mut self, timeout: Duration) -> Self {
+        self.stop_timeout = timeout;
+        self
+    }
+
+    /// What is awaited before each release: after the last task under the lead has ended, while the lease is still valid. It runs in the
+    /// runtime that [`join`](Self::join) was called in, and is dropped at the stop timeout, which began when the lead was to be given up, or
+    /// when the lease is over. Where the lease was lost it is not called.
+    pub fn before_release<F>(mut self, callback: impl Fn(Lease, Reason) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.before_release = Some(Arc::new(move |lease, reason| Box::pin(callback(lease, reason))));
+        self
+    }
+
+    /// Joins the election, and waits until this candidate has read its journal and stands. While Kafka does not answer it waits; dropped, it
+    /// does not stand.
+    ///
+    /// # Errors
+    ///
+    /// An option is missing or wrong, or Kafka refuses this candidate: each says what would be right. Or there is no tokio runtime.
+    pub async fn join(self) -> Result<Election, Error> {
+        Election::join(driver::start(self.settings()?)?).await
+    }
+
+    fn settings(self) -> Result<driver::Settings, Error> {
+        let runtime = Handle::try_current()
+            .map_err(|_| Error::System("join must be called within a tokio runtime".to_owned()))?;
+        let elector = self.precedence()?;
+        let timings = self.times.validate(elector)?;
+        let place = self.place.validate()?;
+        if self.stop_timeout > LONGEST {
+            return Err(Error::option("stop_timeout", text::shown_duration(self.stop_timeout), "must be 0 to 365d"));
+        }
+        let lease = timings.lease();
+        let no_randomness = |error| Error::System(format!("no randomness: {}", text::reason(&error)));
+        let member = MemberId::from_random(u128::from_le_bytes(random::bytes().map_err(no_randomness)?));
+        let random = Random::from_seed(u64::from_le_bytes(random::bytes().map_err(no_randomness)?));
+        let session = driver::kafka::Settings {
+            access: place.access,
+            election: place.election,
+            create_topic: self.create_topic,
+            joins_group: self.elector == Elector::Group,
+            lease,
+        };
+        let identity = Identity { member, name: self.candidates_name()?.into(), hello: hello(self.elector) };
+        let node = node_settings(identity, timings, self.stop_timeout, self.create_topic);
+        Ok(driver::Settings { session, node, random, before_release: self.before_release, runtime })
+    }
+
+    fn precedence(&self) -> Result<timings::Elector, Error> {
+        Ok(match (self.elector, self.patience) {
+            (Elector::Group, None) => timings::Elector::Group(Patience::For(Duration::from_millis(500))),
+            (Elector::Group, Some(Patience::For(patience))) if patience > LONGEST => {
+                return Err(Error::option("patience", text::shown_duration(patience), "must be 0 to 365d, or none"));
+            }
+            (Elector::Group, Some(patience)) => timings::Elector::Group(patience),
+            (Elector::Log, None) => timings::Elector::Log,
+            (Elector::Log, Some(_)) => {
+                return Err(Error::option("patience", "", "has no meaning with the elector Log"));
+            }
+        })
+    }
+
+    fn candidates_name(&self) -> Result<String, Error> {
+        let Some(name) = &self.name else {
+            let host = nix::unistd::gethostname().unwrap_or_default();
+            return Ok(format!("{}:{}", host.to_string_lossy(), std::process::id()));
+        };
+        names::validate(name, names::LONGEST_NAME).map_err(|expected| Error::option("name", name, expected))?;
+        Ok(name.clone())
+    }
+}
+
+/// The longest of the durations that the protocol sets no bound to: a year, so that no sum of them overflows.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+fn hello(elector: Elector) -> Body {
+    let elector = match elector {
+        Elector::Group => "group",
+        Elector::Log => "log",
+    };
+    Body::Hello {
+        host: nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
+        pid: Some(std::process::id()),
+        version: Some(concat!("neli ", env!("CARGO_PKG_VERSION")).into()),
+        elector: Some(elector.into()),
+        group_member: None,
+        priority: 0,
+    }
+}
+
+fn node_settings(identity: Identity, timings: Timings, stop_timeout: Duration, create_topic: bool) -> node::Settings {
+    let stop = StopPolicy { signal: STOP, timeout: stop_timeout, kill_margin: timings.kill_margin() };
+    node::Settings {
+        identity,
+        timings,
+        job: Policy {
+            settle: Duration::ZERO,
+            stop,
+            restart: RestartPolicy::NEVER,
+            on_loss: OnLoss::Standby,
+            health: None,
+        },
+        hooks: Vec::new(),
+        accepts_remade_topic: create_topic,
+        started: clock::now(),
+        wait: None,
+        first_span: FIRST_SPAN,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! Which election, and how Kafka is reached: what candidates and followers have in common.
+
+use crate::bootstrap;
+use crate::election::{Election, Properties};
+use crate::error::Error;
+use crate::kafka::access::{Access, MemberTimings};
+use crate::kafka::embedded::in_process::EmbeddedBroker;
+use crate::names;
+use crate::properties::{self, Fault};
+
+/// What was given.
+#[derive(Clone)]
+pub(crate) struct PlaceOptions {
+    group: String,
+    pub(crate) brokers: Option<String>,
+    pub(crate) embedded: Option<EmbeddedBroker>,
+    pub(crate) topic: Option<String>,
+    pub(crate) properties: Vec<(String, String)>,
+}
+
+/// Which election, and how Kafka is reached.
+pub(crate) struct Place {
+    pub(crate) election: Election,
+    pub(crate) access: Access,
+}
+
+impl PlaceOptions {
+    pub(crate) const fn new(group: String) -> Self {
+        Self { group, brokers: None, embedded: None, topic: None, properties: Vec::new() }
+    }
+
+    pub(crate) fn validate(&self) -> Result<Place, Error> {
+        let group = &self.group;
+        names::validate(group, names::LONGEST_GROUP).map_err(|expected| Error::option("group", group, expected))?;
+        let topic = self.topic.clone().unwrap_or_else(|| format!("{group}.neli"));
+        if !names::is_topic(&topic) {
+            return Err(match &self.topic {
+                Some(topic) => Error::option("topic", topic, format!("must be {}", names::TOPIC)),
+                None => Error::option(
+                    "group",
+                    group,
+                    format!("the topic '{topic}' would not be {}; give another by topic", names::TOPIC),
+                ),
+            });
+        }
+        let election = Election { group: group.clone(), topic, partition: 0, role: 0 };
+        Ok(Place { election, access: self.access()? })
+    }
+
+    fn access(&self) -> Result<Access, Error> {
+        let properties = self.properties()?;
+        match (&self.brokers, &self.embedded) {
+            (None, None) => Err(Error::option("brokers", "", "is required: HOST:PORT,.. of Kafka's bootstrap servers")),
+            (Some(brokers), Some(_)) => Err(Error::option("brokers", brokers, "can't be combined with embedded")),
+            (None, Some(broker)) => Ok(Access::embedded(&broker.connection, &properties)),
+            (Some(brokers), None) => {
+                let list = bootstrap::validate(brokers, &properties);
+                let list = list.map_err(|error| Error::option("brokers", brokers, error.to_string()))?;
+                Ok(Access::at(&list, &properties))
+            }
+        }
+    }
+
+    fn properties(&self) -> Result<Properties, Error> {
+        let mut checked: Vec<(String, String)> = Vec::new();
+        for (key, value) in &self.properties {
+            // Its value may be a secret.
+            properties::validate(key, value).map_err(|fault| Error::option("property", key, expected(&fault)))?;
+            let key = properties::canonical(key);
+            checked.retain(|(before, _)| before != key);
+            checked.push((key.to_owned(), value.clone()));
+        }
+        let properties = Properties(checked);
+        let MemberTimings { heartbeat_interval, session_timeout } = MemberTimings::of(&properties);
+        if heartbeat_interval > session_timeout / 3 {
+            let expected = "must be at least three times heartbeat.interval.ms";
+            return Err(Error::option("property", "session.timeout.ms", expected));
+        }
+        Ok(properties)
+    }
+}
+
+/// The options that a hint names are the builder's here.
+fn expected(fault: &Fault) -> String {
+    fault.to_string().replace("--no-create-topic", "create_topic").replace("--elect", "elector").replace("--", "")
+}

@@ -1,0 +1,77 @@
+use super::*;
+
+fn builder() -> Builder {
+    Election::builder("billing").brokers("kafka:9092")
+}
+
+/// Without a runtime nothing is joined, and what is wrong with an option is known before.
+fn refused(builder: Builder) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _runtime = runtime.enter();
+    match builder.settings() {
+        Ok(_) => panic!("it is taken"),
+        Err(error) => error.to_string(),
+    }
+}
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+#[test]
+fn each_refusal_names_option_value_and_what_would_be_right() {
+    for (builder, line) in [
+        (Election::builder("billing"), "brokers: is required: HOST:PORT,.. of Kafka's bootstrap servers"),
+        (Election::builder(" ").brokers("kafka:9092"), "group  : must not be blank"),
+        (builder().brokers("kafka"), "brokers kafka: must be HOST:PORT,.. and 'kafka' has no port"),
+        (
+            Election::builder("a b").brokers("kafka:9092"),
+            "group a b: the topic 'a b.neli' would not be 1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor ..; give another by \
+             topic",
+        ),
+        (builder().topic(".."), "topic ..: must be 1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor .."),
+        (builder().name("\n"), "name \n: must not be blank"),
+        (builder().lease(ms(299)), "lease 299ms: must be 300ms to 60s"),
+        (builder().lease(ms(61_000)), "lease 61s: must be 300ms to 60s"),
+        (
+            builder().heartbeat_interval(ms(9)),
+            "heartbeat_interval 9ms: must be 10ms to 6666ms, a third of the lease 20s",
+        ),
+        (builder().fence_warning(ms(10_001)), "fence_warning 10001ms: must be 0 to 10s, half of the lease 20s"),
+        (
+            builder().margin(ms(19)),
+            "margin 19ms: the kill margin must be at least 20 ms, and leave a tenth of the lease besides itself, the heartbeat \
+             interval and the fence warning",
+        ),
+        (builder().elector(Elector::Log).patience(None), "patience: has no meaning with the elector Log"),
+        (builder().property("group.id", "x"), "property group.id: is not yours to set: say group"),
+        (
+            builder().property("message.timeout.ms", "1"),
+            "property message.timeout.ms: is not yours to set: it follows from lease",
+        ),
+        (builder().property("nonsense", "secret"), "property nonsense: librdkafka has no such property"),
+        (
+            builder().property("session.timeout.ms", "200"),
+            "property session.timeout.ms: must be at least three times heartbeat.interval.ms",
+        ),
+    ] {
+        assert_eq!(refused(builder), line);
+    }
+    let broker = EmbeddedBroker::start().unwrap();
+    assert_eq!(refused(builder().embedded(&broker)), "brokers kafka:9092: can't be combined with embedded");
+}
+
+#[test]
+fn outside_of_a_runtime_nothing_is_joined() {
+    let Err(error) = builder().settings() else { panic!("it is taken") };
+    assert_eq!(error.to_string(), "join must be called within a tokio runtime");
+}
+
+/// Whatever the lease, the margin that is chosen leaves room for the other durations.
+#[test]
+fn the_margin_is_a_tenth_of_the_lease_unless_it_is_given() {
+    let margin = |lease| TimeOptions { lease, ..TimeOptions::default() }.validate(timings::Elector::Log);
+    for lease in (300..=60_000).step_by(97).map(ms) {
+        assert_eq!(margin(lease).unwrap().kill_margin(), lease / 10);
+    }
+}

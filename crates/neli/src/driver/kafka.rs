@@ -1,0 +1,197 @@
+//! The session of one election with Kafka: what the node wants of it, and what it reports.
+
+use std::time::Duration;
+
+use neli_proto::candidate;
+use neli_proto::node::Event;
+use neli_proto::precedence::Standing;
+use neli_proto::record::{Body, Record};
+use neli_proto::topic::{self, Place, TopicFacts, TopicIdentity};
+
+use crate::clock;
+use crate::election::{Election as Coordinates, Elections};
+use crate::kafka::access::Access;
+use crate::session::event::{RoleEvent, SessionEvent};
+use crate::session::{Session, SessionSettings};
+use crate::text::ClientError;
+
+/// What a session is made of.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) access: Access,
+    pub(crate) election: Coordinates,
+    pub(crate) create_topic: bool,
+    pub(crate) joins_group: bool,
+    pub(crate) lease: Duration,
+}
+
+/// The session of one election.
+pub(super) struct ElectionSession {
+    session: Session,
+    election: Coordinates,
+}
+
+/// What has come.
+pub(super) enum News {
+    /// For the node.
+    Event(Event),
+    /// For a person: one line.
+    Warning(String),
+}
+
+impl ElectionSession {
+    pub(super) fn start(settings: Settings) -> Result<Self, ClientError> {
+        let Settings { access, election, create_topic, joins_group, lease } = settings;
+        let elections = Elections::from(&election);
+        let settings = SessionSettings { elections, create_topic, joins_group, timeout: lease };
+        Ok(Self { session: Session::start(access, settings)?, election })
+    }
+
+    /// What is known from the start: the embedded broker's topics have no ids.
+    pub(super) fn first_news(&self) -> Option<Event> {
+        let (asked, identity) = (clock::now(), TopicIdentity::Unnamed);
+        let is_embedded = self.session.access().embedded.is_some();
+        is_embedded.then_some(Event::Election(candidate::Event::TopicIdentified { asked, identity }))
+    }
+
+    /// Waits until [`poll`](Self::poll) may have something.
+    pub(super) async fn wait(&mut self) {
+        self.session.wait().await;
+    }
+
+    // ---- what the node wants -----------------------------------------------------------------------------------------
+
+    pub(super) fn identify(&self) {
+        self.session.identify();
+    }
+
+    pub(super) fn look_for_end(&mut self) {
+        self.session.look_for_end(self.election.role);
+    }
+
+    pub(super) fn read_from(&mut self, offset: i64) {
+        self.session.read_from(self.election.role, offset);
+    }
+
+    pub(super) fn read_anew(&mut self) {
+        self.session.read_anew(self.election.role);
+    }
+
+    pub(super) fn stop_reading(&mut self) {
+        self.session.stop_reading();
+    }
+
+    /// The node has read all that there was.
+    pub(super) fn is_caught_up(&mut self) {
+        self.session.is_caught_up(self.election.role);
+    }
+
+    pub(super) fn renew_producer(&mut self) -> Result<(), ClientError> {
+        self.session.renew_producer(self.election.role)
+    }
+
+    pub(super) fn join_group(&mut self) -> Result<(), ClientError> {
+        self.session.join_group(self.election.role)
+    }
+
+    /// `alone`: no other candidate is known.
+    pub(super) fn leave_group(&mut self, alone: bool) {
+        self.session.leave_group(self.election.role, alone);
+    }
+
+    pub(super) const fn is_leaving_group(&self) -> bool {
+        self.session.is_leaving_group()
+    }
+
+    /// Gives what came of it where that is known at once: it could not be handed over.
+    pub(super) fn send(&self, record: &Record) -> Option<Event> {
+        let election = &self.election;
+        let key = match record.body {
+            Body::Hello { .. } => election.hello_key(),
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => election.key(),
+        };
+        let seq = record.seq.unwrap_or_default();
+        let sent = self.session.send(election.role, seq, &key, &record.to_bytes());
+        sent.err().map(|_| Event::Election(candidate::Event::Undelivered { seq }))
+    }
+
+    // ---- what has happened ---------------------------------------------------------------------------------------------
+
+    /// What has happened; none while nothing has.
+    pub(super) fn poll(&mut self) -> Option<News> {
+        loop {
+            let event = self.session.poll()?;
+            if let Some(news) = self.of_session(event) {
+                return Some(news);
+            }
+        }
+    }
+
+    /// What others have written: to be taken in before the node is told anything else.
+    pub(super) fn take_passed(&mut self) -> Option<News> {
+        let event = self.session.take_passed(self.election.role)?;
+        Some(self.of_role(event))
+    }
+
+    fn of_session(&self, event: SessionEvent) -> Option<News> {
+        Some(match event {
+            SessionEvent::AppendRefused { error } => {
+                News::Warning(format!("Kafka does not append this candidate's records: {error}"))
+            }
+            SessionEvent::Down { error } => News::Warning(format!("Kafka does not answer: {error}")),
+            SessionEvent::Refused { error } => News::Event(Event::KafkaRefused { error: error.into() }),
+            SessionEvent::Role { event, .. } => self.of_role(event),
+            SessionEvent::Warning(message) => News::Warning(message),
+            SessionEvent::BrokerSession(_)
+            | SessionEvent::Created { .. }
+            | SessionEvent::Debug(_)
+            | SessionEvent::Moved(_)
+            | SessionEvent::Up => return None,
+        })
+    }
+
+    fn of_role(&self, event: RoleEvent) -> News {
+        use candidate::Event as For;
+        News::Event(Event::Election(match event {
+            RoleEvent::Assigned => For::StandingChanged(Standing::Assigned),
+            RoleEvent::CaughtUp { next } => For::ReachedEnd { next },
+            RoleEvent::Cut => For::HistoryCut,
+            RoleEvent::Delivered { seq } => For::Delivered { seq },
+            RoleEvent::Elsewhere => For::StandingChanged(Standing::Elsewhere),
+            // One embedded broker that follows another is in another process: this one's has lost nothing.
+            RoleEvent::Ends { asked, start, end } => For::Answered { asked, start, end, trusted: true },
+            RoleEvent::Identified { asked, identity } => For::TopicIdentified { asked, identity },
+            RoleEvent::Named { id } => For::Named { id: id.into() },
+            RoleEvent::NotDelivered { seq } => For::Undelivered { seq },
+            RoleEvent::Passed { first, last } => For::Passed { first, last },
+            RoleEvent::Read { offset, is_hello, value } => of_record(offset, is_hello, value.as_deref()),
+            RoleEvent::Revoked { lost: false } => For::Revoked,
+            RoleEvent::Revoked { lost: true } => For::StandingChanged(Standing::Unknown),
+            RoleEvent::Topic(None) => For::TopicJudged { cut_is_harmless: false, gaps_are_markers: false },
+            RoleEvent::Topic(Some(facts)) => return News::Event(self.judged(&facts)),
+            RoleEvent::Undecodable { .. } => For::Undecodable,
+            RoleEvent::UnusedPartitions => For::UnusedPartitions,
+        }))
+    }
+
+    /// R0.
+    fn judged(&self, facts: &TopicFacts) -> Event {
+        let Coordinates { topic: name, partition, .. } = &self.election;
+        let place = Place { bootstrap: &self.session.access().bootstrap, topic: name, partition: *partition };
+        match topic::judge(facts, place) {
+            Ok(topic::Judgement { cut_is_harmless, gaps_are_markers, .. }) => {
+                Event::Election(candidate::Event::TopicJudged { cut_is_harmless, gaps_are_markers })
+            }
+            Err(refusal) => Event::TopicRefused { error: format!("topic {name:?}: {refusal}").into() },
+        }
+    }
+}
+
+fn of_record(offset: i64, is_hello: bool, value: Option<&[u8]>) -> candidate::Event {
+    let record = value.and_then(Record::parse);
+    if is_hello {
+        candidate::Event::ReadOther { offset, hello: record.and_then(Record::into_hello) }
+    } else {
+        candidate::Event::Read { offset, record }
+    }
+}

@@ -1,0 +1,77 @@
+//! What goes wrong: each error says what to do about it.
+
+use thiserror::Error;
+
+use crate::reason::Reason;
+use crate::text::ClientError;
+
+/// Why a candidate or a follower can't be, or is no more.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let refused = neli::Election::builder("billing").brokers("kafka").join().await;
+/// assert_eq!(refused.unwrap_err().to_string(), "brokers kafka: must be HOST:PORT,.. and 'kafka' has no port");
+/// # }
+/// ```
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A task did not come to an await for a whole lease after it was to be dropped: it may still run, so nothing is released, and this
+    /// candidate stands no more. Others lead when the lease has run out.
+    #[error(
+        "a task has not come to an await for a lease after its lead was over, and may still run: let it check \
+         Lease::is_valid, and move what blocks to other threads"
+    )]
+    Blocked,
+    /// An operator has ended the election.
+    #[error("an operator has ended the election")]
+    Ended,
+    /// This candidate has left the election.
+    #[error("this candidate has left the election")]
+    Left,
+    /// An option is missing, out of its bounds, or does not go with another.
+    #[error("{option}{}: {expected}", shown(value))]
+    Option {
+        /// The builder's method.
+        option: &'static str,
+        /// What it was given; empty where that may be a secret, or it was given nothing.
+        value: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// Kafka, or librdkafka, refuses for good: a right that is missing, a topic that may not carry an election, a login. One line.
+    #[error("{0}")]
+    Refused(String),
+    /// The machine lacks something: threads, descriptors, randomness.
+    #[error("{0}")]
+    System(String),
+}
+
+impl Error {
+    pub(crate) fn option(option: &'static str, value: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self::Option { option, value: value.into(), expected: expected.into() }
+    }
+}
+
+impl From<ClientError> for Error {
+    fn from(error: ClientError) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
+fn shown(value: &str) -> String {
+    if value.is_empty() { String::new() } else { format!(" {value}") }
+}
+
+/// A task was not begun, or was dropped before its end, since the lead that it ran under is over.
+///
+/// To be the leader again, wait for the next [`Election::lead`](crate::Election::lead).
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[error("the lead of term {term} is over: {reason}")]
+#[non_exhaustive]
+pub struct Lost {
+    /// The term: the fencing token of its lease.
+    pub term: i64,
+    /// Why it is over.
+    pub reason: Reason,
+}

@@ -1,0 +1,145 @@
+//! What happens in an election, for whoever wants to follow it.
+
+use neli_proto::candidate::{Milestone, Standby};
+use neli_proto::node::{self, Note};
+use neli_proto::{candidate, supervisor};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::reason::Reason;
+
+/// Who leads, as far as is known.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub struct Leader {
+    /// How it is called: what it was given by [`Builder::name`](crate::Builder::name), or `neli-run --name`. An address, for example, to which
+    /// requests are routed. `None` where the records that were read do not tell.
+    pub name: Option<String>,
+    /// The term: the fencing token of its lease.
+    pub term: i64,
+    /// It is this candidate.
+    pub is_self: bool,
+}
+
+impl Leader {
+    pub(crate) fn of(leader: node::Leader) -> Self {
+        Self { name: leader.name.map(Into::into), term: leader.term, is_self: leader.is_self }
+    }
+}
+
+/// What has happened to a candidate, in the order in which it happened.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// It leads: [`Election::lead`](crate::Election::lead) gives the lead.
+    Acquired {
+        /// The term.
+        term: i64,
+    },
+    /// The lease has run out, or was taken, and nothing runs under it any more.
+    Fenced {
+        /// The term.
+        term: i64,
+    },
+    /// The events before this one came faster than they were taken, and so many of them are lost.
+    Missed {
+        /// How many.
+        count: u64,
+    },
+    /// The term was released: another may lead. Or nobody knows: where it was not delivered, the others wait until the lease has run out.
+    Released {
+        /// The term.
+        term: i64,
+        /// Why.
+        reason: Reason,
+        /// Whether Kafka has acknowledged it.
+        delivered: bool,
+    },
+    /// The lead is to be given up: what runs under it is awaited until the stop timeout.
+    Revoked {
+        /// The term.
+        term: i64,
+        /// Why.
+        reason: Reason,
+    },
+    /// It stands by.
+    Standby {
+        /// How the leader is called; `None` where nobody leads, or it is not known who.
+        leader: Option<String>,
+    },
+    /// Something that stops nothing, and ought to be known: one line.
+    Warning {
+        /// That line.
+        message: String,
+    },
+}
+
+impl Event {
+    /// What of the node's notes is one.
+    pub(crate) fn of(note: &Note) -> Option<Self> {
+        Some(match note {
+            Note::Milestone(Milestone::Fenced { term, .. }) => Self::Fenced { term: *term },
+            Note::Milestone(Milestone::Released { term, why, delivered }) => {
+                Self::Released { term: *term, reason: Reason::of(*why), delivered: *delivered }
+            }
+            Note::Milestone(Milestone::Standby(Standby { leader, .. })) => {
+                Self::Standby { leader: leader.as_deref().map(Into::into) }
+            }
+            Note::Milestone(Milestone::TopicRemade) => Self::warning(
+                "the topic was deleted and made again: what was read of the old one counts no more, and fencing tokens may \
+                 begin from 0 again",
+            ),
+            Note::Job { term, note: supervisor::Note::Stopping { why } } => {
+                Self::Revoked { term: *term, reason: Reason::of(*why) }
+            }
+            Note::Election(candidate::Note::UnusedPartitions) => Self::warning(
+                "the topic has more partitions than this group uses, and Kafka moves them from member to member whenever one \
+                 joins: use a topic with one partition",
+            ),
+            Note::Election(_) | Note::HookFailed { .. } | Note::Job { .. } | Note::Milestone(_) | Note::Refused(_) => {
+                return None;
+            }
+        })
+    }
+
+    pub(crate) fn warning(message: &str) -> Self {
+        Self::Warning { message: message.to_owned() }
+    }
+}
+
+/// The events of one election, from [`Election::events`](crate::Election::events) on.
+#[derive(Debug)]
+pub struct Events(Receiver<Event>);
+
+impl Events {
+    pub(crate) const fn new(events: Receiver<Event>) -> Self {
+        Self(events)
+    }
+
+    /// The next event; `None` once the election is over for this candidate.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// let mut events = election.events();
+    /// let lead = election.lead().await?;
+    /// drop(lead);
+    /// while let Some(event) = events.next().await {
+    ///     if let neli::Event::Released { term, .. } = event {
+    ///         println!("term {term} was released");
+    ///         break;
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn next(&mut self) -> Option<Event> {
+        match self.0.recv().await {
+            Ok(event) => Some(event),
+            Err(RecvError::Lagged(count)) => Some(Event::Missed { count }),
+            Err(RecvError::Closed) => None,
+        }
+    }
+}

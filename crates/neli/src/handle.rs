@@ -1,0 +1,237 @@
+//! The handle of a candidate that stands for election.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{broadcast, watch};
+use tokio::time;
+
+use crate::builder::Builder;
+use crate::driver::Command;
+use crate::error::Error;
+use crate::event::{Event, Events, Leader};
+use crate::lead::Lead;
+use crate::lease::{Lease, Tenure};
+
+/// A candidate that stands for election. A clone is the same candidate; when the last clone and the last [`Lead`] are dropped it
+/// leaves the election, in the background.
+///
+/// Its heartbeats are sent by a thread of its own, so that tasks that keep a runtime busy don't cost the lead.
+#[derive(Clone, Debug)]
+pub struct Election {
+    shared: Arc<Shared>,
+}
+
+/// What handles and leads share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) commands: UnboundedSender<Command>,
+    pub(crate) state: watch::Receiver<State>,
+    pub(crate) events: broadcast::Receiver<Event>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let _ = self.commands.send(Command::Leave);
+    }
+}
+
+/// What is known of a candidate outside of its thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    /// It has read the journal, and stands.
+    pub(crate) stands: bool,
+    /// The lead that it holds.
+    pub(crate) tenure: Option<Arc<Tenure>>,
+    pub(crate) leader: Option<Leader>,
+    /// It stands no more, and why.
+    pub(crate) ended: Option<Error>,
+}
+
+impl Election {
+    /// A candidate for the election of this name, the same on every machine.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli::Election::builder("billing").embedded(&broker);
+    /// let election = builder.join().await?;
+    /// let mut lead = election.lead().await?;
+    /// lead.run(|lease| async move { println!("leading in term {}", lease.token()) }).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn builder(group: impl Into<String>) -> Builder {
+        Builder::new(group.into())
+    }
+
+    pub(crate) async fn join(shared: Shared) -> Result<Self, Error> {
+        let election = Self { shared: Arc::new(shared) };
+        election.shared.wait_for(|state| state.stands.then_some(())).await?;
+        Ok(election)
+    }
+
+    /// Waits until this candidate leads.
+    ///
+    /// A lead that was won is held for a lease's length for whoever asks for it; then it is given up, so that a candidate that has
+    /// nobody to work does not keep others from leading.
+    ///
+    /// # Errors
+    ///
+    /// The candidate stands no more: it has left, the election was ended, or Kafka refuses it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// let lead = election.lead().await?;
+    /// assert!(lead.lease().is_valid());
+    /// # Ok(()) }
+    /// ```
+    pub async fn lead(&self) -> Result<Lead, Error> {
+        let take = |state: &State| state.tenure.clone().filter(|tenure| tenure.take());
+        let tenure = self.shared.wait_for(take).await?;
+        Ok(Lead::new(tenure, Arc::clone(&self.shared)))
+    }
+
+    /// The same for at most `limit`; `None` when this candidate does not lead by then. Asked again and again it is as good as
+    /// [`lead`](Self::lead): the candidate stands meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As for [`lead`](Self::lead).
+    ///
+    /// # Panics
+    ///
+    /// Where the runtime's timers are not enabled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// match election.lead_within(Duration::from_secs(10)).await? {
+    ///     Some(mut lead) => lead.run(|lease| async move { println!("term {}", lease.token()) }).await?,
+    ///     None => println!("another leads"),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn lead_within(&self, limit: Duration) -> Result<Option<Lead>, Error> {
+        time::timeout(limit, self.lead()).await.map_or(Ok(None), |lead| lead.map(Some))
+    }
+
+    /// Runs `task` whenever this candidate leads, and drops it as soon as the lead is to be given up; for as long as the candidate
+    /// stands, within the caller's own task. One that comes to its end while the lead is held is run again.
+    ///
+    /// # Errors
+    ///
+    /// Why the candidate stands no more; it returns for no other reason.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// # let (ran, mut runs) = tokio::sync::mpsc::unbounded_channel();
+    /// let background = tokio::spawn({
+    ///     let election = election.clone();
+    ///     async move {
+    ///         election
+    ///             .background(async |lease| {
+    ///                 if lease.is_valid() {
+    ///                     // One row, or one batch.
+    ///                     # let _ = ran.send(());
+    ///                 }
+    ///             })
+    ///             .await
+    ///     }
+    /// });
+    /// # runs.recv().await;
+    /// election.leave().await;
+    /// assert_eq!(background.await?, neli::Error::Left);
+    /// # Ok(()) }
+    /// ```
+    pub async fn background<F: Future<Output = ()>>(&self, mut task: impl FnMut(Lease) -> F) -> Error {
+        loop {
+            let mut lead = match self.lead().await {
+                Ok(lead) => lead,
+                Err(error) => return error,
+            };
+            while lead.run_while_leading(&mut task).await.is_ok() {
+                // A task that never waits would keep its runtime from everything else.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Who leads, as far as this candidate has read. A leader that has gone silent leads until another does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// let lead = election.lead().await?;
+    /// assert!(election.leader().is_some_and(|leader| leader.is_self));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn leader(&self) -> Option<Leader> {
+        self.shared.state.borrow().leader.clone()
+    }
+
+    /// What happens to this candidate from now on.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        Events::new(self.shared.events.resubscribe())
+    }
+
+    /// Leaves the election, and waits until that is done: what runs under a lead is told, awaited until the stop timeout, and the lead is
+    /// released. Every clone of this handle has left with it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// election.leave().await;
+    /// # Ok(()) }
+    /// ```
+    pub async fn leave(self) {
+        let _ = self.shared.commands.send(Command::Leave);
+        let _ = self.shared.wait_for(|_| None::<()>).await;
+    }
+}
+
+impl Shared {
+    /// Waits until the state gives something, or the candidate stands no more.
+    async fn wait_for<T>(&self, mut what: impl FnMut(&State) -> Option<T>) -> Result<T, Error> {
+        let mut states = self.state.clone();
+        loop {
+            {
+                let state = states.borrow_and_update();
+                if let Some(error) = &state.ended {
+                    return Err(error.clone());
+                }
+                if let Some(found) = what(&state) {
+                    return Ok(found);
+                }
+            }
+            if states.changed().await.is_err() {
+                let ended = states.borrow().ended.clone();
+                return Err(ended.unwrap_or_else(|| Error::System("the election's thread has panicked".to_owned())));
+            }
+        }
+    }
+}

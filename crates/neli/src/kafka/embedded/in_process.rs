@@ -1,0 +1,83 @@
+//! An embedded broker in this process: for the tests and examples of programs that use the library.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::mocking::MockCluster;
+
+use crate::error::Error;
+use crate::kafka::embedded::Connection;
+use crate::text::reason;
+
+/// A small broker in this process, for tests and trials: librdkafka's mock of Kafka, on a port of the loopback interface. It keeps
+/// nothing, and lives until the last clone of this, and the last candidate and follower that use it, are dropped.
+///
+/// Candidates of several processes meet on a real Kafka; `neli-run --embedded` has a broker of its own, in a process of its own.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let broker = neli::EmbeddedBroker::start()?;
+/// let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+/// assert!(election.lead().await?.lease().is_valid());
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct EmbeddedBroker {
+    pub(crate) connection: Arc<Connection>,
+}
+
+impl EmbeddedBroker {
+    /// Starts a broker.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no thread, port or descriptor to spare.
+    pub fn start() -> Result<Self, Error> {
+        let cannot = |error: &str| Error::System(format!("the embedded broker can't be started: {error}"));
+        let (say, said) = mpsc::channel();
+        let (topics, asked) = mpsc::channel();
+        let thread = thread::Builder::new().name("neli-broker".to_owned());
+        thread.spawn(move || host(&say, &asked)).map_err(|error| cannot(&reason(&error)))?;
+        let bootstrap = said.recv().unwrap_or_else(|_| Err("its thread has ended".to_owned()));
+        let bootstrap = bootstrap.map_err(|error| cannot(&error))?;
+        Ok(Self { connection: Arc::new(Connection::to_thread(bootstrap, Topics(topics))) })
+    }
+}
+
+/// The way to the broker's thread, by which topics are made.
+#[derive(Debug)]
+pub(super) struct Topics(Sender<Request>);
+
+/// A topic to be made.
+struct Request {
+    topic: String,
+    partitions: i32,
+    answer: Sender<Result<(), String>>,
+}
+
+impl Topics {
+    pub(super) fn create(&self, topic: &str, partitions: i32) -> io::Result<()> {
+        let (answer, answered) = mpsc::channel();
+        let gone = |()| io::Error::from(io::ErrorKind::ConnectionReset);
+        self.0.send(Request { topic: topic.to_owned(), partitions, answer }).map_err(|_| gone(()))?;
+        answered.recv().map_err(|_| gone(()))?.map_err(io::Error::other)
+    }
+}
+
+/// Holds the broker for as long as there is somebody to ask for topics.
+fn host(say: &Sender<Result<String, String>>, asked: &Receiver<Request>) {
+    let cluster = match MockCluster::new(1) {
+        Ok(cluster) => cluster,
+        Err(error) => return drop(say.send(Err(error.to_string()))),
+    };
+    let _ = say.send(Ok(cluster.bootstrap_servers()));
+    while let Ok(Request { topic, partitions, answer }) = asked.recv() {
+        let _ = answer.send(match cluster.create_topic(&topic, partitions, 1) {
+            Ok(()) | Err(KafkaError::MockCluster(RDKafkaErrorCode::TopicAlreadyExists)) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        });
+    }
+}

@@ -1,0 +1,125 @@
+//! The lead, as whoever won it holds it.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use crate::error::Lost;
+use crate::handle::Shared;
+use crate::lease::{Lease, Tenure};
+use crate::reason::Reason;
+
+/// This process leads, for as long as the [`Lease`] is valid. Dropped, it gives the lead up: another leads first.
+///
+/// What is done as the leader is done within [`run`](Self::run), or [`background`](crate::Election::background): only that is awaited before
+/// the lead is released, and dropped when the lease is over.
+#[derive(Debug)]
+pub struct Lead {
+    tenure: Arc<Tenure>,
+    /// The election goes on for as long as its lead is held.
+    _shared: Arc<Shared>,
+}
+
+impl Lead {
+    pub(crate) const fn new(tenure: Arc<Tenure>, shared: Arc<Shared>) -> Self {
+        Self { tenure, _shared: shared }
+    }
+
+    /// Runs a task as the leader, within the caller's own.
+    ///
+    /// - When the lead is to be given up, the task is awaited: until the stop timeout it may go on and write, and only then is the lead
+    ///   released. It learns of it by [`Lease::ending`].
+    /// - When the lease is over, or the stop timeout, it is **dropped**, which ends it at the await where it is. It is never polled
+    ///   once the lease has run out.
+    ///
+    /// Nothing can end code that does not come to an await: a loop, or a call that blocks, runs on. So ask [`Lease::is_valid`]
+    /// before each effect; or run the work under `neli-run`, which kills it. What the task has spawned is the task's to end.
+    ///
+    /// The lead is still held afterwards: another task may be run.
+    ///
+    /// # Errors
+    ///
+    /// The lead was over before the task was begun, or before it had come to its end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// let mut lead = election.lead().await?;
+    /// let rows = lead.run(|lease| async move { if lease.is_valid() { 1 } else { 0 } }).await?;
+    /// assert_eq!(rows, 1);
+    /// # Ok(()) }
+    /// ```
+    pub async fn run<T, F: Future<Output = T>>(&mut self, task: impl FnOnce(Lease) -> F) -> Result<T, Lost> {
+        self.run_until(task, Tenure::over).await
+    }
+
+    /// The same, dropped as soon as the lead is to be given up.
+    pub(crate) async fn run_while_leading<T, F>(&mut self, task: impl FnOnce(Lease) -> F) -> Result<T, Lost>
+    where
+        F: Future<Output = T>,
+    {
+        self.run_until(task, Tenure::ending).await
+    }
+
+    async fn run_until<'a, T, F, E>(
+        &'a mut self,
+        task: impl FnOnce(Lease) -> F,
+        end: impl FnOnce(&'a Tenure) -> E,
+    ) -> Result<T, Lost>
+    where
+        F: Future<Output = T>,
+        E: Future<Output = Reason>,
+    {
+        // Dropped after the task, whatever ends this function.
+        let _running = self.tenure.begin()?;
+        let mut ended = pin!(end(&self.tenure));
+        let mut task = pin!(task(self.lease()));
+        poll_fn(|context| {
+            if let Poll::Ready(reason) = ended.as_mut().poll(context) {
+                return Poll::Ready(Err(self.tenure.lost(reason)));
+            }
+            // The thread that ends it may get no processor.
+            if !self.tenure.is_valid() {
+                return Poll::Ready(Err(self.tenure.lost(Reason::Expired)));
+            }
+            task.as_mut().poll(context).map(Ok)
+        })
+        .await
+    }
+
+    /// The lease of this lead. Work outside of [`run`](Self::run) is not awaited before the lead is released.
+    #[must_use]
+    pub fn lease(&self) -> Lease {
+        Lease::new(Arc::clone(&self.tenure))
+    }
+
+    /// Gives the lead up, so that another leads first, and waits until it is over here: nothing runs under it any more, and the
+    /// release is on its way. Where no other candidate leads within two leases, this one may lead again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// let lead = election.lead().await?;
+    /// let lease = lead.lease();
+    /// lead.resign().await;
+    /// assert!(!lease.is_valid());
+    /// # Ok(()) }
+    /// ```
+    pub async fn resign(self) {
+        self.tenure.resign();
+        self.tenure.over().await;
+    }
+}
+
+impl Drop for Lead {
+    fn drop(&mut self) {
+        self.tenure.resign();
+    }
+}

@@ -1,0 +1,329 @@
+//! The lease of one term, as a task sees it, and the state that the task and the election's thread share.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use neli_proto::record::Offset;
+use neli_proto::time::Time;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
+
+use crate::clock;
+use crate::driver::Command;
+use crate::error::Lost;
+use crate::reason::Reason;
+
+/// The right to act as the leader, for as long as it is valid. Cheap to clone, and may be sent to other tasks and threads.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+/// let mut lead = election.lead().await?;
+/// lead.run(|lease| async move {
+///     if lease.is_valid() {
+///         println!("writing with the fencing token {}", lease.token());
+///     }
+/// })
+/// .await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Lease {
+    tenure: Arc<Tenure>,
+}
+
+impl Lease {
+    pub(crate) const fn new(tenure: Arc<Tenure>) -> Self {
+        Self { tenure }
+    }
+
+    /// Whether this process may act as the leader now: one load and one read of the clock, no lock, some tens of nanoseconds.
+    ///
+    /// It is false from the deadline on, whatever threads and runtimes do: after the process was stopped, or the machine slept, too.
+    /// To be asked before each effect. An effect that is under way at the deadline has the margin
+    /// ([`Builder::margin`](crate::Builder::margin)) to arrive before another leads; where that is not enough, let the store refuse
+    /// a [token](Self::token) below the highest that it has seen.
+    #[must_use]
+    #[inline]
+    pub fn is_valid(&self) -> bool {
+        self.tenure.is_valid()
+    }
+
+    /// The fencing token: the term's number, which grows from leader to leader and is never used twice. It fits a `BIGINT`.
+    #[must_use]
+    pub fn token(&self) -> i64 {
+        self.tenure.term
+    }
+
+    /// When the lease ends if no heartbeat extends it; `None` once it is over.
+    ///
+    /// Where the machine sleeps, [`Instant`] stands still and the lease does not: [`is_valid`](Self::is_valid) is what counts.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.is_valid().then(|| clock::instant_in(self.remaining()))
+    }
+
+    /// How long the lease is valid if no heartbeat extends it; zero once it is over.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.tenure.deadline().since(clock::now())
+    }
+
+    /// Waits until the lead is to be given up, or is over, and says why. A task that can stop in order waits for this beside its work:
+    /// from then on it has the stop timeout ([`Builder::stop_timeout`](crate::Builder::stop_timeout)) to end, and the lease is extended
+    /// meanwhile.
+    pub async fn ending(&self) -> Reason {
+        self.tenure.ending().await
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease").field("token", &self.token()).field("remaining", &self.remaining()).finish()
+    }
+}
+
+/// How far the end of a lead is, and what still runs under it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Phase {
+    /// Somebody holds it.
+    is_taken: bool,
+    /// Tasks that run under it.
+    tasks: u32,
+    /// The barrier has begun: nothing is begun any more, and what runs is to end.
+    stops: Option<Reason>,
+    /// Whatever runs is to be dropped.
+    over: Option<Reason>,
+}
+
+impl Phase {
+    fn ends(self) -> Option<Reason> {
+        self.over.or(self.stops)
+    }
+}
+
+/// One term: what the election's thread and the tasks know of it together. The thread alone extends it.
+#[derive(Debug)]
+pub(crate) struct Tenure {
+    term: Offset,
+    /// In nanoseconds of `CLOCK_BOOTTIME`; 0 once it is over.
+    deadline: AtomicU64,
+    phase: watch::Sender<Phase>,
+    commands: UnboundedSender<Command>,
+}
+
+/// Shows that no task runs under a lead, and that none will.
+#[derive(Debug)]
+pub(crate) struct NoTask(());
+
+impl Tenure {
+    pub(crate) fn new(term: Offset, until: Time, commands: UnboundedSender<Command>) -> Self {
+        Self { term, deadline: AtomicU64::new(until.as_nanos()), phase: watch::Sender::default(), commands }
+    }
+
+    pub(crate) const fn term(&self) -> Offset {
+        self.term
+    }
+
+    #[inline]
+    pub(crate) fn is_valid(&self) -> bool {
+        clock::now() < self.deadline()
+    }
+
+    fn deadline(&self) -> Time {
+        Time::from_nanos(self.deadline.load(Ordering::Acquire))
+    }
+
+    // ---- by the election's thread -----------------------------------------------------------------------------------
+
+    /// The lease runs until then. Once it is over it stays so.
+    pub(crate) fn extend(&self, until: Time) {
+        if self.phase.borrow().over.is_none() {
+            self.deadline.store(until.as_nanos(), Ordering::Release);
+        }
+    }
+
+    /// The barrier begins: no task is begun any more.
+    pub(crate) fn stop(&self, reason: Reason) {
+        self.phase.send_modify(|phase| _ = phase.stops.get_or_insert(reason));
+    }
+
+    /// The lease is over: tasks are to be dropped. `reason`: unless the barrier's counts.
+    pub(crate) fn end(&self, reason: Reason) {
+        self.deadline.store(0, Ordering::Release);
+        self.phase.send_if_modified(|phase| {
+            let is_news = phase.over.is_none();
+            phase.over = phase.over.or(phase.stops).or(Some(reason));
+            is_news
+        });
+    }
+
+    /// Why it ends, if it does.
+    pub(crate) fn ends(&self) -> Option<Reason> {
+        self.phase.borrow().ends()
+    }
+
+    /// That no task is left, when the end has begun and that is so.
+    pub(crate) fn no_task(&self) -> Option<NoTask> {
+        let phase = *self.phase.borrow();
+        (phase.ends().is_some() && phase.tasks == 0).then_some(NoTask(()))
+    }
+
+    // ---- by tasks -----------------------------------------------------------------------------------------------------
+
+    /// Takes it, unless it was taken, or ends already.
+    pub(crate) fn take(&self) -> bool {
+        self.phase.send_if_modified(|phase| {
+            let may_be_taken = !phase.is_taken && phase.ends().is_none();
+            phase.is_taken |= may_be_taken;
+            may_be_taken
+        })
+    }
+
+    pub(crate) fn is_taken(&self) -> bool {
+        self.phase.borrow().is_taken
+    }
+
+    /// Begins a task.
+    pub(crate) fn begin(self: &Arc<Self>) -> Result<Task, Lost> {
+        self.begin_unless(Phase::ends)
+    }
+
+    /// Begins what runs at the end, before the release.
+    pub(crate) fn begin_last(self: &Arc<Self>) -> Result<Task, Lost> {
+        self.begin_unless(|phase| phase.over)
+    }
+
+    fn begin_unless(self: &Arc<Self>, ends: impl FnOnce(Phase) -> Option<Reason>) -> Result<Task, Lost> {
+        let mut end = None;
+        self.phase.send_if_modified(|phase| {
+            end = ends(*phase);
+            phase.tasks += u32::from(end.is_none());
+            false
+        });
+        if let Some(reason) = end {
+            return Err(self.lost(reason));
+        }
+        let task = Task { tenure: Arc::clone(self) };
+        // The election's thread may not have seen it yet.
+        if self.is_valid() { Ok(task) } else { Err(self.lost(Reason::Expired)) }
+    }
+
+    /// Waits until the barrier begins, or the lease is over; why.
+    pub(crate) async fn ending(&self) -> Reason {
+        self.wait_for(Phase::ends).await
+    }
+
+    /// Waits until the lease is over; why.
+    pub(crate) async fn over(&self) -> Reason {
+        self.wait_for(|phase| phase.over).await
+    }
+
+    pub(crate) const fn lost(&self, reason: Reason) -> Lost {
+        Lost { term: self.term, reason }
+    }
+
+    /// Asks the election's thread to give it up.
+    pub(crate) fn resign(&self) {
+        let _ = self.commands.send(Command::Resign { term: self.term });
+    }
+
+    async fn wait_for(&self, mut what: impl FnMut(Phase) -> Option<Reason>) -> Reason {
+        let mut phases = self.phase.subscribe();
+        loop {
+            let phase = *phases.borrow_and_update();
+            if let Some(reason) = what(phase) {
+                return reason;
+            }
+            // Its sender is this object.
+            let _ = phases.changed().await;
+        }
+    }
+}
+
+/// One task under a lead. When it is dropped, the task has been.
+#[derive(Debug)]
+pub(crate) struct Task {
+    tenure: Arc<Tenure>,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let mut is_awaited = false;
+        self.tenure.phase.send_if_modified(|phase| {
+            phase.tasks -= 1;
+            is_awaited = phase.tasks == 0 && phase.ends().is_some();
+            false
+        });
+        if is_awaited {
+            let _ = self.tenure.commands.send(Command::Idle { term: self.tenure.term });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::{self, UnboundedReceiver};
+
+    use super::*;
+
+    fn tenure(left: Duration) -> (Arc<Tenure>, UnboundedReceiver<Command>) {
+        let (commands, received) = mpsc::unbounded_channel();
+        (Arc::new(Tenure::new(7, clock::now() + left, commands)), received)
+    }
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn a_lease_is_valid_until_its_deadline_and_never_again() {
+        let (tenure, _commands) = tenure(LONG);
+        let lease = Lease::new(Arc::clone(&tenure));
+        assert!(lease.is_valid() && lease.remaining() > LONG / 2 && lease.deadline().is_some());
+        assert_eq!(lease.token(), 7);
+        tenure.extend(clock::now());
+        assert!(!lease.is_valid() && lease.deadline().is_none(), "nobody has said that it is over");
+        tenure.extend(clock::now() + LONG);
+        assert!(lease.is_valid());
+        tenure.end(Reason::Expired);
+        tenure.extend(clock::now() + LONG);
+        assert!(!lease.is_valid(), "an order that was under way extends it no more");
+        assert_eq!(lease.remaining(), Duration::ZERO);
+    }
+
+    #[test]
+    fn nothing_begins_once_the_end_has_begun() {
+        let (tenure, mut commands) = tenure(LONG);
+        let task = tenure.begin().unwrap();
+        assert!(tenure.no_task().is_none());
+        tenure.stop(Reason::Revoked);
+        assert_eq!(tenure.begin().unwrap_err(), tenure.lost(Reason::Revoked));
+        assert!(tenure.is_valid(), "what runs may end in order");
+        assert!(tenure.no_task().is_none());
+        drop(task);
+        assert_eq!(commands.try_recv(), Ok(Command::Idle { term: 7 }));
+        assert!(tenure.no_task().is_some());
+        let last = tenure.begin_last().unwrap();
+        assert!(tenure.no_task().is_none());
+        tenure.end(Reason::Expired);
+        assert!(tenure.begin_last().is_err());
+        assert_eq!(tenure.ends(), Some(Reason::Revoked), "what the barrier was for");
+        drop(last);
+        assert!(tenure.no_task().is_some());
+    }
+
+    #[test]
+    fn nothing_begins_at_the_deadline() {
+        let (tenure, mut commands) = tenure(Duration::ZERO);
+        assert_eq!(tenure.begin().unwrap_err(), tenure.lost(Reason::Expired));
+        assert!(commands.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_lead_is_taken_once() {
+        let (tenure, _commands) = tenure(LONG);
+        assert!(!tenure.is_taken() && tenure.take() && tenure.is_taken() && !tenure.take());
+    }
+}

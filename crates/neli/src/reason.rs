@@ -1,0 +1,50 @@
+//! Why a lead ends.
+
+use std::fmt;
+
+use neli_proto::record::Why;
+
+/// Why a lead ends, or has ended.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// An operator has ended the election: nobody leads it any more.
+    Ended,
+    /// The lease ran out, since Kafka did not take this candidate's heartbeats, or another leads already.
+    Expired,
+    /// This candidate has left the election.
+    Left,
+    /// Kafka refuses this candidate for good; [`Error::Refused`](crate::Error::Refused) says why.
+    Refused,
+    /// The lead was given up: by [`Lead::resign`](crate::Lead::resign), by the drop of the [`Lead`](crate::Lead), since nobody took it, or
+    /// because an operator asked for that.
+    Resigned,
+    /// Kafka's consumer group has given the partition to another candidate.
+    Revoked,
+}
+
+impl Reason {
+    pub(crate) const fn of(why: Why) -> Self {
+        match why {
+            Why::ClaimExpired | Why::Fenced | Why::GuardDied | Why::SupervisorDied => Self::Expired,
+            Why::Ended => Self::Ended,
+            Why::Exited | Why::Resigned | Why::RestartLimit | Why::Suspended | Why::Unhealthy => Self::Resigned,
+            Why::Refused => Self::Refused,
+            Why::Revoked => Self::Revoked,
+            Why::Stopped => Self::Left,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ended => "an operator has ended the election",
+            Self::Expired => "the lease has run out, or another leads already",
+            Self::Left => "this candidate has left the election",
+            Self::Refused => "Kafka refuses this candidate",
+            Self::Resigned => "the lead was given up",
+            Self::Revoked => "the consumer group has chosen another candidate",
+        })
+    }
+}

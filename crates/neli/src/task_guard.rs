@@ -1,0 +1,152 @@
+//! The guard of a lead's tasks: the guard of `neli-proto`, which decides when a job may run and when it ends, where the job is
+//! what is done under a [`Lead`](crate::Lead).
+//!
+//! It is told the node's orders and gives the answers, and says what is to be done to the lease. Every order is answered in the
+//! same turn, since no process is between: the supervisor never takes this guard for dead.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use neli_proto::guard::{Action, Answer, Event, Guard, Order, Remains};
+use neli_proto::record::Offset;
+use neli_proto::time::Time;
+
+use crate::lease::NoTask;
+
+/// The signal by which the supervisor asks a job to stop: here it means that the barrier has begun.
+pub(crate) const STOP: i32 = 15;
+
+/// Things to do, in this order.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Deed {
+    /// Tell the node.
+    Answer(Answer),
+    /// The lead is held: it is offered to whoever waits for it.
+    Begin {
+        /// The term.
+        term: Offset,
+        /// The lease runs until then.
+        until: Time,
+    },
+    /// Drop what runs: the lease is over.
+    End,
+    /// The lease runs until then.
+    Extend {
+        /// When it ends.
+        until: Time,
+    },
+    /// Have what runs end: the barrier.
+    Stop,
+}
+
+/// The guard of what is done under the leads of one election.
+#[derive(Debug)]
+pub(crate) struct TaskGuard {
+    guard: Guard,
+    deeds: VecDeque<Deed>,
+    /// What is still there so long after its end is stuck: a lease.
+    patience: Duration,
+    process: i32,
+}
+
+impl TaskGuard {
+    /// `process`: this one's id, by which the journal names who runs the job.
+    pub(crate) fn new(patience: Duration, process: i32) -> Self {
+        Self { guard: Guard::new(patience), deeds: VecDeque::new(), patience, process }
+    }
+
+    /// Forgets the terms of a history that is gone. No task is alive.
+    pub(crate) fn renew(&mut self) {
+        self.guard = Guard::new(self.patience);
+    }
+
+    pub(crate) fn poll_deed(&mut self) -> Option<Deed> {
+        self.deeds.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.guard.poll_timeout()
+    }
+
+    /// Does what is due by now, the deadline first.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        self.guard.handle_timeout(now);
+        self.perform(now);
+    }
+
+    /// Takes in an order of the supervisor's.
+    pub(crate) fn obey(&mut self, now: Time, order: Order) {
+        let answers_before = self.answers();
+        self.tell(now, Event::Ordered(order));
+        let is_watched = matches!(order, Order::Kill | Order::Lease(_) | Order::Spawn { .. });
+        if is_watched && self.answers() == answers_before {
+            // A sign of life, which extends nothing.
+            self.deeds.push_back(Deed::Answer(Answer::Extended { until: Time::ZERO }));
+        }
+    }
+
+    /// Nothing runs under the lead any more, and nothing will.
+    pub(crate) fn ended(&mut self, now: Time, _: &NoTask) {
+        self.tell(now, Event::MainEnded { code: Some(0), signal: None });
+        self.tell(now, Event::Waited(Remains::seen(false, || false)));
+    }
+
+    /// How many of those answers are to be given that the supervisor counts as a sign of life.
+    fn answers(&self) -> usize {
+        let counts = |deed: &&Deed| {
+            matches!(deed, Deed::Answer(Answer::Accepted { .. } | Answer::Extended { .. } | Answer::Fenced { .. }))
+        };
+        self.deeds.iter().filter(counts).count()
+    }
+
+    fn tell(&mut self, now: Time, event: Event) {
+        self.guard.handle(now, event);
+        self.perform(now);
+    }
+
+    fn perform(&mut self, now: Time) {
+        while let Some(action) = self.guard.poll_action() {
+            let deed = match action {
+                Action::Answer(answer) => Deed::Answer(answer),
+                Action::AnswerExited { code, signal, .. } => {
+                    Deed::Answer(Answer::Exited { code, signal, left: false, foreground: false })
+                }
+                Action::AnswerStarted => Deed::Answer(Answer::Started { pid: self.process }),
+                Action::AnswerStuck => Deed::Answer(Answer::Stuck { pids: vec![self.process] }),
+                Action::Kill(_) => {
+                    self.guard.handle(now, Event::Killed { has_seen_all: true });
+                    continue;
+                }
+                Action::KillMainGroup | Action::ShowEnd => Deed::End,
+                Action::Learn { .. } => {
+                    self.guard.handle(now, Event::Learnt { begun: now });
+                    continue;
+                }
+                Action::ShowDeadline { until, .. } => Deed::Extend { until },
+                Action::Signal { signal: STOP, .. } => Deed::Stop,
+                Action::Start { term, until, .. } => {
+                    self.deeds.push_back(Deed::Begin { term, until });
+                    self.guard.handle(now, Event::Executed);
+                    continue;
+                }
+                // There is no process, no terminal and no command; and the supervisor is in this thread, and never gone.
+                Action::AnswerLeftBehind { .. }
+                | Action::BeginAnew
+                | Action::End
+                | Action::HandOn
+                | Action::KillCommand(_)
+                | Action::Release(_)
+                | Action::RemoveCgroup
+                | Action::Signal { .. }
+                | Action::SignalRest { .. }
+                | Action::StartCommand(_)
+                | Action::TakeBack => continue,
+            };
+            self.deeds.push_back(deed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! What the library offers is what is committed as `surface.txt`: whoever changes it sees what it breaks for others.
+//!
+//! `UPDATE=1 cargo test -p neli --test surface` writes it anew.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn the_surface_is_the_committed_one() {
+    let surface = surface();
+    let file = root().join("surface.txt");
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&file, &surface).unwrap();
+    }
+    let committed = fs::read_to_string(&file).unwrap_or_default();
+    let new = surface.lines().find(|line| !committed.lines().any(|other| other == *line));
+    let gone = committed.lines().find(|line| !surface.lines().any(|other| other == *line));
+    assert!(
+        surface == committed,
+        "new is {new:?}, and gone {gone:?}.\nIf that is meant, say so in CHANGELOG.md, and: UPDATE=1 cargo test -p neli --test \
+         surface"
+    );
+}
+
+#[test]
+fn declarations_are_read_without_what_is_private() {
+    let source = "/// Words.\n#[derive(Clone)]\n#[non_exhaustive]\npub enum A {\n    /// B.\n    B { c: i64 },\n}\n\npub struct D {\n    \
+                  e: u8,\n    pub f: u8,\n}\n\nimpl D {\n    pub(crate) fn g() {}\n\n    pub const fn h(\n        &self,\n    ) -> u8 {\n    \
+                  1\n    }\n}\n";
+    assert_eq!(
+        declarations(source),
+        [
+            "#[derive(Clone)] #[non_exhaustive] pub enum A { B { c: i64 }, }",
+            "pub struct D { pub f: u8, }",
+            "impl D: pub const fn h( &self, ) -> u8",
+        ]
+    );
+}
+
+/// The root's names, and what is declared where they come from.
+fn surface() -> String {
+    let library = fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    let (before_hidden, _) = library.split_once("#[doc(hidden)]").unwrap();
+    assert!(!before_hidden.lines().any(|line| line.starts_with("pub mod ")), "the root has no modules");
+    let mut surface = String::new();
+    for line in before_hidden.lines().filter(|line| line.starts_with("pub use ")) {
+        let (path, names) = line.trim_start_matches("pub use ").trim_end_matches(';').rsplit_once("::").unwrap();
+        let file = format!("src/{}.rs", path.replace("::", "/"));
+        let source = fs::read_to_string(root().join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        writeln!(surface, "use {names}").unwrap();
+        for declaration in declarations(&source) {
+            writeln!(surface, "    {declaration}").unwrap();
+        }
+    }
+    surface
+}
+
+/// The public declarations of a source file, each in one line, without bodies and comments.
+fn declarations(source: &str) -> Vec<String> {
+    let code: Vec<&str> = source.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let mut found = Vec::new();
+    let (mut of, mut attributes) = ("", Vec::new());
+    let mut rest = &code[..];
+    while let Some((line, behind)) = rest.split_first() {
+        let mut taken = 1;
+        if line.starts_with("#[") {
+            attributes.extend(is_telling(line).then_some(*line));
+            rest = behind;
+            continue;
+        }
+        if let Some(name) = line.strip_prefix("impl ") {
+            of = name.trim_end_matches(" {");
+        } else if ["pub struct ", "pub enum "].iter().any(|start| line.starts_with(start)) {
+            taken += rest.iter().position(|line| *line == "}" || line.ends_with(';')).unwrap_or(0);
+            let is_enum = line.starts_with("pub enum ");
+            let shown = without_attributes(&rest[..taken]).filter(|line| is_enum || is_shown(line));
+            found.push(one_line(attributes.iter().chain(shown)));
+        } else if ["    pub fn ", "    pub const fn ", "    pub async fn "].iter().any(|start| line.starts_with(start))
+        {
+            taken += rest.iter().position(|line| line.ends_with(['{', '}'])).unwrap_or(0);
+            let signature = one_line(&rest[..taken]);
+            found.push(format!("impl {of}: {}", signature.split(" {").next().unwrap_or_default()));
+        }
+        attributes.clear();
+        rest = &rest[taken..];
+    }
+    found
+}
+
+fn one_line<'a>(lines: impl IntoIterator<Item = &'a &'a str>) -> String {
+    lines.into_iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+}
+
+/// The lines of a type but for those of its members' attributes.
+fn without_attributes<'a>(lines: &'a [&'a str]) -> impl Iterator<Item = &'a &'a str> {
+    let mut is_attribute = false;
+    lines.iter().filter(move |line| {
+        is_attribute |= line.trim_start().starts_with("#[");
+        let is_shown = !is_attribute;
+        is_attribute &= !line.ends_with(']');
+        is_shown
+    })
+}
+
+/// Whether an attribute of a type is seen by its users.
+fn is_telling(line: &str) -> bool {
+    ["#[derive", "#[non_exhaustive", "#[must_use"].iter().any(|start| line.starts_with(start))
+}
+
+/// Whether a line of a struct is seen by its users.
+fn is_shown(line: &str) -> bool {
+    line.starts_with("pub ") || line == "}" || line.trim_start().starts_with("pub ")
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
