@@ -1,0 +1,230 @@
+//! Who leads, and how the lead passes on when nobody dies.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use harness::journal::Pen;
+use harness::kafka::Kafka;
+use harness::wait::PATIENCE;
+use neli::{Error, Event, Events, Lost, Reason};
+use nix::sys::signal::Signal;
+use tokio::sync::Notify;
+
+use crate::{candidate, run, soon, stage};
+
+/// The first of the events that `pick` makes something of.
+async fn await_event<T>(events: &mut Events, mut pick: impl FnMut(&Event) -> Option<T>) -> T {
+    let find = async {
+        loop {
+            let event = events.next().await.expect("it stands");
+            if let Some(found) = pick(&event) {
+                return found;
+            }
+        }
+    };
+    soon("an event", PATIENCE, find).await
+}
+
+/// The task is told, awaited, and only then is the lead released.
+#[test]
+fn two_elections_hand_over() {
+    let stage = stage();
+    run(async {
+        let first = candidate(&stage).name("first").join().await.expect("it stands");
+        let mut lead = first.lead().await.expect("it leads");
+        let lease = lead.lease();
+        assert!(lease.is_valid());
+
+        let second = candidate(&stage).name("second").join().await.expect("it stands");
+        let mut seen = second.events();
+        assert!(second.lead_within(Duration::from_millis(200)).await.expect("it stands").is_none(), "another leads");
+        assert_eq!(second.leader().and_then(|leader| leader.name).as_deref(), Some("first"));
+
+        let begun = Arc::new(Notify::new());
+        let task = async |begun: Arc<Notify>| {
+            let ended = lead
+                .run(|lease| async move {
+                    begun.notify_one();
+                    let reason = lease.ending().await;
+                    assert!(lease.is_valid(), "it may end in order");
+                    (lease.token(), reason)
+                })
+                .await;
+            let next = lead.run(async |_| ()).await;
+            drop(lead);
+            (ended, next)
+        };
+        let first_leaves = async {
+            begun.notified().await;
+            first.leave().await;
+        };
+        let ((ended, next), ()) = tokio::join!(task(Arc::clone(&begun)), first_leaves);
+        assert_eq!(ended, Ok((lease.token(), Reason::Left)), "its own value, since it came to its end");
+        assert!(matches!(next, Err(Lost { reason: Reason::Left, .. })), "{next:?}");
+        assert!(!lease.is_valid());
+
+        let after = soon("the next lead", PATIENCE, second.lead()).await.expect("it leads");
+        assert!(after.lease().token() > lease.token());
+        let term = after.lease().token();
+        await_event(&mut seen, |event| (*event == Event::Acquired { term }).then_some(())).await;
+        drop(after);
+        second.leave().await;
+    });
+}
+
+/// What both write is the same journal.
+#[test]
+fn a_library_election_and_neli_run_elect_each_other() {
+    let stage = stage();
+    run(async {
+        let election = candidate(&stage).join().await.expect("it stands");
+        let lead = election.lead().await.expect("it leads");
+        let term = u64::try_from(lead.lease().token()).expect("an offset");
+        let mut program = stage.candidate().start();
+        assert_eq!(program.await_event("standby").number("term"), term);
+
+        let lease = lead.lease();
+        election.leave().await;
+        assert!(!lease.is_valid());
+        let next = program.await_lead();
+        assert!(next > term);
+        stage.await_witness(next);
+
+        let mut events = {
+            let election = candidate(&stage).join().await.expect("it stands");
+            let events = election.events();
+            assert_eq!(election.leader().map(|leader| leader.term), i64::try_from(next).ok());
+            program.signal(Signal::SIGTERM);
+            let lead = soon("the next lead", PATIENCE, election.lead()).await.expect("it leads");
+            assert!(lead.lease().is_valid());
+            stage.assert_gone(next);
+            // The last handle goes: the lead is released all the same.
+            events
+        };
+        let released = await_event(&mut events, |event| {
+            if let Event::Released { delivered, reason, .. } = event { Some((*delivered, *reason)) } else { None }
+        });
+        assert!(matches!(released.await, (true, Reason::Resigned | Reason::Left)));
+        assert_eq!(program.status(), 0);
+    });
+}
+
+/// An operator's request reaches the library as it reaches `neli-run`; the callback is awaited before the release.
+#[test]
+fn what_comes_before_the_release_is_awaited() {
+    let stage = stage();
+    run(async {
+        let called = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&called);
+        let builder = candidate(&stage).before_release(move |lease, reason| {
+            let told = Arc::clone(&told);
+            async move {
+                tokio::task::yield_now().await;
+                told.store(lease.is_valid() && reason == Reason::Resigned, Ordering::Relaxed);
+            }
+        });
+        let election = builder.join().await.expect("it stands");
+        let mut events = election.events();
+        let lead = election.lead().await.expect("it leads");
+        let term = lead.lease().token();
+        lead.resign().await;
+        let released = |event: &Event| matches!(event, Event::Released { delivered: true, .. }).then_some(());
+        await_event(&mut events, released).await;
+        assert!(called.load(Ordering::Relaxed), "the lease was valid");
+        let records = stage.verdicts();
+        let release = records.iter().find(|line| line["record"]["kind"] == "release").expect("a release");
+        assert_eq!((&release["record"]["why"], release["record"]["term"].as_i64()), (&"resigned".into(), Some(term)));
+        election.leave().await;
+    });
+}
+
+/// A candidate that nobody asks for a lead does not keep others from it.
+#[test]
+fn a_lead_that_nobody_takes_is_given_up() {
+    let stage = stage();
+    run(async {
+        let idle = candidate(&stage).lease(Duration::from_millis(600)).join().await.expect("it stands");
+        let mut events = idle.events();
+        await_event(&mut events, |event| {
+            matches!(event, Event::Released { reason: Reason::Resigned, .. }).then_some(())
+        })
+        .await;
+        idle.leave().await;
+    });
+}
+
+/// The same runs whenever it leads, and is dropped at once when that is to end.
+#[test]
+fn a_background_task_runs_while_leading() {
+    let stage = stage();
+    run(async {
+        let election = candidate(&stage).join().await.expect("it stands");
+        let runs = Arc::new(Notify::new());
+        let ran = Arc::clone(&runs);
+        let mut count = 0;
+        let background = election.background(|lease| {
+            count += 1;
+            let (ran, is_first) = (Arc::clone(&ran), count == 1);
+            async move {
+                assert!(lease.is_valid());
+                ran.notify_one();
+                if !is_first {
+                    std::future::pending::<()>().await;
+                }
+            }
+        });
+        let leave = async {
+            runs.notified().await;
+            runs.notified().await;
+            election.clone().leave().await;
+        };
+        let (error, ()) = tokio::join!(background, leave);
+        assert_eq!(error, Error::Left);
+    });
+}
+
+/// Who has ended the election, ends it for the library too.
+#[test]
+fn an_operator_ends_the_election() {
+    let stage = stage();
+    run(async {
+        let election = candidate(&stage).join().await.expect("it stands");
+        let mut lead = election.lead().await.expect("it leads");
+        let end = async {
+            let text = r#"{"v":1,"kind":"request","what":"end","term":null,"by":"me","reason":"why"}"#;
+            Pen::new(Kafka::shared(), &stage.topic(), &[]).write(&stage.key(), &[text.as_bytes()]);
+        };
+        let (told, ()) = tokio::join!(lead.run(async |lease| lease.ending().await), end);
+        assert_eq!(told, Ok(Reason::Ended));
+        assert_eq!(soon("the end", PATIENCE, election.lead()).await.map(drop), Err(Error::Ended));
+    });
+}
+
+/// A follower knows the leader's name, and writes nothing.
+#[test]
+fn a_follower_learns_who_leads() {
+    let stage = stage();
+    run(async {
+        let election = candidate(&stage).name("10.0.0.7:8080").join().await.expect("it stands");
+        let lead = election.lead().await.expect("it leads");
+        let builder = neli::Follower::builder(&stage.group).brokers(Kafka::shared().address());
+        let mut follower = builder.start().expect("it starts");
+        let learn = async {
+            while follower.leader().is_none() {
+                follower.changed().await.expect("it follows");
+            }
+        };
+        soon("a leader", PATIENCE, learn).await;
+        let leader = follower.leader().expect("it leads");
+        assert_eq!((leader.name.as_deref(), leader.term), (Some("10.0.0.7:8080"), lead.lease().token()));
+
+        election.leave().await;
+        let forget = async {
+            while follower.leader().is_some() {
+                follower.changed().await.expect("it follows");
+            }
+        };
+        soon("a release", PATIENCE, forget).await;
+    });
+}

@@ -1,0 +1,127 @@
+//! Losing the lead: a network that is cut, a process that is stopped, a task that does not end.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use harness::candidate::Candidate;
+use harness::cluster::Cluster;
+use harness::kafka::Kafka;
+use harness::network::{Flow, Weather};
+use harness::wait::{self, PATIENCE};
+use neli::{Error, Event, Reason};
+use nix::sys::signal::Signal;
+
+use crate::worker::Worker;
+use crate::{PROGRAM, candidate, candidate_at, run, soon, stage};
+
+const LEASE: Duration = Duration::from_millis(1500);
+
+/// Whatever the task does, its lease is over before another leads; and the task is dropped.
+#[test]
+fn a_cut_network_ends_the_lease_before_another_leads() {
+    let stage = stage();
+    run(async {
+        let cluster = Cluster::start(1, 1);
+        let far = cluster.kafka_of(0);
+        let builder = candidate_at(&stage, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
+        let election = builder.join().await.expect("it stands");
+        let mut lead = election.lead().await.expect("it leads");
+        let lease = lead.lease();
+        let near = cluster.kafka();
+        let program = Candidate::new(Path::new(PROGRAM))
+            .option("--group", &stage.group)
+            .option("--brokers", near.address())
+            .option("--elect", "log")
+            .lease("1500ms")
+            .job(stage.witness().command());
+        let mut program = program.start();
+        program.await_event("standby");
+
+        let (say, said) = mpsc::channel();
+        std::thread::spawn(move || {
+            // As a task would that keeps its thread busy.
+            let mut last = 0;
+            loop {
+                let now = wait::now();
+                if !lease.is_valid() {
+                    return say.send(last);
+                }
+                last = now;
+                std::thread::yield_now();
+            }
+        });
+        cluster.wire(0, 0).set(Weather { there: Flow::Lost, back: Flow::Lost, ..Weather::default() });
+        let lost = soon("the end of the lease", PATIENCE, lead.run(|_| std::future::pending::<()>())).await;
+        assert_eq!(lost.map_err(|lost| lost.reason), Err(Reason::Expired));
+        let last_valid = said.recv().expect("it ends");
+        let next = program.await_lead();
+        stage.await_witness(next);
+        let first = stage.first_instruction(next);
+        assert!(last_valid < first, "valid {} us after another's job began", last_valid.saturating_sub(first) / 1000);
+        drop((lead, election));
+        stage.close([program]);
+    });
+}
+
+/// A process that was stopped for longer than its lease knows that it is over the moment it goes on.
+#[test]
+fn a_stopped_process_acts_no_more_when_it_goes_on() {
+    let stage = stage();
+    let worker = Worker::start(&stage, Kafka::shared().address(), LEASE);
+    let term = worker.await_lead(&stage, 0);
+    let mut program = stage.candidate().lease("1500ms").start();
+    program.await_event("standby");
+    worker.process().signal(Signal::SIGSTOP);
+    let next = program.await_lead();
+    stage.await_witness(next);
+    worker.process().signal(Signal::SIGCONT);
+    // It stands by for the other, and leads when that has gone.
+    program.signal(Signal::SIGTERM);
+    assert_eq!(program.status(), 0);
+    let later = worker.await_lead(&stage, next);
+    assert!(later > next && next > term);
+    drop(worker);
+    stage.assert_never_two();
+}
+
+/// A task that does not come to an await can't be dropped: nothing is released then, and the candidate stands no more.
+#[test]
+fn a_task_that_blocks_is_never_released() {
+    let stage = stage();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let (go_on, blocked) = mpsc::channel::<()>();
+    let (say, said) = mpsc::channel();
+    let builder = candidate(&stage).lease(Duration::from_millis(600)).stop_timeout(Duration::from_millis(100));
+    let (handle, handles) = mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        runtime.block_on(async {
+            let election = builder.join().await.expect("it stands");
+            handle.send((election.clone(), election.events())).expect("it is awaited");
+            let mut lead = election.lead().await.expect("it leads");
+            let block = async |lease: neli::Lease| {
+                say.send(lease).expect("it is awaited");
+                // Blocks its thread, as no task should.
+                let _ = blocked.recv();
+                std::future::pending::<()>().await;
+            };
+            let lost = lead.run(block).await;
+            (lost.map_err(|lost| lost.reason), election.lead().await.map(drop))
+        })
+    });
+    let lease = said.recv().expect("it runs");
+    let (election, mut events) = handles.recv().expect("it stands");
+    let other = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    other.block_on(soon("the end", PATIENCE, election.leave()));
+    assert!(!lease.is_valid());
+    go_on.send(()).expect("it waits");
+    let (lost, after) = worker.join().expect("no panic");
+    assert_eq!((lost, after), (Err(Reason::Left), Err(Error::Blocked)));
+    let mut seen = Vec::new();
+    while let Some(event) = other.block_on(soon("events", PATIENCE, events.next())) {
+        seen.push(event);
+    }
+    assert!(!seen.iter().any(|event| matches!(event, Event::Released { .. })), "{seen:?}");
+    let kinds: Vec<_> = stage.verdicts().iter().map(|line| line["record"]["kind"].clone()).collect();
+    assert!(!kinds.iter().any(|kind| kind == "release"), "{kinds:?}");
+}

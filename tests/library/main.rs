@@ -1,0 +1,48 @@
+//! The library on a real Kafka: elections in this process, in others, and together with `neli-run`.
+//!
+//! Whoever leads writes a witness's lines while its lease is valid, so that the proof is that of `neli-run`'s tests: no two
+//! leaders ever acted at one time.
+
+#![expect(clippy::expect_used, reason = "a test fails by a panic")]
+
+mod chaos;
+mod handover;
+mod loss;
+mod worker;
+
+use std::future::Future;
+use std::time::Duration;
+
+use harness::candidate::Elector;
+use harness::kafka::Kafka;
+use harness::stage::Stage;
+use harness::wait::PATIENCE;
+use neli::{Builder, Election};
+
+/// The program with which the library shares its elections.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
+
+fn stage() -> Stage {
+    Stage::new(PROGRAM, Kafka::shared(), Elector::Log)
+}
+
+/// A candidate of this process for the election of the stage.
+fn candidate(stage: &Stage) -> Builder {
+    candidate_at(stage, Kafka::shared().address())
+}
+
+/// The same by another way to Kafka.
+fn candidate_at(stage: &Stage, brokers: &str) -> Builder {
+    Election::builder(&stage.group).brokers(brokers).elector(neli::Elector::Log)
+}
+
+/// Runs a test's story; whatever it waits for comes within a bound.
+fn run<T>(story: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(soon("the end of the story", 3 * PATIENCE, story))
+}
+
+/// What comes within the bound.
+async fn soon<T>(what: &str, bound: Duration, awaited: impl Future<Output = T>) -> T {
+    tokio::time::timeout(bound, awaited).await.unwrap_or_else(|_| panic!("waited {bound:?} in vain for {what}"))
+}

@@ -1,0 +1,98 @@
+//! A library candidate in a process of its own: this test program once more, which stands and writes a witness's lines while it leads.
+
+use std::env;
+use std::fs::File;
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use harness::process::Process;
+use harness::stage::Stage;
+use harness::wait;
+use harness::witness::Event;
+use neli::{Election, Lease};
+
+const BROKERS: &str = "NELI_TEST_BROKERS";
+const GROUP: &str = "NELI_TEST_GROUP";
+const LEASE_MS: &str = "NELI_TEST_LEASE_MS";
+const FILE: &str = "NELI_TEST_FILE";
+
+/// A process that stands for as long as this is there.
+pub(crate) struct Worker {
+    child: Child,
+}
+
+impl Worker {
+    pub(crate) fn start(stage: &Stage, brokers: &str, lease: Duration) -> Self {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(env::current_exe().expect("a program"));
+        command.args(["--exact", "worker::stands_where_it_is_told_to", "--nocapture"]);
+        command.env(BROKERS, brokers).env(GROUP, &stage.group).env(LEASE_MS, lease.as_millis().to_string());
+        command.env(FILE, stage.directory().join("witness"));
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        Self { child: command.spawn().expect("setpriv is part of util-linux: apt-get install util-linux") }
+    }
+
+    pub(crate) fn process(&self) -> Process {
+        Process::child(self.child.id())
+    }
+
+    /// Waits until it acts as the leader in a later term than `after`, and says in which.
+    pub(crate) fn await_lead(&self, stage: &Stage, after: u64) -> u64 {
+        let pid = self.process().pid;
+        wait::until("a lead", || {
+            let lines = stage.testimony().lines.into_iter();
+            lines.filter(|line| line.pid == pid).filter_map(|line| line.epoch).find(|term| *term > after)
+        })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.process().signal(nix::sys::signal::Signal::SIGKILL);
+        self.child.wait().expect("a child can be waited for");
+    }
+}
+
+/// The process itself; as a test among others there is nothing to be done.
+#[test]
+fn stands_where_it_is_told_to() {
+    let Ok(group) = env::var(GROUP) else { return };
+    let told = |name| env::var(name).expect("told with the group");
+    let lease = Duration::from_millis(told(LEASE_MS).parse().expect("milliseconds"));
+    let file = File::options().create(true).append(true).open(told(FILE)).expect("a file");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let builder = Election::builder(group).brokers(told(BROKERS)).lease(lease).elector(neli::Elector::Log);
+        let election = builder.join().await.expect("it stands");
+        loop {
+            let mut lead = election.lead().await.expect("it leads");
+            let _ = lead.run(|lease| act(&file, lease)).await;
+        }
+    });
+}
+
+/// Each line is an effect, and is made only while the lease is valid. It is dated by when that was asked.
+async fn act(mut file: &File, lease: Lease) {
+    let mut event = "start";
+    let mut times = tokio::time::interval(Duration::from_millis(1));
+    loop {
+        times.tick().await;
+        let at = wait::now();
+        if lease.is_valid() {
+            let line = format!("{at} {event} main {} {} 0 0\n", std::process::id(), lease.token());
+            file.write_all(line.as_bytes()).expect("written");
+            event = "beat";
+        }
+    }
+}
+
+/// Whoever wrote of a start, in the order of their terms.
+pub(crate) fn leaders(stage: &Stage) -> Vec<(u64, i32)> {
+    let testimony = stage.testimony();
+    let starts = testimony.lines.iter().filter(|line| matches!(line.event, Event::Start(_)));
+    let mut leaders: Vec<(u64, i32)> = starts.filter_map(|line| Some((line.epoch?, line.pid))).collect();
+    leaders.sort_unstable();
+    leaders.dedup();
+    leaders
+}
