@@ -14,9 +14,10 @@ use neli_proto::record::Offset;
 use neli_proto::time::Time;
 use tokio::sync::mpsc::{Receiver, channel, error::TryRecvError};
 
-use crate::command::watch::account::Account;
+use crate::command::watch::account::{Account, ReadAt};
 use crate::config::{Watch, WatchFrom};
 use crate::exit::{ExitStatus, StartupError};
+use crate::process::timer::Timer;
 use crate::text::{one_line, reason};
 
 mod account;
@@ -60,40 +61,59 @@ impl From<StartupError> for Obstacle {
 }
 
 fn show(watch: &Watch) -> Result<(), Obstacle> {
-    let access = access(&watch.client)?;
-    let embedded = access.embedded.clone();
-    let (sender, mut events) = channel(WAITING);
-    let elections = Elections::from(&watch.election);
-    let source = Source { access, elections, only: None, create_topic: false, joins_group: false };
-    let reader = Reader::start(source, 0, sender)
-        .map_err(|error| StartupError::new(format!("no thread for the reader: {}", reason(&error))))?;
-    let mut show = Show { watch, embedded, reader, account: None, end: 0, caught_up: false };
-    // What is in it when a refusal ends the show is written at its drop.
-    let mut screen = BufWriter::new(io::stdout());
-    loop {
-        let Some(event) = next(&mut events, &mut screen)? else {
-            return Err(StartupError::new("the reader's threads are gone").into());
-        };
-        let step = show.handle_kafka_event(event);
-        for line in show.account.as_mut().map(Account::take_lines).unwrap_or_default() {
-            writeln!(screen, "{line}")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    let runtime = runtime.map_err(|error| cannot_wait(&error))?;
+    runtime.block_on(async {
+        let mut timer = Timer::new().map_err(|error| cannot_wait(&error))?;
+        let access = access(&watch.client)?;
+        let embedded = access.embedded.clone();
+        let (sender, mut events) = channel(WAITING);
+        let elections = Elections::from(&watch.election);
+        let source = Source { access, elections, only: None, create_topic: false, joins_group: false };
+        let reader = Reader::start(source, 0, sender)
+            .map_err(|error| StartupError::new(format!("no thread for the reader: {}", reason(&error))))?;
+        let mut show = Show { watch, embedded, reader, account: None, end: 0, caught_up: false };
+        // What is in it when a refusal ends the show is written at its drop.
+        let mut screen = BufWriter::new(io::stdout());
+        loop {
+            timer.set(show.account.as_ref().and_then(Account::poll_timeout));
+            let step = match next(&mut events, &mut timer, &mut screen).await? {
+                Input::Kafka(None) => return Err(StartupError::new("the reader's threads are gone").into()),
+                Input::Kafka(Some(event)) => show.handle_kafka_event(event),
+                Input::Timeout => Ok(show.handle_timeout()),
+            };
+            for line in show.account.as_mut().map(Account::take_lines).unwrap_or_default() {
+                writeln!(screen, "{line}")?;
+            }
+            if let Step::Done = step? {
+                return Ok(screen.flush()?);
+            }
         }
-        if let Step::Done = step? {
-            return Ok(screen.flush()?);
-        }
-    }
+    })
 }
 
-/// The next event; what was shown is written out before anything is waited for.
-fn next(events: &mut Receiver<KafkaEvent>, screen: &mut impl Write) -> io::Result<Option<KafkaEvent>> {
+fn cannot_wait(error: &io::Error) -> StartupError {
+    StartupError::new(format!("events can't be waited for: {}", reason(error)))
+}
+
+/// What there is to do.
+enum Input {
+    Kafka(Option<KafkaEvent>),
+    Timeout,
+}
+
+/// What comes next; what was shown is written out before anything is waited for.
+async fn next(events: &mut Receiver<KafkaEvent>, timer: &mut Timer, screen: &mut impl Write) -> io::Result<Input> {
     match events.try_recv() {
-        Ok(event) => Ok(Some(event)),
-        Err(TryRecvError::Disconnected) => Ok(None),
-        Err(TryRecvError::Empty) => {
-            screen.flush()?;
-            Ok(events.blocking_recv())
-        }
+        Ok(event) => return Ok(Input::Kafka(Some(event))),
+        Err(TryRecvError::Disconnected) => return Ok(Input::Kafka(None)),
+        Err(TryRecvError::Empty) => screen.flush()?,
     }
+    Ok(tokio::select! {
+        biased;
+        event = events.recv() => Input::Kafka(event),
+        () = timer.due() => Input::Timeout,
+    })
 }
 
 fn access(client: &Client) -> Result<Access, StartupError> {
@@ -129,6 +149,13 @@ struct Show<'a> {
 }
 
 impl Show<'_> {
+    fn handle_timeout(&mut self) -> Step {
+        if let Some(account) = &mut self.account {
+            account.handle_timeout(read_at());
+        }
+        Step::On
+    }
+
     fn handle_kafka_event(&mut self, event: KafkaEvent) -> Result<Step, StartupError> {
         let now = clock::now();
         match event {
@@ -169,7 +196,7 @@ impl Show<'_> {
             ReadingEvent::Record(ReadRecord { offset, key, value, written_ms }) => {
                 if let Some(account) = &mut self.account {
                     match key {
-                        Key::Election(_) => account.read(now, offset, value.as_deref(), written_ms),
+                        Key::Election(_) => account.read(read_at(), offset, value.as_deref(), written_ms),
                         Key::Hello(_) | Key::Other => account.read_other(now, offset),
                     }
                 }
@@ -226,10 +253,14 @@ impl Show<'_> {
         if !std::mem::replace(&mut self.caught_up, true)
             && let Some(account) = &mut self.account
         {
-            account.caught_up(clock::wall_ms());
+            account.caught_up(read_at());
         }
         Step::On
     }
+}
+
+fn read_at() -> ReadAt {
+    ReadAt { now: clock::now(), wall_ms: clock::wall_ms() }
 }
 
 /// One line on stderr; where that is closed there is nobody to tell.

@@ -114,6 +114,9 @@ fn tells_what_happens_as_it_happens_until_nobody_reads_on() {
     let listener = thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
     let next = || told.recv_timeout(wait::PATIENCE).expect("a line");
     assert!(next().ends_with(" as of now: web leads, term 0: the job runs, pid 7"));
+    // It was alive a moment ago, and says nothing more.
+    let silent = next();
+    assert!(silent.contains(" nobody leads: web (term 0) has been silent for "), "{silent}");
     pen.write(&stage.key(), &[RELEASE.as_bytes()]);
     assert!(next().ends_with(" term 0 was released: the job has ended (the job's status: 3)"));
     drop(told);

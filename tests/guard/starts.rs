@@ -181,7 +181,7 @@ pub(crate) fn policy(pid: Pid) -> u32 {
     field(&fs::read_to_string(format!("/proc/{pid}/stat")).unwrap(), 41)
 }
 
-/// A field of a line of `/proc/PID/stat`, by its number in proc_pid_stat(5): 3 or more.
+/// A field of a line of `/proc/PID/stat`, by its number in `proc_pid_stat(5)`: 3 or more.
 fn field(stat: &str, number: usize) -> u32 {
     let (_, fields) = stat.rsplit_once(')').unwrap();
     fields.split_ascii_whitespace().nth(number - 3).unwrap().parse().unwrap()

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::journal::{Journal, Verdict, View};
+use neli_proto::listener::silence;
 use neli_proto::record::{Body, JobState, MAX_BYTES, Offset, Record, What};
 use neli_proto::time::Time;
 use serde::Serialize;
@@ -19,7 +20,29 @@ pub(super) struct Account {
     journal: Journal,
     /// The leader's job, by its last beat.
     job: Option<Job>,
+    /// The leader's last word.
+    last_word: LastWord,
+    /// All that was there at the start has been read.
+    is_live: bool,
+    /// It was told that the leader is silent.
+    is_silent: bool,
     lines: Vec<String>,
+}
+
+/// A leader's last effective record.
+#[derive(Clone, Copy)]
+struct LastWord {
+    /// When it was read.
+    read: Time,
+    /// How old it was then, by its own time and this machine's wall clock; nothing where it was read as it was written.
+    age: Duration,
+}
+
+impl LastWord {
+    /// How old it is.
+    fn age(self, now: Time) -> Duration {
+        now.since(self.read) + self.age
+    }
 }
 
 /// The job, by a beat; printed when it changes.
@@ -28,6 +51,14 @@ struct Job {
     state: JobState,
     pid: Option<u32>,
     attempt: Option<u32>,
+}
+
+/// When something is read.
+#[derive(Clone, Copy)]
+pub(super) struct ReadAt {
+    pub(super) now: Time,
+    /// In milliseconds since 1970, by this machine's clock.
+    pub(super) wall_ms: u64,
 }
 
 /// A line of `--json`.
@@ -42,7 +73,16 @@ struct Line {
 impl Account {
     /// Of a reading that has just begun, shown from `first` on.
     pub(super) fn new(json: bool, first: Offset, journal: Journal) -> Self {
-        Self { json, first, journal, job: None, lines: Vec::new() }
+        Self {
+            json,
+            first,
+            journal,
+            job: None,
+            last_word: LastWord { read: Time::ZERO, age: Duration::ZERO },
+            is_live: false,
+            is_silent: false,
+            lines: Vec::new(),
+        }
     }
 
     /// What is to be shown, oldest first.
@@ -62,14 +102,15 @@ impl Account {
         }
     }
 
-    /// A record of the election stands at `offset`.
-    pub(super) fn read(&mut self, now: Time, offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) {
+    /// A record of the election stands at `offset`, and was written `written_ms` after 1970 by the broker's clock.
+    pub(super) fn read(&mut self, at: ReadAt, offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) {
         if offset < self.journal.next() {
             return;
         }
         let record = value.and_then(Record::parse);
         let before = self.journal.view().clone();
-        let verdict = self.journal.read(now, offset, record.as_ref());
+        let verdict = self.journal.read(at.now, offset, record.as_ref());
+        self.note_word(at, verdict, record.as_ref(), written_ms);
         if self.json && offset >= self.first {
             let line =
                 Line { offset, verdict: word(verdict), term: self.journal.term(), record: value.and_then(as_read) };
@@ -84,16 +125,63 @@ impl Account {
         }
     }
 
+    /// Takes note of a leader's word; and says so when it had been silent for longer than its lease.
+    fn note_word(&mut self, at: ReadAt, verdict: Verdict, record: Option<&Record>, written_ms: Option<u64>) {
+        let is_leaders = matches!(record.map(|record| &record.body), Some(Body::Beat { .. } | Body::Claim { .. }));
+        if verdict != Verdict::Effective || !is_leaders {
+            return;
+        }
+        let written_ms = written_ms.filter(|_| !self.is_live).unwrap_or(at.wall_ms);
+        let age = Duration::from_millis(at.wall_ms.saturating_sub(written_ms));
+        let before = std::mem::replace(&mut self.last_word, LastWord { read: at.now, age });
+        let was_silent = std::mem::replace(&mut self.is_silent, false);
+        if was_silent && !self.json && matches!(record.map(|record| &record.body), Some(Body::Beat { .. })) {
+            let silent = spoken(whole(before.age(at.now)));
+            let sentence = format!("{} leads on, after {silent} of silence", self.leader());
+            self.tell(Some(at.wall_ms), &sentence);
+        }
+    }
+
+    /// When it is to be told that the leader is silent, unless it is heard before.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        let View::Led(term) = self.journal.view() else { return None };
+        let LastWord { read, age } = self.last_word;
+        (self.is_live && !self.is_silent && !self.json).then(|| read + silence(term.lease).saturating_sub(age))
+    }
+
+    /// Tells that the leader is silent, where that is due.
+    pub(super) fn handle_timeout(&mut self, at: ReadAt) {
+        if self.poll_timeout().is_some_and(|due| at.now >= due)
+            && let Some(sentence) = self.silence(at.now)
+        {
+            self.is_silent = true;
+            self.tell(Some(at.wall_ms), &sentence);
+        }
+    }
+
+    /// That the leader of a term has been silent for longer than its lease, if it has.
+    fn silence(&self, now: Time) -> Option<String> {
+        let View::Led(term) = self.journal.view() else { return None };
+        let age = self.last_word.age(now);
+        (age >= silence(term.lease)).then(|| {
+            let (leader, age, lease) = (self.leader(), spoken(whole(age)), spoken(term.lease));
+            format!("nobody leads: {leader} (term {}) has been silent for {age}, and its lease is {lease}", term.offset)
+        })
+    }
+
     /// All that was there has been read: who leads now?
-    pub(super) fn caught_up(&mut self, wall_ms: u64) {
+    pub(super) fn caught_up(&mut self, at: ReadAt) {
+        self.is_live = true;
         if self.json {
             return;
         }
+        let silence = self.silence(at.now);
+        self.is_silent = silence.is_some();
         let sentence = match self.journal.view() {
-            View::Led(term) => {
+            View::Led(term) => silence.unwrap_or_else(|| {
                 let job = self.job.map_or_else(String::new, |job| format!(": {}", job.sentence()));
                 format!("{} leads, term {}{job}", self.leader(), term.offset)
-            }
+            }),
             View::NeverLed => "nobody has led yet".to_owned(),
             View::Released { term, why } => {
                 format!(
@@ -103,7 +191,7 @@ impl Account {
             }
             View::Undecided(_) => "who leads can't be told before the leader's next word".to_owned(),
         };
-        self.tell(Some(wall_ms), &format!("as of now: {sentence}"));
+        self.tell(Some(at.wall_ms), &format!("as of now: {sentence}"));
     }
 
     fn tell(&mut self, wall_ms: Option<u64>, sentence: &str) {
@@ -185,6 +273,11 @@ impl Job {
     }
 }
 
+/// A duration for people: of more than ten seconds, without its milliseconds.
+fn whole(duration: Duration) -> Duration {
+    if duration < Duration::from_secs(10) { duration } else { Duration::from_secs(duration.as_secs()) }
+}
+
 const fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Effective => "effective",
@@ -211,13 +304,14 @@ mod tests {
     use super::*;
 
     const NOW: Time = Time::from_nanos(1_000_000_000_000);
+    const AT: ReadAt = ReadAt { now: NOW, wall_ms: 1_769_860_800_123 };
 
     fn account(json: bool, first: Offset) -> Account {
         Account::new(json, first, Journal::read_from(0, Origin::Beginning))
     }
 
     fn read(account: &mut Account, offset: Offset, record: &str) {
-        account.read(NOW, offset, Some(record.as_bytes()), Some(1_769_860_800_123));
+        account.read(AT, offset, Some(record.as_bytes()), Some(1_769_860_800_123));
     }
 
     const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":5000}"#;
@@ -237,7 +331,7 @@ mod tests {
         read(&mut account, 0, CLAIM);
         read(&mut account, 1, "not json");
         read(&mut account, 2, "{\"v\":9,\n\"new\":true}");
-        account.read(NOW, 3, None, None);
+        account.read(AT, 3, None, None);
         account.read_other(NOW, 4);
         read(&mut account, 5, RELEASE);
         let lines = account.take_lines();
@@ -279,11 +373,45 @@ mod tests {
         read(&mut account, 1, &beat("running", 7));
         read(&mut account, 2, &beat("running", 7));
         assert_eq!(account.take_lines(), [""; 0]);
-        account.caught_up(0);
+        account.caught_up(AT);
         assert_eq!(
             account.take_lines(),
-            ["1970-01-01T00:00:00.000Z as of now: web leads, term 0: the job runs, pid 7"]
+            ["2026-01-31T12:00:00.123Z as of now: web leads, term 0: the job runs, pid 7"]
         );
+    }
+
+    /// After so many milliseconds.
+    fn later(ms: u64) -> ReadAt {
+        ReadAt { now: NOW + Duration::from_millis(ms), wall_ms: AT.wall_ms + ms }
+    }
+
+    #[test]
+    fn a_leader_that_is_silent_for_longer_than_its_lease_leads_no_more() {
+        let mut account = account(false, 2);
+        read(&mut account, 0, CLAIM);
+        read(&mut account, 1, &beat("running", 7));
+        account.caught_up(later(1_000));
+        account.take_lines();
+        assert_eq!(account.poll_timeout(), Some(later(5_060).now));
+        account.handle_timeout(later(5_059));
+        assert_eq!(account.take_lines(), [""; 0]);
+        account.handle_timeout(later(5_060));
+        let silent = "nobody leads: web (term 0) has been silent for 5.06s, and its lease is 5s";
+        assert_eq!(account.take_lines(), [format!("2026-01-31T12:00:05.183Z {silent}")]);
+        assert_eq!(account.poll_timeout(), None);
+        account.read(later(7_123), 2, Some(beat("running", 7).as_bytes()), Some(0));
+        assert_eq!(account.take_lines(), ["2026-01-31T12:00:07.246Z web leads on, after 7.123s of silence"]);
+        assert_eq!(account.poll_timeout(), Some(later(7_123 + 5_060).now));
+    }
+
+    #[test]
+    fn what_was_read_late_is_as_old_as_it_says() {
+        let mut account = account(false, 2);
+        account.read(later(108_700), 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms));
+        account.caught_up(later(108_800));
+        let silent = "as of now: nobody leads: web (term 0) has been silent for 1m 48s, and its lease is 5s";
+        assert_eq!(account.take_lines(), [format!("2026-01-31T12:01:48.923Z {silent}")]);
+        assert_eq!(account.poll_timeout(), None);
     }
 
     #[test]
@@ -297,7 +425,7 @@ mod tests {
     #[test]
     fn a_time_may_lie_in_any_future() {
         let mut account = account(false, 0);
-        account.read(NOW, 0, Some(CLAIM.as_bytes()), Some(u64::MAX));
+        account.read(AT, 0, Some(CLAIM.as_bytes()), Some(u64::MAX));
         assert_eq!(account.take_lines(), ["9999-12-31T23:59:59.999Z web leads, term 0"]);
     }
 

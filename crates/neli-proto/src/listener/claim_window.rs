@@ -73,7 +73,9 @@ impl Listener {
     }
 }
 
-/// For how long a leader with this lease must not have been heard: its own clock may run 1 % slower (R2, R8).
-fn silence(lease: Duration) -> Duration {
+/// For how long nothing of a leader with this lease must have been read before it is silent: its own clock may run 1 % slower (R2,
+/// R8).
+#[must_use]
+pub fn silence(lease: Duration) -> Duration {
     lease + lease / 100 + Duration::from_millis(10)
 }
