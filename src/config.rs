@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use neli::program::{Client, Election};
+use neli::program::{Client, Election, Elections};
 use neli_proto::candidate::Timings;
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::RestartPolicy;
@@ -19,8 +19,10 @@ pub const VARIABLE_PREFIX: &str = "NELI_RUN_";
 /// The configuration of a candidate.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The election.
+    /// The election; of several roles the first one's.
     pub election: Election,
+    /// `--roles`: the elections beside it.
+    pub roles: Option<Roles>,
     /// How Kafka is reached.
     pub client: Client,
     /// Whether a missing topic is made.
@@ -53,6 +55,27 @@ pub struct Config {
     pub command: Vec<OsString>,
     /// What is no reason to refuse, and ought to be known: one log line each.
     pub warnings: Vec<String>,
+}
+
+/// `--roles`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Roles {
+    /// As it was given.
+    pub text: String,
+    /// How many there are: 1 or more.
+    pub count: u32,
+    /// How they are called, where they were named.
+    pub names: Vec<String>,
+}
+
+impl Config {
+    /// The elections that the process stands in.
+    #[must_use]
+    pub fn elections(&self) -> Elections {
+        let Election { group, topic, .. } = self.election.clone();
+        let (count, names) = self.roles.as_ref().map_or((1, &[][..]), |roles| (roles.count, &roles.names));
+        Elections { group, topic, roles: 0..count, names: names.into() }
+    }
 }
 
 /// The command line of each command that runs beside the job.

@@ -3,9 +3,12 @@
 //! `MainLoop` is what there is once in a process: the clients of Kafka, the terminal, the log, the end. A `Role` is what there is
 //! once in an election: the node, the reading of its journal, the job under its guard, its hooks.
 
+use std::collections::BTreeSet;
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::RawFd;
 use std::panic;
+use std::task::{Context, Poll};
 
 use neli::program::clock;
 use neli::program::embedded::{self, BrokerFinder};
@@ -23,12 +26,13 @@ use crate::process::timer::Timer;
 use crate::report::log::{Event as LogEvent, From, Logger};
 use crate::report::notes;
 use crate::report::notify::Notifier;
+use crate::supervise::job::GuardedJob;
 use crate::supervise::kafka::KafkaSession;
-use crate::supervise::orphans::Orphans;
 use crate::supervise::role::Role;
 use crate::supervise::service_status::ServiceStatus;
-use crate::supervise::start::Prepared;
+use crate::supervise::start::{JobMaker, Prepared};
 use crate::supervise::terminal::Session;
+use crate::supervise::timeouts::Timeouts;
 use crate::text::reason;
 
 mod children;
@@ -45,6 +49,7 @@ mod role;
 mod service_status;
 mod start;
 mod terminal;
+mod timeouts;
 mod translate;
 
 /// What is known of the process at the very start of `main`.
@@ -113,10 +118,18 @@ fn cannot(what: &str) -> impl FnOnce(io::Error) -> StartupError {
 /// How many events of Kafka are taken in before signals and the guard are looked at again.
 const EVENTS_TOGETHER: usize = 1024;
 
-/// What there is once in a process, and its part in the election.
+/// What there is once in a process, and its part in each election.
 struct MainLoop {
     config: Config,
-    role: Role,
+    /// By their numbers.
+    roles: Vec<Role>,
+    /// Those to which something has happened since they were last asked what they want.
+    touched: BTreeSet<usize>,
+    /// When each wants to be called again.
+    timeouts: Timeouts,
+    job_maker: JobMaker,
+    /// What Kafka refused last: each role is told, and one says so.
+    refusal: Option<Box<str>>,
     kafka: KafkaSession,
     session: Session,
     service_status: ServiceStatus,
@@ -133,10 +146,10 @@ struct MainLoop {
 
 /// What woke the loop.
 enum Input {
-    Guard,
-    GuardHasRoom,
+    Guard(usize),
+    GuardHasRoom(usize),
     Hangup,
-    HealthOutput,
+    HealthOutput(usize),
     Kafka,
     Signal,
     Timeout,
@@ -149,13 +162,13 @@ impl MainLoop {
         started: Time,
         has_terminal: bool,
     ) -> Result<(Self, Signals), StartupError> {
-        let Prepared { config, access, broker, member, job, signals } = prepared;
+        let Prepared { config, access, broker, job_maker, job, signals } = prepared;
         let writes_to_file_alone = config.log.file.is_some() && config.commands.health.is_some();
         let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
         logger.event(&LogEvent::Started {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             name: config.name.clone(),
-            member: member.to_string(),
+            member: job_maker.member.to_string(),
             topic: config.election.topic.clone(),
             elect: role::name_of(config.timings.elector()).to_owned(),
             lease: config.timings.lease(),
@@ -165,13 +178,26 @@ impl MainLoop {
             logger.warn(message);
         }
         let kafka = KafkaSession::start(access, &config, &logger)?;
-        let mut role = Role::new(&config, member, job, started)?;
-        if kafka.is_embedded() {
-            role.topic_has_no_id();
+        let elections = config.elections();
+        let mut roles = Vec::new();
+        for number in elections.roles.clone() {
+            let member = job_maker.member.clone();
+            let mut role = Role::new(&config, elections.election(number, 1), member, &logger, started)?;
+            if kafka.is_embedded() {
+                role.topic_has_no_id();
+            }
+            roles.push(role);
+        }
+        if let (Some(job), Some(role)) = (job, roles.first_mut()) {
+            role.job = Some(GuardedJob::new(job).map_err(cannot("the guard can't be awaited"))?);
         }
         let mut main_loop = Self {
             config,
-            role,
+            touched: (0..roles.len()).collect(),
+            timeouts: Timeouts::default(),
+            roles,
+            job_maker,
+            refusal: None,
             kafka,
             session: Session::new(has_terminal),
             service_status: ServiceStatus::to(notifier),
@@ -215,23 +241,22 @@ impl MainLoop {
                 return status;
             }
             timer.set(self.next_timeout());
-            let job = &self.role.job;
+            let roles = &self.roles;
             let input = tokio::select! {
                 biased;
-                () = job.ready.wait(), if !job.is_silent => Input::Guard,
-                () = job.ready.wait_for_room(), if job.guard.has_backlog() => Input::GuardHasRoom,
+                input = poll_fn(|context| poll_guards(roles, context)) => input,
                 () = signals_ready.wait() => Input::Signal,
                 () = self.session.hung_up() => Input::Hangup,
                 () = self.kafka.session.wait() => Input::Kafka,
                 () = timer.due() => Input::Timeout,
-                () = self.role.commands.health_has_output() => Input::HealthOutput,
+                input = poll_fn(|context| poll_health_output(roles, context)) => input,
             };
             match input {
-                Input::Guard => self.handle_answers(),
+                Input::Guard(at) => self.handle_answers(at),
                 // The supervisor notices by the lack of answers whether the guard takes orders.
-                Input::GuardHasRoom => drop(self.role.job.guard.flush()),
+                Input::GuardHasRoom(at) => self.roles[at].job.iter().for_each(|job| drop(job.guard.flush())),
                 Input::Hangup => self.handle_hangup(),
-                Input::HealthOutput => self.role.commands.pass_on_health_output(&self.stderr),
+                Input::HealthOutput(at) => self.roles[at].commands.pass_on_health_output(&self.stderr),
                 Input::Kafka => self.handle_session_events(),
                 Input::Signal => self.handle_signals(&signals),
                 Input::Timeout => {}
@@ -249,62 +274,125 @@ impl MainLoop {
         }
     }
 
-    /// Takes in what guard and children have done while this process was stopped, or got no processor: before a timeout is taken for
+    /// Takes in what guards and children have done while this process was stopped, or got no processor: before a timeout is taken for
     /// their silence. What a dead guard left is killed again.
     fn handle_pending(&mut self) {
-        if !self.role.job.is_silent {
-            self.handle_answers();
+        for at in 0..self.roles.len() {
+            if self.roles[at].job.as_ref().is_some_and(|job| !job.is_silent) {
+                self.handle_answers(at);
+            }
         }
         self.handle_children();
         self.perform();
     }
 
     fn next_timeout(&self) -> Option<Time> {
-        let timeouts = [
-            self.role.node.poll_timeout(),
-            self.role.undecodable.poll_timeout(),
-            self.role.job.orphans.as_ref().map(Orphans::again_at),
-            self.kafka.poll_timeout(),
-            self.service_status.notifier.poll_timeout(),
-        ];
+        let timeouts = [self.timeouts.first(), self.kafka.poll_timeout(), self.service_status.notifier.poll_timeout()];
         timeouts.into_iter().flatten().min()
     }
 
     fn handle_timeouts(&mut self) {
+        self.perform();
         if self.next_timeout().is_some_and(|due| clock::now() >= due) {
             self.handle_pending();
         }
         let now = clock::now();
-        self.take_passed(now);
-        self.role.node.handle_timeout(now);
+        for at in self.timeouts.due(now) {
+            self.take_passed(at, now);
+            self.roles[at].node.handle_timeout(now);
+            if let Some((message, _)) = self.roles[at].undecodable.poll(now) {
+                self.roles[at].logger.event(&LogEvent::Error { message });
+            }
+            self.touched.insert(at);
+        }
         if self.kafka.log_becomes_trusted(now) {
-            self.election_event(now, candidate::Event::LogTrusted);
+            self.tell_all(&Event::Election(candidate::Event::LogTrusted));
         }
         if let Some(outage) = self.kafka.outage.poll(now) {
             self.logger.event(&notes::of_outage(outage));
         }
         while let Some((error, _)) = self.kafka.refused_appends.poll(now) {
-            self.logger.warn(notes::of_refused_append(&self.role.election.topic, &error));
-        }
-        if let Some((message, _)) = self.role.undecodable.poll(now) {
-            self.logger.event(&LogEvent::Error { message });
+            self.logger.warn(notes::of_refused_append(&self.config.election.topic, &error));
         }
     }
 
     /// What others wrote was read before whatever happens now.
-    fn take_passed(&mut self, now: Time) {
-        if let Some(event) = self.kafka.session.take_passed(self.role.election.role) {
-            self.handle_role_event(now, event);
+    fn take_passed(&mut self, at: usize, now: Time) {
+        if let Some(event) = self.kafka.session.take_passed(self.roles[at].number()) {
+            self.handle_role_event(at, now, event);
         }
     }
 
-    /// Something that concerns the election has happened.
-    fn election_event(&mut self, now: Time, event: candidate::Event) {
-        self.role.node.handle(now, Event::Election(event));
+    /// Something that concerns a role's election has happened, and the session has told before what others wrote.
+    fn election_event(&mut self, at: usize, now: Time, event: candidate::Event) {
+        self.roles[at].node.handle(now, Event::Election(event));
+        self.touched.insert(at);
     }
 
+    /// Something has happened to a role now.
+    fn tell(&mut self, at: usize, event: Event) {
+        self.tell_at(at, clock::now(), event);
+    }
+
+    fn tell_at(&mut self, at: usize, now: Time, event: Event) {
+        self.take_passed(at, now);
+        self.roles[at].node.handle(now, event);
+        self.touched.insert(at);
+    }
+
+    /// Something has happened to the process: each role is told.
+    fn tell_all(&mut self, event: &Event) {
+        for at in 0..self.roles.len() {
+            self.tell(at, event.clone());
+        }
+    }
+
+    /// A role is stood for no more. With the last one the process ends, with the highest status of all.
+    fn role_ended(&mut self, at: usize, status: ExitStatus) {
+        self.roles[at].ending.get_or_insert(status);
+        let endings: Vec<ExitStatus> = self.roles.iter().filter_map(|role| role.ending).collect();
+        if endings.len() == self.roles.len() {
+            self.ending = endings.into_iter().max_by_key(|status| status.code());
+        } else {
+            self.exit_role(at);
+        }
+    }
+
+    /// What the role still does is its last hook.
+    fn exit_role(&mut self, at: usize) {
+        let role = &mut self.roles[at];
+        role.node.handle(clock::now(), Event::Exiting);
+        // One that owes a release waits for our death.
+        role.job.iter().filter(|job| !job.guard.owes_release()).for_each(|job| job.guard.close());
+        self.touched.insert(at);
+    }
+
+    /// Ends the process.
     fn refuse(&mut self, message: String) -> ExitStatus {
         self.logger.event(&LogEvent::Error { message });
         *self.ending.get_or_insert(ExitStatus::Refused)
+    }
+}
+
+/// What the guard of one of the roles wants, if one does.
+fn poll_guards(roles: &[Role], context: &mut Context<'_>) -> Poll<Input> {
+    for (at, role) in roles.iter().enumerate() {
+        let Some(job) = &role.job else { continue };
+        if !job.is_silent && job.ready.poll_wait(context).is_ready() {
+            return Poll::Ready(Input::Guard(at));
+        }
+        if job.guard.has_backlog() && job.ready.poll_room(context).is_ready() {
+            return Poll::Ready(Input::GuardHasRoom(at));
+        }
+    }
+    Poll::Pending
+}
+
+/// The same of the health commands.
+fn poll_health_output(roles: &[Role], context: &mut Context<'_>) -> Poll<Input> {
+    let mut outputs = roles.iter().enumerate().map(|(at, role)| (at, role.commands.poll_health_output(context)));
+    match outputs.find(|(_, output)| output.is_ready()) {
+        Some((at, _)) => Poll::Ready(Input::HealthOutput(at)),
+        None => Poll::Pending,
     }
 }

@@ -191,7 +191,8 @@ fn the_journal_goes_through_it() {
     let directory = tempfile::tempdir().unwrap();
     let found = find(&finder(directory.path(), 50));
     let access = Access::embedded(&found.connection, &Properties::default());
-    let election = Election { group: "g".to_owned(), topic: "g.neli".to_owned(), partition: 0, role: 0 };
+    let election =
+        Election { group: "g".to_owned(), topic: "g.neli".to_owned(), partition: 0, role: 0, role_name: None };
     let (seen, mut saw) = channel(64);
     let elections = Elections::from(&election);
     let source = Source {

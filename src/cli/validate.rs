@@ -41,6 +41,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
     let timings = timings::validate(args)?;
     let config = Config {
         election,
+        roles: None,
         client: client(args, &mut warnings)?,
         create_topic: args.flag("no-create-topic")?.is_none(),
         name: name(args)?,
@@ -104,7 +105,7 @@ fn election(args: &ParsedArgs) -> Result<Election, StartupError> {
         }
         topic
     };
-    Ok(Election { group: name, topic, partition: 0, role: 0 })
+    Ok(Election { group: name, topic, partition: 0, role: 0, role_name: None })
 }
 
 fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client, StartupError> {

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::task::{Context, Poll};
 
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
 use crate::process::system;
 
@@ -53,16 +54,25 @@ impl Ready {
         self.wait_for(self.interest).await;
     }
 
+    /// The same for whoever waits for many: of all that wait for this one, the last is woken.
+    pub(crate) fn poll_wait(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.descriptor.poll_read_ready(context).map(acknowledge)
+    }
+
     /// Waits until a [socket](Self::of_socket) has room. To be written to then until it would block.
-    pub(crate) async fn wait_for_room(&self) {
-        self.wait_for(Interest::WRITABLE).await;
+    pub(crate) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.descriptor.poll_write_ready(context).map(acknowledge)
     }
 
     async fn wait_for(&self, interest: Interest) {
-        // Only a runtime that ends answers with an error.
-        if let Ok(mut ready) = self.descriptor.ready(interest).await {
-            // As it was seen: what comes from now on is news, and is told.
-            ready.clear_ready();
-        }
+        acknowledge(self.descriptor.ready(interest).await);
+    }
+}
+
+/// As it was seen: what comes from now on is news, and is told.
+fn acknowledge(ready: io::Result<AsyncFdReadyGuard<'_, OwnedFd>>) {
+    // Only a runtime that ends answers with an error.
+    if let Ok(mut ready) = ready {
+        ready.clear_ready();
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
+use std::task::{Context, Poll};
 
 use nix::errno::Errno;
 use nix::fcntl::{self, FcntlArg, OFlag};
@@ -40,11 +41,8 @@ impl Tail {
     }
 
     /// Waits until there is something to be read; for ever once all writers are gone.
-    pub async fn wait(&self) {
-        if self.ended {
-            return std::future::pending().await;
-        }
-        self.ready.wait().await;
+    pub fn poll_wait(&self, context: &mut Context<'_>) -> Poll<()> {
+        if self.ended { Poll::Pending } else { self.ready.poll_wait(context) }
     }
 
     /// Reads what has come; every line that is whole is passed on.

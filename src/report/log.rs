@@ -32,7 +32,7 @@ pub use event::{Event, From, Level};
 pub use line::timestamp;
 pub use sentence::{because, spoken};
 
-use line::Source;
+use line::{Role, Source};
 
 /// How many lines are kept while none is taken.
 const KEPT: usize = 1_000;
@@ -72,10 +72,18 @@ impl Logger {
             0 => Level::Info,
             1.. => Level::Debug,
         };
-        let (group, role) = (election.group.clone(), election.role);
-        let source = Source { name: name.to_owned(), pid: std::process::id(), group, role };
+        let group = election.group.clone();
+        let source = Source { name: name.to_owned(), pid: std::process::id(), group, role: None };
         let form = Form { format: log.format, least, source };
         Self::start_on(Sink::open(log)?, form)
+    }
+
+    /// The same log, whose lines are about this one of several roles.
+    #[must_use]
+    pub fn of_role(&self, election: &Election) -> Self {
+        let mut form = self.form.clone();
+        form.source.role = Some(Role::of(election));
+        Self { form, queue: Arc::clone(&self.queue) }
     }
 
     /// Another of its kind, on stderr, wherever this one's lines go.

@@ -212,6 +212,14 @@ pub(crate) fn of_status(status: &Status) -> String {
     }
 }
 
+/// What the service manager is told of several roles: `led` are the names of those that are held here.
+pub(crate) fn of_roles(led: &[String], count: usize) -> String {
+    /// More are counted, not named.
+    const NAMED: usize = 8;
+    let names = if led.is_empty() || led.len() > NAMED { String::new() } else { format!(" ({})", led.join(", ")) };
+    format!("leading {} of {count} roles{names}", led.len())
+}
+
 /// What keeps Kafka from its work, and for how long it has done so; by this wall clock. It follows what the node does.
 pub(crate) fn of_trouble(lasted: Duration, trouble: &Trouble, wall_ms: u64) -> String {
     let lasted = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);

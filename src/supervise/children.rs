@@ -1,10 +1,15 @@
 //! What the loop does with its children: each is waited for when it has ended, and what a dead guard leaves is killed.
 
+use std::collections::BTreeSet;
+
 use neli::program::clock;
 use neli_proto::supervisor::Event;
 use nix::unistd::Pid;
 
+use super::job::GuardedJob;
+use super::role::Role;
 use super::{MainLoop, translate};
+use crate::guard::GuardHandle;
 use crate::process::procfs;
 use crate::process::reap::{self, Change, WaitStatus};
 use crate::supervise::orphans::{Left, Orphans};
@@ -13,26 +18,29 @@ impl MainLoop {
     /// Children have changed (SIGCHLD).
     pub(super) fn handle_children(&mut self) {
         let changes = self.reap_children();
-        let guard = self.role.job.guard.pid();
-        let mut guard_died = false;
-        for change in changes.iter().filter(|change| change.pid == guard) {
+        let mut with_dead_guard = BTreeSet::new();
+        for change in &changes {
+            let Some(at) = self.role_of_guard(change.pid) else { continue };
             match change.status {
-                WaitStatus::Exited(_) | WaitStatus::Killed(_) => guard_died = true,
-                // Somebody stopped it: it must go on.
-                WaitStatus::Stopped(_) => {
-                    let _ = self.role.job.guard.cont();
+                WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
+                    // What it answered before it died is still to be read.
+                    self.handle_answers(at);
+                    self.roles[at].job.iter_mut().for_each(GuardedJob::guard_was_waited_for);
+                    self.job_event(at, Event::GuardDied);
+                    self.perform();
+                    with_dead_guard.insert(at);
                 }
+                // Somebody stopped it: it must go on.
+                WaitStatus::Stopped(_) => self.roles[at].job.iter().for_each(|job| drop(job.guard.cont())),
             }
         }
-        if guard_died {
-            // What it answered before it died is still to be read.
-            self.handle_answers();
-            self.role.job.guard_was_waited_for();
-            self.job_event(Event::GuardDied);
-            self.perform();
-        } else {
-            self.kill_orphans();
+        for at in (0..self.roles.len()).filter(|at| !with_dead_guard.contains(at)) {
+            self.kill_orphans(at);
         }
+    }
+
+    fn role_of_guard(&self, pid: Pid) -> Option<usize> {
+        self.roles.iter().position(|role| role.job.as_ref().is_some_and(|job| job.guard.pid() == pid))
     }
 
     /// Waits for every child that has ended; what was ours alone is no longer taken for it.
@@ -40,17 +48,17 @@ impl MainLoop {
         let brokers = self.brokers_started.clone();
         // One that ends at once is on the list before it is waited for.
         let mut brokers = brokers.lock();
-        let changes = reap::reap(|ended| self.role.commands.end_group(ended)).changes;
+        let changes = reap::reap(|ended| self.roles.iter().for_each(|role| role.commands.end_group(ended))).changes;
         for change in &changes {
-            if let Some(event) = self.role.commands.hook_changed(change) {
-                self.role.node.handle(clock::now(), event);
+            let hook = |(at, role): (usize, &mut Role)| Some((at, role.commands.hook_changed(change)?));
+            if let Some((at, event)) = self.roles.iter_mut().enumerate().find_map(hook) {
+                self.tell(at, event);
             }
             match change.status {
                 WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
                     brokers.retain(|child| *child != change.pid);
-                    if change.pid == self.role.job.guard.pid() {
-                        self.role.job.guard.note_waited_for();
-                    }
+                    let jobs = self.roles.iter_mut().filter_map(|role| role.job.as_mut());
+                    jobs.filter(|job| job.guard.pid() == change.pid).for_each(|job| job.guard.note_waited_for());
                 }
                 WaitStatus::Stopped(_) => {}
             }
@@ -60,44 +68,53 @@ impl MainLoop {
         changes
     }
 
-    pub(super) fn kill_hung_guard(&mut self) {
+    pub(super) fn kill_hung_guard(&mut self, at: usize) {
+        let lease = self.config.timings.lease();
         // Without a descriptor /proc can't be read, and nothing be found to kill.
         self.reserve.give_up();
-        if self.role.job.kill_hung_guard(self.config.timings.lease()) {
-            self.kill_orphans();
+        if self.roles[at].job.as_mut().is_some_and(|job| job.kill_hung_guard(lease)) {
+            self.kill_orphans(at);
         }
     }
 
-    pub(super) fn inherit_orphans(&mut self) {
+    pub(super) fn inherit_orphans(&mut self, at: usize) {
+        let lease = self.config.timings.lease();
         // As above.
         self.reserve.give_up();
-        self.role.job.inherit_orphans(self.config.timings.lease());
-        self.kill_orphans();
+        self.roles[at].job.iter_mut().for_each(|job| job.inherit_orphans(lease));
+        self.kill_orphans(at);
     }
 
     /// To be called at each child's end, and when it is time.
-    pub(super) fn kill_orphans(&mut self) {
-        let Some(mut orphans) = self.role.job.orphans.take() else { return };
-        match self.kill_what_is_left(&mut orphans) {
+    pub(super) fn kill_orphans(&mut self, at: usize) {
+        let Some(mut orphans) = self.roles[at].job.as_mut().and_then(|job| job.orphans.take()) else { return };
+        match self.kill_what_is_left(at, &mut orphans) {
             Left::Nothing => {
                 self.reserve.fill();
                 self.session.terminal.take_back();
-                self.job_event(Event::OrphansGone);
+                self.job_event(at, Event::OrphansGone);
             }
-            Left::Something => self.role.job.orphans = Some(orphans),
+            Left::Something => self.keep_orphans(at, orphans),
             Left::Stuck(pids) => {
-                self.role.job.orphans = Some(orphans);
+                self.keep_orphans(at, orphans);
                 let pids = pids.into_iter().filter_map(translate::number_of).collect();
-                self.job_event(Event::OrphansStuck { pids });
+                self.job_event(at, Event::OrphansStuck { pids });
             }
         }
     }
 
-    fn kill_what_is_left(&mut self, orphans: &mut Orphans) -> Left {
+    fn keep_orphans(&mut self, at: usize, orphans: Orphans) {
+        if let Some(job) = &mut self.roles[at].job {
+            job.orphans = Some(orphans);
+        }
+        self.touched.insert(at);
+    }
+
+    fn kill_what_is_left(&mut self, at: usize, orphans: &mut Orphans) -> Left {
         {
             // None is started between the look at the list and the look at what there is to be killed.
             let brokers = self.brokers_started.lock();
-            orphans.spare(self.children_of_no_job(&brokers));
+            orphans.spare(self.children_of_others(at, &brokers));
             orphans.kill(clock::now());
         }
         // A guard that has not died is waited for in `handle_children`, which reports its death.
@@ -106,13 +123,17 @@ impl MainLoop {
         }
         // The number of one that was waited for may be an orphan's by now.
         let brokers = self.brokers_started.lock();
-        orphans.spare(self.children_of_no_job(&brokers));
+        orphans.spare(self.children_of_others(at, &brokers));
         orphans.left(clock::now())
     }
 
-    /// Our children that are no part of a job, and were not waited for.
-    fn children_of_no_job(&self, brokers: &[Pid]) -> Vec<Pid> {
-        let hooks = self.role.commands.hook_pids();
-        brokers.iter().copied().chain(hooks).chain(procfs::children_of_other_threads()).collect()
+    /// Our children that are no part of a role's job, and were not waited for: hooks, brokers, and the guards of other roles, which kill
+    /// their own.
+    fn children_of_others(&self, at: usize, brokers: &[Pid]) -> Vec<Pid> {
+        let hooks = self.roles.iter().flat_map(|role| role.commands.hook_pids());
+        let others = self.roles.iter().enumerate().filter(|(other, _)| *other != at);
+        let guards = others.filter_map(|(_, role)| role.job.as_ref()).map(|job| &job.guard);
+        let guards = guards.filter(|guard| !guard.was_waited_for()).map(GuardHandle::pid);
+        brokers.iter().copied().chain(hooks).chain(guards).chain(procfs::children_of_other_threads()).collect()
     }
 }

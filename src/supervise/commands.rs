@@ -1,9 +1,8 @@
 //! The commands that run beside the job of one election: the health command, by the guard, and the hooks.
 
 use std::ffi::OsString;
-use std::future;
+use std::task::{Context, Poll};
 
-use neli::program::clock;
 use neli_proto::command::CommandEnd;
 use neli_proto::hooks::Hook;
 use neli_proto::node::{Event, HookRun};
@@ -11,6 +10,7 @@ use neli_proto::supervisor;
 use nix::unistd::Pid;
 
 use super::MainLoop;
+use super::role::Role;
 use crate::config::Commands;
 use crate::guard::{GuardConfig, Order, variables};
 use crate::process::reap::Change;
@@ -40,11 +40,8 @@ impl RunningCommands {
     }
 
     /// Waits until there is output of the health command; for ever while it does not run.
-    pub(super) async fn health_has_output(&self) {
-        match &self.health_output {
-            Some(output) => output.wait().await,
-            None => future::pending().await,
-        }
+    pub(super) fn poll_health_output(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.health_output.as_ref().map_or(Poll::Pending, |output| output.poll_wait(context))
     }
 
     pub(super) fn pass_on_health_output(&mut self, stderr: &Logger) {
@@ -119,20 +116,28 @@ const fn line_of(hook: Hook, commands: &Commands) -> Option<&OsString> {
 impl MainLoop {
     /// Has the guard run the health command. Its output comes to us, and we pass it on to stderr: of a stderr that takes nothing it
     /// notices nothing.
-    pub(super) fn check_health(&mut self, order: &Order) {
+    pub(super) fn check_health(&mut self, at: usize, order: &Order) {
+        let Role { job: Some(job), commands, .. } = &mut self.roles[at] else { return };
         match Tail::new() {
             Ok((tail, input)) => {
-                self.role.job.send_with(order, input);
-                self.role.commands.health_output = Some(tail);
+                job.send_with(order, input);
+                commands.health_output = Some(tail);
             }
             // Without a descriptor to spare its output is lost, and its status is not.
-            Err(_) => self.role.job.send(order),
+            Err(_) => job.send(order),
         }
     }
 
-    pub(super) fn run_hook(&mut self, run: HookRun) {
-        if let Some(event) = self.role.commands.start(run, &self.role.job.config) {
-            self.role.node.handle(clock::now(), event);
+    pub(super) fn run_hook(&mut self, at: usize, run: HookRun) {
+        let Role { job, commands, election, .. } = &mut self.roles[at];
+        let event = if let Some(job) = job {
+            commands.start(run, &job.config)
+        } else {
+            let access = self.kafka.session.access();
+            commands.start(run, &self.job_maker.guard_config(&self.config, access, election))
+        };
+        if let Some(event) = event {
+            self.tell(at, event);
         }
     }
 }

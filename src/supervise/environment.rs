@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+use neli::program::Election;
 use neli_proto::record::MemberId;
 
 use crate::config::{Config, VARIABLE_PREFIX};
@@ -16,25 +17,28 @@ const KEPT: [&str; 5] =
 /// The environment of every run of the job, but for what changes from run to run.
 pub(super) fn of_job(
     config: &Config,
+    election: &Election,
     member: &MemberId,
     inherited: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
-    let election = &config.election;
+    let roles = config.roles.as_ref().map(|roles| ("NELI_ROLES", roles.text.clone()));
     let own = [
         ("NELI_GROUP", election.group.clone()),
         ("NELI_TOPIC", election.topic.clone()),
         ("NELI_PARTITION", election.partition.to_string()),
-        ("NELI_ROLE", election.role.to_string()),
+        ("NELI_ROLE", election.label()),
         ("NELI_NAME", config.name.clone()),
         ("NELI_MEMBER_ID", member.to_string()),
         ("NELI_STOP_TIMEOUT_MS", config.stop_timeout.as_millis().to_string()),
         ("NELI_RUN_PID", std::process::id().to_string()),
     ];
-    let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let own = own.into_iter().chain(roles).map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let own: Vec<(OsString, OsString)> = own.collect();
     let handed_on = inherited.filter(|(name, _)| {
         is_handed_on(name) && !own.iter().any(|(own, _)| own == name) && !variables::ALL.iter().any(|own| name == own)
     });
-    handed_on.chain(own.clone()).collect()
+    let handed_on: Vec<(OsString, OsString)> = handed_on.collect();
+    handed_on.into_iter().chain(own).collect()
 }
 
 fn is_handed_on(name: &OsStr) -> bool {

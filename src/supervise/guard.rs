@@ -1,27 +1,29 @@
-//! What the loop does with a guard, for the supervisor: orders go out, answers come in, and another one is started.
+//! What the loop does with a guard, for the supervisor of a role: orders go out, answers come in, and another one is started.
 
 use std::io;
 
-use neli::program::clock;
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 
+use super::job::GuardedJob;
+use super::start::PreparedJob;
 use super::{MainLoop, start};
 use crate::guard::{Answer, CommandKind, Order, Received};
 use crate::report::notes;
 use crate::text::reason;
 
 impl MainLoop {
-    pub(super) fn order(&mut self, order: &Order) {
+    pub(super) fn order(&mut self, at: usize, order: &Order) {
         match order {
             Order::Spawn { .. } => {
+                self.need_guard(at);
                 self.session.terminal.forget_job();
-                if self.role.job.config.foreground {
+                if self.roles[at].job.as_ref().is_some_and(|job| job.config.foreground) {
                     self.session.terminal.about_to_hand_on();
                 }
             }
             Order::HandOn => drop(self.session.terminal.about_to_hand_on()),
-            Order::Command { kind: CommandKind::Health, .. } => return self.check_health(order),
+            Order::Command { kind: CommandKind::Health, .. } => return self.check_health(at, order),
             Order::Command { kind: CommandKind::Lead, .. }
             | Order::Kill
             | Order::Lease(_)
@@ -31,65 +33,93 @@ impl MainLoop {
             | Order::Stop { .. }
             | Order::TakeBack => {}
         }
-        self.role.job.send(order);
+        // A role without a guard has held no term in this process since it had one.
+        if let Some(job) = &self.roles[at].job {
+            job.send(order);
+        }
     }
 
-    pub(super) fn handle_answers(&mut self) {
+    pub(super) fn handle_answers(&mut self, at: usize) {
         loop {
+            let Some(job) = &mut self.roles[at].job else { return };
             // The job's descriptor comes with the news of its start, and must not be lost for want of a number.
             self.reserve.give_up();
-            let received = self.role.job.guard.receive();
+            let received = job.guard.receive();
             self.reserve.fill();
             match received {
-                Ok(Some(received)) => self.handle_answer(received),
+                Ok(Some(received)) => self.handle_answer(at, received),
                 // Its death is shown by SIGCHLD: end of file is reason to kill, never to release.
-                Ok(None) => return self.role.job.guard_fell_silent(),
+                Ok(None) => return job.guard_fell_silent(),
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
                 Err(_) => return,
             }
         }
     }
 
-    fn handle_answer(&mut self, Received { answer, descriptor, is_descriptor_lost }: Received) {
-        self.note_terminal(&answer);
+    fn handle_answer(&mut self, at: usize, Received { answer, descriptor, is_descriptor_lost }: Received) {
+        self.note_terminal(at, &answer);
         if let Answer::Started { pid } = answer {
-            self.role.job.main = descriptor;
+            if let Some(job) = &mut self.roles[at].job {
+                job.main = descriptor;
+            }
             if is_descriptor_lost {
-                return self.started_without_descriptor(pid);
+                return self.started_without_descriptor(at, pid);
             }
         }
         if let Answer::LeftBehind { processes, count, killed } = &answer {
-            self.logger.event(&notes::of_left_behind(processes, *count, *killed));
+            self.roles[at].logger.event(&notes::of_left_behind(processes, *count, *killed));
         }
         let event = if let Answer::CommandEnded { kind: CommandKind::Health, id, end } = answer {
-            self.role.commands.health_ended(id, end, &self.stderr)
+            self.roles[at].commands.health_ended(id, end, &self.stderr)
         } else {
             node::Event::Guard(answer)
         };
-        self.role.node.handle(clock::now(), event);
+        self.tell(at, event);
         self.perform();
     }
 
     /// Without its descriptor a job can't be killed once its guard is dead: that is no run.
-    fn started_without_descriptor(&mut self, pid: i32) {
-        self.job_event(Event::StartedUnseen { pid: u32::try_from(pid).unwrap_or_default() });
+    fn started_without_descriptor(&mut self, at: usize, pid: i32) {
+        self.job_event(at, Event::StartedUnseen { pid: u32::try_from(pid).unwrap_or_default() });
         self.perform();
     }
 
-    /// Something has happened to the job.
-    pub(super) fn job_event(&mut self, event: Event) {
-        self.role.node.handle(clock::now(), node::Event::Job(event));
+    /// Something has happened to a role's job.
+    pub(super) fn job_event(&mut self, at: usize, event: Event) {
+        self.tell(at, node::Event::Job(event));
+    }
+
+    /// Starts a guard for a role that has none.
+    pub(super) fn need_guard(&mut self, at: usize) {
+        if self.roles[at].job.is_some() {
+            return;
+        }
+        let guard_config =
+            self.job_maker.guard_config(&self.config, self.kafka.session.access(), &self.roles[at].election);
+        self.reserve.give_up();
+        let job = PreparedJob::make(guard_config).and_then(GuardedJob::new);
+        self.reserve.fill();
+        match job {
+            Ok(job) => self.roles[at].job = Some(job),
+            Err(error) => {
+                self.refuse(format!("the guard can't be started: {}", reason(&error)));
+            }
+        }
     }
 
     /// A new guard remembers no term, and knows the address that the embedded broker has now.
-    pub(super) fn renew_guard(&mut self) {
-        self.role.job.config.release = start::means_of_release(&self.config, self.kafka.session.access());
-        self.start_guard();
+    pub(super) fn renew_guard(&mut self, at: usize) {
+        let release = start::means_of_release(&self.config, self.kafka.session.access(), &self.roles[at].election);
+        if let Some(job) = &mut self.roles[at].job {
+            job.config.release = release;
+            self.start_guard(at);
+        }
     }
 
-    pub(super) fn start_guard(&mut self) {
+    pub(super) fn start_guard(&mut self, at: usize) {
+        let Some(job) = &mut self.roles[at].job else { return };
         self.reserve.give_up();
-        let started = self.role.job.start_guard();
+        let started = job.start_guard();
         self.reserve.fill();
         if let Err(error) = started {
             self.refuse(format!("the guard can't be started again: {}", reason(&error)));

@@ -13,13 +13,13 @@ use super::kafka::Trust;
 use crate::report::log::{Event as LogEvent, timestamp};
 
 impl MainLoop {
-    pub(super) fn read_anew(&mut self) {
-        self.role.readings += 1;
-        self.kafka.session.read_anew(self.role.election.role);
+    pub(super) fn read_anew(&mut self, at: usize) {
+        self.roles[at].readings += 1;
+        self.kafka.session.read_anew(self.roles[at].number());
     }
 
-    pub(super) fn send(&mut self, now: Time, record: &Record) {
-        let election = &self.role.election;
+    pub(super) fn send(&mut self, at: usize, now: Time, record: &Record) {
+        let election = &self.roles[at].election;
         let key = match record.body {
             Body::Hello { .. } => election.hello_key(),
             Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => election.key(),
@@ -28,15 +28,16 @@ impl MainLoop {
         if let Err(error) = self.kafka.session.send(election.role, seq, &key, &record.to_bytes()) {
             // A full queue, or a record above librdkafka's limit: as good as not delivered.
             self.kafka.append_was_refused(now, error.to_string());
-            self.election_event(now, Event::Undelivered { seq });
+            self.election_event(at, now, Event::Undelivered { seq });
         }
     }
 
     /// Something has happened to an election.
-    pub(super) fn handle_role_event(&mut self, now: Time, event: RoleEvent) {
+    pub(super) fn handle_role_event(&mut self, at: usize, now: Time, event: RoleEvent) {
         let event = match event {
             RoleEvent::Assigned => {
-                self.logger.event(&LogEvent::Assigned { partition: self.role.election.partition });
+                let role = &self.roles[at];
+                role.logger.event(&LogEvent::Assigned { partition: role.election.partition });
                 Event::StandingChanged(Standing::Assigned)
             }
             RoleEvent::CaughtUp { next } => Event::ReachedEnd { next },
@@ -47,7 +48,10 @@ impl MainLoop {
             }
             RoleEvent::Elsewhere => Event::StandingChanged(Standing::Elsewhere),
             RoleEvent::Ends { asked, start, end } => {
-                self.role.undecodable.end(now);
+                let role = &mut self.roles[at];
+                role.undecodable.end(now);
+                // By now it is known how many partitions the topic has.
+                self.kafka.session.election(role.number()).into_iter().for_each(|election| role.election = election);
                 Event::Answered { asked, start, end, trusted: self.log_is_trusted(now) }
             }
             RoleEvent::Identified { asked, identity } => Event::TopicIdentified { asked, identity },
@@ -56,25 +60,26 @@ impl MainLoop {
             RoleEvent::Passed { first, last } => Event::Passed { first, last },
             RoleEvent::Read { offset, is_hello, value } => of_record(offset, is_hello, value.as_deref()),
             RoleEvent::Revoked { lost } => {
-                self.logger.event(&LogEvent::Revoked { lost });
+                self.roles[at].logger.event(&LogEvent::Revoked { lost });
                 if lost { Event::StandingChanged(Standing::Unknown) } else { Event::Revoked }
             }
             RoleEvent::Topic(None) => Event::TopicJudged { cut_is_harmless: false, gaps_are_markers: false },
-            RoleEvent::Topic(Some(facts)) => return self.judge_topic(now, &facts),
+            RoleEvent::Topic(Some(facts)) => return self.judge_topic(at, now, &facts),
             RoleEvent::Undecodable { offset, error } => {
-                let topic = &self.role.election.topic;
+                let topic = &self.config.election.topic;
                 let message = format!(
                     "topic {topic:?}: the batch at offset {offset} can't be decoded ({error}): nothing behind it is read, and \
                      this candidate leads no more until it is gone"
                 );
-                self.role.undecodable.begin(now, message);
+                self.roles[at].undecodable.begin(now, message);
                 Event::Undecodable
             }
             RoleEvent::UnusedPartitions => Event::UnusedPartitions,
         };
-        self.election_event(now, event);
-        if self.role.node.is_caught_up() {
-            self.kafka.session.is_caught_up(self.role.election.role);
+        self.election_event(at, now, event);
+        let role = &self.roles[at];
+        if role.node.is_caught_up() {
+            self.kafka.session.is_caught_up(role.number());
         }
     }
 
@@ -97,19 +102,19 @@ impl MainLoop {
     }
 
     /// R0, once in each reading; what is only a risk is warned of in the first.
-    fn judge_topic(&mut self, now: Time, facts: &TopicFacts) {
-        let Election { topic: name, partition, .. } = &self.role.election;
+    fn judge_topic(&mut self, at: usize, now: Time, facts: &TopicFacts) {
+        let Election { topic: name, partition, .. } = &self.roles[at].election;
         let place = Place { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: *partition };
         match topic::judge(facts, place) {
             Ok(topic::Judgement { cut_is_harmless, gaps_are_markers, risks, .. }) => {
-                if !risks.is_empty() && self.role.readings == 1 {
+                if !risks.is_empty() && at == 0 && self.roles[at].readings == 1 {
                     self.logger.warn(format!("topic {name:?}: {}", risks.join("; ")));
                 }
-                self.election_event(now, Event::TopicJudged { cut_is_harmless, gaps_are_markers });
+                self.election_event(at, now, Event::TopicJudged { cut_is_harmless, gaps_are_markers });
             }
             Err(refusal) => {
                 let error = format!("topic {name:?}: {refusal}");
-                self.role.node.handle(now, node::Event::TopicRefused { error: error.into() });
+                self.tell_at(at, now, node::Event::TopicRefused { error: error.into() });
             }
         }
     }

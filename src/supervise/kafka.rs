@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use neli::program::embedded::FoundBroker;
-use neli::program::{Access, Elections, Session, SessionEvent, SessionSettings, clock};
+use neli::program::{Access, Session, SessionEvent, SessionSettings, clock};
 use neli_proto::broker_death;
 use neli_proto::candidate::Elector;
 use neli_proto::node;
@@ -48,7 +48,7 @@ impl KafkaSession {
         });
         let access = Access { log_callback: Some(log_callback), ..access };
         let settings = SessionSettings {
-            elections: Elections::from(&config.election),
+            elections: config.elections(),
             create_topic: config.create_topic,
             joins_group: matches!(config.timings.elector(), Elector::Group(_)),
             timeout: config.timings.lease(),
@@ -108,16 +108,16 @@ impl MainLoop {
             SessionEvent::AppendRefused { error } => self.kafka.append_was_refused(now, error),
             SessionEvent::BrokerSession(session) => self.judge_lease(session),
             SessionEvent::Created { replicas, brokers } => {
-                let topic = self.role.election.topic.clone();
+                let topic = self.config.election.topic.clone();
                 self.logger.event(&LogEvent::TopicCreated { topic, replicas, brokers });
             }
             SessionEvent::Debug(message) => self.logger.event(&LogEvent::Debug { message }),
             SessionEvent::Down { error } => self.kafka.outage.begin(now, error),
             SessionEvent::Moved(found) => self.move_to(now, &found),
             SessionEvent::Refused { error } => {
-                self.role.node.handle(now, node::Event::KafkaRefused { error: error.into() });
+                self.tell_all(&node::Event::KafkaRefused { error: error.into() });
             }
-            SessionEvent::Role { event, .. } => self.handle_role_event(now, event),
+            SessionEvent::Role { role, event } => self.handle_role_event(role as usize, now, event),
             SessionEvent::Up => {
                 if let Some(down) = self.kafka.outage.end(now) {
                     self.logger.event(&LogEvent::BrokerUp { down });
@@ -127,21 +127,21 @@ impl MainLoop {
         }
     }
 
-    pub(super) fn renew_producer(&mut self) {
-        if let Err(error) = self.kafka.session.renew_producer(self.role.election.role) {
+    pub(super) fn renew_producer(&mut self, role: u32) {
+        if let Err(error) = self.kafka.session.renew_producer(role) {
             self.refuse(error.to_string());
         }
     }
 
-    pub(super) fn join_group(&mut self) {
-        if let Err(error) = self.kafka.session.join_group(self.role.election.role) {
+    pub(super) fn join_group(&mut self, role: u32) {
+        if let Err(error) = self.kafka.session.join_group(role) {
             self.refuse(error.to_string());
         }
     }
 
     /// The embedded broker died, and another is there: its history is made anew.
     fn move_to(&mut self, now: Time, found: &FoundBroker) {
-        let alone = self.role.node.is_alone(now);
+        let alone = self.roles.iter().all(|role| role.node.is_alone(now));
         if let Err(error) = self.kafka.session.move_to(found, &self.config.client.properties, alone) {
             self.refuse(error.to_string());
         }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::clock;
-use neli_proto::node::Event;
+use neli::program::{SessionEvent, clock};
 
 use super::MainLoop;
 use crate::process::ready::Ready;
@@ -22,34 +21,53 @@ impl MainLoop {
         self.kafka.session.stop_reading();
         // Of what could not be killed.
         self.session.terminal.take_back();
-        self.kafka.session.leave_group_for_good(self.role.node.is_alone(clock::now()));
-        self.role.node.handle(clock::now(), Event::Exiting);
-        let left_by = clock::now() + LEAVING_TAKES;
-        // One that owes a release waits for our death.
-        let guard_ends_by = (!self.role.job.guard.owes_release()).then(|| clock::now() + GUARD_TAKES);
-        if guard_ends_by.is_some() {
-            self.role.job.guard.close();
+        let now = clock::now();
+        self.kafka.session.leave_group_for_good(self.roles.iter().all(|role| role.node.is_alone(now)));
+        for at in 0..self.roles.len() {
+            self.exit_role(at);
         }
+        let left_by = clock::now() + LEAVING_TAKES;
+        let guards_end_by = clock::now() + GUARD_TAKES;
         loop {
-            let guard_ends_by = guard_ends_by.filter(|by| !self.role.job.guard.was_waited_for() && clock::now() < *by);
+            let guards_end_by = (self.has_closed_guards() && clock::now() < guards_end_by).then_some(guards_end_by);
             if clock::now() >= left_by {
                 self.kafka.session.stop_waiting_for_group();
             }
             self.perform();
-            if !self.kafka.session.is_leaving_group() && !self.role.node.has_running_hooks() && guard_ends_by.is_none()
-            {
+            let is_leaving = self.kafka.session.is_leaving_group();
+            if !is_leaving && !self.roles.iter().any(|role| role.node.has_running_hooks()) && guards_end_by.is_none() {
                 return;
             }
             self.report();
-            let is_leaving = self.kafka.session.is_leaving_group();
             let left_by = is_leaving.then_some(left_by);
-            let timeouts =
-                [left_by, guard_ends_by, self.role.node.poll_timeout(), self.service_status.notifier.poll_timeout()];
+            let of_nodes = self.roles.iter().filter_map(|role| role.node.poll_timeout()).min();
+            let timeouts = [left_by, guards_end_by, of_nodes, self.service_status.notifier.poll_timeout()];
             timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
-                () = self.kafka.session.wait(), if is_leaving => self.handle_session_events(),
+                () = self.kafka.session.wait(), if is_leaving => self.handle_last_session_events(),
                 () = signals_ready.wait() => self.handle_last_signals(signals),
-                () = timer.due() => self.role.node.handle_timeout(clock::now()),
+                () = timer.due() => self.handle_last_timeouts(),
+            }
+        }
+    }
+
+    /// Whether a guard that was told to end has not.
+    fn has_closed_guards(&self) -> bool {
+        let mut jobs = self.roles.iter().filter_map(|role| role.job.as_ref());
+        jobs.any(|job| !job.guard.owes_release() && !job.guard.was_waited_for())
+    }
+
+    fn handle_last_timeouts(&mut self) {
+        let now = clock::now();
+        self.roles.iter_mut().for_each(|role| role.node.handle_timeout(now));
+        self.touched.extend(0..self.roles.len());
+    }
+
+    /// Whoever goes takes in nothing more of Kafka.
+    fn handle_last_session_events(&mut self) {
+        while let Some(event) = self.kafka.session.poll() {
+            if let SessionEvent::Warning(message) = event {
+                self.logger.warn(message);
             }
         }
     }

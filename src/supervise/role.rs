@@ -1,6 +1,6 @@
 //! What this process has in one election.
 
-use neli::program::{Election, clock};
+use neli::program::{Election, clock, random};
 use neli_proto::candidate::{Elector, Event as ElectionEvent, Identity};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Event, Node, Settings};
@@ -14,44 +14,64 @@ use nix::unistd;
 
 use super::commands::{self, RunningCommands};
 use super::job::GuardedJob;
-use super::start::PreparedJob;
 use crate::config::Config;
-use crate::exit::StartupError;
-use crate::text::reason;
-use neli::program::random;
+use crate::exit::{ExitStatus, StartupError};
+use crate::report::log::Logger;
+use crate::supervise::orphans::Orphans;
 
 /// What this process has in one election: the node that decides, and what it decides about.
 pub(super) struct Role {
+    /// Of several roles the partition is known when the topic is.
     pub(super) election: Election,
+    pub(super) logger: Logger,
     pub(super) node: Node,
     /// How many readings of its journal there have been.
     pub(super) readings: u32,
     /// A batch that can't be decoded, while it keeps what is behind it from being read.
     pub(super) undecodable: Reminder,
-    pub(super) job: GuardedJob,
+    /// The job and its guard. Of several roles those have one that are claimed or held.
+    pub(super) job: Option<GuardedJob>,
     pub(super) commands: RunningCommands,
+    /// How it has ended for this process, once it has.
+    pub(super) ending: Option<ExitStatus>,
 }
 
 impl Role {
     /// Within a runtime. `started`: when the process did.
     pub(super) fn new(
         config: &Config,
+        election: Election,
         member: MemberId,
-        job: PreparedJob,
+        logger: &Logger,
         started: Time,
     ) -> Result<Self, StartupError> {
         let random_seed = random::bytes().map_err(StartupError::new)?;
         let random = Random::from_seed(u64::from_le_bytes(random_seed));
-        let job = GuardedJob::new(job)
-            .map_err(|error| StartupError::new(format!("the guard can't be awaited: {}", reason(&error))))?;
         Ok(Self {
-            election: config.election.clone(),
+            logger: if config.roles.is_some() { logger.of_role(&election) } else { logger.clone() },
+            election,
             node: Node::new(clock::now(), settings(config, member, started), random),
             readings: 0,
             undecodable: Reminder::default(),
-            job,
+            job: None,
             commands: RunningCommands::none(config.commands.clone()),
+            ending: None,
         })
+    }
+
+    pub(super) const fn number(&self) -> u32 {
+        self.election.role
+    }
+
+    /// When there is something to do.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        let orphans = self.job.as_ref().and_then(|job| job.orphans.as_ref()).map(Orphans::again_at);
+        [self.node.poll_timeout(), self.undecodable.poll_timeout(), orphans].into_iter().flatten().min()
+    }
+
+    /// Whether nothing keeps the process from being stopped.
+    pub(super) fn is_suspended(&self) -> bool {
+        self.ending.is_some() || self.node.is_suspended()
     }
 
     /// The embedded broker's topics have no ids.

@@ -32,8 +32,20 @@ impl MainLoop {
         }
         let now = clock::now();
         let trouble = self.kafka.trouble();
-        let status = self.role.node.status(now);
-        let current = Some((notes::of_status(&status), trouble));
+        let (doing, is_leaving) = match self.roles.as_slice() {
+            [role] => {
+                let status = role.node.status(now);
+                (notes::of_status(&status), status.is_leaving)
+            }
+            roles => {
+                let led = roles.iter().filter(|role| role.node.leads().is_some()).map(|role| role.election.label());
+                (
+                    notes::of_roles(&led.collect::<Vec<_>>(), roles.len()),
+                    roles.iter().all(|role| role.node.is_leaving()),
+                )
+            }
+        };
+        let current = Some((doing, trouble));
         if self.service_status.reported != current
             && let Some((doing, trouble)) = &current
         {
@@ -44,7 +56,7 @@ impl MainLoop {
             self.service_status.reported = current;
         }
         self.service_status.notifier.ready(now);
-        if self.ending.is_some() || status.is_leaving {
+        if self.ending.is_some() || is_leaving {
             self.service_status.notifier.stopping(now, now + longest_stop(&self.config));
         }
         self.service_status.notifier.tell(now);

@@ -1,12 +1,13 @@
 //! The start, up to the loop: what has to be so before any thread exists, since threads inherit the priority, the signal mask and
 //! the descriptors.
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::Path;
 use std::rc::Rc;
 
 use neli::program::embedded::BrokerFinder;
-use neli::program::{Access, Brokers, Client};
+use neli::program::{Access, Brokers, Client, Election};
 use neli_proto::record::MemberId;
 use nix::sys::prctl;
 use nix::unistd;
@@ -33,8 +34,9 @@ pub(super) struct Prepared {
     pub(super) access: Access,
     /// How the embedded broker is found again, where that is used.
     pub(super) broker: Option<BrokerFinder>,
-    pub(super) member: MemberId,
-    pub(super) job: PreparedJob,
+    pub(super) job_maker: JobMaker,
+    /// The guard of a single role, which starts before there are threads. Where there are several, a role has one while it is held.
+    pub(super) job: Option<PreparedJob>,
     pub(super) signals: Signals,
 }
 
@@ -43,6 +45,50 @@ pub(super) struct PreparedJob {
     pub(super) guard_config: GuardConfig,
     pub(super) guard: GuardHandle,
     pub(super) cgroup: Option<Rc<Cgroup>>,
+}
+
+impl PreparedJob {
+    /// A guard for a role's job.
+    ///
+    /// # Errors
+    ///
+    /// When there are no descriptors, no memory or no process to spare.
+    pub(super) fn make(mut guard_config: GuardConfig) -> io::Result<Self> {
+        let cgroup = Cgroup::make().ok().map(Rc::new);
+        guard_config.cgroup = cgroup.as_ref().map(|cgroup| cgroup.as_fd().as_raw_fd());
+        let guard = GuardHandle::start(Path::new(PROGRAM), &guard_config)?;
+        Ok(Self { guard_config, guard, cgroup })
+    }
+}
+
+/// What guards are started with that stays the same.
+pub(super) struct JobMaker {
+    pub(super) member: MemberId,
+    inherited: Vec<RawFd>,
+    priority: Priority,
+}
+
+impl JobMaker {
+    /// What a guard is started with, but for its control group; hooks are given the same environment.
+    pub(super) fn guard_config(&self, config: &Config, access: &Access, election: &Election) -> GuardConfig {
+        GuardConfig {
+            cgroup: None,
+            command: config.command.clone(),
+            environment: environment::of_job(config, election, &self.member, std::env::vars_os()),
+            health: config.commands.health.as_ref().map(|(command, _)| command.clone()),
+            ignored: signals::ignored_at_start(),
+            inherited: self.inherited.clone(),
+            group: unistd::getpgrp().as_raw(),
+            // One terminal can't belong to several jobs.
+            foreground: config.roles.is_none() && may_be_handed_on(),
+            lease: config.timings.lease(),
+            member: self.member.to_string(),
+            on_lead: config.commands.on_lead.clone(),
+            releaser: PROGRAM.into(),
+            release: means_of_release(config, access, election),
+            scheduling: self.priority.of_job,
+        }
+    }
 }
 
 impl Prepared {
@@ -63,18 +109,25 @@ impl Prepared {
         let bits = random::bytes().map_err(cannot("no randomness"))?;
         let member = MemberId::from_random(u128::from_le_bytes(bits));
         let (access, broker) = reach_kafka(&config.client)?;
-        let cgroup = Cgroup::make().ok().map(Rc::new);
-        if cgroup.is_none() && !unistd::geteuid().is_root() {
+        let job_maker = JobMaker { member, inherited, priority };
+        let job = if config.roles.is_none() {
+            let guard_config = job_maker.guard_config(&config, &access, &config.election);
+            Some(PreparedJob::make(guard_config).map_err(cannot("the guard can't be started"))?)
+        } else {
+            None
+        };
+        let has_cgroup = match &job {
+            Some(job) => job.cgroup.is_some(),
+            None => Cgroup::make().inspect(Cgroup::remove).is_ok(),
+        };
+        if !has_cgroup && !unistd::geteuid().is_root() {
             config.warnings.push(
                 "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the job \
                  runs can't be killed, and would outlive its right"
                     .to_owned(),
             );
         }
-        let guard_config = guard_config(&config, &access, &member, inherited, cgroup.as_deref(), priority);
-        let guard =
-            GuardHandle::start(Path::new(PROGRAM), &guard_config).map_err(cannot("the guard can't be started"))?;
-        Ok(Self { config, access, broker, member, job: PreparedJob { guard_config, guard, cgroup }, signals })
+        Ok(Self { config, access, broker, job_maker, job, signals })
     }
 }
 
@@ -107,38 +160,11 @@ fn reach_kafka(client: &Client) -> Result<(Access, Option<BrokerFinder>), Startu
     }
 }
 
-/// What the guard is started with.
-fn guard_config(
-    config: &Config,
-    access: &Access,
-    member: &MemberId,
-    inherited: Vec<RawFd>,
-    cgroup: Option<&Cgroup>,
-    priority: Priority,
-) -> GuardConfig {
-    GuardConfig {
-        cgroup: cgroup.map(|cgroup| cgroup.as_fd().as_raw_fd()),
-        command: config.command.clone(),
-        environment: environment::of_job(config, member, std::env::vars_os()),
-        health: config.commands.health.as_ref().map(|(command, _)| command.clone()),
-        ignored: signals::ignored_at_start(),
-        inherited,
-        group: unistd::getpgrp().as_raw(),
-        foreground: may_be_handed_on(),
-        lease: config.timings.lease(),
-        member: member.to_string(),
-        on_lead: config.commands.on_lead.clone(),
-        releaser: PROGRAM.into(),
-        release: means_of_release(config, access),
-        scheduling: priority.of_job,
-    }
-}
-
 /// What the guard passes to the process that releases for a dead supervisor.
-pub(super) fn means_of_release(config: &Config, access: &Access) -> serde_json::Value {
+pub(super) fn means_of_release(config: &Config, access: &Access, election: &Election) -> serde_json::Value {
     let means = release::Means {
         client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },
-        election: config.election.clone(),
+        election: election.clone(),
         name: config.name.clone(),
         lease_ms: u64::try_from(config.timings.lease().as_millis()).unwrap_or(u64::MAX),
     };

@@ -4,13 +4,13 @@ use std::future;
 use std::io;
 use std::mem;
 
-use neli::program::clock;
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 use nix::libc::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use nix::unistd::{self, Pid};
 
 use super::MainLoop;
+use super::role::Role;
 use crate::guard::Answer;
 use crate::process::ready::Ready;
 use crate::process::signals::{self, Received, Signals};
@@ -87,7 +87,7 @@ impl MainLoop {
     pub(super) fn handle_hangup(&mut self) {
         self.session.hangup = None;
         if self.session.terminal.was_handed_on() {
-            self.role.node.handle(clock::now(), node::Event::JobsTerminalGone);
+            self.tell_all(&node::Event::JobsTerminalGone);
         }
     }
 
@@ -100,19 +100,19 @@ impl MainLoop {
             // The kernel's are for all of the group: somebody else in it wants the terminal in the background.
             SIGTTIN | SIGTTOU if typed => return,
             SIGTSTP => Event::SuspendSignal { continuable: terminal::is_continuable() },
-            signal => return self.role.node.handle(clock::now(), node::Event::Signal { signal }),
+            signal => return self.tell_all(&node::Event::Signal { signal }),
         };
-        self.job_event(event);
+        self.tell_all(&node::Event::Job(event));
     }
 
     /// What an answer of the guard means for the terminal.
-    pub(super) fn note_terminal(&mut self, answer: &Answer) {
+    pub(super) fn note_terminal(&mut self, at: usize, answer: &Answer) {
         match *answer {
             Answer::Started { pid } => self.session.terminal.belongs_to_job(Pid::from_raw(pid)),
             Answer::Stopped { signal } => {
                 let (foreground, continuable) = (self.session.terminal.foreground(), terminal::is_continuable());
                 let event = Event::JobStopped { signal, foreground, continuable };
-                self.job_event(event);
+                self.job_event(at, event);
                 self.perform();
             }
             Answer::Accepted { .. }
@@ -133,14 +133,14 @@ impl MainLoop {
         // A member that just stops would hold up the others for a session. Its end turns the loop again.
         if self.kafka.session.is_leaving_group()
             || !mem::take(&mut self.session.suspending)
-            || !self.role.node.is_suspended()
+            || !self.roles.iter().all(Role::is_suspended)
         {
             return;
         }
         self.logger.flush();
         // The shell may have gone meanwhile.
         if !terminal::is_continuable() || terminal::stop_group().is_err() {
-            self.role.node.handle(clock::now(), node::Event::Continued);
+            self.tell_all(&node::Event::Continued);
             self.perform();
         }
     }

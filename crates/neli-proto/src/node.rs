@@ -161,6 +161,12 @@ impl Node {
         self.supervisor.term()
     }
 
+    /// Whether the candidate goes for good.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.candidate.is_leaving()
+    }
+
     /// Whether everything up to the log's end was read, as that was when it was asked for.
     #[must_use]
     pub fn is_caught_up(&self) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,13 +18,22 @@ pub struct Election {
     pub partition: i32,
     /// The role.
     pub role: u32,
+    /// The role's name, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role_name: Option<String>,
 }
 
 impl Election {
-    /// The key of the election's records: `<group>/<role>`.
+    /// The key of the election's records: `<group>/<role>`, with the role's name, or its number where it has none.
     #[must_use]
     pub fn key(&self) -> String {
-        format!("{}/{}", self.group, self.role)
+        format!("{}/{}", self.group, self.label())
+    }
+
+    /// How the role is called: its name, or its number.
+    #[must_use]
+    pub fn label(&self) -> String {
+        self.role_name.clone().unwrap_or_else(|| self.role.to_string())
     }
 
     /// The key of the records by which its candidates introduce themselves: `<group>/<role>/hello`.
@@ -43,6 +53,8 @@ pub struct Elections {
     pub topic: String,
     /// The roles; never empty.
     pub roles: Range<u32>,
+    /// How they are called, from number 0 on; nothing where they are called by their numbers.
+    pub names: Arc<[String]>,
 }
 
 impl Elections {
@@ -57,7 +69,8 @@ impl Elections {
     #[must_use]
     pub fn election(&self, role: u32, partitions: i32) -> Election {
         let (group, topic) = (self.group.clone(), self.topic.clone());
-        Election { group, topic, partition: Self::partition_of(role, partitions), role }
+        let role_name = self.names.get(role as usize).cloned();
+        Election { group, topic, partition: Self::partition_of(role, partitions), role, role_name }
     }
 
     /// The partitions that have one of the roles, in a topic of so many partitions.
@@ -67,22 +80,31 @@ impl Elections {
         as_many.map(|role| Self::partition_of(role, partitions)).collect()
     }
 
+    fn number_named(&self, label: &[u8]) -> Option<u32> {
+        u32::try_from(self.names.iter().position(|name| name.as_bytes() == label)?).ok()
+    }
+
     /// Whose a record with this key is, and whether it is a hello.
     #[must_use]
     pub(crate) fn find(&self, key: &[u8]) -> Option<(u32, bool)> {
         let rest = key.strip_prefix(self.group.as_bytes())?.strip_prefix(b"/")?;
-        let (number, is_hello) = rest.strip_suffix(b"/hello").map_or((rest, false), |number| (number, true));
-        let is_canonical = number.iter().all(u8::is_ascii_digit) && (number == b"0" || !number.starts_with(b"0"));
-        let role = std::str::from_utf8(number).ok().filter(|_| is_canonical)?.parse().ok()?;
+        let (label, is_hello) = rest.strip_suffix(b"/hello").map_or((rest, false), |label| (label, true));
+        let role = if self.names.is_empty() { number_of(label)? } else { self.number_named(label)? };
         self.roles.contains(&role).then_some((role, is_hello))
     }
 }
 
+/// A number as it stands in a key: in one way only.
+fn number_of(label: &[u8]) -> Option<u32> {
+    let is_canonical = label.iter().all(u8::is_ascii_digit) && (label == b"0" || !label.starts_with(b"0"));
+    std::str::from_utf8(label).ok().filter(|_| is_canonical)?.parse().ok()
+}
+
 impl From<&Election> for Elections {
-    /// That of one role alone.
+    /// That of one role alone, which is called by its number.
     fn from(election: &Election) -> Self {
         let Election { group, topic, role, .. } = election;
-        Self { group: group.clone(), topic: topic.clone(), roles: *role..*role + 1 }
+        Self { group: group.clone(), topic: topic.clone(), roles: *role..*role + 1, names: Arc::default() }
     }
 }
 
@@ -134,7 +156,18 @@ mod tests {
     use super::*;
 
     fn elections(roles: Range<u32>) -> Elections {
-        Elections { group: "g/1".to_owned(), topic: "t".to_owned(), roles }
+        Elections { group: "g/1".to_owned(), topic: "t".to_owned(), roles, names: Arc::default() }
+    }
+
+    #[test]
+    fn a_named_role_is_found_by_its_name_alone() {
+        let names = ["ingest", "bill"].map(str::to_owned);
+        let elections = Elections { names: names.into(), ..elections(0..2) };
+        let election = elections.election(1, 3);
+        assert_eq!((election.key().as_str(), election.partition), ("g/1/bill", 1));
+        assert_eq!(elections.find(b"g/1/bill"), Some((1, false)));
+        assert_eq!(elections.find(b"g/1/ingest/hello"), Some((0, true)));
+        assert_eq!(elections.find(b"g/1/1"), None);
     }
 
     #[test]

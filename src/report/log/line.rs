@@ -1,8 +1,10 @@
 //! The line that is made of an event: as JSON, or as text.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
 
+use neli::program::Election;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -23,7 +25,7 @@ struct Json<'a> {
     level: &'static str,
     event: &'static str,
     group: &'a str,
-    role: u32,
+    role: &'a Role,
     name: &'a str,
     #[serde(flatten)]
     fields: &'a Event,
@@ -46,8 +48,31 @@ pub(super) struct Source {
     pub(super) pid: u32,
     /// `--group`.
     pub(super) group: String,
-    /// The role.
-    pub(super) role: u32,
+    /// The role, where there are several.
+    pub(super) role: Option<Role>,
+}
+
+/// The role that a line is about, where there are several.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Role {
+    Name(String),
+    Number(u32),
+}
+
+impl Role {
+    pub(super) fn of(election: &Election) -> Self {
+        election.role_name.clone().map_or(Self::Number(election.role), Self::Name)
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
 }
 
 /// The line, with its newline, of at most [`LONGEST_LINE`] bytes; `wall_ms` is milliseconds since 1970.
@@ -62,14 +87,16 @@ pub(super) fn line(format: LogFormat, wall_ms: u64, source: &Source, event: &Eve
     match format {
         LogFormat::Json => {
             let Source { name, group, role, .. } = source;
-            let mut line = json_line(&Json { ts, level, event: event.name(), group, role: *role, name, fields: event });
+            let role = role.as_ref().unwrap_or(&Role::Number(0));
+            let mut line = json_line(&Json { ts, level, event: event.name(), group, role, name, fields: event });
             line.push('\n');
             line
         }
         LogFormat::Text => {
             let sentence = one_line(&event.sentence());
             let sentence = cut(&sentence, LONGEST_SENTENCE);
-            format!("{ts} neli-run[{}] {}: {level}: {sentence}\n", source.pid, one_line(&source.group))
+            let role = source.role.as_ref().map_or_else(String::new, |role| format!("/{role}"));
+            format!("{ts} neli-run[{}] {}{role}: {level}: {sentence}\n", source.pid, one_line(&source.group))
         }
     }
 }

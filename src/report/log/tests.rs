@@ -6,7 +6,7 @@ use super::*;
 const AT: u64 = 1_769_860_800_123;
 
 fn source() -> Source {
-    Source { name: "db1".to_owned(), pid: 77, group: "billing".to_owned(), role: 0 }
+    Source { name: "db1".to_owned(), pid: 77, group: "billing".to_owned(), role: None }
 }
 
 fn form(format: LogFormat) -> Form {
@@ -85,7 +85,7 @@ fn a_stranger_s_words_make_no_line_longer() {
 
 fn log_to(file: &std::path::Path) -> Logger {
     let (file_shown, file) = (file.display().to_string(), Some(file.to_owned()));
-    let election = Election { group: "b".to_owned(), topic: "t".to_owned(), partition: 0, role: 0 };
+    let election = Election { group: "b".to_owned(), topic: "t".to_owned(), partition: 0, role: 0, role_name: None };
     Logger::start(&Log { format: LogFormat::Text, verbosity: 0, file, file_shown }, &election, "db1").unwrap()
 }
 

@@ -43,7 +43,7 @@ impl PlaceOptions {
                 ),
             });
         }
-        let election = Election { group: group.clone(), topic, partition: 0, role: 0 };
+        let election = Election { group: group.clone(), topic, partition: 0, role: 0, role_name: None };
         Ok(Place { election, access: self.access()? })
     }
 
