@@ -1,0 +1,70 @@
+//! An outbox relay: rows of a PostgreSQL table go to Kafka in order, from one machine at a time.
+//!
+//! An application that changes its database *and* tells others by Kafka can't do both in one transaction. So it writes what is to be told
+//! into a table, in the transaction that changes the rest, and a relay sends the table's rows to Kafka. Two relays at once would send
+//! rows twice and in the wrong order; no relay at all is an outage. So several machines run it, and one of them leads.
+//!
+//! What is promised:
+//! - Every row is sent at least once. It is marked as relayed after Kafka has acknowledged it. A relay that dies in between leaves rows that
+//!   are sent and not marked: the next one sends them again.
+//! - Rows of one key arrive in the order of their ids, but for rows that are sent again: a reader that skips ids at or below the highest
+//!   that it has seen of a key sees each row once, in order.
+//! - Whoever led before marks nothing any more once the next leader has begun: the term of its lead is a fencing token, which the
+//!   database compares in the transaction that marks ([`Table::mark`]).
+//! - A relay that is stopped in order finishes the rows that it has begun to send: none of them is sent twice.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use rdkafka::error::KafkaError;
+
+mod table;
+mod topic;
+
+pub use table::{Row, Table};
+pub use topic::{ID_HEADER, Topic};
+
+/// How many rows are sent before they are marked: as many may be sent twice after a crash.
+const BATCH: i64 = 500;
+
+/// How often an empty outbox is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Why a relay ends.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A later term has begun: another relay leads.
+    #[error("another relay leads: a later term than {term} has begun")]
+    Fenced {
+        /// The term that is over.
+        term: i64,
+    },
+    /// PostgreSQL fails or can't be reached.
+    #[error("the outbox table: {0}")]
+    Table(#[from] tokio_postgres::Error),
+    /// Kafka fails or can't be reached.
+    #[error("the topic: {0}")]
+    Topic(#[from] KafkaError),
+}
+
+/// Relays rows until `stop` is ready: what has been begun then is finished. Gives how many rows were relayed.
+///
+/// # Errors
+/// When the table or the topic fails, or another leads. What was not marked is relayed again by the next.
+pub async fn relay(table: &Table, topic: &Topic, stop: impl Future<Output = ()>) -> Result<usize, Error> {
+    let mut stop = pin!(stop);
+    let mut relayed = 0;
+    loop {
+        let rows = table.pending(BATCH).await?;
+        topic.send(&rows).await?;
+        table.mark(&rows).await?;
+        relayed += rows.len();
+        let pause = if rows.is_empty() { LOOK_EVERY } else { Duration::ZERO };
+        tokio::select! {
+            biased;
+            () = &mut stop => return Ok(relayed),
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The relay as a job of `neli-run`, which starts it on one machine at a time:
+//!
+//! ```text
+//! neli-run --group outbox --brokers kafka:9092 --restart always -- outbox
+//! ```
+//!
+//! It is told by variables: `OUTBOX_DATABASE` (`host=db user=app dbname=app`), `OUTBOX_BROKERS`, `OUTBOX_TOPIC`; `NELI_EPOCH` and
+//! `NELI_GROUP` are `neli-run`'s. SIGTERM ends it when the rows under way are marked.
+
+use std::env;
+use std::error::Error;
+use std::process::ExitCode;
+
+use outbox::{Table, Topic, relay};
+use tokio::signal::unix::{SignalKind, signal};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(relayed) => {
+            eprintln!("outbox: {relayed} rows relayed");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("outbox: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<usize, Box<dyn Error>> {
+    // Before anything else: a stop that comes early is a stop too.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let term = variable("NELI_EPOCH")?.parse()?;
+    let table = Table::open(&variable("OUTBOX_DATABASE")?, &variable("NELI_GROUP")?, term).await?;
+    let topic = Topic::open(&variable("OUTBOX_BROKERS")?, &variable("OUTBOX_TOPIC")?)?;
+    let stop = async {
+        terminate.recv().await;
+    };
+    Ok(relay(&table, &topic, stop).await?)
+}
+
+fn variable(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|_| format!("{name} is not set"))
+}
