@@ -1,8 +1,9 @@
 //! The mutants that have the wrong candidate lead, or a job start at the wrong time: one job at a time all the same.
 
 use super::Notice::Scenarios;
-use super::{Mutant, STOPPING, SUPERVISOR, edit};
+use super::{Mutant, STOPPING, edit};
 
+const FAILED_RUNS: &str = "crates/neli-proto/src/failed_runs.rs";
 const MEMBERSHIP: &str = "crates/neli-proto/src/candidate/membership.rs";
 const PREEMPTING: &str = "crates/neli-proto/src/candidate/preempting.rs";
 const PRECEDENCE: &str = "crates/neli-proto/src/precedence.rs";
@@ -31,7 +32,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "BackOffWithoutEnd",
         breaks: "Back-off: ten minutes of running do not end it",
-        edits: &[edit(SUPERVISOR, "self.failed_runs.forget();", "")],
+        edits: &[edit(FAILED_RUNS, "(self.in_a_row > 0).then(|| since + LONG_RUN)", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -65,7 +66,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "SettleNotAwaited",
         breaks: "--settle: the first run of a lead does not wait",
-        edits: &[edit(STOPPING, "Job::Restarting { at: ‹now + settle›,", "now")],
+        edits: &[edit(STOPPING, "let settle = ‹self.policy.settle›;", "core::time::Duration::ZERO")],
         noticed_by: &[Scenarios],
     },
     Mutant {
