@@ -13,7 +13,9 @@ with_both_electors! {
     fn the_job_of_each_lead_waits(elector) {
         const SETTLE: Duration = Duration::from_millis(1500);
         let stage = stage(elector);
-        let candidate = stage.candidate().lease("1s").option("--settle", "1500ms");
+        let hooks = stage.directory().join("hooks");
+        let on_lead = format!("echo $NELI_EPOCH >> {}", hooks.display());
+        let candidate = stage.candidate().lease("1s").option("--settle", "1500ms").option("--on-lead", on_lead);
         let mut first = candidate.start();
         let term = first.await_lead();
         assert_eq!(first.await_event("settling").number("delay_ms"), 1500);
@@ -29,6 +31,9 @@ with_both_electors! {
         let is_starting = |line: &&serde_json::Value| line["record"]["state"] == "starting" && line["record"]["term"] == next;
         let verdicts = stage.verdicts();
         assert!(verdicts.iter().filter(is_starting).count() >= 3, "beats go on meanwhile");
+        // The hook runs beside the job, and not before it.
+        let told = || std::fs::read_to_string(&hooks).unwrap_or_default();
+        wait::until_true("both hooks", || told() == format!("{term}\n{next}\n"));
         stage.close([second]);
     }
 

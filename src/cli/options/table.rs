@@ -191,7 +191,7 @@ pub const OPTIONS: &[Opt] = &[
         help: "From the lead to the start of its job",
         more: "At every lead, with the lease kept: what the leader before has sent out can take effect first. A stop \
                meanwhile runs nothing and gives the lead back; after TERM neli-run exits with 143. Runs that follow under the \
-               same lead do not wait.",
+               same lead do not wait. --on-lead runs with the first.",
     },
     Opt {
         long: "stop-signal",

@@ -99,6 +99,11 @@ impl Scene {
 
     /// A candidate that has just begun.
     pub(crate) fn new(on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
+        Self::settling(Duration::ZERO, on_loss, restart, limit)
+    }
+
+    /// The same with a `--settle`.
+    pub(crate) fn settling(settle: Duration, on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
         let now = Time::from_nanos(1_000_000_000_000);
         let hello =
             Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 };
@@ -115,7 +120,7 @@ impl Scene {
         )
         .unwrap_or_else(|error| panic!("{error}"));
         let policy = Policy {
-            settle: Duration::ZERO,
+            settle,
             stop: StopPolicy { signal: 15, timeout: STOP_TIMEOUT, kill_margin: timings.kill_margin() },
             restart: RestartPolicy {
                 restart,

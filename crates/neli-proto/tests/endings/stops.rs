@@ -54,37 +54,75 @@ const JUDGED_LATE: &[Step] = &[
     ("the hello is read", Scene::read),
 ];
 
+/// How long the job of a settling life waits for its start.
+const SETTLE: Duration = Duration::from_secs(3);
+
+/// Two terms whose jobs wait for their start.
+const SETTLING: &[Step] = &[
+    ("the topic is judged", Scene::judge),
+    ("the log is empty", Scene::answer),
+    ("the group knows it", Scene::name),
+    ("the group has chosen", Scene::assign),
+    ("the hello is read", Scene::read),
+    ("the claim is read", Scene::read),
+    ("a second passes", |scene| scene.pass(LEASE / 5)),
+    ("the first beat is read", Scene::read),
+    ("the partition goes to another before the first run", |scene| scene.happens(Cause::Revoked)),
+    ("the release is read", Scene::read),
+    ("it claims again, since nobody else does", |scene| scene.pass(LEASE / 5)),
+    ("that claim is read", Scene::read),
+    ("its job is due", |scene| {
+        scene.kafka = Kafka::Answers;
+        scene.pass(SETTLE);
+        scene.kafka = Kafka::Lags;
+    }),
+    ("the job runs", Scene::say_started),
+];
+
 #[test]
 fn at_every_instant() {
-    stop_at_every_instant_of(LIFE, 3);
+    stop_at_every_instant_of(&Life { steps: LIFE, runs: 3, settle: Duration::ZERO });
+}
+
+#[test]
+fn at_every_instant_before_the_first_run() {
+    stop_at_every_instant_of(&Life { steps: SETTLING, runs: 1, settle: SETTLE });
 }
 
 #[test]
 fn at_every_instant_before_a_late_judgement() {
-    stop_at_every_instant_of(JUDGED_LATE, 1);
+    stop_at_every_instant_of(&Life { steps: JUDGED_LATE, runs: 1, settle: Duration::ZERO });
 }
 
-fn stop_at_every_instant_of(life: &[Step], runs: usize) {
+/// A life, and how many runs the whole of it has.
+struct Life {
+    steps: &'static [Step],
+    runs: usize,
+    /// `--settle`.
+    settle: Duration,
+}
+
+fn stop_at_every_instant_of(life: &Life) {
     for kafka in [Kafka::Answers, Kafka::IsGone] {
         for manner in [Manner::Obeys, Manner::Stubborn] {
             for cause in [Cause::Term, Cause::SecondTerm] {
-                for steps in 0..=life.len() {
-                    let at = steps.checked_sub(1).map_or("the start", |last| life[last].0);
+                for steps in 0..=life.steps.len() {
+                    let at = steps.checked_sub(1).map_or("the start", |last| life.steps[last].0);
                     let told = format!("{cause:?} after {at}, {kafka:?}, {manner:?}");
-                    stop_after((&life[..steps], life.len(), runs), kafka, manner, cause, &told);
+                    stop_after(life, steps, (kafka, manner, cause), &told);
                 }
             }
         }
     }
 }
 
-fn stop_after((steps, whole, runs): (&[Step], usize, usize), kafka: Kafka, manner: Manner, cause: Cause, told: &str) {
-    let mut scene = Scene::new(OnLoss::Standby, Restart::Always, None);
+fn stop_after(life: &Life, steps: usize, (kafka, manner, cause): (Kafka, Manner, Cause), told: &str) {
+    let mut scene = Scene::settling(life.settle, OnLoss::Standby, Restart::Always, None);
     scene.kafka = Kafka::Lags;
-    for (_, step) in steps {
+    for (_, step) in &life.steps[..steps] {
         step(&mut scene);
     }
-    assert!(steps.len() < whole || scene.spawns == runs, "a whole life has {runs} runs");
+    assert!(steps < life.steps.len() || scene.spawns == life.runs, "a whole life has {} runs", life.runs);
     let (spawns, begun) = (scene.spawns, scene.now());
     scene.kafka = kafka;
     if kafka == Kafka::IsGone {
