@@ -58,6 +58,8 @@ pub struct Precedence {
     group_member: Option<Box<str>>,
     /// The partition is free, and the group will give it to this member.
     foreseen: bool,
+    /// Who leads, or led until it fell silent: it does not stand by.
+    leader: Option<MemberId>,
     /// The others, by their last hello.
     heard: BTreeMap<MemberId, Heard>,
 }
@@ -89,6 +91,7 @@ impl Precedence {
             standing: Standing::Unknown,
             group_member: None,
             foreseen: false,
+            leader: None,
             heard: BTreeMap::new(),
         }
     }
@@ -186,16 +189,29 @@ impl Precedence {
         self.heard.get(member).filter(|heard| heard.holds(now)).map(|heard| heard.priority)
     }
 
+    /// Who leads, as the journal tells.
+    pub(crate) fn led_by(&mut self, leader: Option<&MemberId>) {
+        if self.leader.as_ref() != leader {
+            self.leader = leader.cloned();
+        }
+    }
+
     /// Whether somebody of a higher priority stands by.
     pub(crate) fn is_outranked(&self, now: Time) -> bool {
-        self.heard.values().any(|heard| heard.priority > self.priority && heard.holds(now))
+        self.higher_priorities(now).next().is_some()
+    }
+
+    /// The priorities above its own of those that stand by.
+    fn higher_priorities(&self, now: Time) -> impl Iterator<Item = u16> {
+        let others = self.heard.iter().filter(|(member, _)| Some(*member) != self.leader.as_ref());
+        let higher = others.filter(move |(_, heard)| heard.priority > self.priority && heard.holds(now));
+        higher.map(|(_, heard)| heard.priority)
     }
 
     /// What is added to the claim delay for those of a higher priority: a step for each of their priorities, in which the highest can
     /// claim whatever else it waits for.
     fn wait_for_higher(&self, now: Time) -> Duration {
-        let higher = self.heard.values().filter(|heard| heard.priority > self.priority && heard.holds(now));
-        let priorities: BTreeSet<u16> = higher.map(|heard| heard.priority).collect();
+        let priorities: BTreeSet<u16> = self.higher_priorities(now).collect();
         let patience = match self.elector {
             Elector::Group(Patience::For(patience)) => patience,
             Elector::Group(Patience::Never) | Elector::Log => Duration::ZERO,
@@ -308,6 +324,11 @@ mod tests {
         assert_eq!([waits(Elector::Log, &[6, 7, 8]), waits(group, &[6, 7, 8])], [1_500, 7_500]);
         let many: Vec<u16> = (6..100).collect();
         assert_eq!(waits(Elector::Log, &many), 5_000);
+        // A leader that fell silent does not stand by.
+        let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
+        precedence.heard(NOW, Hello { priority: 10, ..hello(1) });
+        precedence.led_by(Some(&MemberId::from_random(1)));
+        assert_eq!(precedence.delay(NOW, false).unwrap().fixed, Duration::ZERO);
     }
 
     #[test]

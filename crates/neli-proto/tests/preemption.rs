@@ -171,12 +171,12 @@ const ELECTORS: [Elector; 2] = [Elector::Log, Elector::Group(Patience::For(Durat
 /// Many candidates, equal and different priorities, joins and leaves.
 #[test]
 fn the_lead_goes_up_and_stays() {
-    for (elector, seed) in ELECTORS.into_iter().flat_map(|elector| (0..4).map(move |seed| (elector, seed))) {
+    for (elector, seed) in ELECTORS.into_iter().flat_map(|elector| (0..3).map(move |seed| (elector, seed))) {
         let mut random = Random::from_seed(seed);
         let mut draw =
             |below: u64| u64::try_from(random.up_to(Duration::from_nanos(below - 1)).as_nanos()).unwrap_or_default();
         let mut world = World::new(elector);
-        for change in 0..150 {
+        for change in 0..80 {
             let priority = [0, 0, 1, 5, 5, 10][usize::try_from(draw(6)).unwrap_or_default()];
             if world.members.len() < 2 || (world.members.len() < 8 && draw(2) == 0) {
                 world.join(priority, true);

@@ -197,9 +197,14 @@ impl Common {
         }
     }
 
-    /// Notes since when it has been known who leads.
+    /// Notes who leads, and since when it has been known.
     pub(super) fn note_leader(&mut self, now: Time) {
-        let term = self.listener.journal().term();
+        let journal = self.listener.journal();
+        let term = journal.term();
+        self.precedence.led_by(match journal.view() {
+            View::Led(term) => term.member.as_ref(),
+            View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
+        });
         if self.leader_since.0.map(|(term, _)| term) != term {
             self.leader_since.0 = term.map(|term| (term, now));
         }
@@ -209,6 +214,7 @@ impl Common {
     pub(super) fn forget_history(&mut self, now: Time) {
         self.topic = self.topic.after_cut(now);
         self.leader_since.0 = None;
+        self.precedence.led_by(None);
         self.listener.history_cut(now);
         // The terms to come may begin from 0 again.
         self.highest_term = -1;
