@@ -112,6 +112,7 @@ pub(crate) struct Built {
     pub(crate) program: PathBuf,
     pub(crate) model: PathBuf,
     pub(crate) law: PathBuf,
+    pub(crate) library: PathBuf,
     pub(crate) scenarios: PathBuf,
 }
 
@@ -122,7 +123,18 @@ pub(crate) fn build() -> Result<Built, String> {
     let target = copy.ancestors().nth(2).ok_or("the target directory is two above")?;
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--locked", "--message-format=json-render-diagnostics"]);
-    cargo.args(["--bin", PROGRAM, "--test", "journal_model", "--test", "law", "--test", "scenarios"]);
+    cargo.args([
+        "--bin",
+        PROGRAM,
+        "--test",
+        "journal_model",
+        "--test",
+        "law",
+        "--test",
+        "leases",
+        "--test",
+        "scenarios",
+    ]);
     // The dependencies are those of the real build, and are there already.
     cargo.current_dir(&copy).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
     let output = cargo.output().map_err(|error| format!("cargo: {error}"))?;
@@ -139,7 +151,8 @@ pub(crate) fn build() -> Result<Built, String> {
         .collect();
     let executable = |name: &str| executables.get(name).cloned().ok_or_else(|| format!("cargo built no {name}"));
     let (program, model) = (executable(PROGRAM)?, executable("journal_model")?);
-    Ok(Built { program, model, law: executable("law")?, scenarios: executable("scenarios")? })
+    let (law, library, scenarios) = (executable("law")?, executable("leases")?, executable("scenarios")?);
+    Ok(Built { program, model, law, library, scenarios })
 }
 
 /// Brings the copy up to date. What has not changed keeps its time, by which cargo knows it.

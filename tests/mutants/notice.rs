@@ -26,6 +26,9 @@ struct Trial<'a> {
 
 const LAW: &str = "the_fold_is_the_law";
 
+/// What a test of the library says of a lease that is valid after its end, and of a task that was dropped and not awaited.
+const LEASE_BREACHES: &[&str] = &["valid after its end", "value: Lost {"];
+
 const SCENARIOS: &str = "every_story_goes_as_it_is_told";
 
 /// What the scenarios say of a story that goes otherwise.
@@ -39,6 +42,7 @@ pub(crate) fn by_tests(mutants: &[&Mutant], built: &Built) -> Vec<String> {
             let (program, test, says) = match notice {
                 Notice::Chaos(_) => continue,
                 Notice::Law => (built.law.as_path(), LAW, DIFFERENCE),
+                Notice::Library(test) => (built.library.as_path(), *test, LEASE_BREACHES),
                 Notice::Model(world) => (built.model.as_path(), *world, BREACHES),
                 Notice::Scenarios => (built.scenarios.as_path(), SCENARIOS, OTHERWISE),
             };
@@ -46,7 +50,7 @@ pub(crate) fn by_tests(mutants: &[&Mutant], built: &Built) -> Vec<String> {
         }
     }
     let mut wrong = Vec::new();
-    for program in [&built.law, &built.model, &built.scenarios] {
+    for program in [&built.law, &built.library, &built.model, &built.scenarios] {
         let tests: BTreeSet<&str> =
             trials.iter().filter(|trial| trial.program == program).map(|trial| trial.test).collect();
         wrong.extend(fails_without_mutant(program, &tests));

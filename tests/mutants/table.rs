@@ -25,6 +25,8 @@ pub(crate) enum Notice {
     Chaos(&'static [&'static str]),
     /// The comparison of the fold with the law, by random journals.
     Law,
+    /// A test of the library on its embedded broker.
+    Library(&'static str),
     /// The search of this world finds two jobs at once, a job in a topic that nobody has judged, or a release by a guard that has
     /// not read all orders.
     Model(&'static str),
@@ -35,10 +37,11 @@ pub(crate) enum Notice {
 use Notice::{Chaos, Law, Model};
 
 mod behaviour;
+mod library;
 
 /// All of them.
 pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
-    MUTANTS.iter().chain(behaviour::MUTANTS)
+    MUTANTS.iter().chain(behaviour::MUTANTS).chain(library::MUTANTS)
 }
 
 const fn edit(file: &'static str, text: &'static str, replacement: &'static str) -> Edit {

@@ -1,0 +1,136 @@
+//! Leases of the library, on its own embedded broker. The mutants of the library are noticed here.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use neli::{Election, Elector, EmbeddedBroker, Error, Lease};
+use tokio::sync::oneshot;
+
+const LEASE: Duration = Duration::from_millis(600);
+
+/// A lead lasts longer than a lease, and the next candidate has it when it ends.
+#[tokio::test(flavor = "current_thread")]
+async fn a_lead_is_kept_by_heartbeats() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let election = Election::builder("billing").embedded(&broker).lease(LEASE).join().await.unwrap();
+    let mut lead = election.lead().await.unwrap();
+    lead.run(async |lease| {
+        let first = lease.deadline().unwrap();
+        let mut times = tokio::time::interval(Duration::from_millis(5));
+        while lease.deadline().unwrap() < first + 3 * LEASE {
+            times.tick().await;
+            assert!(lease.is_valid());
+        }
+    })
+    .await
+    .unwrap();
+    let other = Election::builder("billing").embedded(&broker).lease(LEASE).join().await.unwrap();
+    assert!(other.lead_within(LEASE).await.unwrap().is_none());
+    let term = lead.lease().token();
+    election.leave().await;
+    assert!(other.lead().await.unwrap().lease().token() > term);
+}
+
+/// Nobody else leads before a task has ended that runs when its lead is to be given up.
+#[tokio::test(flavor = "current_thread")]
+async fn a_task_that_runs_is_awaited() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let join = || Election::builder("billing").embedded(&broker).lease(LEASE).elector(Elector::Log).join();
+    let (first, second) = (join().await.unwrap(), join().await.unwrap());
+    let mut lead = first.lead().await.unwrap();
+    let (begun, is_begun) = oneshot::channel();
+    let task = lead.run(async |lease| {
+        begun.send(()).unwrap();
+        lease.ending().await;
+        // Longer than any release takes; a lease is held meanwhile.
+        let other = second.lead_within(2 * LEASE).await.unwrap();
+        assert!(other.is_none(), "led while a task of the lead before ran");
+        assert!(lease.is_valid());
+    });
+    let leave = async {
+        is_begun.await.unwrap();
+        first.leave().await;
+    };
+    let (ended, ()) = tokio::join!(task, leave);
+    ended.unwrap();
+    assert!(second.lead().await.unwrap().lease().is_valid());
+}
+
+/// A task that blocks can't be dropped; but its lease is over at the stop timeout, whatever heartbeats come back.
+#[test]
+fn a_lease_that_is_over_is_not_taken_up_again() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let (say, said) = mpsc::channel();
+    let (go_on, told) = mpsc::channel::<()>();
+    let task = thread::spawn(move || {
+        block_on(async {
+            let builder = Election::builder("billing").embedded(&broker).lease(LEASE).elector(Elector::Log);
+            let election = builder.stop_timeout(Duration::ZERO).join().await.unwrap();
+            let mut lead = election.lead().await.unwrap();
+            let block = async |lease: Lease| {
+                say.send((lease, election.clone())).unwrap();
+                let _ = told.recv();
+                std::future::pending::<()>().await;
+            };
+            let _ = lead.run(block).await;
+        });
+    });
+    let (lease, election) = said.recv().unwrap();
+    block_on(async {
+        let departure = election.leave();
+        tokio::pin!(departure);
+        let mut times = tokio::time::interval(Duration::from_millis(1));
+        let mut has_ended = false;
+        loop {
+            tokio::select! {
+                () = &mut departure => break,
+                _ = times.tick() => {
+                    has_ended |= !lease.is_valid();
+                    assert!(!has_ended || !lease.is_valid(), "valid after its end");
+                }
+            }
+        }
+        assert!(has_ended);
+    });
+    go_on.send(()).unwrap();
+    task.join().unwrap();
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// What is dropped stands no more, whether somebody has waited for it or not.
+#[tokio::test(flavor = "current_thread")]
+async fn elections_end() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let election = Election::builder("billing").embedded(&broker).lease(LEASE).join().await.unwrap();
+    let lead = election.lead().await.unwrap();
+    let lease = lead.lease();
+    let mut events = election.events();
+    drop((election, lead));
+    while events.next().await.is_some() {}
+    assert!(!lease.is_valid());
+
+    let election = Election::builder("billing").embedded(&broker).lease(LEASE).join().await.unwrap();
+    let clone = election.clone();
+    election.leave().await;
+    assert_eq!(clone.lead().await.unwrap_err(), Error::Left);
+}
+
+/// Leads and their tasks may be sent to other threads.
+#[test]
+fn what_waits_may_be_spawned() {
+    fn is_send<T: Send>(_: T) {}
+    let _ = |election: Election, mut lead: neli::Lead| {
+        is_send(async move {
+            let _ = election.lead_within(LEASE).await;
+            let _ = lead.run(async |lease| lease.ending().await).await;
+            lead.resign().await;
+            election.leave().await;
+        });
+    };
+}

@@ -1,0 +1,21 @@
+//! The rules of the library, which is the guard of what runs under a lead.
+
+use super::Notice::Library;
+use super::{Mutant, edit};
+
+const LEASE: &str = "crates/neli/src/lease.rs";
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "LeaseTakenUpAgain",
+        breaks: "R5, in the library: a heartbeat that comes back extends a lease that is over while its task has not ended",
+        edits: &[edit(LEASE, "if ‹self.phase.borrow().over.is_none()› {", "true")],
+        noticed_by: &[Library("a_lease_that_is_over_is_not_taken_up_again")],
+    },
+    Mutant {
+        name: "TasksNotAwaited",
+        breaks: "R6, in the library: a lead is over for the guard while a task runs under it",
+        edits: &[edit(LEASE, "(phase.ends().is_some() && ‹phase.tasks == 0›)", "true")],
+        noticed_by: &[Library("a_task_that_runs_is_awaited")],
+    },
+];
