@@ -87,6 +87,7 @@ mod kafka {
     pub(crate) mod group;
     mod identity;
     pub(crate) mod librdkafka;
+    mod pace;
     mod partition_consumer;
     mod poll_thread;
     pub(crate) mod producer;

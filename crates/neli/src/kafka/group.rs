@@ -24,6 +24,7 @@ use crate::kafka::access::{Access, MemberTimings};
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::ErrorClass;
 use crate::kafka::librdkafka;
+use crate::kafka::pace::Pace;
 use crate::text::ClientError;
 
 /// Leaving may take this long; then we are gone whatever the coordinator answers.
@@ -151,22 +152,6 @@ impl Drop for Member {
             // Not from here: the caller may be the one that makes room in the channel.
             let _ = context.reports.try_send(GroupReport { member: context.number, event: GroupEvent::Left });
         }
-    }
-}
-
-/// How long a member is left to librdkafka before it is woken, which sends the heartbeat that is due.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Pace {
-    /// It is a heartbeat's answer that tells of a rebalance, and a successor waits for it.
-    waiting: Duration,
-    /// Whoever holds the partition waits for nothing but that its session goes on: at half the processor's time.
-    holding: Duration,
-}
-
-impl Pace {
-    fn of(member: MemberTimings) -> Self {
-        let waiting = member.heartbeat_interval;
-        Self { waiting, holding: Duration::from_millis(500).min(member.session_timeout / 3).max(waiting) }
     }
 }
 
@@ -380,26 +365,5 @@ impl GroupContext {
         if !self.leaving.load(Ordering::Relaxed) {
             self.report(event);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::election::Properties;
-    use crate::kafka::access::{HEARTBEAT_INTERVAL, SESSION_TIMEOUT};
-
-    fn pace(heartbeat: &str, session: &str) -> [u128; 2] {
-        let properties = [(HEARTBEAT_INTERVAL, heartbeat), (SESSION_TIMEOUT, session)];
-        let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let Pace { waiting, holding } = Pace::of(MemberTimings::of(&Properties(properties.to_vec())));
-        [waiting, holding].map(|pause| pause.as_millis())
-    }
-
-    #[test]
-    fn whoever_holds_the_partition_hurries_only_as_its_session_needs() {
-        assert_eq!(pace("100", "6000"), [100, 500]);
-        assert_eq!(pace("100", "900"), [100, 300]);
-        assert_eq!(pace("2000", "6000"), [2000, 2000]);
     }
 }

@@ -1,0 +1,42 @@
+//! How often a member of the group is woken.
+
+use std::time::Duration;
+
+use crate::kafka::access::MemberTimings;
+
+/// How long a member is left to librdkafka before it is woken, which sends the heartbeat that is due.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Pace {
+    /// It is a heartbeat's answer that tells of a rebalance, and a successor waits for it.
+    pub(super) waiting: Duration,
+    /// Whoever holds the partition waits for nothing but that its session goes on: at half the processor's time.
+    pub(super) holding: Duration,
+}
+
+impl Pace {
+    pub(super) fn of(member: MemberTimings) -> Self {
+        let waiting = member.heartbeat_interval;
+        Self { waiting, holding: Duration::from_millis(500).min(member.session_timeout / 3).max(waiting) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::election::Properties;
+    use crate::kafka::access::{HEARTBEAT_INTERVAL, SESSION_TIMEOUT};
+
+    fn pace(heartbeat: &str, session: &str) -> [u128; 2] {
+        let properties = [(HEARTBEAT_INTERVAL, heartbeat), (SESSION_TIMEOUT, session)];
+        let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let Pace { waiting, holding } = Pace::of(MemberTimings::of(&Properties(properties.to_vec())));
+        [waiting, holding].map(|pause| pause.as_millis())
+    }
+
+    #[test]
+    fn whoever_holds_the_partition_hurries_only_as_its_session_needs() {
+        assert_eq!(pace("100", "6000"), [100, 500]);
+        assert_eq!(pace("100", "900"), [100, 300]);
+        assert_eq!(pace("2000", "6000"), [2000, 2000]);
+    }
+}
