@@ -12,6 +12,7 @@ use harness::kafka::Kafka;
 use harness::wait;
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::Message;
 use rdkafka::producer::{BaseRecord, DeliveryResult, Producer, ProducerContext, ThreadedProducer};
 use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
@@ -297,7 +298,13 @@ impl Hand {
         let replicas = self.addresses.len().min(3);
         let in_sync = if replicas == 3 { "2" } else { "1" };
         let settings = [("min.insync.replicas", in_sync), ("message.timestamp.type", "LogAppendTime")];
-        kafka.create_replicated_topic(&self.topic, i32::try_from(replicas).expect("a few"), &settings);
-        Ok("made the topic anew".to_owned())
+        match kafka.try_create_replicated_topic(&self.topic, i32::try_from(replicas).expect("a few"), &settings) {
+            Ok(()) => Ok("made the topic anew".to_owned()),
+            // Candidates make a topic that is missing.
+            Err(RDKafkaErrorCode::TopicAlreadyExists) => {
+                Ok("deleted the topic, which a candidate has made anew".to_owned())
+            }
+            Err(error) => Err(format!("deleted the topic, and made none: {error}")),
+        }
     }
 }

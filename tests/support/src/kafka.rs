@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::client::DefaultClientContext;
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::producer::{BaseProducer, Producer};
 
 use crate::node::Node;
@@ -74,22 +75,34 @@ impl Kafka {
 
     /// Makes a topic of one partition with settings of its own.
     pub fn create_replicated_topic(&self, name: &str, replicas: i32, settings: &[(&str, &str)]) {
+        self.try_create_replicated_topic(name, replicas, settings).expect("the topic is made");
+    }
+
+    /// The same where it may fail.
+    ///
+    /// # Errors
+    ///
+    /// What the broker says, as that there is one already.
+    pub fn try_create_replicated_topic(
+        &self,
+        name: &str,
+        replicas: i32,
+        settings: &[(&str, &str)],
+    ) -> Result<(), RDKafkaErrorCode> {
         let topic = NewTopic::new(name, 1, TopicReplication::Fixed(replicas));
-        self.create(&settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value)));
+        self.create(&settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value)))
     }
 
     /// Makes a topic of so many partitions, of one replica each.
     pub fn create_partitioned_topic(&self, name: &str, partitions: i32) {
-        self.create(&NewTopic::new(name, partitions, TopicReplication::Fixed(1)));
+        self.create(&NewTopic::new(name, partitions, TopicReplication::Fixed(1))).expect("the topic is made");
     }
 
-    fn create(&self, topic: &NewTopic<'_>) {
+    fn create(&self, topic: &NewTopic<'_>) -> Result<(), RDKafkaErrorCode> {
         let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let made = runtime.block_on(admin.create_topics([topic], &AdminOptions::new())).expect("the broker answers");
-        for result in made {
-            result.expect("the topic is made");
-        }
+        made.into_iter().try_for_each(|result| result.map(drop).map_err(|(_, error)| error))
     }
 
     /// Deletes a topic; the brokers may know it for a moment longer.
