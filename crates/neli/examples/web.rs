@@ -52,7 +52,7 @@ async fn lead(service: &Service) -> neli::Error {
         println!("taking the writes, in term {}", lease.token());
         keep(service, Some(lease));
         // Until the lead is to be given up.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     service.election.background(lead).await
 }
