@@ -39,6 +39,8 @@ pub struct Config {
     pub wait: Option<Duration>,
     /// `--settle`: from the lead to the start of its job.
     pub settle: Duration,
+    /// `--once`: the key whose run succeeds once, and what belongs to it.
+    pub once: Option<Once>,
     /// The number of the signal that asks the job to stop.
     pub stop_signal: i32,
     /// From the stop signal to SIGKILL; zero is SIGKILL with no stop signal before it.
@@ -76,6 +78,19 @@ impl Config {
         let (count, names) = self.roles.as_ref().map_or((1, &[][..]), |roles| (roles.count, &roles.names));
         Elections { group, topic, roles: 0..count, names: names.into() }
     }
+}
+
+/// `--once` and what belongs to it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Once {
+    /// The key.
+    pub key: String,
+    /// `--retries`: so many failed runs are followed by another.
+    pub retries: u32,
+    /// `--done-status`: with what those exit who find the key done.
+    pub done_status: u8,
+    /// `--once-retention`: for how long a topic of facts that is made here keeps a fact.
+    pub retention: Duration,
 }
 
 /// The command line of each command that runs beside the job.

@@ -30,6 +30,8 @@ pub enum ExitStatus {
     Refused,
     /// The job failed too often.
     RestartLimit,
+    /// `--once`: the key needs no run, and this is the status for that.
+    Skipped(u8),
     /// Stopped by this signal while no job was there whose status could be handed on.
     Stopped(u8),
     /// A subcommand did what it was asked to.
@@ -44,7 +46,7 @@ impl ExitStatus {
     pub const fn code(self) -> u8 {
         match self {
             Self::Ended | Self::Success => 0,
-            Self::Job(status) => status,
+            Self::Job(status) | Self::Skipped(status) => status,
             Self::NotElected => 75,
             Self::LostStopped => 80,
             Self::LostKilled => 81,
@@ -75,7 +77,11 @@ impl From<ExitStatus> for ExitCode {
 /// The statuses as people read them: the number, and when.
 pub const TABLE: &[(&str, &str)] = &[
     ("the job's own", "The job ended by itself, or after TERM or INT to neli-run; 128 + n if signal n killed it."),
-    ("0", "Besides the job's own 0: the election was ended; a subcommand did what it was asked to."),
+    (
+        "0",
+        "Besides the job's own 0: the election was ended; a subcommand did what it was asked to; --once: the key was done \
+         (unless --done-status says otherwise). Where the key has failed for good: the status that was recorded.",
+    ),
     ("75", "Not leading within --wait."),
     (
         "80",

@@ -92,6 +92,7 @@ fn record(order: &ReleaseOrder) -> Record {
             exit: None,
             late_ms: None,
             group_member: None,
+            once: None,
         },
     }
 }

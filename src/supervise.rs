@@ -38,6 +38,7 @@ use crate::text::reason;
 mod children;
 mod commands;
 mod environment;
+mod facts;
 mod guard;
 mod job;
 mod journal;

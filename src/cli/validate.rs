@@ -14,6 +14,7 @@ use crate::exit::StartupError;
 
 mod commands;
 mod executable;
+mod once;
 mod priority;
 mod properties;
 mod restart;
@@ -38,6 +39,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
     }
     let mut warnings = args.environment().warnings();
     let election = election(args)?;
+    let once = once::validate(args, &election)?;
     let timings = timings::validate(args)?;
     let config = Config {
         election,
@@ -47,6 +49,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
         name: name(args)?,
         priority: priority::priority(args, timings.elector())?,
         wait: timings::wait(args, timings.claim_delay())?,
+        once,
         timings,
         lease_shown: args.setting("lease").shown(),
         settle: duration(&args.setting("settle"))?,

@@ -173,6 +173,7 @@ impl Show<'_> {
             | KafkaEvent::Created { .. }
             | KafkaEvent::Debug(_)
             | KafkaEvent::Delivered { .. }
+            | KafkaEvent::Facts { .. }
             | KafkaEvent::Identified { .. }
             | KafkaEvent::Moved(_)
             | KafkaEvent::NotDelivered { .. }

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use neli_proto::candidate::{self, JobReport, Loss, Milestone, Position, Standby, Waiting};
 use neli_proto::command::CommandEnd;
+use neli_proto::fact::{Fact, Outcome};
 use neli_proto::guard::Named;
 use neli_proto::health::Failure;
 use neli_proto::node::{Note, Refusal, Status};
+use neli_proto::once;
 use neli_proto::record::{JobState, Offset, Why};
 use neli_proto::supervisor::{self, JobStatus};
 
@@ -22,6 +24,7 @@ pub(crate) fn of_node(note: Note, config: &Config, guard: i32) -> Event {
         Note::HookFailed { hook, end } => Event::HookFailed { hook: hook.event().to_owned(), reason: how(&end) },
         Note::Job { term, note } => of_supervisor(note, term, config, guard),
         Note::Milestone(milestone) => of_milestone(milestone),
+        Note::Once(note) => of_once(note),
         Note::Refused(Refusal::Said(error)) => Event::Error { message: error.into() },
         Note::Refused(Refusal::TopicRemade) => {
             let name = &config.election.topic;
@@ -81,6 +84,36 @@ fn of_milestone(milestone: Milestone) -> Event {
             "the topic was deleted and made again: what was read of the old one counts no more, whoever led there is fenced, and \
              fencing tokens may begin from 0 again",
         ),
+    }
+}
+
+fn of_once(note: once::Note) -> Event {
+    use once::Note;
+    match note {
+        Note::NotRecorded(error) => Event::Warning {
+            message: format!(
+                "the run's outcome is not recorded yet ({error}): the lead is kept until it is, and the release tells of it, too"
+            ),
+            dropped: None,
+        },
+        Note::Skipped(skip) => {
+            let Fact { key, outcome, term, name, exit, ran_ms, at_ms, .. } = skip.fact;
+            Event::OnceSkipped {
+                key: key.into(),
+                by: somebody(name),
+                term,
+                at: at_ms.map(timestamp),
+                exit: exit.unwrap_or_default(),
+                ran: ran_ms.map(Duration::from_millis),
+                done: outcome == Outcome::Done,
+            }
+        }
+        Note::Unavailable(error) => Event::Warning {
+            message: format!(
+                "what is recorded of the key can't be read or written, so the job is not run here: {error}"
+            ),
+            dropped: None,
+        },
     }
 }
 

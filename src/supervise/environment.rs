@@ -14,6 +14,9 @@ use crate::report::notify;
 const KEPT: [&str; 5] =
     ["NELI_RUN_BROKERS", "NELI_RUN_EMBEDDED", "NELI_RUN_GROUP", "NELI_RUN_PROPERTIES", "NELI_RUN_TOPIC"];
 
+/// The key of `--once`; that of a `neli-run` around this one is handed on to nobody.
+const ONCE: &str = "NELI_ONCE";
+
 /// The environment of every run of the job, but for what changes from run to run.
 pub(super) fn of_job(
     config: &Config,
@@ -35,10 +38,14 @@ pub(super) fn of_job(
     let own = own.into_iter().chain(roles).map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let own: Vec<(OsString, OsString)> = own.collect();
     let handed_on = inherited.filter(|(name, _)| {
-        is_handed_on(name) && !own.iter().any(|(own, _)| own == name) && !variables::ALL.iter().any(|own| name == own)
+        is_handed_on(name)
+            && name != ONCE
+            && !own.iter().any(|(own, _)| own == name)
+            && !variables::ALL.iter().any(|own| name == own)
     });
+    let once = config.once.as_ref().map(|once| (ONCE.into(), once.key.clone().into()));
     let handed_on: Vec<(OsString, OsString)> = handed_on.collect();
-    handed_on.into_iter().chain(own).collect()
+    handed_on.into_iter().chain(own).chain(once).collect()
 }
 
 fn is_handed_on(name: &OsStr) -> bool {

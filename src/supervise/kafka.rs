@@ -30,6 +30,9 @@ pub(super) struct KafkaSession {
     broker_session: Option<Duration>,
 }
 
+/// `--once` is for one election, the only one.
+const ROLE_WITH_KEY: usize = 0;
+
 /// Whether an empty log is a new one.
 pub(super) enum Trust {
     Full,
@@ -113,6 +116,7 @@ impl MainLoop {
             }
             SessionEvent::Debug(message) => self.logger.event(&LogEvent::Debug { message }),
             SessionEvent::Down { error } => self.kafka.outage.begin(now, error),
+            SessionEvent::Facts { id, event } => self.handle_facts(ROLE_WITH_KEY, now, id, event),
             SessionEvent::Moved(found) => self.move_to(now, &found),
             SessionEvent::Refused { error } => {
                 self.tell_all(&node::Event::KafkaRefused { error: error.into() });

@@ -5,6 +5,7 @@ use std::time::Duration;
 use neli::program::{SessionEvent, clock};
 
 use super::MainLoop;
+use super::facts::FactsTopic;
 use crate::process::ready::Ready;
 use crate::process::signals::Signals;
 use crate::process::timer::Timer;
@@ -19,6 +20,7 @@ impl MainLoop {
     /// Leaves the group for real: a member that just goes would hold up the others for a session. And waits for hooks.
     pub(super) async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
         self.kafka.session.stop_reading();
+        self.roles.iter_mut().filter_map(|role| role.facts.as_mut()).for_each(FactsTopic::stop_reading);
         // Of what could not be killed.
         self.session.terminal.take_back();
         let now = clock::now();

@@ -23,6 +23,7 @@ impl MainLoop {
     fn perform_one(&mut self, at: usize, action: Action) {
         let role = self.roles[at].number();
         match action {
+            Action::AppendFact { id, fact } => self.append_fact(at, id, fact),
             Action::DieOf { signal, to_group } => self.session.dies_of = Some((signal, to_group)),
             Action::Exit(ending) => self.role_ended(at, translate::status(ending)),
             Action::Identify => self.kafka.session.identify(),
@@ -39,6 +40,7 @@ impl MainLoop {
             Action::Note(note) => self.note(at, note),
             Action::Order(order) => self.order(at, &order),
             Action::ReadAnew => self.read_anew(at),
+            Action::ReadFacts { id } => self.read_facts(at, id),
             Action::ReadFrom(offset) => self.kafka.session.read_from(role, offset),
             Action::RenewGuard => self.renew_guard(at),
             Action::RenewProducer => self.renew_producer(role),
@@ -66,6 +68,7 @@ impl MainLoop {
             | Note::HookFailed { .. }
             | Note::Job { .. }
             | Note::Milestone(_)
+            | Note::Once(_)
             | Note::Refused(Refusal::TopicRemade) => false,
         };
         if !is_repeated {

@@ -4,6 +4,7 @@ use neli::program::{Election, clock, random};
 use neli_proto::candidate::{Elector, Event as ElectionEvent, Identity};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Event, Node, Settings};
+use neli_proto::once;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId};
 use neli_proto::reminder::Reminder;
@@ -13,6 +14,7 @@ use neli_proto::topic::TopicIdentity;
 use nix::unistd;
 
 use super::commands::{self, RunningCommands};
+use super::facts::FactsTopic;
 use super::job::GuardedJob;
 use crate::config::Config;
 use crate::exit::{ExitStatus, StartupError};
@@ -34,6 +36,8 @@ pub(super) struct Role {
     pub(super) commands: RunningCommands,
     /// How it has ended for this process, once it has.
     pub(super) ending: Option<ExitStatus>,
+    /// `--once`: the topic of facts.
+    pub(super) facts: Option<FactsTopic>,
 }
 
 impl Role {
@@ -56,6 +60,7 @@ impl Role {
             job: None,
             commands: RunningCommands::none(config.commands.clone()),
             ending: None,
+            facts: config.once.as_ref().map(|once| FactsTopic::new(&config.election, once)),
         })
     }
 
@@ -115,6 +120,12 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         job,
         hooks: commands::hooks_in(&config.commands),
         accepts_remade_topic: config.create_topic,
+        once: config.once.as_ref().map(|once| once::Policy {
+            key: once.key.as_str().into(),
+            retries: once.retries,
+            done_status: once.done_status,
+            lease: config.timings.lease(),
+        }),
         started,
         wait: config.wait,
         first_span: FIRST_SPAN,

@@ -18,6 +18,7 @@ pub(super) fn status(ending: Ending) -> ExitStatus {
         Ending::Lost(Lost::Stopped) => ExitStatus::LostStopped,
         Ending::Refused => ExitStatus::Refused,
         Ending::RestartLimit => ExitStatus::RestartLimit,
+        Ending::Skipped(status) => ExitStatus::Skipped(status),
         Ending::StoppedBy(signal) => ExitStatus::Stopped(u8::try_from(signal).unwrap_or(u8::MAX)),
         Ending::Stuck => ExitStatus::Unkillable,
         Ending::WaitedEnough => ExitStatus::NotElected,

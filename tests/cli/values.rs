@@ -61,6 +61,34 @@ fn a_duration_has_a_unit_and_bounds() {
 }
 
 #[test]
+fn a_key_has_bounds_and_what_belongs_to_it_has_a_key() {
+    refused_value("once", "", "must not be blank");
+    refused_value("once", "a\nb", "must have no control characters");
+    let bytes = "must be at most 200 bytes, where \" and \\ count twice, and has";
+    refused_value("once", &"k".repeat(201), &format!("{bytes} 201"));
+    refused_value("once", &"\\".repeat(101), &format!("{bytes} 202"));
+    for wrong in ["-1", "10001", "many", ""] {
+        refused_value("retries", wrong, "must be a number from 0 to 10000");
+    }
+    for wrong in ["-1", "256", "ok", ""] {
+        refused_value("done-status", wrong, "must be a number from 0 to 255");
+    }
+    refused_value("once-retention", "59m", "must be 1h to 365d");
+    for (option, value) in [("retries", "1"), ("done-status", "3"), ("once-retention", "1day")] {
+        refused_value(option, value, "has no meaning without --once");
+    }
+    refused(
+        "-g g -b a:1 --once k --restart always -- true",
+        "--restart always: can't be combined with --once k; --retries is meant",
+    );
+    let topic = "t".repeat(245);
+    refused(
+        &format!("-g g -b a:1 -t {topic} --once k -- true"),
+        "--once k: the topic's name must be at most 244 bytes, for .once is added",
+    );
+}
+
+#[test]
 fn a_health_command_is_given_time_and_a_chance() {
     refused_value("health-interval", "0", "must be more than 0");
     refused_value("health-timeout", "0s", "must be more than 0");

@@ -24,6 +24,7 @@ mod netns_links;
 mod never_pause;
 #[cfg(feature = "oidc")]
 mod oidc;
+mod once;
 mod priority;
 mod process_one;
 mod remade;

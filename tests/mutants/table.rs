@@ -1,5 +1,5 @@
 //! The mutants: each breaks one rule of the protocol, or of what carries it out. Those of this table are ways to two jobs at once;
-//! those of [`behaviour`] have the wrong candidate lead, or a job start at the wrong time.
+//! those of [`behaviour`] have the wrong candidate lead, or a job start at the wrong time; those of [`once`] have a key's job run again.
 
 /// One rule that is broken.
 pub(crate) struct Mutant {
@@ -38,10 +38,11 @@ use Notice::{Chaos, Law, Model};
 
 mod behaviour;
 mod library;
+mod once;
 
 /// All of them.
 pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
-    MUTANTS.iter().chain(behaviour::MUTANTS).chain(library::MUTANTS)
+    MUTANTS.iter().chain(behaviour::MUTANTS).chain(library::MUTANTS).chain(once::MUTANTS)
 }
 
 const fn edit(file: &'static str, text: &'static str, replacement: &'static str) -> Edit {

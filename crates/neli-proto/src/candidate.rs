@@ -200,6 +200,14 @@ impl Candidate {
         self.step(now, Input::MoveOn);
     }
 
+    /// Whether it may claim a vacancy: not while `are_held`.
+    pub(crate) fn hold_claims(&mut self, now: Time, are_held: bool) {
+        self.common.claims_are_held = are_held;
+        if !are_held {
+            self.handle_timeout(now);
+        }
+    }
+
     fn stand_down(&mut self, now: Time, why: Why, leaving: bool) {
         self.common.stands_down(why, leaving);
         self.step(now, Input::StandDown { why });

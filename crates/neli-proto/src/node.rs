@@ -11,6 +11,7 @@ use core::time::Duration;
 use crate::candidate::{self, Candidate, Identity, LocalEvent, Milestone, Timings};
 use crate::guard::{Answer, CommandKind, Order};
 use crate::hooks::{self, Hook, Hooks};
+use crate::once::{self, Once};
 use crate::random::Random;
 use crate::record::{Offset, Why};
 use crate::supervisor::{self, Ending, LeadEvent, Supervisor};
@@ -18,10 +19,11 @@ use crate::time::Time;
 
 mod action;
 mod event;
+mod keyed;
 pub(crate) mod status;
 
 pub use action::{Action, HookRun, Note, Refusal};
-pub use event::Event;
+pub use event::{Event, FactsEvent};
 pub use status::{Awaited, Awaits, Leader, OtherCandidate, Status};
 
 /// What a node is made of.
@@ -38,6 +40,8 @@ pub struct Settings {
     /// Whether a topic that was deleted and made again is taken for the old one's successor. Who keeps the making of topics to
     /// themselves is not to find their jobs led by another topic's word.
     pub accepts_remade_topic: bool,
+    /// `--once`: the key whose run succeeds once.
+    pub once: Option<once::Policy>,
     /// When the process started: `wait` runs from then on.
     pub started: Time,
     /// `--wait`: the node departs when nothing has been led for so long.
@@ -53,6 +57,7 @@ pub struct Node {
     candidate: Candidate,
     supervisor: Supervisor,
     hooks: Hooks,
+    once: Option<Once>,
     accepts_remade_topic: bool,
     /// The guard remembers terms of a history that is gone: it is replaced as soon as no job is alive.
     guard_is_outdated: bool,
@@ -71,12 +76,15 @@ impl Node {
     /// A node that begins to listen.
     #[must_use]
     pub fn new(now: Time, settings: Settings, random: Random) -> Self {
-        let Settings { identity, timings, job, hooks, accepts_remade_topic, started, wait, first_span } = settings;
+        let Settings { identity, timings, job, hooks, accepts_remade_topic, once, started, wait, first_span } =
+            settings;
+        let once = once.map(|policy| Once::new(policy, identity.member.clone(), identity.name.clone()));
         let setup = candidate::Setup { identity, timings, started, wait, first_span };
         let mut node = Self {
             candidate: Candidate::new(now, setup, random),
             supervisor: Supervisor::new(job),
             hooks: Hooks::new(hooks),
+            once,
             accepts_remade_topic,
             guard_is_outdated: false,
             is_suspending: false,
@@ -101,7 +109,8 @@ impl Node {
         if self.is_exiting {
             return self.hooks.poll_timeout();
         }
-        let timeouts = [self.candidate.poll_timeout(), self.supervisor.poll_timeout(), self.hooks.poll_timeout()];
+        let once = self.once.as_ref().and_then(Once::poll_timeout);
+        let timeouts = [self.candidate.poll_timeout(), self.supervisor.poll_timeout(), self.hooks.poll_timeout(), once];
         timeouts.into_iter().flatten().min()
     }
 
@@ -110,6 +119,7 @@ impl Node {
         if !self.is_exiting {
             self.supervisor.handle_timeout(now);
             self.candidate.handle_timeout(now);
+            self.once.iter_mut().for_each(|once| once.handle_timeout(now));
         }
         self.hooks.handle_timeout(now);
         self.connect(now);
@@ -119,11 +129,12 @@ impl Node {
     pub fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::Continued => self.candidate.handle_local(now, LocalEvent::Continued),
-            Event::Election(event) => self.candidate.handle(now, event),
+            Event::Election(event) => self.election(now, event),
             Event::Exiting => {
                 self.is_exiting = true;
                 self.hooks.handle(now, hooks::Event::Exiting);
             }
+            Event::Facts(event) => self.facts(now, event),
             Event::Guard(Answer::CommandEnded { kind: CommandKind::Lead, id, end }) => {
                 self.hooks.handle(now, hooks::Event::Ended { hook: Hook::Lead, id, end });
             }
@@ -213,6 +224,8 @@ impl Node {
         loop {
             if let Some(action) = self.supervisor.poll_action() {
                 self.take_from_supervisor(now, action);
+            } else if let Some(action) = self.once.as_mut().and_then(Once::poll_action) {
+                self.take_from_once(now, action);
             } else if self.is_exiting {
                 break self.take_from_hooks();
             } else if let Some(action) = self.candidate.poll_action() {
@@ -247,13 +260,21 @@ impl Node {
             From::DieOf { .. } if self.is_refused => return,
             From::DieOf { signal, to_group } => Action::DieOf { signal, to_group },
             From::Exit(ending) if self.is_refused && ending != Ending::Stuck => return self.exit(Ending::Refused),
-            From::Exit(ending) => return self.exit(ending),
+            From::Exit(ending) => return self.exit(self.ending(ending)),
             From::KillGuard => Action::KillGuard,
             From::KillOrphans => Action::KillOrphans,
             From::LookAtForeground => Action::LookAtForeground,
             From::Note(note) => Action::Note(Note::Job { term: self.supervisor.term(), note }),
             From::Order(order) => return self.order(now, order),
+            From::RunEnded(end) => {
+                self.once.iter_mut().for_each(|once| once.run_ended(end));
+                return;
+            }
             From::StartGuard => Action::StartGuard,
+            From::Tell(LocalEvent::NothingLeft(mut end)) => {
+                end.once = self.term_is_over(end.leaving);
+                return self.candidate.handle_local(now, LocalEvent::NothingLeft(end));
+            }
             From::Tell(event) => return self.candidate.handle_local(now, event),
         };
         self.actions.push_back(action);
@@ -268,7 +289,14 @@ impl Node {
                 self.supervisor.handle_lead(now, LeadEvent::Killed(loss));
                 return;
             }
-            From::Lead(right) => LeadEvent::Led(right),
+            From::Lead(right) => match &mut self.once {
+                None => LeadEvent::Led(right),
+                Some(once) => {
+                    once.led(now, right.term);
+                    LeadEvent::Held(right)
+                }
+            },
+            From::StopJob(_) if self.once.as_mut().is_some_and(|once| once.holds_back_stop(now)) => return,
             From::StopJob(why) => LeadEvent::StoppedFor(why),
             From::Ask => return self.actions.push_back(Action::ReadAnew),
             From::ForgetTerms => {

@@ -134,6 +134,9 @@ pub enum Body {
         /// The writer held the partition in its group under this id, and has left: the group gives the partition to another.
         #[serde(skip_serializing_if = "Option::is_none")]
         group_member: Option<Box<str>>,
+        /// `--once`: the run of this key has ended by itself, with `exit`: done with 0, failed else.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        once: Option<Box<str>>,
     },
     /// An operator asks for something.
     Request {
@@ -181,6 +184,10 @@ pub enum Why {
     Ended,
     /// The job ended by itself.
     Exited,
+    /// `--once`: the key's facts can't be read or written.
+    FactsUnavailable,
+    /// `--once`: the job has failed, and is to be tried again.
+    Failed,
     /// The lease ran out.
     Fenced,
     /// The guard died.
@@ -193,6 +200,8 @@ pub enum Why {
     RestartLimit,
     /// The group took the partition away.
     Revoked,
+    /// `--once`: the key needs no run.
+    Skipped,
     /// A signal to `neli-run`.
     Stopped,
     /// The supervisor died, and its guard wrote this.
@@ -211,12 +220,15 @@ impl Why {
             Self::ClaimExpired => "claim-expired",
             Self::Ended => "ended",
             Self::Exited => "exited",
+            Self::FactsUnavailable => "facts-unavailable",
+            Self::Failed => "failed",
             Self::Fenced => "fenced",
             Self::GuardDied => "guard-died",
             Self::Refused => "refused",
             Self::Resigned => "resigned",
             Self::RestartLimit => "restart-limit",
             Self::Revoked => "revoked",
+            Self::Skipped => "skipped",
             Self::Stopped => "stopped",
             Self::SupervisorDied => "supervisor-died",
             Self::Suspended => "suspended",
@@ -324,6 +336,7 @@ impl Body {
                 exit: fields.number("exit"),
                 late_ms: fields.number("late_ms"),
                 group_member: fields.text("group_member"),
+                once: fields.text("once"),
             },
             "request" => Self::Request {
                 what: fields.word("what")?,

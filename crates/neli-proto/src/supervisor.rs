@@ -21,7 +21,7 @@ pub use crate::terminal::Foreground;
 pub use action::{Action, Ending, Lost, Note};
 pub use event::{Event, JobStatus, LeadEvent};
 pub use policy::{OnLoss, Policy, StopPolicy};
-pub use running::NothingLeft;
+pub use running::{NothingLeft, RunEnd};
 
 mod action;
 mod answers;
@@ -47,6 +47,8 @@ pub struct Supervisor {
     run: Run,
     backoff: Backoff,
     failed_runs: FailedRuns,
+    /// Before each run of the term, and after one that ended by itself, the node says what follows.
+    holds: bool,
     /// Why the last term is over, once it is.
     over: Option<Why>,
     /// What stopped `neli-run`.
@@ -61,6 +63,8 @@ pub struct Supervisor {
 pub enum JobPhase {
     /// Nothing is alive, and the next run is due later in the same term.
     BetweenRuns,
+    /// Nothing is alive, and the node says what follows: a run, or the end of the term.
+    Held,
     /// Nothing is alive, and nothing may be started.
     NoJob,
     /// The guard was ordered to start it.
@@ -82,6 +86,8 @@ enum Job {
     Ordered,
     /// Nothing, and the next run of the term, or its first, is due then; the lead is kept.
     Restarting { at: Time, end: TreeEnd },
+    /// Nothing, and the node says what follows: a run, or the end of the term.
+    Held { end: TreeEnd },
     /// Its main process is alive.
     Running { pid: u32, since: Time },
     /// It has been asked to stop, or only what it left behind is alive; SIGKILL comes at `kill_at`, unless it came.
@@ -101,6 +107,8 @@ struct Run {
     status: Option<JobStatus>,
     /// For how long that was alive.
     ran: Duration,
+    /// In a term that is held: it ended before it was asked to.
+    by_itself: bool,
     killed: Killed,
 }
 
@@ -116,7 +124,7 @@ enum Killed {
 
 impl Run {
     const fn new(attempt: u32) -> Self {
-        Self { attempt, started: false, status: None, ran: Duration::ZERO, killed: Killed::No }
+        Self { attempt, started: false, status: None, ran: Duration::ZERO, by_itself: false, killed: Killed::No }
     }
 
     fn be_killed(&mut self, killed: Killed) {
@@ -208,6 +216,7 @@ impl Supervisor {
             run: Run::new(0),
             backoff: Backoff::default(),
             failed_runs: FailedRuns::default(),
+            holds: false,
             over: None,
             stop: None,
             terminal: Terminal::new(),
@@ -276,8 +285,10 @@ impl Supervisor {
         match event {
             LeadEvent::Departed(departure) => self.exit(departure),
             LeadEvent::Extended(right) => self.extended(now, right),
+            LeadEvent::Held(right) => self.held(now, right),
             LeadEvent::Killed(_) => self.lose(now),
             LeadEvent::Led(right) => self.led(now, right),
+            LeadEvent::MayRun => self.may_run(now),
             LeadEvent::StoppedFor(why) => self.stop(now, why),
         }
         self.look_after_health(now);
@@ -300,6 +311,7 @@ impl Supervisor {
             Job::None => JobPhase::NoJob,
             Job::Ordered => JobPhase::Ordered,
             Job::Orphaned => JobPhase::Orphaned,
+            Job::Held { .. } => JobPhase::Held,
             Job::Restarting { .. } => JobPhase::BetweenRuns,
             Job::Running { .. } => JobPhase::Running,
             Job::Stopping { .. } => JobPhase::Stopping,
@@ -315,6 +327,7 @@ impl Supervisor {
     pub(crate) fn awaits(&self) -> Option<Awaits> {
         let (what, until) = match self.job {
             Job::None | Job::Running { .. } => return None,
+            Job::Held { .. } => (Awaited::Facts, None),
             Job::Ordered => (Awaited::JobStart, None),
             Job::Orphaned => (Awaited::JobEnd, None),
             Job::Restarting { at, .. } => (Awaited::NextRun, Some(at)),

@@ -4,6 +4,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 use alloc::string::ToString;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -148,6 +149,36 @@ pub fn judge(facts: &TopicFacts, place: Place<'_>) -> Result<Judgement, String> 
     Ok(Judgement { cut_is_harmless: settings.keep_what_is_young(), gaps_are_markers, risks })
 }
 
+/// Judges the topic of facts, which is to keep each for `retention`: what is only a risk, for one warning.
+///
+/// # Errors
+///
+/// It loses facts that a key's next run rests on.
+pub fn judge_topic_of_facts(facts: &TopicFacts, retention: Duration, place: Place<'_>) -> Result<Vec<String>, String> {
+    let Ok(settings) = &facts.settings else {
+        return Ok(vec!["its configuration can't be read: whether it keeps its facts is unknown".to_owned()]);
+    };
+    let policy = settings.cleanup_policy.as_deref();
+    if let Some(policy) = policy.filter(|policy| !policy.split(',').any(|part| part.trim() == "compact")) {
+        return Err(format!("cleanup.policy={policy}: must be compact or compact,delete"));
+    }
+    let mut risks = Vec::new();
+    let wanted = i64::try_from(retention.as_millis()).unwrap_or(i64::MAX);
+    let forgets = policy.is_some_and(|policy| policy.contains("delete"));
+    if let Some(kept) = settings.retention_ms.filter(|kept| forgets && (0..wanted).contains(kept)) {
+        risks.push(format!(
+            "retention.ms={kept}: a key is forgotten, and runs again, earlier than --once-retention says ({wanted})"
+        ));
+    }
+    if settings.unclean_leader_election == Some(true) {
+        risks.push(
+            "unclean.leader.election.enable=true: a fact may be lost, and its key run again; false is right".to_owned(),
+        );
+    }
+    risks.extend(replication_risk(&facts.layout, settings.min_insync_replicas, place));
+    Ok(risks)
+}
+
 impl Settings {
     /// The names of those that the broker does not show.
     fn hidden(&self) -> Vec<&'static str> {
@@ -211,8 +242,6 @@ fn more_replicas(layout: &Layout, place: Place<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
-
     use super::*;
 
     const PLACE: Place<'_> = Place { bootstrap: "kafka:9092", topic: "g.neli", partition: 0 };
@@ -259,6 +288,23 @@ mod tests {
         }
         assert!(judged(1, 1, |s| s.retention_ms = Some(-1)).is_ok());
         assert!(judged(1, 1, |s| s.retention_ms = Some(600_000)).is_ok());
+    }
+
+    #[test]
+    fn a_topic_of_facts_is_compacted_and_keeps_each_as_long_as_is_wanted() {
+        let judged = |change: &dyn Fn(&mut Settings)| {
+            let mut settings = Settings { cleanup_policy: Some("compact,delete".into()), ..settings() };
+            change(&mut settings);
+            let facts = TopicFacts { layout: layout(3, 3), settings: Ok(settings) };
+            judge_topic_of_facts(&facts, Duration::from_secs(86_400), PLACE)
+        };
+        assert_eq!(judged(&|_| {}), Ok(vec![]));
+        assert_eq!(judged(&|s| s.cleanup_policy = Some("compact".into())), Ok(vec![]));
+        let deleted = judged(&|s| s.cleanup_policy = Some("delete".into()));
+        assert_eq!(deleted, Err("cleanup.policy=delete: must be compact or compact,delete".to_owned()));
+        let short = judged(&|s| s.retention_ms = Some(86_399_999)).unwrap();
+        assert!(short[0].starts_with("retention.ms=86399999: a key is forgotten"), "{short:?}");
+        assert_eq!(judged(&|s| s.unclean_leader_election = Some(true)).unwrap().len(), 1);
     }
 
     #[test]

@@ -220,6 +220,7 @@ fn takes_after_release(candidates: usize, round_trip: Duration, seed: u64) -> Du
                 exit: None,
                 late_ms: None,
                 group_member: None,
+                once: None,
             },
         )
     };

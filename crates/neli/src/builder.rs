@@ -275,6 +275,7 @@ fn node_settings(identity: Identity, timings: Timings, stop_timeout: Duration, c
         },
         hooks: Vec::new(),
         accepts_remade_topic: create_topic,
+        once: None,
         started: clock::now(),
         wait: None,
         first_span: FIRST_SPAN,

@@ -262,6 +262,7 @@ impl Driver {
             | Ending::Job(_)
             | Ending::Lost(_)
             | Ending::RestartLimit
+            | Ending::Skipped(_)
             | Ending::StoppedBy(_)
             | Ending::WaitedEnough => {
                 if self.is_election_over {

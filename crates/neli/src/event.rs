@@ -96,9 +96,12 @@ impl Event {
                 "the topic has more partitions than this group uses, and Kafka moves them from member to member whenever one \
                  joins: use a topic with one partition",
             ),
-            Note::Election(_) | Note::HookFailed { .. } | Note::Job { .. } | Note::Milestone(_) | Note::Refused(_) => {
-                return None;
-            }
+            Note::Election(_)
+            | Note::HookFailed { .. }
+            | Note::Job { .. }
+            | Note::Milestone(_)
+            | Note::Once(_)
+            | Note::Refused(_) => return None,
         })
     }
 

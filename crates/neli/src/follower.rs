@@ -212,6 +212,7 @@ impl Reading {
             | KafkaEvent::Debug(_)
             | KafkaEvent::Delivered { .. }
             | KafkaEvent::Down { .. }
+            | KafkaEvent::Facts { .. }
             | KafkaEvent::Identified { .. }
             | KafkaEvent::Moved(_)
             | KafkaEvent::NotDelivered { .. }

@@ -84,6 +84,7 @@ mod kafka {
     pub mod embedded;
     mod error_class;
     pub(crate) mod event;
+    pub(crate) mod facts;
     pub(crate) mod group;
     mod identity;
     pub(crate) mod librdkafka;
@@ -114,7 +115,8 @@ pub mod program {
         Access, HEARTBEAT_INTERVAL, LogCallback, MemberTimings, NoAddress, SESSION_TIMEOUT,
     };
     pub use crate::kafka::embedded;
-    pub use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
+    pub use crate::kafka::event::{FactsEvent, KafkaEvent, Key, ReadRecord, ReadingEvent};
+    pub use crate::kafka::facts::{FactsReading, WantedFacts};
     pub use crate::kafka::group::{GroupEvent, GroupReport, Member};
     pub use crate::kafka::librdkafka::topic_identity;
     pub use crate::kafka::producer::Producer;
@@ -137,7 +139,7 @@ pub mod program {
     }
     pub mod names {
         //! Names of elections, topics and candidates.
-        pub use crate::names::{LONGEST_GROUP, LONGEST_NAME, TOPIC, is_topic, validate};
+        pub use crate::names::{LONGEST_GROUP, LONGEST_NAME, LONGEST_TOPIC, TOPIC, is_topic, validate};
     }
     pub mod properties {
         //! librdkafka's properties.

@@ -5,7 +5,7 @@ pub const LONGEST_GROUP: usize = 249;
 /// The longest name of a candidate, in bytes: a record must fit 1 KiB, and JSON may need two bytes for one.
 pub const LONGEST_NAME: usize = 255;
 /// The longest name that Kafka lets a topic have.
-const LONGEST_TOPIC: usize = 249;
+pub const LONGEST_TOPIC: usize = 249;
 
 /// What the name of a topic must be.
 pub const TOPIC: &str = "1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor ..";

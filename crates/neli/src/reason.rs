@@ -28,7 +28,14 @@ impl Reason {
         match why {
             Why::ClaimExpired | Why::Fenced | Why::GuardDied | Why::SupervisorDied => Self::Expired,
             Why::Ended => Self::Ended,
-            Why::Exited | Why::Resigned | Why::RestartLimit | Why::Suspended | Why::Unhealthy => Self::Resigned,
+            Why::Exited
+            | Why::FactsUnavailable
+            | Why::Failed
+            | Why::Resigned
+            | Why::RestartLimit
+            | Why::Skipped
+            | Why::Suspended
+            | Why::Unhealthy => Self::Resigned,
             Why::Refused => Self::Refused,
             Why::Revoked => Self::Revoked,
             Why::Stopped => Self::Left,

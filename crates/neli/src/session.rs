@@ -28,6 +28,7 @@ use members::Members;
 use router::{Output, Router};
 
 pub(crate) mod event;
+mod facts;
 mod group;
 mod members;
 mod progress;
@@ -293,6 +294,7 @@ impl Session {
             KafkaEvent::Debug(message) => SessionEvent::Debug(message),
             KafkaEvent::Delivered { role, seq, .. } => return self.tell(role, RoleEvent::Delivered { seq }),
             KafkaEvent::Down { error } => SessionEvent::Down { error },
+            KafkaEvent::Facts { id, event } => SessionEvent::Facts { id, event },
             KafkaEvent::Identified { asked, identity, partitions } => {
                 return self.identified(asked, identity, &partitions);
             }

@@ -247,6 +247,49 @@ pub const OPTIONS: &[Opt] = &[
                no.",
     },
     Opt {
+        long: "once",
+        short: None,
+        takes: Takes::Value("KEY"),
+        default: Default::None,
+        section: Section::Job,
+        help: "The job succeeds once for this key, on all machines",
+        more: "Who finds the key done exits with --done-status and does not run the job. Who finds it running stands by; \
+               then the key is done, or it is run there. A machine that died, lost its lease or was stopped in a run has \
+               neither done nor failed it: another runs it, from the beginning. What is known of the key stands in the \
+               topic <topic>.once, too, which is made if missing and outlives the journal's records. A leader that can't \
+               read or write it does not run the job. The job finds the key in NELI_ONCE. 1 to 200 bytes, without control \
+               characters. Not with --restart.",
+    },
+    Opt {
+        long: "retries",
+        short: None,
+        takes: Takes::Value("N"),
+        default: Default::Value("0"),
+        section: Section::Job,
+        help: "So many failed runs of the key are followed by another",
+        more: "Counted across machines; a run fails by a status other than 0. When they are used up, everybody exits with \
+               the status that was recorded. Only with --once.",
+    },
+    Opt {
+        long: "done-status",
+        short: None,
+        takes: Takes::Value("N"),
+        default: Default::Value("0"),
+        section: Section::Job,
+        help: "What those exit with who find the key done",
+        more: "0 to 255. The one who runs the job exits with its status. Only with --once.",
+    },
+    Opt {
+        long: "once-retention",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::Value("90d"),
+        section: Section::Job,
+        help: "For how long a key is known",
+        more: "The retention.ms of the topic <topic>.once where it is made here; a warning tells where an existing one \
+               keeps less. 1h to 365d. Only with --once.",
+    },
+    Opt {
         long: "on-loss",
         short: None,
         takes: Takes::OneOf("standby|exit", &["standby", "exit"]),

@@ -211,16 +211,19 @@ impl Account {
             (View::Released { term: old, .. }, View::Released { term: new, .. }) if old == new => {}
             (_, View::Released { term, why }) => {
                 let why = because(why.as_deref().unwrap_or("no reason said"));
-                let (exit, late) = match record.map(|record| &record.body) {
-                    Some(Body::Release { exit, late_ms, .. }) => (*exit, *late_ms),
-                    _ => (None, None),
+                let (exit, late, once) = match record.map(|record| &record.body) {
+                    Some(Body::Release { exit, late_ms, once, .. }) => (*exit, *late_ms, once.as_deref()),
+                    _ => (None, None, None),
                 };
+                let once = once.map_or_else(String::new, |key| {
+                    format!("; {key} {}", if exit == Some(0) { "is done" } else { "has failed" })
+                });
                 let exit = exit.map_or_else(String::new, |exit| format!(" (the job's status: {exit})"));
                 let late = late.map_or_else(String::new, |late| {
                     let late = spoken(Duration::from_millis(late));
                     format!("; its job may have been alive until {late} after the lease's end: another's may have run beside it")
                 });
-                changes.push(format!("term {term} was released: {why}{exit}{late}"));
+                changes.push(format!("term {term} was released: {why}{exit}{once}{late}"));
             }
             (View::Undecided(_), View::Undecided(_)) | (_, View::NeverLed) => {}
             (_, View::Undecided(_)) => {

@@ -175,6 +175,25 @@ pub enum Event {
         /// This candidate's.
         own: u16,
     },
+    /// `--once`: the key needs no run.
+    OnceSkipped {
+        /// The key.
+        key: String,
+        /// Who has run it.
+        by: String,
+        /// Under which term.
+        term: i64,
+        /// When it ended, by the runner's wall clock, when known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        at: Option<String>,
+        /// The run's exit status.
+        exit: u8,
+        /// How long it ran, when known.
+        #[serde(rename = "ran_ms", skip_serializing_if = "Option::is_none", serialize_with = "milliseconds_if_any")]
+        ran: Option<Duration>,
+        /// It has succeeded; else it has failed, and no retries are left.
+        done: bool,
+    },
     /// The term was given back: nothing of the job is left.
     Released {
         /// The term.
@@ -324,6 +343,7 @@ impl Event {
             | Self::JobStarted { .. }
             | Self::Leading { .. }
             | Self::Preempting { .. }
+            | Self::OnceSkipped { .. }
             | Self::Released { .. }
             | Self::Resigned { .. }
             | Self::Restarting { .. }
@@ -358,6 +378,7 @@ impl Event {
             Self::Leading { .. } => "leading",
             Self::Librdkafka { .. } => "librdkafka",
             Self::Preempting { .. } => "preempting",
+            Self::OnceSkipped { .. } => "once_skipped",
             Self::Released { .. } => "released",
             Self::Resigned { .. } => "resigned",
             Self::Restarting { .. } => "restarting",

@@ -56,6 +56,7 @@ impl Event {
                     "asking the leader to stand down: its priority is {priority}, and this candidate's is {own} (term {term})"
                 )
             }
+            Self::OnceSkipped { .. } => once_skipped(self),
             Self::Released { term, why, delivered: true } => format!("released term {term}: {}", because(why)),
             Self::Released { term, why, delivered: false } => format!(
                 "released term {term}: {}; Kafka has not confirmed it, so the others may have to wait out the lease",
@@ -107,12 +108,23 @@ impl Event {
     }
 }
 
+/// What was found of a key that needs no run.
+fn once_skipped(event: &Event) -> String {
+    let Event::OnceSkipped { key, by, term, at, exit, ran, done } = event else { return String::new() };
+    let at = at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
+    let ran = ran.map_or_else(String::new, |ran| format!(" after {}", spoken(ran)));
+    let (how, end) = if *done { ("was done", "") } else { ("has failed", ", and no retries are left") };
+    format!("{key} {how} by {by}{at} (term {term}, exit {exit}{ran}){end}")
+}
+
 /// A protocol's word for why something happened, spelled out; anything else as it is.
 #[must_use]
 pub fn because(why: &str) -> &str {
     match why {
         "ended" => "the election was ended",
         "exited" => "the job has ended",
+        "facts-unavailable" => "what is recorded of the key can't be read or written",
+        "failed" => "the job has failed, and is to be tried again",
         "fenced" => "the lease ran out",
         "guard-died" => "the guard died",
         "history-cut" => "the topic's records were cut, or it was made anew",
@@ -121,6 +133,7 @@ pub fn because(why: &str) -> &str {
         "restart-limit" => "the job failed too often",
         "revoked" => "the consumer group has chosen another candidate",
         "claim-expired" => "the claim took effect too late to be used",
+        "skipped" => "the key needs no run",
         "stopped" => "a signal to neli-run",
         "superseded" => "another's claim took effect",
         "supervisor-died" => "the supervisor died",
@@ -212,6 +225,15 @@ mod tests {
             },
             Event::JobExited { term: 42, status: 137, signal: Some(9), ran: seconds(3_725) },
             Event::Released { term: 42, why: "exited".to_owned(), delivered: true },
+            Event::OnceSkipped {
+                key: "v1.42".to_owned(),
+                by: "db2".to_owned(),
+                term: 57,
+                at: Some("2026-01-31T02:00:04Z".to_owned()),
+                exit: 0,
+                ran: Some(Duration::from_millis(3_200)),
+                done: true,
+            },
             Event::BrokerDown { error: "kafka:9092: connection refused".to_owned(), down: seconds(30) },
             Event::TopicCreated { topic: "g.neli".to_owned(), replicas: 1, brokers: 1 },
             Event::TopicCreated { topic: "g.neli".to_owned(), replicas: 3, brokers: 4 },
@@ -228,6 +250,7 @@ mod tests {
                  another's may have run beside it (term 42); check what they wrote, and see why this machine was slow to kill",
                 "the job was ended by SIGKILL after 1h 2m 5s (status 137)",
                 "released term 42: the job has ended",
+                "v1.42 was done by db2 at 2026-01-31T02:00:04Z (term 57, exit 0 after 3.2s)",
                 "Kafka has not answered for 30s: kafka:9092: connection refused; waiting",
                 "created the topic \"g.neli\" with 1 replica, 1 broker being up; it stays so when more brokers come, and a \
                  warning at later starts says how to mend that",

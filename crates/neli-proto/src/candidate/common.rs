@@ -46,6 +46,8 @@ pub(super) struct Common {
     pub(super) preemption: Option<Preemption>,
     /// The last lead of its own was lost: it asks nobody to resign for longer.
     pub(super) has_lost_lead: bool,
+    /// Nothing is claimed until the node allows it.
+    pub(super) claims_are_held: bool,
     /// Whether it is a member of the group, or about to be.
     pub(super) in_group: bool,
     /// The id under which it held the partition when it left the group, for the release to tell.
@@ -96,6 +98,7 @@ impl Common {
             cooling_off: None,
             preemption: None,
             has_lost_lead: false,
+            claims_are_held: false,
             in_group: false,
             left_as: None,
             unused_partitions: false,

@@ -129,6 +129,8 @@ pub struct JobEnd {
     pub exit: Option<u8>,
     /// The candidate goes for good.
     pub leaving: bool,
+    /// `--once`: the key, where this is the end of its run, and `exit` its outcome.
+    pub once: Option<Box<str>>,
     /// When nothing was left; `None` where that was so by the guard's deadline, or no job was alive then.
     pub gone_at: Option<Time>,
     /// What is added to the claim delay from now on: its last runs failed. Zero where none did.

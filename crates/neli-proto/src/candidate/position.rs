@@ -129,6 +129,7 @@ impl Candidate {
             Role::Departed | Role::Fenced(_) | Role::Leading(_) => return None,
             Role::Releasing(role) => (Awaited::Delivery, Some(role.gives_up_at())),
             Role::StandingBy(_) if !common.listener.is_caught_up() => (Awaited::Records, None),
+            Role::StandingBy(_) if common.claims_are_held => (Awaited::Facts, None),
             Role::StandingBy(_) if common.cooling_off.is_some() => (Awaited::CoolOff, common.cooling_off),
             Role::StandingBy(_) if common.judgement == (Judgement::Awaited { claimed: true }) => {
                 (Awaited::Judgement, None)
@@ -164,6 +165,14 @@ impl Candidate {
             View::Undecided(_) => true,
         };
         self.common.listener.is_caught_up() && !another_leads && self.common.precedence.standbys(now) == 0
+    }
+
+    /// The term on which the last word is its release, by all that was read.
+    pub(crate) const fn released_term(&self) -> Option<Offset> {
+        match self.common.listener.journal().view() {
+            View::Released { term, .. } => Some(*term),
+            View::Led(_) | View::NeverLed | View::Undecided(_) => None,
+        }
     }
 
     /// The term that is held, while the lease lasts.

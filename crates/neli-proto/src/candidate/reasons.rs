@@ -6,8 +6,8 @@ use crate::record::Why;
 pub(super) const fn rank(why: Why) -> u8 {
     match why {
         Why::Ended => 3,
-        Why::Exited | Why::Refused | Why::Stopped => 2,
-        Why::Resigned | Why::RestartLimit | Why::Suspended | Why::Unhealthy => 1,
+        Why::Exited | Why::Refused | Why::Skipped | Why::Stopped => 2,
+        Why::FactsUnavailable | Why::Failed | Why::Resigned | Why::RestartLimit | Why::Suspended | Why::Unhealthy => 1,
         Why::Fenced | Why::GuardDied | Why::Revoked | Why::ClaimExpired | Why::SupervisorDied => 0,
     }
 }
@@ -15,14 +15,16 @@ pub(super) const fn rank(why: Why) -> u8 {
 /// Whether another is to lead first.
 pub(super) const fn lets_another_lead(why: Why) -> bool {
     match why {
-        Why::Resigned | Why::RestartLimit | Why::Unhealthy => true,
+        Why::FactsUnavailable | Why::Resigned | Why::RestartLimit | Why::Unhealthy => true,
         Why::Ended
         | Why::Exited
+        | Why::Failed
         | Why::Fenced
         | Why::GuardDied
         | Why::Refused
         | Why::Revoked
         | Why::ClaimExpired
+        | Why::Skipped
         | Why::Stopped
         | Why::SupervisorDied
         | Why::Suspended => false,
@@ -32,14 +34,16 @@ pub(super) const fn lets_another_lead(why: Why) -> bool {
 /// Whether the lead was lost by what this machine, or its job, could not do.
 pub(super) const fn is_lost(why: Why) -> bool {
     match why {
-        Why::Fenced | Why::GuardDied | Why::Unhealthy => true,
+        Why::FactsUnavailable | Why::Fenced | Why::GuardDied | Why::Unhealthy => true,
         Why::Ended
         | Why::Exited
+        | Why::Failed
         | Why::Refused
         | Why::Resigned
         | Why::RestartLimit
         | Why::Revoked
         | Why::ClaimExpired
+        | Why::Skipped
         | Why::Stopped
         | Why::SupervisorDied
         | Why::Suspended => false,

@@ -1,5 +1,6 @@
 //! R6: a release is written when nothing is left, and then nothing more.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::Common;
@@ -30,12 +31,14 @@ pub(super) struct Releasing {
 }
 
 /// What a release tells of the job's end.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 struct End {
     /// The exit status.
     exit: Option<u8>,
     /// How long after the lease's end something of it was still alive.
     late: Option<Duration>,
+    /// The key whose run it was.
+    once: Option<Box<str>>,
 }
 
 /// Shows that no process runs under a term, and that none will: without it there is no release (R6).
@@ -95,7 +98,7 @@ impl Releasing {
 
     /// Nothing is left of a term's job: the term is released, if it is still ours to release.
     pub(super) fn of_job(common: &mut Common, now: Time, job_end: JobEnd, term: JobTerm) -> Role {
-        let JobEnd { proof, exit, leaving, back_off, .. } = job_end;
+        let JobEnd { proof, exit, leaving, once, back_off, .. } = job_end;
         let JobTerm { why, stood_down, held_until, late, is_cut } = term;
         if leaving {
             common.leaving.get_or_insert(why);
@@ -112,7 +115,7 @@ impl Releasing {
         if is_current {
             let anew = matches!(why, Why::Fenced | Why::GuardDied);
             let nothing_runs = NothingRuns::NothingLeft(proof);
-            Self::begin(common, now, Release { nothing_runs, why, end: End { exit, late }, held_until, anew })
+            Self::begin(common, now, Release { nothing_runs, why, end: End { exit, late, once }, held_until, anew })
         } else {
             common.ask_anew(now);
             StandingBy::from(now)
@@ -204,6 +207,7 @@ impl Releasing {
             exit: self.end.exit,
             late_ms: self.end.late.map(late_ms),
             group_member: common.left_as.clone(),
+            once: self.end.once.clone(),
         };
         common.send(self.seq, release);
     }

@@ -106,7 +106,8 @@ impl StandingBy {
     /// When the claim is due (R2); none while that isn't known, or never.
     pub(super) fn claim_due(&self, common: &Common) -> Option<Time> {
         let has_claimed_unjudged = common.judgement == Judgement::Awaited { claimed: true };
-        if has_claimed_unjudged || common.cooling_off.is_some() || common.leaving.is_some() {
+        let is_barred = common.claims_are_held || common.cooling_off.is_some() || common.leaving.is_some();
+        if has_claimed_unjudged || is_barred {
             return None;
         }
         let opening = common.listener.claim_window()?;
@@ -179,12 +180,15 @@ impl Common {
     /// When `--wait` is over; none where it must not cut the silence of an unheard leader short.
     pub(super) fn wait_due(&self) -> Option<Time> {
         let until = self.wait_until?;
-        if self.listener.heard_leader() || self.claim_unanswered {
+        let at_once = until == self.started;
+        if self.claims_are_held {
+            // What is asked for meanwhile may be a reason to go with another status.
+            Some(if at_once { self.started + WAIT_FOR_KAFKA } else { until })
+        } else if self.listener.heard_leader() || self.claim_unanswered {
             Some(until)
         } else if self.listener.is_answered() {
             None
         } else {
-            let at_once = until == self.started;
             Some(if at_once { self.started + WAIT_FOR_KAFKA } else { until })
         }
     }

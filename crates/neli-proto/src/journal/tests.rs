@@ -15,7 +15,15 @@ fn beat(term: Offset, seen: Offset) -> Record {
 }
 
 fn release(term: Offset, seen: Offset) -> Record {
-    record(Body::Release { term, seen, why: Some("exited".into()), exit: Some(0), late_ms: None, group_member: None })
+    record(Body::Release {
+        term,
+        seen,
+        why: Some("exited".into()),
+        exit: Some(0),
+        late_ms: None,
+        group_member: None,
+        once: None,
+    })
 }
 
 /// A reading, and what it says of records at growing offsets.

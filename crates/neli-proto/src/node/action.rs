@@ -4,8 +4,10 @@ use alloc::boxed::Box;
 
 use crate::candidate::{self, Milestone};
 use crate::command::CommandEnd;
+use crate::fact::Fact;
 use crate::guard::Order;
 use crate::hooks::Hook;
+use crate::once;
 use crate::record::{Offset, Record};
 use crate::supervisor::{self, Ending};
 use crate::time::Time;
@@ -13,6 +15,14 @@ use crate::time::Time;
 /// Things to do.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
+    /// Record this fact in the topic of facts, and report [`FactsEvent::Appended`](super::FactsEvent::Appended) or
+    /// [`FactsEvent::NotAppended`](super::FactsEvent::NotAppended). When it is written is filled in.
+    AppendFact {
+        /// To be said with what becomes of it.
+        id: u32,
+        /// The fact.
+        fact: Fact,
+    },
     /// At the end, die of this signal: it was the terminal's.
     DieOf {
         /// SIGINT or SIGQUIT.
@@ -50,6 +60,12 @@ pub enum Action {
     Order(Order),
     /// R1: make a reader, ask it for the end offset, and forget the one before; have the topic judged (R0).
     ReadAnew,
+    /// Ask where the topic of facts ends, read what it says of the key up to there, and report
+    /// [`FactsEvent::Read`](super::FactsEvent::Read). An earlier reading is dropped.
+    ReadFacts {
+        /// To be said with what was read.
+        id: u32,
+    },
     /// Read from this offset, which the log holds.
     ReadFrom(Offset),
     /// Replace the guard, which remembers the terms of a history that is gone (R5). No job is alive.
@@ -108,6 +124,8 @@ pub enum Note {
     },
     /// The election has come so far.
     Milestone(Milestone),
+    /// Of the key whose run succeeds once.
+    Once(once::Note),
     /// The node goes for good, since it is refused.
     Refused(Refusal),
 }

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 
 use crate::candidate;
 use crate::command::CommandEnd;
+use crate::fact::Facts;
 use crate::guard::Answer;
 use crate::hooks::Hook;
 use crate::record::Why;
@@ -18,6 +19,8 @@ pub enum Event {
     Election(candidate::Event),
     /// The process goes: nothing is started any more but the hook that runs at exit.
     Exiting,
+    /// What is recorded of the key, or could not be.
+    Facts(FactsEvent),
     /// A hook has ended.
     HookEnded {
         /// Which.
@@ -54,6 +57,35 @@ pub enum Event {
     /// R0: the topic may not carry an election.
     TopicRefused {
         /// Why: one line.
+        error: Box<str>,
+    },
+}
+
+/// What came of a question about the key's facts, or of one that was to be recorded.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum FactsEvent {
+    /// The fact was acknowledged.
+    Appended {
+        /// As [`Action::AppendFact`](super::Action::AppendFact) has it.
+        id: u32,
+    },
+    /// The fact was refused, or not acknowledged in time. It may be in the topic all the same.
+    NotAppended {
+        /// As [`Action::AppendFact`](super::Action::AppendFact) has it.
+        id: u32,
+        /// Why.
+        error: Box<str>,
+    },
+    /// The topic was read to the end that was asked for.
+    Read {
+        /// As [`Action::ReadFacts`](super::Action::ReadFacts) has it.
+        id: u32,
+        /// What it says of the key.
+        facts: Facts,
+    },
+    /// The facts can't be read yet; that is tried again.
+    Unread {
+        /// Why.
         error: Box<str>,
     },
 }

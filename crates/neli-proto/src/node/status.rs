@@ -77,6 +77,8 @@ pub enum Awaited {
     CoolOff,
     /// Acknowledgement of the release.
     Delivery,
+    /// `--once`: what is recorded of the key; or that what is to be recorded is acknowledged.
+    Facts,
     /// That nothing of the job is left; SIGKILL comes at `until`, unless it came.
     JobEnd,
     /// That the job's main process runs.

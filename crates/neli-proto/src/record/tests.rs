@@ -33,6 +33,7 @@ fn bodies() -> Vec<Body> {
             exit: Some(143),
             late_ms: None,
             group_member: Some("neli-run-1".into()),
+            once: None,
         },
         Body::Release {
             term: 0,
@@ -41,6 +42,7 @@ fn bodies() -> Vec<Body> {
             exit: None,
             late_ms: Some(2_501),
             group_member: None,
+            once: Some("v1.42".into()),
         },
         Body::Request { what: What::End, term: None, by: Some("ann".into()), reason: None },
     ]
@@ -104,8 +106,9 @@ fn a_record_speaks_of_what_came_before_it() {
         record(Body::Beat { term, seen, lease_ms, state: None, pid: None, attempt: None, since_ms: None })
     };
     let claim = |after, lease_ms| record(Body::Claim { after, lease_ms });
-    let release =
-        |term, seen| record(Body::Release { term, seen, why: None, exit: None, late_ms: None, group_member: None });
+    let release = |term, seen| {
+        record(Body::Release { term, seen, why: None, exit: None, late_ms: None, group_member: None, once: None })
+    };
     let resign = |term| record(Body::Request { what: What::Resign, term, by: None, reason: None });
 
     assert!(claim(-1, 300).makes_sense_at(0));

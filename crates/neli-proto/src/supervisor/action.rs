@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::JobStatus;
+use super::{JobStatus, RunEnd};
 use crate::candidate::LocalEvent;
 use crate::guard::Order;
 use crate::health::Failure;
@@ -33,6 +33,8 @@ pub enum Action {
     Note(Note),
     /// Tell the guard.
     Order(Order),
+    /// A run under a term that is held has ended by itself, and nothing of it is left: the node says what follows.
+    RunEnded(RunEnd),
     /// Start a new guard.
     StartGuard,
     /// Tell the candidate.
@@ -52,6 +54,8 @@ pub enum Ending {
     RestartLimit,
     /// Kafka refuses for good, or the topic may not carry an election.
     Refused,
+    /// `--once`: the job was not to be run, and this is the status for that.
+    Skipped(u8),
     /// Something could not be killed.
     Stuck,
     /// Stopped by this signal while no job was alive.

@@ -88,10 +88,15 @@ pub enum LeadEvent {
     Departed(Departure),
     /// The candidate's right was extended.
     Extended(Grant),
+    /// The candidate leads, and the job is not started before [`MayRun`](Self::MayRun). After a run that ended by itself the term is
+    /// kept until [`StoppedFor`](Self::StoppedFor).
+    Held(Grant),
     /// The candidate's right is over at once.
     Killed(Loss),
     /// The candidate leads.
     Led(Grant),
+    /// A job that is held may run.
+    MayRun,
     /// The candidate stands down: the barrier.
     StoppedFor(Why),
 }

@@ -49,12 +49,14 @@ impl Supervisor {
 /// Whether the lead was lost: taken, given up for another's sake, or run out.
 const fn is_loss(why: Why) -> bool {
     match why {
-        Why::Fenced | Why::GuardDied | Why::Resigned | Why::Revoked | Why::Unhealthy => true,
+        Why::FactsUnavailable | Why::Fenced | Why::GuardDied | Why::Resigned | Why::Revoked | Why::Unhealthy => true,
         Why::Ended
         | Why::Exited
+        | Why::Failed
         | Why::Refused
         | Why::RestartLimit
         | Why::ClaimExpired
+        | Why::Skipped
         | Why::Stopped
         | Why::SupervisorDied
         | Why::Suspended => false,

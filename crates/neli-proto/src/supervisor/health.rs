@@ -26,7 +26,12 @@ impl Supervisor {
         let Some(mut health) = self.health.take() else { return };
         let runs = match self.job {
             Job::Running { .. } => true,
-            Job::None | Job::Ordered | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { .. } => false,
+            Job::Held { .. }
+            | Job::None
+            | Job::Ordered
+            | Job::Orphaned
+            | Job::Restarting { .. }
+            | Job::Stopping { .. } => false,
         };
         match (runs, health.has_run()) {
             (true, false) => health.handle(now, Event::RunBegan),

@@ -9,6 +9,7 @@ use crate::restart::Verdict;
 use crate::supervisor::{Action, Ending, JobStatus, Note};
 use crate::time::Time;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 /// The status of what was there and could not be run, as a shell has it.
 const CAN_NOT_BE_STARTED: u8 = 126;
@@ -22,6 +23,15 @@ const ENOENT: i32 = 2;
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct NothingLeft {
     term: Offset,
+}
+
+/// A run that ended by itself.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct RunEnd {
+    /// Its status, as a shell has it.
+    pub status: u8,
+    /// For how long its main process was alive.
+    pub ran: Duration,
 }
 
 impl NothingLeft {
@@ -55,7 +65,7 @@ impl Supervisor {
             }
             // A stop went behind the spawn: the barrier already runs.
             Job::Stopping { main, .. } => *main = Some((pid, now)),
-            Job::None | Job::Orphaned | Job::Restarting { .. } | Job::Running { .. } => {}
+            Job::Held { .. } | Job::None | Job::Orphaned | Job::Restarting { .. } | Job::Running { .. } => {}
         }
     }
 
@@ -66,11 +76,17 @@ impl Supervisor {
         match self.job {
             Job::Running { pid, since } => {
                 self.run.status = Some(JobStatus::Exited(CAN_NOT_BE_STARTED));
+                self.run.by_itself = self.holds;
                 self.job = Job::Stopping { why: Why::Exited, main: Some((pid, since)), kill_at: None };
                 self.order(Order::Kill);
             }
             // It is being stopped already, or killed.
-            Job::None | Job::Ordered | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { .. } => {}
+            Job::Held { .. }
+            | Job::None
+            | Job::Ordered
+            | Job::Orphaned
+            | Job::Restarting { .. }
+            | Job::Stopping { .. } => {}
         }
     }
 
@@ -79,20 +95,26 @@ impl Supervisor {
         let code = if at == Step::Exec && errno == ENOENT { NOT_FOUND } else { CAN_NOT_BE_STARTED };
         self.note(Note::NotStarted { errno });
         self.run.status = Some(JobStatus::Exited(code));
+        self.run.by_itself = self.holds;
     }
 
     /// What could not be started is gone.
     pub(super) fn gone_without_start(&mut self, now: Time, end: TreeEnd) {
         match self.job {
             Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now, end),
-            Job::None | Job::Orphaned | Job::Restarting { .. } => {}
+            Job::Held { .. } | Job::None | Job::Orphaned | Job::Restarting { .. } => {}
         }
     }
 
     pub(super) fn main_exited(&mut self, now: Time, status: JobStatus, left: bool) {
         let since = match self.job {
             Job::Running { since, .. } | Job::Stopping { main: Some((_, since)), .. } => since,
-            Job::None | Job::Ordered | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { main: None, .. } => now,
+            Job::Held { .. }
+            | Job::None
+            | Job::Ordered
+            | Job::Orphaned
+            | Job::Restarting { .. }
+            | Job::Stopping { main: None, .. } => now,
         };
         // What failed at its start keeps the status of that, whatever it was ended by.
         self.run.status.get_or_insert(status);
@@ -106,8 +128,10 @@ impl Supervisor {
                     self.order_stop_by(kill_at);
                 }
             }
-            Job::None | Job::Orphaned | Job::Restarting { .. } => {}
+            Job::Held { .. } | Job::None | Job::Orphaned | Job::Restarting { .. } => {}
             Job::Ordered | Job::Running { .. } => {
+                // Ctrl-C to the job is a stop.
+                self.run.by_itself = self.holds && !self.terminal.has_interrupted();
                 self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: None };
                 if left {
                     // A daemon that the job left behind counts as running work: it is asked, then killed.
@@ -120,8 +144,12 @@ impl Supervisor {
 
     pub(super) fn gone(&mut self, now: Time, end: TreeEnd) {
         match self.job {
-            Job::None | Job::Restarting { .. } => {}
+            Job::Held { .. } | Job::None | Job::Restarting { .. } => {}
             Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now, end),
+            // It was asked to stop when only what it had left behind was alive.
+            Job::Stopping { why, .. } if self.run.by_itself && why != Why::Fenced => {
+                self.run_is_over(now, end);
+            }
             Job::Stopping { why, .. } => self.nothing_left(why, end),
             Job::Orphaned => {
                 // In a restart delay nothing was.
@@ -134,6 +162,15 @@ impl Supervisor {
 
     /// The job ended by itself: another run under the same term, or the end of the term.
     fn run_is_over(&mut self, now: Time, end: TreeEnd) {
+        if let Some(status) = self.run.status.filter(|_| self.run.by_itself) {
+            self.job = Job::Held { end };
+            // Whatever comes now, it does not come to this run.
+            self.run.killed = Killed::No;
+            self.failed_runs.ended(status, self.run.ran);
+            self.report(JobState::Stopping, None, now);
+            self.actions.push_back(Action::RunEnded(RunEnd { status: status.code(), ran: self.run.ran }));
+            return;
+        }
         let Some(status) = self.run.status.filter(|_| self.stop.is_none()) else {
             return self.nothing_left(Why::Exited, end);
         };
@@ -155,7 +192,12 @@ impl Supervisor {
     pub(super) fn failed_runs_forgotten_at(&self) -> Option<Time> {
         match self.job {
             Job::Running { since, .. } => self.failed_runs.forgotten_at(since),
-            Job::None | Job::Ordered | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { .. } => None,
+            Job::Held { .. }
+            | Job::None
+            | Job::Ordered
+            | Job::Orphaned
+            | Job::Restarting { .. }
+            | Job::Stopping { .. } => None,
         }
     }
 
@@ -163,7 +205,12 @@ impl Supervisor {
     pub(super) fn run_due(&self) -> Option<Time> {
         match self.job {
             Job::Restarting { at, .. } => self.watch.map(|_| at),
-            Job::None | Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => None,
+            Job::Held { .. }
+            | Job::None
+            | Job::Ordered
+            | Job::Orphaned
+            | Job::Running { .. }
+            | Job::Stopping { .. } => None,
         }
     }
 
@@ -217,7 +264,7 @@ impl Supervisor {
             return self.start_guard_if_due(now);
         }
         // It may have died before it could say that the job runs.
-        self.run.started |= !matches!(self.job, Job::Restarting { .. });
+        self.run.started |= !matches!(self.job, Job::Held { .. } | Job::Restarting { .. });
         self.be_killed(Killed::ForLoss);
         self.job = Job::Orphaned;
         self.tell(LocalEvent::Fenced { why: Why::GuardDied });
@@ -227,7 +274,7 @@ impl Supervisor {
     /// When the next guard is to be started. Not while something is left of the last one's job.
     pub(super) const fn next_guard_due(&self) -> Option<Time> {
         match self.job {
-            Job::None | Job::Restarting { .. } => self.next_guard.due,
+            Job::Held { .. } | Job::None | Job::Restarting { .. } => self.next_guard.due,
             Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => None,
         }
     }
@@ -253,7 +300,7 @@ impl Supervisor {
     fn be_killed(&mut self, killed: Killed) {
         match self.job {
             Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => self.run.be_killed(killed),
-            Job::None | Job::Restarting { .. } => {}
+            Job::Held { .. } | Job::None | Job::Restarting { .. } => {}
         }
     }
 
@@ -277,6 +324,6 @@ impl Supervisor {
         let (exit, leaving) = (self.run.status.map(JobStatus::code), self.leaves_after(why));
         let proof = NothingLeft::new(self.term(), end);
         let back_off = self.failed_runs.back_off();
-        self.tell(LocalEvent::NothingLeft(JobEnd { proof, why, exit, leaving, gone_at, back_off }));
+        self.tell(LocalEvent::NothingLeft(JobEnd { proof, why, exit, leaving, once: None, gone_at, back_off }));
     }
 }

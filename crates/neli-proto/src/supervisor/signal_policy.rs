@@ -38,7 +38,11 @@ impl Supervisor {
     pub(super) const fn takes_signals(&self) -> bool {
         match self.job {
             Job::Ordered | Job::Running { .. } | Job::Stopping { main: Some(_), .. } => true,
-            Job::None | Job::Orphaned | Job::Restarting { .. } | Job::Stopping { main: None, .. } => false,
+            Job::Held { .. }
+            | Job::None
+            | Job::Orphaned
+            | Job::Restarting { .. }
+            | Job::Stopping { main: None, .. } => false,
         }
     }
 

@@ -9,10 +9,31 @@ use crate::supervisor::{Note, StopPolicy};
 use crate::time::Time;
 
 impl Supervisor {
+    /// The term is held, and the guard kept informed: who dies now owes a release.
+    pub(super) fn held(&mut self, now: Time, grant: Grant) {
+        (self.job, self.grant) = (Job::Held { end: TreeEnd::of_no_run() }, grant);
+        (self.run, self.backoff, self.over, self.holds) = (Run::new(0), Backoff::default(), None, true);
+        if self.next_guard.due.is_none() {
+            self.watch = Some(Watch { unanswered: 0, since: now, answered_until: grant.until });
+        }
+        self.extended(now, grant);
+    }
+
+    pub(super) fn may_run(&mut self, now: Time) {
+        if let Job::Held { end } = self.job {
+            let delay = self.policy.settle;
+            self.job = Job::Restarting { at: now + delay, end };
+            if !delay.is_zero() {
+                self.note(Note::Settling { delay });
+            }
+            self.start_run_if_due(now);
+        }
+    }
+
     pub(super) fn led(&mut self, now: Time, grant: Grant) {
         let settle = self.policy.settle;
         (self.job, self.grant) = (Job::Restarting { at: now + settle, end: TreeEnd::of_no_run() }, grant);
-        (self.run, self.backoff, self.over) = (Run::new(0), Backoff::default(), None);
+        (self.run, self.backoff, self.over, self.holds) = (Run::new(0), Backoff::default(), None, false);
         if self.next_guard.due.is_none() {
             self.watch = Some(Watch { unanswered: 0, since: now, answered_until: grant.until });
         }
@@ -44,7 +65,7 @@ impl Supervisor {
             }
             // What the job left behind has been asked already; but this is no end by itself any more.
             Job::Stopping { why: why @ Why::Exited, .. } => *why = reason,
-            Job::Restarting { end, .. } => {
+            Job::Held { end } | Job::Restarting { end, .. } => {
                 let end = *end;
                 self.nothing_left(reason, end);
             }
@@ -75,7 +96,7 @@ impl Supervisor {
             Job::Running { pid, since } => Some((pid, since)),
             Job::Stopping { main, .. } => main,
             Job::Ordered => None,
-            Job::Restarting { end, .. } => return self.nothing_left(why, end),
+            Job::Held { end } | Job::Restarting { end, .. } => return self.nothing_left(why, end),
             // There is nothing, or it is being killed already.
             Job::None | Job::Orphaned => return,
         };

@@ -43,6 +43,11 @@ impl Terminal {
             gone: false,
         }
     }
+
+    /// Whether the job was ended by a key while it had the foreground.
+    pub(super) const fn has_interrupted(&self) -> bool {
+        self.interrupted_by.is_some()
+    }
 }
 
 /// The signal of the terminal's that a status tells of, as a shell shows it or as it is.
@@ -85,6 +90,7 @@ impl Supervisor {
             | Ending::Lost(_)
             | Ending::Refused
             | Ending::RestartLimit
+            | Ending::Skipped(_)
             | Ending::Stuck
             | Ending::WaitedEnough => return ending,
         };
@@ -115,7 +121,8 @@ impl Supervisor {
             // Whoever stopped it continues it; the barrier does before it asks.
             (
                 _,
-                Job::None
+                Job::Held { .. }
+                | Job::None
                 | Job::Ordered
                 | Job::Orphaned
                 | Job::Restarting { .. }

@@ -137,6 +137,7 @@ impl Scene {
             job: policy,
             hooks: Vec::new(),
             accepts_remade_topic: true,
+            once: None,
             started: now,
             wait: None,
             first_span: FIRST_SPAN,
@@ -348,6 +349,7 @@ impl Scene {
             Action::RenewGuard | Action::StartGuard => self.guard = GuardProcess::new(),
             // Whoever reads anew is told nothing: it is to stand by, and not to lead again.
             Action::DieOf { .. }
+            | Action::AppendFact { .. }
             | Action::Identify
             | Action::JoinGroup
             | Action::KillHook { .. }
@@ -357,6 +359,7 @@ impl Scene {
             | Action::LookForEnd
             | Action::Note(_)
             | Action::ReadAnew
+            | Action::ReadFacts { .. }
             | Action::ReadFrom(_)
             | Action::RenewProducer
             | Action::RunHook(_)
@@ -374,6 +377,7 @@ fn code(ending: Ending) -> u8 {
         Ending::Lost(Lost::Stopped) => 80,
         Ending::Refused => 125,
         Ending::RestartLimit => 84,
+        Ending::Skipped(status) => status,
         Ending::StoppedBy(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
         Ending::Stuck => 85,
         Ending::WaitedEnough => 75,

@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 
 use neli_proto::candidate::{self, Identity};
 use neli_proto::command::CommandEnd;
+use neli_proto::fact::Fact;
 use neli_proto::guard::{Answer, Grant, Order};
 use neli_proto::hooks::Hook;
-use neli_proto::node::{self, Action, Node, Settings};
+use neli_proto::node::{self, Action, FactsEvent, Node, Settings};
+use neli_proto::once;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Offset, Record};
 use neli_proto::supervisor::{Event, Policy, StopPolicy};
@@ -54,12 +56,18 @@ pub(crate) struct Machine {
     pub(crate) answers: VecDeque<Answer>,
     /// What has happened to records that it sent, and it has not heard.
     pub(crate) receipts: VecDeque<candidate::Event>,
+    /// It has asked for what is recorded of its key, under this number.
+    pub(crate) facts_asked: Option<u32>,
+    /// What has come of that, and of facts that it sent, and it has not heard.
+    pub(crate) facts_heard: VecDeque<FactsEvent>,
 }
 
 /// What a machine does to the world.
 #[derive(Default)]
 pub(crate) struct Actions {
     pub(crate) sent: Vec<Record>,
+    /// Facts, with their numbers.
+    pub(crate) facts: Vec<(u32, Fact)>,
     /// What the guard releases for the dead.
     pub(crate) released: Option<Grant>,
     /// Told to a person, for the story.
@@ -93,6 +101,12 @@ impl Machine {
             job: policy,
             hooks: setup.hooks.to_vec(),
             accepts_remade_topic: true,
+            once: setup.once.then(|| once::Policy {
+                key: "key".into(),
+                retries: 0,
+                done_status: 0,
+                lease: candidate.lease,
+            }),
             started: now,
             wait: None,
             first_span: setup.span,
@@ -114,6 +128,8 @@ impl Machine {
             hooks: Vec::new(),
             answers: VecDeque::new(),
             receipts: VecDeque::new(),
+            facts_asked: None,
+            facts_heard: VecDeque::new(),
         };
         if !setup.topic_ids {
             let (asked, identity) = (now, TopicIdentity::Unnamed);
@@ -232,6 +248,9 @@ impl Machine {
             self.answered(now, answer);
         } else if let Some(receipt) = self.receipts.pop_front() {
             self.hear_of_election(now, receipt);
+        } else if let Some(event) = self.facts_heard.pop_front() {
+            actions.said.push(format!("it hears of its facts: {event:?}"));
+            self.node.handle(now, node::Event::Facts(event));
         }
         self.perform(now, setup, actions);
     }
@@ -276,6 +295,7 @@ impl Machine {
             | Action::LookAtForeground
             | Action::LookForEnd
             | Action::RenewProducer => {}
+            Action::AppendFact { id, fact } => actions.facts.push((id, fact)),
             Action::Exit(_) => self.life = Life::Dead,
             Action::Identify => self.identity_asked = Some(now),
             Action::KillGuard => {
@@ -301,6 +321,7 @@ impl Machine {
                 self.late_answer = None;
                 self.judge_if_prompt(now, setup);
             }
+            Action::ReadFacts { id } => self.facts_asked = Some(id),
             Action::ReadFrom(offset) => self.reader.next = Some(offset),
             // The topic that is read from now on has not been judged.
             Action::RenewGuard => {
@@ -372,5 +393,7 @@ impl Machine {
         (self.check, self.hooks) = (None, Vec::new());
         self.answers.clear();
         self.receipts.clear();
+        self.facts_asked = None;
+        self.facts_heard.clear();
     }
 }

@@ -234,6 +234,16 @@ fn a_young_record_deleted() {
     look_into(worlds::a_young_record_deleted, &[WorldFlaw::YoungRecordsDeleted]);
 }
 
+#[test]
+fn a_key_that_is_done() {
+    look_into(worlds::a_key_that_is_done, &[]);
+}
+
+#[test]
+fn a_runner_that_dies() {
+    look_into(worlds::a_runner_that_dies, &[]);
+}
+
 const LEASES: [[u64; 3]; 3] = [[300, 300, 300], [60_000, 60_000, 60_000], [300, 60_000, 1_200]];
 
 fn walk_with_everything(seeds: std::ops::Range<u64>) {

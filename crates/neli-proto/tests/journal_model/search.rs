@@ -56,8 +56,9 @@ pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
     break_only(rule);
     let setup = Rc::new(setup);
     let is_right = rule.is_none() && std::env::var_os("A_RULE_IS_BROKEN").is_none();
-    let counts =
-        |breach: Breach| is_right || matches!(breach, Breach::ReleasedUnread | Breach::TwoJobs | Breach::Unjudged);
+    let counts = |breach: Breach| {
+        is_right || matches!(breach, Breach::RanAgain | Breach::ReleasedUnread | Breach::TwoJobs | Breach::Unjudged)
+    };
     let first = World::new(&setup, false);
     let mut seen: HashSet<u128, BuildHasherDefault<Identity>> = HashSet::default();
     seen.insert(first.fingerprint());

@@ -55,6 +55,8 @@ pub(crate) struct Setup {
     pub(crate) claims_are_acknowledged: bool,
     /// By how much the guard may be scheduled late.
     pub(crate) guard_late: Duration,
+    /// The job runs once, for a key.
+    pub(crate) once: bool,
     /// Where a machine has died, or its candidate has gone, another begins.
     pub(crate) reborn: bool,
     /// What may happen.
@@ -103,6 +105,8 @@ pub(crate) struct Faults {
     pub(crate) ends: u8,
     /// A job ends by itself.
     pub(crate) exits: u8,
+    /// A fact that is recorded takes its time.
+    pub(crate) fact_delays: u8,
     /// A guard is sent SIGKILL.
     pub(crate) guard_deaths: u8,
     /// A guard is stopped.
@@ -152,6 +156,7 @@ impl Faults {
             doubles: 0,
             ends: 0,
             exits: 0,
+            fact_delays: 0,
             guard_deaths: 0,
             guard_pauses: 0,
             illnesses: 0,
@@ -184,6 +189,7 @@ impl Faults {
             doubles: 255,
             ends: 0,
             exits: 255,
+            fact_delays: 255,
             guard_deaths: 255,
             guard_pauses: 255,
             illnesses: 255,
@@ -272,6 +278,7 @@ impl Setup {
             slow_pipe: false,
             claims_are_acknowledged: false,
             guard_late: Duration::ZERO,
+            once: false,
             reborn: false,
             faults: Faults::none(),
             before: |_| {},

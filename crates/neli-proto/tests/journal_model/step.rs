@@ -13,6 +13,10 @@ pub(crate) enum Step {
     AnswerLate(Who),
     /// An append reaches the log.
     Append(usize),
+    /// A fact reaches its topic.
+    AppendFact(usize),
+    /// A delayed fact reaches its topic.
+    AppendFactLate(usize),
     /// A delayed append reaches the log.
     AppendLate(usize),
     /// The question of every 20 s is asked and answered; the answer is under way.
@@ -31,6 +35,8 @@ pub(crate) enum Step {
     Cut,
     /// An append takes its time.
     Delay(usize),
+    /// A fact takes its time.
+    DelayFact(usize),
     /// A machine dies.
     Die(Who),
     /// An append reaches the log, and will again.
@@ -79,6 +85,8 @@ pub(crate) enum Step {
     PauseGuard(Who),
     /// A reader hands over what is next.
     Read(Who),
+    /// The topic of facts is read to its end.
+    ReadFacts(Who),
     /// A reader that takes its time hands over what is next.
     ReadLate(Who),
     /// The broker dies, and a new one begins with an empty log.
@@ -105,14 +113,17 @@ impl Step {
         match self {
             Self::Answer(_)
             | Self::Append(_)
+            | Self::AppendFact(_)
             | Self::Fire(_)
             | Self::GuardActs(_)
             | Self::GuardReads(_)
             | Self::GuardWaited(_)
             | Self::Hear(_)
             | Self::Identify(_)
-            | Self::Read(_) => true,
+            | Self::Read(_)
+            | Self::ReadFacts(_) => true,
             Self::AnswerLate(_)
+            | Self::AppendFactLate(_)
             | Self::AppendLate(_)
             | Self::Ask(_)
             | Self::Begin(_)
@@ -122,6 +133,7 @@ impl Step {
             | Self::Crash(_)
             | Self::Cut
             | Self::Delay(_)
+            | Self::DelayFact(_)
             | Self::Die(_)
             | Self::Double(_)
             | Self::End
@@ -178,6 +190,7 @@ impl Faults {
             Step::Crash(_) => &mut self.crashes,
             Step::Cut => &mut self.cuts,
             Step::Delay(_) => &mut self.delays,
+            Step::DelayFact(_) => &mut self.fact_delays,
             Step::Die(_) => &mut self.deaths,
             Step::Double(_) => &mut self.doubles,
             Step::End => &mut self.ends,
@@ -200,6 +213,8 @@ impl Faults {
             Step::Answer(_)
             | Step::AnswerLate(_)
             | Step::Append(_)
+            | Step::AppendFact(_)
+            | Step::AppendFactLate(_)
             | Step::AppendLate(_)
             | Step::ChildEnds(_)
             | Step::Fire(_)
@@ -212,6 +227,7 @@ impl Faults {
             | Step::Identify(_)
             | Step::Judge(_)
             | Step::Read(_)
+            | Step::ReadFacts(_)
             | Step::ReadLate(_)
             | Step::Resume(_)
             | Step::ResumeGuard(_)

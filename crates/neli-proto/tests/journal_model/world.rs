@@ -18,8 +18,10 @@ use crate::kafka::{Log, Sealed, Slot};
 use crate::machine::{Actions, Machine};
 use crate::setup::{Faults, NAMES, Setup, Who};
 use crate::step::Step;
+use facts::FactsTopic;
 
 mod appends;
+mod facts;
 mod possible;
 mod story;
 
@@ -34,6 +36,7 @@ pub(crate) struct World {
     machines: Vec<Option<Rc<Known<Machine>>>>,
     log: Rc<Known<Log>>,
     flying: Vec<Flight>,
+    facts: FactsTopic,
     faults: Faults,
     /// The broker that held the first log has died: a new one's beginning proves nothing.
     remade: bool,
@@ -77,6 +80,8 @@ struct Flight {
 /// What must never happen.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Breach {
+    /// A key's run was begun although one had succeeded, and nothing excuses it.
+    RanAgain,
     /// A timeout stays due after it was handled.
     BusyLoop,
     /// R6: a release was handed over while the job was alive.
@@ -103,6 +108,7 @@ impl World {
             machines: vec![None; setup.candidates.len()],
             log: Known::new(Log::with_others(setup.others, BEGIN)),
             flying: Vec::new(),
+            facts: FactsTopic::default(),
             faults: Faults::none(),
             remade: false,
             remakes: 0,
@@ -202,12 +208,14 @@ impl World {
         if self.story.is_some() {
             self.say(&self.describe(step));
         }
+        self.look_after_success(step);
         match step {
             Step::Answer(who) | Step::AnswerLate(who) => self.answer(who),
             Step::Append(flight) | Step::AppendLate(flight) => {
                 let flight = self.flying.remove(flight);
                 self.append(&flight);
             }
+            Step::AppendFact(flight) | Step::AppendFactLate(flight) => self.append_fact(flight),
             Step::Ask(who) => {
                 let (now, bounds) = (self.now, self.bounds());
                 self.at(who, |machine, _, _| machine.late_answer = Some((now, bounds)));
@@ -230,6 +238,7 @@ impl World {
                 let start = self.log.part.start_after_cut(self.now, self.cuts_young());
                 self.change_log(|log| log.cut_to(start));
             }
+            Step::DelayFact(flight) => self.facts.flying[flight].delayed = true,
             Step::Delay(flight) => self.flying[flight].delayed = true,
             Step::Die(who) => self.at(who, |machine, _, _| machine.die()),
             Step::Double(flight) => self.append(&self.flying[flight].clone()),
@@ -273,6 +282,7 @@ impl World {
                 let log = Rc::clone(&self.log);
                 self.at(who, |machine, now, (setup, actions)| machine.read(now, &log.part, setup, actions));
             }
+            Step::ReadFacts(who) => self.read_facts(who),
             Step::Remake => {
                 self.remade = !is_flawed(WorldFlaw::NewLogTrusted);
                 self.flying.clear();
@@ -326,7 +336,9 @@ impl World {
             }
         }
         let reaches_broker = self.machine(who).is_some_and(|machine| !machine.cut_off);
+        self.send_facts(who, actions.facts);
         for record in actions.sent.into_iter().filter(|_| reaches_broker) {
+            self.excuse_the_fenced(who, &record);
             let record = Sealed::new(record);
             if self.story.is_some() {
                 self.say(&format!("           {}: sends {record}", NAMES[who]));
@@ -355,6 +367,7 @@ impl World {
             }
             self.highest_started = self.highest_started.max(term);
         }
+        breach = breach.or_else(|| self.runs_again(who));
         if two_jobs {
             breach = Some(Breach::TwoJobs);
         }
@@ -379,6 +392,7 @@ impl Hash for World {
         }
         state.write_u128(self.log.print);
         self.flying.hash(state);
+        self.facts.hash(state);
         self.faults.hash(state);
         self.remade.hash(state);
         self.remakes.hash(state);

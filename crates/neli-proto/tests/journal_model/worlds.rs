@@ -10,11 +10,13 @@ use crate::setup::{CandidateSetup, Faults};
 
 pub(crate) use claims::*;
 pub(crate) use jobs::*;
+pub(crate) use keys::*;
 pub(crate) use large::*;
 pub(crate) use topics::*;
 
 mod claims;
 mod jobs;
+mod keys;
 mod large;
 mod topics;
 

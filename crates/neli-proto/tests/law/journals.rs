@@ -127,9 +127,15 @@ impl Writer {
                 attempt: None,
                 since_ms: None,
             },
-            16..19 => {
-                Body::Release { term: self.term(first), seen, why: None, exit: None, late_ms: None, group_member: None }
-            }
+            16..19 => Body::Release {
+                term: self.term(first),
+                seen,
+                why: None,
+                exit: None,
+                late_ms: None,
+                group_member: None,
+                once: None,
+            },
             _ if first < 4 => {
                 Body::Request { what: What::Resign, term: Some(self.term(first)), by: None, reason: None }
             }

@@ -32,10 +32,16 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new(hooks: &[Hook], accepts_remade_topic: bool) -> Self {
         let now = Time::ZERO + Duration::from_secs(1_000);
+        let settings = Self::settings(now, hooks, accepts_remade_topic);
+        Self { node: Node::new(now, settings, Random::from_seed(1)), now, log: Vec::new(), sent: Vec::new() }
+    }
+
+    /// Those of a node that begins at `now`.
+    pub(crate) fn settings(now: Time, hooks: &[Hook], accepts_remade_topic: bool) -> Settings {
         let hello =
             Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 };
         let kill_margin = LEASE / 50;
-        let settings = Settings {
+        Settings {
             identity: Identity { member: MemberId::from("me"), name: "me".into(), hello },
             timings: Timings::new(
                 Durations {
@@ -58,11 +64,11 @@ impl Host {
             },
             hooks: hooks.to_vec(),
             accepts_remade_topic,
+            once: None,
             started: now,
             wait: None,
             first_span: FIRST_SPAN,
-        };
-        Self { node: Node::new(now, settings, Random::from_seed(1)), now, log: Vec::new(), sent: Vec::new() }
+        }
     }
 
     /// Reads an empty log, in a topic that will do; on the way to its claim.

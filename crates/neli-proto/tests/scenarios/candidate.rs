@@ -98,6 +98,7 @@ impl Story {
                 why: words.why(),
                 exit: words.number_of("exit"),
                 leaving: words.says("leaving"),
+                once: words.value("once").map(Into::into),
                 gone_at: words.time_of("gone-at"),
                 back_off: words.span_of("back-off").unwrap_or_default(),
             }),
@@ -200,6 +201,7 @@ impl Story {
                 exit: None,
                 late_ms: words.number_of("late-ms"),
                 group_member: words.value("left").map(Into::into),
+                once: words.value("once").map(Into::into),
             },
             "resign" => Body::Request {
                 what: What::Resign,
@@ -302,11 +304,12 @@ fn shown_body(body: &Body) -> String {
             let priority = if *priority == 0 { String::new() } else { format!(" priority={priority}") };
             format!("hello{group_member}{priority}")
         }
-        Body::Release { term, seen, why, exit, late_ms, group_member } => {
+        Body::Release { term, seen, why, exit, late_ms, group_member, once } => {
             let exit = exit.map(|exit| format!(" exit={exit}")).unwrap_or_default();
             let late = late_ms.map(|late| format!(" late={late}ms")).unwrap_or_default();
             let left = group_member.as_ref().map(|id| format!(", has left the group as {id}")).unwrap_or_default();
-            format!("release term={term} seen={seen} why={}{exit}{late}{left}", why.as_deref().unwrap_or("?"))
+            let once = once.as_ref().map(|key| format!(" once={key}")).unwrap_or_default();
+            format!("release term={term} seen={seen} why={}{exit}{once}{late}{left}", why.as_deref().unwrap_or("?"))
         }
         Body::Request { what, term, .. } => {
             format!("request {what:?}{}", term.map(|term| format!(" term={term}")).unwrap_or_default())

@@ -9,7 +9,7 @@ use neli_proto::health::HealthPolicy;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use neli_proto::supervisor::Supervisor;
 use neli_proto::supervisor::{
-    Action, Ending, Event, Foreground, JobStatus, LeadEvent, Lost, Note, OnLoss, Policy, StopPolicy,
+    Action, Ending, Event, Foreground, JobStatus, LeadEvent, Lost, Note, OnLoss, Policy, RunEnd, StopPolicy,
 };
 use neli_proto::time::Time;
 
@@ -88,6 +88,7 @@ impl Story {
                 other => panic!("{other} is no departure"),
             }),
             "extended" => LeadEvent::Extended(grant()),
+            "held" => LeadEvent::Held(grant()),
             "killed" => LeadEvent::Killed(match words.word(1) {
                 "history-cut" => Loss::HistoryCut,
                 "lease-over" => Loss::LeaseOver,
@@ -95,6 +96,7 @@ impl Story {
                 other => panic!("{other} is no loss"),
             }),
             "led" => LeadEvent::Led(grant()),
+            "may-run" => LeadEvent::MayRun,
             "stopped-for" => LeadEvent::StoppedFor(crate::words::why(words.word(1))),
             _ => return None,
         })
@@ -198,6 +200,7 @@ fn shown_action(action: Action) -> String {
             Ending::Lost(Lost::Stopped) => "exits: the lead is lost, the job had stopped".to_owned(),
             Ending::Refused => "exits: refused".to_owned(),
             Ending::RestartLimit => "exits: the restart limit is reached".to_owned(),
+            Ending::Skipped(_) => panic!("the node's: {ending:?}"),
             Ending::StoppedBy(signal) => format!("exits: stopped by signal {signal}"),
             Ending::Stuck => "exits: something can't be killed".to_owned(),
             Ending::WaitedEnough => "exits: waited enough".to_owned(),
@@ -208,6 +211,9 @@ fn shown_action(action: Action) -> String {
         Action::LookAtForeground => "looks whose the foreground is".to_owned(),
         Action::Note(note) => shown_note(note),
         Action::Order(order) => shown_order(order),
+        Action::RunEnded(RunEnd { status, ran }) => {
+            format!("asks what follows a run with {status}, after {}", shown(ran))
+        }
         Action::StartGuard => "starts a guard".to_owned(),
         Action::Tell(event) => format!("tells the candidate: {}", shown_event(&event)),
     }

@@ -135,6 +135,8 @@ pub(crate) fn why(word: &str) -> Why {
     let all = [
         Why::Ended,
         Why::Exited,
+        Why::FactsUnavailable,
+        Why::Failed,
         Why::Fenced,
         Why::GuardDied,
         Why::Refused,
@@ -142,6 +144,7 @@ pub(crate) fn why(word: &str) -> Why {
         Why::RestartLimit,
         Why::Revoked,
         Why::ClaimExpired,
+        Why::Skipped,
         Why::Stopped,
         Why::SupervisorDied,
         Why::Suspended,

@@ -283,7 +283,7 @@ impl Scene {
     fn read_own_release(&mut self) {
         let (term, seen) = (self.grant.term, self.end - 1);
         let (why, exit, late_ms) = (None, None, None);
-        self.read_own(self.release, Body::Release { term, seen, why, exit, late_ms, group_member: None });
+        self.read_own(self.release, Body::Release { term, seen, why, exit, late_ms, group_member: None, once: None });
     }
 
     fn last_seq(&self) -> u64 {
@@ -293,6 +293,7 @@ impl Scene {
     fn nothing_left(&mut self) {
         let (proof, gone_at) = (nothing_left(self.now, self.grant), None);
         self.handle_local(LocalEvent::NothingLeft(JobEnd {
+            once: None,
             proof,
             why: Why::Exited,
             exit: Some(0),

@@ -24,8 +24,9 @@ struct Scene {
 }
 
 /// The states, each with the way to it.
-const STATES: [State<Scene>; 6] = [
+const STATES: [State<Scene>; 7] = [
     ("no job", Scene::new),
+    ("held", Scene::held),
     ("ordered", Scene::ordered),
     ("running", Scene::running),
     ("stopping", Scene::stopping),
@@ -34,8 +35,10 @@ const STATES: [State<Scene>; 6] = [
 ];
 
 /// The events.
-const EVENTS: [Happening<Scene>; 24] = [
+const EVENTS: [Happening<Scene>; 26] = [
     ("candidate: led", |scene| scene.lead(LeadEvent::Led(scene.grant()))),
+    ("candidate: led, with `--once`", |scene| scene.lead(LeadEvent::Held(scene.grant()))),
+    ("node: the job may run", |scene| scene.lead(LeadEvent::MayRun)),
     ("candidate: extended", |scene| scene.lead(LeadEvent::Extended(scene.grant()))),
     ("candidate: stand down", |scene| scene.lead(LeadEvent::StoppedFor(Why::Resigned))),
     ("candidate: lease over", |scene| scene.lead(LeadEvent::Killed(Loss::LeaseOver))),
@@ -87,6 +90,7 @@ impl Subject for Scene {
     fn state(&self) -> &'static str {
         match self.supervisor.phase() {
             JobPhase::BetweenRuns => "between two runs",
+            JobPhase::Held => "held",
             JobPhase::NoJob => "no job",
             JobPhase::Ordered => "ordered",
             JobPhase::Orphaned => "guard dead",
@@ -112,6 +116,12 @@ impl Scene {
     fn ordered() -> Self {
         let mut scene = Self::new();
         scene.lead(LeadEvent::Led(scene.grant()));
+        scene
+    }
+
+    fn held() -> Self {
+        let mut scene = Self::new();
+        scene.lead(LeadEvent::Held(scene.grant()));
         scene
     }
 
@@ -184,6 +194,7 @@ fn shown(action: Action) -> Option<String> {
             Order::Stop { .. } => "`Stop`".to_owned(),
             Order::TakeBack => "`TakeBack`".to_owned(),
         },
+        Action::RunEnded(_) => "ask the node what follows".to_owned(),
         Action::StartGuard => "start a guard".to_owned(),
         Action::Tell(event) => match event {
             LocalEvent::Continued => "tell: continued".to_owned(),

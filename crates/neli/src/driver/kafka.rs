@@ -145,6 +145,8 @@ impl ElectionSession {
             SessionEvent::BrokerSession(_)
             | SessionEvent::Created { .. }
             | SessionEvent::Debug(_)
+            // No key is asked for.
+            | SessionEvent::Facts { .. }
             | SessionEvent::Moved(_)
             | SessionEvent::Up => return None,
         })

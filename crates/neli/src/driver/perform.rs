@@ -47,13 +47,15 @@ impl Driver {
                     self.node.handle(now, event);
                 }
             }
-            // The guard is in this thread and answers each order: it is never taken for dead. There are no hooks, there is no
-            // terminal, and nothing suspends the node.
-            Action::DieOf { .. }
+            // The guard is in this thread and answers each order: it is never taken for dead. There are no hooks and no key, there is
+            // no terminal, and nothing suspends the node.
+            Action::AppendFact { .. }
+            | Action::DieOf { .. }
             | Action::KillGuard
             | Action::KillHook { .. }
             | Action::KillOrphans
             | Action::LookAtForeground
+            | Action::ReadFacts { .. }
             | Action::RunHook(_)
             | Action::StartGuard
             | Action::Suspend => {}
@@ -76,7 +78,7 @@ impl Driver {
                     .clone_into(&mut self.refusal);
             }
             Note::Election(candidate::Note::Ended { .. }) => self.is_election_over = true,
-            Note::Election(_) | Note::HookFailed { .. } | Note::Job { .. } | Note::Milestone(_) => {}
+            Note::Election(_) | Note::HookFailed { .. } | Note::Job { .. } | Note::Milestone(_) | Note::Once(_) => {}
         }
     }
 

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use neli_proto::fact::Facts;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicFacts, TopicIdentity};
 
@@ -65,6 +66,13 @@ pub enum KafkaEvent {
         /// Why.
         error: String,
     },
+    /// What has come of a question about a key's facts, or of a fact that was sent.
+    Facts {
+        /// The number of the reading, or of the fact.
+        id: u32,
+        /// What.
+        event: FactsEvent,
+    },
     /// The topic was found: it has so many partitions. Sent once by each reading of more than one role, before anything else of it.
     Partitions(i32),
     /// One of the readings of the journal has come to something.
@@ -92,6 +100,27 @@ pub enum KafkaEvent {
     Up,
     /// Something odd that stops nothing.
     Warning(String),
+}
+
+/// What has come of a question about a key's facts, or of a fact that was sent.
+#[derive(Debug)]
+pub enum FactsEvent {
+    /// The fact is in the log.
+    Appended,
+    /// The fact was refused, or not acknowledged in time. It may be in the log all the same.
+    NotAppended {
+        /// Why.
+        error: String,
+    },
+    /// What the topic says of the key, up to the end that was asked for.
+    Read(Box<Facts>),
+    /// What the topic is judged by, before it is read.
+    Topic(TopicFacts),
+    /// The topic can't be read yet, and is tried again.
+    Unread {
+        /// Why.
+        error: String,
+    },
 }
 
 /// What a reading of a partition has come to.

@@ -181,7 +181,7 @@ impl PollThread {
 }
 
 /// The offset in `... reached end of partition at offset 57 (HighwaterMark 57)`.
-fn end_offset(words: &str) -> Option<i64> {
+pub(super) fn end_offset(words: &str) -> Option<i64> {
     let (_, tail) = words.split_once("at offset ")?;
     tail.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }

@@ -19,7 +19,7 @@ use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::{ErrorClass, of_refused_append, plain};
-use crate::kafka::event::KafkaEvent;
+use crate::kafka::event::{FactsEvent, KafkaEvent};
 use crate::kafka::identity::Identifier;
 use crate::kafka::librdkafka::topic_identity;
 use crate::kafka::topic::{self, Presence, TopicError};
@@ -157,9 +157,19 @@ impl Producer {
     ///
     /// The queue is full (1,000 records) or the record too large; nothing more is reported of `seq` then.
     pub fn send(&self, election: &Election, seq: u64, key: &str, payload: &[u8]) -> Result<(), ClientError> {
-        let opaque = Box::new(Sent { role: election.role, seq });
+        let opaque = Box::new(Sent::Record { role: election.role, seq });
         let record =
             BaseRecord::with_opaque_to(&election.topic, opaque).partition(election.partition).key(key).payload(payload);
+        self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
+    }
+
+    /// Hands a fact over, for partition 0 of the topic of facts, and returns at once: what becomes of it is reported with `id`.
+    ///
+    /// # Errors
+    ///
+    /// The queue is full (1,000 records) or the fact too large; nothing more is reported of `id` then.
+    pub fn append_fact(&self, id: u32, topic: &str, key: &str, payload: &[u8]) -> Result<(), ClientError> {
+        let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Fact(id))).partition(0).key(key).payload(payload);
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
 
@@ -202,10 +212,12 @@ fn why_forbidden(producer: &BaseProducer<Deliveries>, elections: &Elections) -> 
     }
 }
 
-/// Which record this was.
-struct Sent {
-    role: u32,
-    seq: u64,
+/// What was handed over.
+enum Sent {
+    /// A fact, by its number.
+    Fact(u32),
+    /// A record of the journal of a role's election.
+    Record { role: u32, seq: u64 },
 }
 
 /// The producer's context: deliveries in, [`KafkaEvent`] out.
@@ -226,6 +238,20 @@ impl Deliveries {
     fn send(&self, event: KafkaEvent) {
         // An error means that nobody listens any more: we are about to be dropped.
         let _ = self.events.blocking_send(event);
+    }
+
+    fn fact_delivered(&self, result: &DeliveryResult<'_>, id: u32) {
+        let event = match result {
+            Ok(_) => FactsEvent::Appended,
+            Err((error, message)) => {
+                let code = error.rdkafka_error_code();
+                if code.is_some_and(|code| ErrorClass::from(code) == ErrorClass::TopicForbidden) {
+                    self.send(KafkaEvent::Refused { error: topic::may_not_write(message.topic()) });
+                }
+                FactsEvent::NotAppended { error: reason(error) }
+            }
+        };
+        self.send(KafkaEvent::Facts { id, event });
     }
 
     fn refused(&self, error: String) {
@@ -254,7 +280,10 @@ impl ProducerContext for Deliveries {
     type DeliveryOpaque = Box<Sent>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, sent: Box<Sent>) {
-        let Sent { role, seq } = *sent;
+        let (role, seq) = match *sent {
+            Sent::Fact(id) => return self.fact_delivered(result, id),
+            Sent::Record { role, seq } => (role, seq),
+        };
         let error = match result {
             Ok(message) => {
                 self.refused.store(false, Ordering::Relaxed);

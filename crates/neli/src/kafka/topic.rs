@@ -236,7 +236,7 @@ fn read(settings: &[(String, Option<String>)]) -> Option<Settings> {
     })
 }
 
-fn not_created(code: RDKafkaErrorCode, elections: &Elections) -> TopicError {
+pub(super) fn not_created(code: RDKafkaErrorCode, elections: &Elections) -> TopicError {
     use RDKafkaErrorCode::{
         ClusterAuthorizationFailed, InvalidConfig, PolicyViolation, TopicAuthorizationFailed, UnsupportedFeature,
     };

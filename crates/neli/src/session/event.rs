@@ -6,6 +6,7 @@ use neli_proto::time::Time;
 use neli_proto::topic::{TopicFacts, TopicIdentity};
 
 use crate::kafka::embedded::FoundBroker;
+use crate::kafka::event::FactsEvent;
 
 /// What happened in Kafka.
 #[derive(Debug)]
@@ -31,6 +32,14 @@ pub enum SessionEvent {
     Down {
         /// The last trouble, with host and port where they are known.
         error: String,
+    },
+    /// What has come of a question about a key's facts, or of a fact that was sent.
+    Facts {
+        /// As given to [`Session::read_facts`](crate::program::Session::read_facts) or
+        /// [`Session::append_fact`](crate::program::Session::append_fact).
+        id: u32,
+        /// What.
+        event: FactsEvent,
     },
     /// The embedded broker had died, and another is there: to be handed to [`Session::move_to`](crate::program::Session::move_to).
     Moved(FoundBroker),

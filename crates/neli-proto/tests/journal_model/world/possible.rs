@@ -14,6 +14,7 @@ impl World {
     pub(crate) fn enabled(&self, steps: &mut Vec<Step>) {
         steps.clear();
         self.enabled_in_flight(steps);
+        self.enabled_facts(steps);
         for who in 0..self.machines.len() {
             match self.machine(who) {
                 Some(machine) => {
@@ -48,6 +49,15 @@ impl World {
         }
     }
 
+    fn enabled_facts(&self, steps: &mut Vec<Step>) {
+        for (index, flight) in self.facts.flying.iter().enumerate() {
+            steps.push(if flight.delayed { Step::AppendFactLate(index) } else { Step::AppendFact(index) });
+            if !flight.delayed && self.faults.fact_delays > 0 {
+                steps.push(Step::DelayFact(index));
+            }
+        }
+    }
+
     fn enabled_at(&self, who: Who, machine: &Machine, steps: &mut Vec<Step>) {
         let log = &self.log.part;
         let guard = &machine.guard;
@@ -56,7 +66,10 @@ impl World {
             if machine.due().is_some_and(|due| due <= self.now) {
                 steps.push(Step::Fire(who));
             }
-            if !machine.answers.is_empty() || !machine.receipts.is_empty() {
+            if machine.facts_asked.is_some() {
+                steps.push(Step::ReadFacts(who));
+            }
+            if !machine.answers.is_empty() || !machine.receipts.is_empty() || !machine.facts_heard.is_empty() {
                 steps.push(Step::Hear(who));
             }
             if machine.reader.asked.is_some() {

@@ -23,6 +23,8 @@ impl World {
             }
             Step::Append(index) => format!("[{end}] {}", flight(index)),
             Step::AppendLate(index) => format!("[{end}] late: {}", flight(index)),
+            Step::AppendFact(_) => "a fact reaches its topic".to_owned(),
+            Step::AppendFactLate(_) => "a delayed fact reaches its topic".to_owned(),
             Step::Ask(who) => {
                 format!("{} asks where the log ends; the answer {:?} is under way", NAMES[who], self.bounds())
             }
@@ -35,6 +37,7 @@ impl World {
                 format!("the log's head is cut: {:?}", self.log.part.start_after_cut(self.now, self.cuts_young()))
             }
             Step::Delay(index) => format!("delayed: {}", flight(index)),
+            Step::DelayFact(_) => "a fact is delayed".to_owned(),
             Step::Die(who) => format!("{}'s machine dies", NAMES[who]),
             Step::Double(index) => format!("[{end}] and not for the last time: {}", flight(index)),
             Step::End => format!("[{end}] the election is ended"),
@@ -49,6 +52,7 @@ impl World {
             Step::Judge(who) => format!("{} is told that the topic may carry an election", NAMES[who]),
             Step::Identify(who) => format!("{} is told which topic this is: number {}", NAMES[who], self.remakes),
             Step::KillGuard(who) => format!("{}'s guard is SIGKILLed", NAMES[who]),
+            Step::ReadFacts(who) => format!("{} is handed what its topic of facts holds", NAMES[who]),
             Step::Lag(who) => format!("{}'s reader lags from now on", NAMES[who]),
             Step::Lose(index) => format!("lost: {}", flight(index)),
             Step::MainEnds(who) => format!("{}'s job ends", NAMES[who]),

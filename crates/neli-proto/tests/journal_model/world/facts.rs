@@ -1,0 +1,118 @@
+//! The topic of facts: what is under way to it, what it holds, and whether the key's run has succeeded.
+
+use std::hash::Hash;
+
+use neli_proto::fact::{Fact, Facts, Outcome};
+use neli_proto::node::FactsEvent;
+use neli_proto::record::{Body, Offset, Record, Why};
+
+use super::{Breach, World};
+use crate::setup::Who;
+use crate::step::Step;
+
+/// The topic, and what is under way to it.
+#[derive(Clone, Default, Hash)]
+pub(super) struct FactsTopic {
+    log: Vec<Fact>,
+    pub(super) flying: Vec<FactFlight>,
+    success: Option<Success>,
+}
+
+/// A fact under way.
+#[derive(Clone, Hash)]
+pub(super) struct FactFlight {
+    from: Who,
+    id: u32,
+    fact: Fact,
+    pub(super) delayed: bool,
+}
+
+/// A run that has succeeded.
+#[derive(Clone, Copy, Hash)]
+struct Success {
+    by: Who,
+    term: Offset,
+    /// Its runner was told that it is recorded, within its lease: no other run may follow.
+    recorded: bool,
+    /// Its runner died, or lost its lease, before that: another run may follow.
+    excused: bool,
+}
+
+impl World {
+    /// A machine hands facts to its producer.
+    pub(super) fn send_facts(&mut self, who: Who, facts: Vec<(u32, Fact)>) {
+        for (id, fact) in facts {
+            if fact.outcome == Outcome::Done {
+                let success = Success { by: who, term: fact.term, recorded: false, excused: false };
+                self.facts.success.get_or_insert(success);
+            }
+            self.facts.flying.push(FactFlight { from: who, id, fact, delayed: false });
+        }
+    }
+
+    pub(super) fn append_fact(&mut self, flight: usize) {
+        let FactFlight { from, id, fact, .. } = self.facts.flying.remove(flight);
+        self.facts.log.push(fact);
+        self.at(from, |machine, _, _| machine.facts_heard.push_back(FactsEvent::Appended { id }));
+    }
+
+    pub(super) fn read_facts(&mut self, who: Who) {
+        let mut facts = Facts::default();
+        for fact in &self.facts.log {
+            facts.take(fact.place(), Some(&fact.to_bytes()));
+        }
+        self.at(who, |machine, _, _| {
+            if let Some(id) = machine.facts_asked.take() {
+                machine.facts_heard.push_back(FactsEvent::Read { id, facts });
+            }
+        });
+    }
+
+    /// What a step that is about to be taken means for a run that has succeeded.
+    pub(super) fn look_after_success(&mut self, step: Step) {
+        if let Step::Crash(who) | Step::Die(who) | Step::KillGuard(who) = step {
+            self.excuse(who);
+        } else if let Step::Hear(who) = step {
+            self.note_recorded(who);
+        }
+    }
+
+    /// A machine is about to hear of its facts: whether it is told of its success within its lease.
+    fn note_recorded(&mut self, who: Who) {
+        let holds = |term| {
+            self.machine(who).is_some_and(|machine| {
+                let is_told = matches!(machine.facts_heard.front(), Some(FactsEvent::Appended { .. }));
+                let lease_end = machine.node.status(self.now).lease_end;
+                is_told && machine.node.leads() == Some(term) && lease_end.is_some_and(|end| self.now < end)
+            })
+        };
+        if let Some(success) = self.facts.success.filter(|success| success.by == who && holds(success.term)) {
+            self.facts.success = Some(Success { recorded: true, ..success });
+        }
+    }
+
+    /// Something has befallen a machine, or its guard.
+    fn excuse(&mut self, who: Who) {
+        if let Some(success) = self.facts.success.as_mut().filter(|success| success.by == who) {
+            success.excused |= !success.recorded;
+        }
+    }
+
+    /// A release that says that the lease was lost.
+    pub(super) fn excuse_the_fenced(&mut self, who: Who, record: &Record) {
+        let lost = [Why::Fenced, Why::GuardDied].map(Why::as_str);
+        if let Body::Release { why: Some(why), .. } = &record.body
+            && lost.contains(&&**why)
+        {
+            self.excuse(who);
+        }
+    }
+
+    /// A job of the machine is alive after a run that has succeeded, though nothing went wrong that would excuse it.
+    pub(super) fn runs_again(&self, who: Who) -> Option<Breach> {
+        let success = self.facts.success.filter(|success| !success.excused)?;
+        let living = self.machine(who)?.guard.living_term()?;
+        let was_released = self.machine(success.by).is_some_and(|runner| runner.released == success.term);
+        (living > success.term && (success.recorded || was_released)).then_some(Breach::RanAgain)
+    }
+}

@@ -1,0 +1,36 @@
+//! `--once`: no two runs of a key succeed, but where a machine dies or loses its lease between the job's end and the acknowledged
+//! fact.
+
+use super::{NONE, millis};
+use crate::setup::{A, B, Faults, Setup};
+use crate::step::Step;
+
+/// A runner ends well, and another stands by: whatever is late, it does not run the job again.
+pub(crate) fn a_key_that_is_done() -> Setup {
+    Setup {
+        once: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { exits: 1, fact_delays: 1, stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::MainEnds(B) | Step::Stop(B)),
+        limit: millis(60),
+        ..Setup::named("a key that is done")
+    }
+}
+
+/// A runner dies when it has recorded its outcome, or before, and is followed.
+pub(crate) fn a_runner_that_dies() -> Setup {
+    Setup {
+        once: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { exits: 1, fact_delays: 1, crashes: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Crash(B) | Step::MainEnds(B)),
+        limit: millis(60),
+        ..Setup::named("a runner that dies")
+    }
+}

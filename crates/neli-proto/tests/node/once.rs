@@ -1,0 +1,305 @@
+//! `--once`: what key, candidate and supervisor tell each other.
+
+use std::time::Duration;
+
+use neli_proto::candidate;
+use neli_proto::fact::{Fact, Facts, Outcome};
+use neli_proto::guard::{Answer, Order};
+use neli_proto::hooks::Hook;
+use neli_proto::node::{Action, Event, FactsEvent, Node, Note};
+use neli_proto::once::{self, Policy};
+use neli_proto::random::Random;
+use neli_proto::record::{Body, MemberId, Offset, Record};
+use neli_proto::supervisor::{Ending, JobStatus};
+use neli_proto::topic::TopicIdentity;
+
+use crate::host::{Host, LEASE, TERM, by, exits, sends};
+
+const KEY: &str = "v1.42";
+
+/// A candidate of the key that has read an empty log.
+fn listening(retries: u32) -> Host {
+    let mut host = Host::new(&[], true);
+    let mut settings = Host::settings(host.now, &[Hook::Lead], true);
+    settings.once = Some(Policy { key: KEY.into(), retries, done_status: 7, lease: LEASE });
+    host.node = Node::new(host.now, settings, Random::from_seed(1));
+    host.identified(TopicIdentity::Unnamed);
+    host.elects(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
+    host.answered();
+    host
+}
+
+/// What is asked for and what is to be recorded, in one look at what is to be done.
+#[derive(Debug, Default)]
+struct Asked {
+    read: Option<u32>,
+    appended: Option<(u32, Fact)>,
+    spawns: bool,
+    releases: Option<Record>,
+    actions: Vec<Action>,
+}
+
+fn asked(host: &mut Host) -> Asked {
+    let mut asked = Asked { actions: host.actions(), ..Asked::default() };
+    for action in &asked.actions {
+        asked.spawns |= matches!(action, Action::Order(Order::Spawn { .. }));
+        if let Action::AppendFact { id, fact } = action {
+            asked.appended = Some((*id, fact.clone()));
+        } else if let Action::ReadFacts { id } = action {
+            asked.read = Some(*id);
+        } else if let Action::Send { record } = action
+            && sends(action, "release")
+        {
+            asked.releases = Some(record.clone());
+        }
+    }
+    asked
+}
+
+fn facts(host: &mut Host, event: FactsEvent) {
+    host.happens(Event::Facts(event));
+}
+
+fn read(host: &mut Host, id: u32, facts_of_key: Facts) {
+    facts(host, FactsEvent::Read { id, facts: facts_of_key });
+}
+
+fn fact(outcome: Outcome, term: Offset, exit: Option<u8>, attempt: u32) -> Fact {
+    let (member, name) = (Some(MemberId::from("db2")), Some("db2-name".into()));
+    Fact { key: KEY.into(), outcome, term, member, name, exit, attempt, ran_ms: Some(3_200), at_ms: Some(1_000) }
+}
+
+fn attempted(fact: Fact) -> Facts {
+    Facts { attempt: Some(fact), ..Facts::default() }
+}
+
+fn done(term: Offset) -> Facts {
+    Facts { done: Some(fact(Outcome::Done, term, Some(0), 1)), ..Facts::default() }
+}
+
+/// A leader that reads what is recorded.
+fn leading(retries: u32) -> (Host, u32) {
+    let mut host = listening(retries);
+    let first = asked(&mut host).read.unwrap();
+    read(&mut host, first, Facts::default());
+    host.claims();
+    host.reads_what_it_sent();
+    let id = asked(&mut host).read.unwrap();
+    (host, id)
+}
+
+/// A leader whose job runs.
+fn running(retries: u32, facts_of_key: Facts) -> (Host, Fact) {
+    let (mut host, id) = leading(retries);
+    read(&mut host, id, facts_of_key);
+    let (id, fact) = asked(&mut host).appended.unwrap();
+    facts(&mut host, FactsEvent::Appended { id });
+    assert!(asked(&mut host).spawns);
+    host.started();
+    host.actions();
+    (host, fact)
+}
+
+fn skipped(actions: &[Action]) -> Vec<(Outcome, Offset)> {
+    let skip = |action: &Action| {
+        let Action::Note(Note::Once(once::Note::Skipped(skip))) = action else { return None };
+        Some((skip.fact.outcome, skip.fact.term))
+    };
+    actions.iter().filter_map(skip).collect()
+}
+
+#[test]
+fn nothing_is_claimed_before_the_facts_were_read() {
+    let mut host = listening(0);
+    let id = asked(&mut host).read.unwrap();
+    host.pass(Duration::from_secs(100));
+    assert!(!host.actions().iter().any(|action| sends(action, "claim")));
+    read(&mut host, id, done(3));
+    let actions = host.actions();
+    assert_eq!((skipped(&actions), exits(&actions)), (vec![(Outcome::Done, 3)], vec![Ending::Skipped(7)]));
+    assert!(!actions.iter().any(|action| sends(action, "claim")));
+}
+
+#[test]
+fn the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginning() {
+    let (mut host, id) = leading(0);
+    host.pass(LEASE / 5);
+    let meanwhile = asked(&mut host);
+    assert!(!meanwhile.spawns && meanwhile.actions.iter().any(|action| sends(action, "beat")), "{meanwhile:?}");
+    host.reads_what_it_sent();
+    read(&mut host, id - 1, Facts::default());
+    assert!(asked(&mut host).appended.is_none(), "that was asked for before the claim");
+    read(&mut host, id, Facts::default());
+    let begun = asked(&mut host);
+    let (append, fact) = begun.appended.unwrap();
+    assert_eq!((fact.outcome, fact.attempt, fact.term, &*fact.key), (Outcome::Running, 1, host.node.term(), KEY));
+    assert!(!begun.spawns);
+    facts(&mut host, FactsEvent::Appended { id: append });
+    let runs = asked(&mut host);
+    assert!(runs.spawns);
+    let is_hook = |action: &&Action| matches!(action, Action::Order(Order::Command { .. }));
+    assert_eq!(runs.actions.iter().filter(is_hook).count(), 1, "the hook runs beside the job");
+}
+
+#[test]
+fn a_stop_before_the_start_means_that_nothing_runs() {
+    let (mut host, id) = leading(0);
+    host.happens(Event::Signal { signal: TERM });
+    let stopped = asked(&mut host);
+    assert!(!stopped.spawns);
+    let Some(Record { body: Body::Release { once, exit, .. }, .. }) = stopped.releases else { panic!("{stopped:?}") };
+    assert_eq!((once, exit), (None, None));
+    read(&mut host, id, Facts::default());
+    assert!(!asked(&mut host).spawns);
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::StoppedBy(TERM)]);
+}
+
+#[test]
+fn the_outcome_is_acknowledged_before_the_release_which_tells_of_it_too() {
+    let (mut host, begun) = running(0, Facts::default());
+    host.pass(Duration::from_millis(1_500));
+    host.reads_what_it_sent();
+    host.actions();
+    host.ends(JobStatus::Exited(0));
+    let ended = asked(&mut host);
+    let (id, fact) = ended.appended.unwrap();
+    assert_eq!(fact, Fact { outcome: Outcome::Done, exit: Some(0), ran_ms: Some(1_500), ..begun });
+    assert!(ended.releases.is_none());
+    // A stop waits for it, too, and what is refused is tried again.
+    host.happens(Event::Signal { signal: TERM });
+    facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
+    let refused = asked(&mut host);
+    assert!(refused.releases.is_none() && refused.appended.is_none(), "{refused:?}");
+    host.pass(Duration::from_secs(1));
+    let (again, _) = asked(&mut host).appended.unwrap();
+    host.reads_what_it_sent();
+    facts(&mut host, FactsEvent::Appended { id: again });
+    let released = asked(&mut host).releases.unwrap();
+    let Body::Release { once, exit, why, .. } = &released.body else { panic!("{released:?}") };
+    assert_eq!((once.as_deref(), *exit, why.as_deref()), (Some(KEY), Some(0), Some("stopped")));
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::Job(JobStatus::Exited(0))]);
+}
+
+#[test]
+fn a_stop_waits_a_lease_for_the_acknowledgement_and_no_longer() {
+    let (mut host, _) = running(0, Facts::default());
+    host.ends(JobStatus::Exited(0));
+    host.happens(Event::Signal { signal: TERM });
+    let mut waited = Duration::ZERO;
+    while asked(&mut host).releases.is_none() {
+        assert!(waited <= LEASE, "it waits for longer than a lease");
+        host.reads_what_it_sent();
+        host.pass(LEASE / 10);
+        waited += LEASE / 10;
+    }
+    assert_eq!(waited, LEASE);
+}
+
+#[test]
+fn a_run_that_was_stopped_has_neither_done_nor_failed() {
+    let (mut host, _) = running(0, Facts::default());
+    host.happens(Event::Signal { signal: TERM });
+    host.actions();
+    host.ends(JobStatus::Exited(0));
+    let stopped = asked(&mut host);
+    assert!(stopped.appended.is_none());
+    let Some(Record { body: Body::Release { once, exit, .. }, .. }) = stopped.releases else { panic!("{stopped:?}") };
+    assert_eq!((once, exit), (None, Some(0)));
+}
+
+#[test]
+fn who_died_in_a_run_has_not_failed_and_who_failed_is_counted() {
+    let (_, fact_of_next) = running(0, attempted(fact(Outcome::Running, 0, None, 1)));
+    assert_eq!(fact_of_next.attempt, 1);
+    let (_, fact_of_next) = running(2, attempted(fact(Outcome::Failed, 0, Some(3), 2)));
+    assert_eq!(fact_of_next.attempt, 3);
+    let (mut host, id) = leading(2);
+    read(&mut host, id, attempted(fact(Outcome::Failed, 0, Some(3), 3)));
+    let used_up = asked(&mut host);
+    assert!(!used_up.spawns && used_up.releases.is_some(), "{used_up:?}");
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::Skipped(3)]);
+}
+
+#[test]
+fn who_failed_stands_by_again_while_retries_are_left() {
+    for (retries, ending) in [(0, Some(Ending::Job(JobStatus::Exited(3)))), (1, None)] {
+        let (mut host, _) = running(retries, Facts::default());
+        host.ends(JobStatus::Exited(3));
+        let (id, fact) = asked(&mut host).appended.unwrap();
+        assert_eq!((fact.outcome, fact.exit), (Outcome::Failed, Some(3)));
+        facts(&mut host, FactsEvent::Appended { id });
+        assert!(asked(&mut host).releases.is_some());
+        host.reads_what_it_sent();
+        assert_eq!(exits(&host.actions()), Vec::from_iter(ending));
+    }
+}
+
+#[test]
+fn facts_that_can_not_be_read_or_written_are_no_reason_to_run() {
+    let unavailable = |actions: &[Action]| {
+        let is_told = |action: &Action| matches!(action, Action::Note(Note::Once(once::Note::Unavailable(_))));
+        actions.iter().any(is_told)
+    };
+    let (host, id) = leading(0);
+    let mut late = host.clone();
+    facts(&mut late, FactsEvent::Unread { error: "no".into() });
+    late.pass(LEASE / 5);
+    late.reads_what_it_sent();
+    late.pass(LEASE * 3 / 10);
+    let mut unreadable = host.clone();
+    read(&mut unreadable, id, Facts { attempt_is_unreadable: true, ..Facts::default() });
+    let mut refused = host;
+    read(&mut refused, id, Facts::default());
+    let (append, _) = asked(&mut refused).appended.unwrap();
+    facts(&mut refused, FactsEvent::NotAppended { id: append, error: "no".into() });
+    for mut host in [late, unreadable, refused] {
+        let asked = asked(&mut host);
+        assert!(!asked.spawns && asked.releases.is_some() && unavailable(&asked.actions), "{asked:?}");
+        host.reads_what_it_sent();
+        assert_eq!(exits(&host.actions()), []);
+    }
+}
+
+#[test]
+fn a_release_that_tells_that_the_key_is_done_is_no_vacancy() {
+    for (exit, is_claimed) in [(0, false), (3, true)] {
+        let mut host = listening(1);
+        let id = asked(&mut host).read.unwrap();
+        read(&mut host, id, Facts::default());
+        host.actions();
+        host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000 }));
+        let (why, group_member, late_ms) = (Some("exited".into()), None, None);
+        let (exit, once) = (Some(exit), Some(KEY.into()));
+        host.reads(by("db1", Body::Release { term: 0, seen: 0, why, exit, late_ms, group_member, once }));
+        let id = asked(&mut host).read.unwrap();
+        host.pass(Duration::from_secs(10));
+        assert!(!host.actions().iter().any(|action| sends(action, "claim")), "it is to be read first");
+        // What is recorded may be lost.
+        read(&mut host, id, attempted(fact(Outcome::Running, 0, None, 1)));
+        host.pass(Duration::from_secs(1));
+        let actions = host.actions();
+        assert_eq!(exits(&actions), Vec::from_iter((!is_claimed).then_some(Ending::Skipped(7))));
+        assert_eq!(actions.iter().any(|action| sends(action, "claim")), is_claimed);
+    }
+}
+
+#[test]
+fn a_lease_that_ends_before_the_acknowledgement_is_a_fence_and_the_release_tells_of_the_run() {
+    let (mut host, _) = running(0, Facts::default());
+    host.ends(JobStatus::Exited(0));
+    host.actions();
+    host.pass(LEASE);
+    host.answers(Answer::Fenced { term: 0, gone_at: None });
+    let fenced = asked(&mut host);
+    let Some(Record { body: Body::Release { once, exit, why, .. }, .. }) = fenced.releases else {
+        panic!("{fenced:?}")
+    };
+    assert_eq!((once.as_deref(), exit, why.as_deref()), (Some(KEY), Some(0), Some("fenced")));
+    let id = fenced.read.unwrap();
+    host.reads_what_it_sent();
+    read(&mut host, id, attempted(fact(Outcome::Running, 0, None, 1)));
+    assert_eq!(exits(&host.actions()), [Ending::Skipped(0)], "its own run has succeeded");
+}

@@ -1,0 +1,321 @@
+//! Reads the topic of facts: one consumer for each reading, which joins no group and is gone with it. A candidate reads it at its
+//! start and at each lead, and seldom else: a connection that is kept for that would cost more than it saves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use neli_proto::fact::{Facts, Place};
+use rdkafka::consumer::Consumer;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::Message;
+use tokio::sync::mpsc::Sender;
+
+use crate::clock;
+use crate::election::Elections;
+use crate::kafka::access::Access;
+use crate::kafka::answer_limit::AnswerLimit;
+use crate::kafka::context::{KafkaContext, explain};
+use crate::kafka::error_class::{ErrorClass, plain};
+use crate::kafka::event::{FactsEvent, KafkaEvent};
+use crate::kafka::librdkafka::create_topic;
+use crate::kafka::partition_consumer::PartitionConsumer;
+use crate::kafka::poll_thread::end_offset;
+use crate::kafka::topic::{self, Presence, TopicError};
+
+/// How long the first question may take.
+const FIRST_ANSWER: Duration = Duration::from_secs(1);
+/// How long any other question may take at least; librdkafka's `socket.timeout.ms` is as long.
+const ANSWER: Duration = Duration::from_secs(2);
+/// Between two attempts.
+const RETRY: Duration = Duration::from_millis(200);
+/// Between two looks at a topic that is about to be there.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// A reading that is handed nothing for so long begins again.
+const NO_RECORD: Duration = Duration::from_secs(5);
+/// How soon a dropped reading is noticed.
+const LINGER: Duration = Duration::from_millis(200);
+
+/// What is read, and from where.
+#[derive(Clone)]
+pub(crate) struct FactsSource {
+    /// How Kafka is reached.
+    pub(crate) access: Access,
+    /// The elections to whose journal the topic belongs.
+    pub(crate) elections: Elections,
+    /// Whether a missing topic is made.
+    pub(crate) create_topic: bool,
+    /// What is wanted of it.
+    pub(crate) wanted: WantedFacts,
+}
+
+/// Which facts are wanted.
+#[derive(Clone, Debug)]
+pub struct WantedFacts {
+    /// The topic of facts; its partition is 0.
+    pub topic: String,
+    /// Where it is made: for so long it keeps a fact.
+    pub retention: Duration,
+    /// The Kafka keys under which the key's facts stand.
+    pub keys: [(String, Place); 2],
+    /// Whether what the topic is judged by is reported first.
+    pub judge: bool,
+}
+
+/// A reading of the topic of facts, to an end that is asked for when it begins. It is over when it has reported
+/// [`FactsEvent::Read`]. Dropping it never blocks; what it reports carries its number.
+pub struct FactsReading {
+    stopped: Arc<AtomicBool>,
+}
+
+impl FactsReading {
+    /// Starts the reading with this number; what comes of it goes to `events`.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no thread to spare.
+    pub(crate) fn start(source: FactsSource, id: u32, events: Sender<KafkaEvent>) -> Result<Self, std::io::Error> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let reading = Thread { source, id, events, stopped: Arc::clone(&stopped) };
+        thread::Builder::new().name("neli-facts".to_owned()).spawn(move || reading.run())?;
+        Ok(Self { stopped })
+    }
+}
+
+impl Drop for FactsReading {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Why a reading did not come to its end.
+enum Failure {
+    /// Kafka refuses for good.
+    Refused(String),
+    /// Worth another attempt.
+    Transient(String),
+}
+
+struct Thread {
+    source: FactsSource,
+    id: u32,
+    events: Sender<KafkaEvent>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Thread {
+    fn run(mut self) {
+        let context = KafkaContext::new(&self.source.access);
+        let config = self.source.access.reader(None);
+        let consumer = match PartitionConsumer::new(&config, context.clone(), &self.source.wanted.topic) {
+            Ok(consumer) => consumer,
+            Err(error) => return self.send(KafkaEvent::Refused { error: explain(&error) }),
+        };
+        let mut limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
+        while !self.is_over() {
+            match self.read(&consumer, &context, &mut limit) {
+                Ok(facts) => return self.report(FactsEvent::Read(Box::new(facts))),
+                Err(Failure::Refused(error)) => return self.send(KafkaEvent::Refused { error }),
+                Err(Failure::Transient(error)) => {
+                    self.report(FactsEvent::Unread {
+                        error: format!("topic \"{}\": {error}", self.source.wanted.topic),
+                    });
+                    thread::park_timeout(RETRY);
+                }
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.events.is_closed()
+    }
+
+    fn send(&self, event: KafkaEvent) {
+        // An error means that nobody listens any more.
+        let _ = self.events.blocking_send(event);
+    }
+
+    fn report(&self, event: FactsEvent) {
+        if !self.is_over() {
+            self.send(KafkaEvent::Facts { id: self.id, event });
+        }
+    }
+
+    /// Asks where the topic begins and ends, and reads it up to there.
+    fn read(
+        &mut self,
+        consumer: &PartitionConsumer<KafkaContext>,
+        context: &KafkaContext,
+        limit: &mut AnswerLimit,
+    ) -> Result<Facts, Failure> {
+        let asked = clock::now();
+        let bounds = consumer.consumer().fetch_watermarks(&self.source.wanted.topic, 0, limit.ask());
+        let (start, end) = match bounds {
+            Ok(bounds) => bounds,
+            Err(error) => {
+                let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+                if ErrorClass::from(code) == ErrorClass::UnknownTopic {
+                    self.find_topic(consumer, limit)?;
+                    return self.read(consumer, context, limit);
+                }
+                if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
+                    limit.was_too_short();
+                }
+                return Err(self.failure(code, context.trouble()));
+            }
+        };
+        limit.answered(asked);
+        self.have_judged(consumer, limit)?;
+        self.read_between(consumer, context, start, end)
+    }
+
+    fn read_between(
+        &self,
+        consumer: &PartitionConsumer<KafkaContext>,
+        context: &KafkaContext,
+        start: i64,
+        end: i64,
+    ) -> Result<Facts, Failure> {
+        let mut facts = Facts::default();
+        let mut next = start;
+        if next < end {
+            consumer.read_from(0, start).map_err(|code| self.failure(code, None))?;
+        }
+        let mut handed_over = clock::now();
+        while next < end && !self.is_over() {
+            match consumer.consumer().poll(LINGER) {
+                Some(Ok(message)) => {
+                    next = message.offset() + 1;
+                    handed_over = clock::now();
+                    let place = self.source.wanted.keys.iter().find(|(key, _)| message.key() == Some(key.as_bytes()));
+                    if let Some((_, place)) = place {
+                        facts.take(*place, message.payload());
+                    }
+                }
+                // Behind the last record there may be a transaction's marker.
+                Some(Err(KafkaError::PartitionEOF(_))) => {
+                    let words = context.error_text(RDKafkaErrorCode::PartitionEOF);
+                    next = next.max(end_offset(&words).unwrap_or(next));
+                }
+                Some(Err(error)) => {
+                    let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+                    match code.into() {
+                        ErrorClass::Connection | ErrorClass::Moving | ErrorClass::NoBroker => {}
+                        ErrorClass::Cut
+                        | ErrorClass::GroupForbidden
+                        | ErrorClass::Login
+                        | ErrorClass::Other
+                        | ErrorClass::TopicForbidden
+                        | ErrorClass::Undecodable
+                        | ErrorClass::UnknownTopic => {
+                            consumer.stop();
+                            return Err(self.failure(code, Some(context.error_text(code))));
+                        }
+                    }
+                }
+                None => {}
+            }
+            if clock::now().since(handed_over) >= NO_RECORD {
+                consumer.stop();
+                let why = context.trouble().unwrap_or_else(|| "no record is handed over".to_owned());
+                return Err(Failure::Transient(why));
+            }
+        }
+        consumer.stop();
+        Ok(facts)
+    }
+
+    /// Reports what the topic is judged by, once; the embedded broker's has no settings.
+    fn have_judged(
+        &mut self,
+        consumer: &PartitionConsumer<KafkaContext>,
+        limit: &mut AnswerLimit,
+    ) -> Result<(), Failure> {
+        if !self.source.wanted.judge || self.source.access.embedded.is_some() {
+            return Ok(());
+        }
+        let facts = topic::facts(consumer.consumer().client(), &self.place(), limit);
+        let facts = facts.map_err(|error| self.of_topic_error(error))?;
+        self.source.wanted.judge = false;
+        self.report(FactsEvent::Topic(facts));
+        Ok(())
+    }
+
+    /// Waits until the topic is there, making it where that is allowed.
+    fn find_topic(&self, consumer: &PartitionConsumer<KafkaContext>, limit: &mut AnswerLimit) -> Result<(), Failure> {
+        let client = consumer.consumer().client();
+        let place = self.place();
+        while !self.is_over() {
+            let presence = topic::look(client, &place, limit.ask()).map_err(|error| self.of_topic_error(error))?;
+            let brokers = match presence {
+                Presence::There(_) => return Ok(()),
+                Presence::Coming => {
+                    thread::park_timeout(LOOK_AGAIN);
+                    continue;
+                }
+                Presence::Missing { brokers } => brokers,
+            };
+            if !self.source.create_topic {
+                let topic = &self.source.wanted.topic;
+                let why = format!("topic \"{topic}\": there is none, and it is not to be created from here");
+                return Err(Failure::Refused(why));
+            }
+            // As many replicas as the journal has.
+            let journal = topic::look(client, &self.source.elections, limit.ask());
+            let replicas = match journal.map_err(|error| self.of_topic_error(error))? {
+                Presence::There(found) => found.layouts.values().next().map_or(1, |layout| layout.replicas.len()),
+                Presence::Coming | Presence::Missing { .. } => brokers.clamp(1, 3),
+            };
+            self.create(consumer, replicas, limit.ask())?;
+        }
+        Err(Failure::Transient("it was given up".to_owned()))
+    }
+
+    fn create(
+        &self,
+        consumer: &PartitionConsumer<KafkaContext>,
+        replicas: usize,
+        timeout: Duration,
+    ) -> Result<(), Failure> {
+        let FactsSource { access, wanted: WantedFacts { topic, retention, .. }, .. } = &self.source;
+        if let Some(connection) = &access.embedded {
+            return connection.create_topic(topic, 1).map_err(|error| Failure::Transient(error.to_string()));
+        }
+        let retention_ms = retention.as_millis().to_string();
+        let mut settings = vec![
+            ("cleanup.policy", "compact,delete"),
+            ("message.timestamp.type", "LogAppendTime"),
+            ("retention.bytes", "-1"),
+            ("retention.ms", &retention_ms),
+            ("unclean.leader.election.enable", "false"),
+        ];
+        if replicas >= 3 {
+            settings.push(("min.insync.replicas", "2"));
+        }
+        let size = (1, i32::try_from(replicas).unwrap_or(1));
+        match create_topic(consumer.consumer().client(), topic, size, &settings, timeout) {
+            Ok(()) | Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(()),
+            Err(code) => Err(self.of_topic_error(topic::not_created(code, &self.place()))),
+        }
+    }
+
+    /// The topic with the facts, as that of one election.
+    fn place(&self) -> Elections {
+        Elections { topic: self.source.wanted.topic.clone(), roles: 0..1, ..self.source.elections.clone() }
+    }
+
+    fn of_topic_error(&self, error: TopicError) -> Failure {
+        match error {
+            TopicError::Refused(error) => Failure::Refused(error),
+            TopicError::Transient(code) => self.failure(code, None),
+        }
+    }
+
+    fn failure(&self, code: RDKafkaErrorCode, trouble: Option<String>) -> Failure {
+        if ErrorClass::from(code) == ErrorClass::TopicForbidden {
+            return Failure::Refused(topic::may_not_read(&self.source.wanted.topic));
+        }
+        Failure::Transient(trouble.unwrap_or_else(|| plain(code)))
+    }
+}

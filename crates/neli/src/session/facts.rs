@@ -1,0 +1,30 @@
+//! What a session does with the topic of facts.
+
+use std::io;
+
+use super::Session;
+use crate::kafka::facts::{FactsReading, FactsSource, WantedFacts};
+use crate::text::ClientError;
+
+impl Session {
+    /// Reads the topic of facts, to an end that is asked for now: [`SessionEvent::Facts`](crate::program::SessionEvent::Facts) follows, with this
+    /// number, while what is returned is held.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no thread to spare.
+    pub fn read_facts(&self, wanted: WantedFacts, id: u32) -> io::Result<FactsReading> {
+        let (elections, create_topic) = (self.settings.elections.clone(), self.settings.create_topic);
+        let source = FactsSource { access: self.access.clone(), elections, create_topic, wanted };
+        FactsReading::start(source, id, self.event_sender.clone())
+    }
+
+    /// Hands over a fact, under this key, and returns at once: what becomes of it is told with `id`.
+    ///
+    /// # Errors
+    ///
+    /// The queue is full, or the fact too large; nothing more is told of `id` then.
+    pub fn append_fact(&self, id: u32, topic: &str, key: &str, payload: &[u8]) -> Result<(), ClientError> {
+        self.producer.append_fact(id, topic, key, payload)
+    }
+}

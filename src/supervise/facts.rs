@@ -1,0 +1,110 @@
+//! What the loop does with the topic of facts: it is read and judged, and facts are appended.
+
+use std::time::Duration;
+
+use neli::program::{Election, FactsEvent as KafkaFacts, FactsReading, WantedFacts, clock};
+use neli_proto::fact::{self, Fact, Place};
+use neli_proto::node::{Event, FactsEvent};
+use neli_proto::time::Time;
+use neli_proto::topic::{self, TopicFacts};
+
+use super::MainLoop;
+use crate::config::Once;
+use crate::text::reason;
+
+/// The topic with the facts of one election's key.
+pub(super) struct FactsTopic {
+    name: String,
+    /// The Kafka keys under which the key's facts stand.
+    keys: [(String, Place); 2],
+    retention: Duration,
+    /// The reading that goes on, or was last, and its number: what an earlier one has reported is dropped.
+    reading: Option<(u32, FactsReading)>,
+    is_judged: bool,
+}
+
+impl FactsTopic {
+    pub(super) fn new(election: &Election, once: &Once) -> Self {
+        let key = |place| (fact::record_key(&election.key(), &once.key, place), place);
+        Self {
+            name: format!("{}{}", election.topic, fact::TOPIC_SUFFIX),
+            keys: [key(Place::Attempt), key(Place::Done)],
+            retention: once.retention,
+            reading: None,
+            is_judged: false,
+        }
+    }
+
+    pub(super) fn stop_reading(&mut self) {
+        self.reading = None;
+    }
+
+    fn key_at(&self, wanted: Place) -> &str {
+        self.keys.iter().find(|(_, place)| *place == wanted).map_or("", |(key, _)| key)
+    }
+}
+
+impl MainLoop {
+    fn facts_event(&mut self, at: usize, now: Time, event: FactsEvent) {
+        self.tell_at(at, now, Event::Facts(event));
+    }
+
+    pub(super) fn read_facts(&mut self, at: usize, id: u32) {
+        let Some(facts) = &mut self.roles[at].facts else { return };
+        let wanted = WantedFacts {
+            topic: facts.name.clone(),
+            retention: facts.retention,
+            keys: facts.keys.clone(),
+            judge: !facts.is_judged,
+        };
+        facts.reading = None;
+        match self.kafka.session.read_facts(wanted, id) {
+            Ok(reading) => facts.reading = Some((id, reading)),
+            Err(error) => {
+                let error = format!("no thread for it: {}", reason(&error)).into();
+                self.facts_event(at, clock::now(), FactsEvent::Unread { error });
+            }
+        }
+    }
+
+    pub(super) fn append_fact(&mut self, at: usize, id: u32, fact: Fact) {
+        let Some(facts) = &self.roles[at].facts else { return };
+        let fact = Fact { at_ms: Some(clock::wall_ms()), ..fact };
+        let key = facts.key_at(fact.place());
+        if let Err(error) = self.kafka.session.append_fact(id, &facts.name, key, &fact.to_bytes()) {
+            let error = error.to_string().into();
+            self.facts_event(at, clock::now(), FactsEvent::NotAppended { id, error });
+        }
+    }
+
+    /// What has come of a reading, or of a fact that was sent: both have numbers of one count.
+    pub(super) fn handle_facts(&mut self, at: usize, now: Time, id: u32, event: KafkaFacts) {
+        let reading = self.roles[at].facts.as_ref().and_then(|facts| facts.reading.as_ref());
+        let is_current = reading.is_some_and(|(number, _)| *number == id);
+        let event = match event {
+            KafkaFacts::Appended => FactsEvent::Appended { id },
+            KafkaFacts::NotAppended { error } => FactsEvent::NotAppended { id, error: error.into() },
+            KafkaFacts::Read(_) | KafkaFacts::Topic(_) | KafkaFacts::Unread { .. } if !is_current => return,
+            KafkaFacts::Read(facts) => FactsEvent::Read { id, facts: *facts },
+            KafkaFacts::Topic(facts) => return self.judge_topic_of_facts(at, now, &facts),
+            KafkaFacts::Unread { error } => FactsEvent::Unread { error: error.into() },
+        };
+        self.facts_event(at, now, event);
+    }
+
+    /// Once: what is only a risk is warned of.
+    fn judge_topic_of_facts(&mut self, at: usize, now: Time, facts: &TopicFacts) {
+        let Some(topic) = &mut self.roles[at].facts else { return };
+        topic.is_judged = true;
+        let name = &topic.name;
+        let place = topic::Place { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: 0 };
+        match topic::judge_topic_of_facts(facts, topic.retention, place) {
+            Ok(risks) if risks.is_empty() => {}
+            Ok(risks) => self.logger.warn(format!("topic {name:?}: {}", risks.join("; "))),
+            Err(refusal) => {
+                let error = format!("topic {name:?}: {refusal}").into();
+                self.tell_at(at, now, Event::TopicRefused { error });
+            }
+        }
+    }
+}

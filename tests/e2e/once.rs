@@ -1,0 +1,213 @@
+//! `--once`: the job succeeds once for a key, whoever starts it and whatever befalls the runner.
+
+use std::fs;
+use std::path::PathBuf;
+
+use harness::candidate::{Candidate, Elector, Running};
+use harness::stage::Stage;
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::bad_input::assert_refused;
+use crate::embedded::Machine;
+use crate::{stage, with_both_electors};
+
+const KEY: &str = "v1.42";
+
+/// Where each run writes a line.
+fn runs_of(stage: &Stage) -> PathBuf {
+    stage.directory().join("runs")
+}
+
+/// How many runs were begun so far.
+fn runs(stage: &Stage) -> usize {
+    fs::read_to_string(runs_of(stage)).unwrap_or_default().lines().count()
+}
+
+/// A candidate whose job writes a line when it begins, and then does this.
+fn once(stage: &Stage, script: &str) -> Candidate {
+    let script = format!("echo $NELI_NAME $NELI_ONCE >> {}; {script}", runs_of(stage).display());
+    stage.candidate().option("--once", KEY).job(["sh", "-c", &script])
+}
+
+/// A job that goes on until the test lets it end.
+fn until_told(stage: &Stage) -> String {
+    format!("until [ -e {} ]; do sleep 0.01; done", stage.directory().join("go").display())
+}
+
+fn tell(stage: &Stage) {
+    fs::write(stage.directory().join("go"), "").expect("ours");
+}
+
+fn topic_of_facts(stage: &Stage) -> String {
+    format!("{}.once", stage.topic())
+}
+
+fn await_run(stage: &Stage, nth: usize) {
+    wait::until_true("a run", || runs(stage) == nth);
+}
+
+/// It goes without a run: with this status, and one line about whoever ran.
+fn assert_skipped(run: &mut Running, by: &str, (status, exit): (i32, u64)) {
+    assert_eq!(run.status(), status, "{run:?}");
+    let skipped = run.await_event("once_skipped");
+    assert_eq!((skipped.text("key"), skipped.text("by"), skipped.number("exit")), (KEY, by, exit));
+    assert!(!skipped.text("at").is_empty() && skipped.fields["term"].is_u64(), "{skipped:?}");
+    assert!(run.events("job_started").is_empty(), "{run:?}");
+}
+
+with_both_electors! {
+    /// Three crontabs at one time, and one that is late.
+    fn three_starts_run_once(elector) {
+        let stage = stage(elector);
+        let job = until_told(&stage);
+        let mut starts: Vec<(&str, Running)> =
+            ["a", "b", "c"].map(|name| (name, once(&stage, &job).option("--name", name).start())).into();
+        await_run(&stage, 1);
+        let text = fs::read_to_string(runs_of(&stage)).expect("a run has written");
+        let (runner, key) = text.trim().split_once(' ').expect("a name and a key");
+        assert_eq!(key, KEY);
+        for (_, start) in starts.iter_mut().filter(|(name, _)| *name != runner) {
+            start.await_event("standby");
+        }
+        tell(&stage);
+        for (name, start) in &mut starts {
+            if *name == runner {
+                assert_eq!(start.status(), 0);
+            } else {
+                assert_skipped(start, runner, (0, 0));
+                assert!(start.events("leading").is_empty(), "the release says that nobody is to lead: {start:?}");
+            }
+        }
+        let mut late = once(&stage, "true").option("--done-status", "9").start();
+        assert_skipped(&mut late, runner, (9, 0));
+        assert!(late.events("claiming").is_empty(), "{late:?}");
+        // Another key is another thing to do.
+        let mut other = once(&stage, "true").option("--once", "v1.43").start();
+        assert_eq!(other.status(), 0);
+        assert_eq!(runs(&stage), 2);
+    }
+}
+
+/// A run that fails is followed by one on another machine, and no more than so many.
+#[test]
+fn a_failure_is_tried_again_elsewhere() {
+    let stage = stage(Elector::Log);
+    let job = format!("{}; [ $NELI_NAME != a ] || exit 3", until_told(&stage));
+    let candidate = |name: &str| once(&stage, &job).option("--name", name).option("--retries", "1");
+    let mut first = candidate("a").start();
+    await_run(&stage, 1);
+    let mut second = candidate("b").start();
+    second.await_event("standby");
+    tell(&stage);
+    assert_eq!(first.await_release().text("why"), "failed");
+    assert_eq!(second.status(), 0);
+    assert_eq!(first.status(), 0);
+    assert_eq!(first.await_event("once_skipped").text("by"), "b");
+    assert_eq!(runs(&stage), 2);
+}
+
+#[test]
+fn failures_are_counted_across_machines_and_then_everybody_has_the_status() {
+    let stage = stage(Elector::Log);
+    let candidate = |name: &str| once(&stage, "exit 3").option("--name", name).option("--retries", "1");
+    let mut first = candidate("a").start();
+    assert_eq!(first.status(), 3);
+    assert_eq!(runs(&stage), 2, "one candidate alone tries again itself");
+    let mut second = candidate("b").start();
+    assert_skipped(&mut second, "a", (3, 3));
+    let mut third = candidate("c").option("--retries", "2").start();
+    assert_eq!(third.status(), 3);
+    assert_eq!(runs(&stage), 3);
+}
+
+/// Whatever becomes of the runner but its job's own end: another runs it.
+#[test]
+fn a_runner_that_is_gone_has_not_done_it() {
+    for gone in ["supervisor", "machine", "stopped"] {
+        let stage = stage(Elector::Log);
+        let job = until_told(&stage);
+        let candidate = |name: &str| once(&stage, &job).lease("2s").option("--name", name);
+        let mut first = candidate("a").start();
+        await_run(&stage, 1);
+        let mut second = candidate("b").start();
+        second.await_event("standby");
+        match gone {
+            "supervisor" => first.signal(Signal::SIGKILL),
+            // Supervisor, guard and job.
+            "machine" => drop(first),
+            _ => {
+                first.signal(Signal::SIGTERM);
+                assert_eq!(first.status(), 143);
+                let _ = first.await_release();
+            }
+        }
+        await_run(&stage, 2);
+        tell(&stage);
+        assert_eq!(second.status(), 0, "{gone}");
+        assert_skipped(&mut candidate("c").start(), "b", (0, 0));
+        assert_eq!(runs(&stage), 2, "{gone}");
+    }
+}
+
+#[test]
+fn what_is_known_of_a_key_outlives_the_journal() {
+    let stage = stage(Elector::Log);
+    assert_eq!(once(&stage, "true").option("--name", "a").start().status(), 0);
+    let kafka = harness::kafka::Kafka::shared();
+    assert_eq!(kafka.topic_setting(&topic_of_facts(&stage), "cleanup.policy"), "compact,delete");
+    assert_eq!(kafka.topic_setting(&topic_of_facts(&stage), "retention.ms"), "7776000000");
+    kafka.delete_topic(&stage.topic());
+    wait::until_true("a topic that is gone", || !kafka.has_topic(&stage.topic()));
+    assert_skipped(&mut once(&stage, "true").start(), "a", (0, 0));
+    assert_eq!(runs(&stage), 1);
+}
+
+/// Who may make no topic says which is missing; who finds one that forgets says why it will not do.
+#[test]
+fn a_topic_of_facts_that_is_missing_or_wrong_is_refused() {
+    let kafka = harness::kafka::Kafka::shared();
+    let stage = stage(Elector::Log);
+    kafka.create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let name = topic_of_facts(&stage);
+    let run = once(&stage, "true").flag("--no-create-topic").start();
+    assert_refused(run, &[&format!("topic \"{name}\": there is none")]);
+    kafka.create_topic(&name, &[("cleanup.policy", "delete")]);
+    let run = once(&stage, "true").start();
+    assert_refused(run, &[&name, "cleanup.policy=delete: must be compact or compact,delete"]);
+    assert_eq!(runs(&stage), 0);
+}
+
+/// A fact that nobody can read: nothing runs, and somebody is told.
+#[test]
+fn facts_that_can_not_be_read_are_no_reason_to_run() {
+    let kafka = harness::kafka::Kafka::shared();
+    let stage = stage(Elector::Log);
+    let name = topic_of_facts(&stage);
+    kafka.create_topic(&name, &[("cleanup.policy", "compact")]);
+    let key = format!("{}/{KEY}", stage.key());
+    let pen = harness::journal::Pen::new(kafka, &name, &[]);
+    pen.write(&key, &[b"of another program"]);
+    let mut run = once(&stage, "true").lease("2s").option("--on-loss", "exit").start();
+    assert_eq!(run.await_release().text("why"), "facts-unavailable");
+    assert_eq!(run.status(), 80);
+    assert_eq!(run.warnings_with("a record of this key is none").len(), 1, "{run:?}");
+    assert_eq!(runs(&stage), 0);
+    // Whoever takes it back has the key run.
+    pen.write_tombstone(&key);
+    assert_eq!(once(&stage, "true").start().status(), 0);
+    assert_eq!(runs(&stage), 1);
+}
+
+/// A trial on one machine: the embedded broker holds the topic of facts, too.
+#[test]
+fn a_key_is_done_once_without_kafka() {
+    let machine = Machine::new();
+    let candidate = |name: &str| machine.candidate().option("--once", KEY).option("--name", name).job(["true"]);
+    let mut keeper = machine.candidate().option("--group", "keeper").start();
+    keeper.await_lead();
+    assert_eq!(candidate("a").start().status(), 0);
+    assert_skipped(&mut candidate("b").start(), "a", (0, 0));
+    keeper.signal(Signal::SIGTERM);
+    keeper.status();
+}
