@@ -69,7 +69,7 @@ fn a_cut_network_ends_the_lease_before_another_leads() {
 fn a_stopped_process_acts_no_more_when_it_goes_on() {
     let stage = stage();
     let worker = Worker::start(&stage, Kafka::shared().address(), LEASE);
-    let term = worker.await_lead(&stage, 0);
+    let term = worker.await_lead(&stage, None);
     let mut program = stage.candidate().lease("1500ms").start();
     program.await_event("standby");
     worker.process().signal(Signal::SIGSTOP);
@@ -79,7 +79,7 @@ fn a_stopped_process_acts_no_more_when_it_goes_on() {
     // It stands by for the other, and leads when that has gone.
     program.signal(Signal::SIGTERM);
     assert_eq!(program.status(), 0);
-    let later = worker.await_lead(&stage, next);
+    let later = worker.await_lead(&stage, Some(next));
     assert!(later > next && next > term);
     drop(worker);
     stage.assert_never_two();

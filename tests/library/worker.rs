@@ -37,12 +37,12 @@ impl Worker {
         Process::child(self.child.id())
     }
 
-    /// Waits until it acts as the leader in a later term than `after`, and says in which.
-    pub(crate) fn await_lead(&self, stage: &Stage, after: u64) -> u64 {
+    /// Waits until it acts as the leader, in a later term than `after` if there was one, and says in which.
+    pub(crate) fn await_lead(&self, stage: &Stage, after: Option<u64>) -> u64 {
         let pid = self.process().pid;
         wait::until("a lead", || {
             let lines = stage.testimony().lines.into_iter();
-            lines.filter(|line| line.pid == pid).filter_map(|line| line.epoch).find(|term| *term > after)
+            lines.filter(|line| line.pid == pid).filter_map(|line| line.epoch).find(|term| Some(*term) > after)
         })
     }
 }

@@ -26,7 +26,7 @@ use crate::event::{Event, Leader};
 use crate::handle::{Shared, State};
 use crate::lease::{Lease, Tenure};
 use crate::reason::Reason;
-use crate::task_guard::{Deed, TaskGuard};
+use crate::task_guard::{Effect, TaskGuard};
 use crate::text::reason;
 use crate::waiter::Waiter;
 use kafka::{ElectionSession, News};

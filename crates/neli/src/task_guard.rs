@@ -18,7 +18,7 @@ pub(crate) const STOP: i32 = 15;
 
 /// Things to do, in this order.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Deed {
+pub(crate) enum Effect {
     /// Tell the node.
     Answer(Answer),
     /// The lead is held: it is offered to whoever waits for it.
@@ -43,7 +43,7 @@ pub(crate) enum Deed {
 #[derive(Debug)]
 pub(crate) struct TaskGuard {
     guard: Guard,
-    deeds: VecDeque<Deed>,
+    effects: VecDeque<Effect>,
     /// What is still there so long after its end is stuck: a lease.
     patience: Duration,
     process: i32,
@@ -52,7 +52,7 @@ pub(crate) struct TaskGuard {
 impl TaskGuard {
     /// `process`: this one's id, by which the journal names who runs the job.
     pub(crate) fn new(patience: Duration, process: i32) -> Self {
-        Self { guard: Guard::new(patience), deeds: VecDeque::new(), patience, process }
+        Self { guard: Guard::new(patience), effects: VecDeque::new(), patience, process }
     }
 
     /// Forgets the terms of a history that is gone. No task is alive.
@@ -60,8 +60,8 @@ impl TaskGuard {
         self.guard = Guard::new(self.patience);
     }
 
-    pub(crate) fn poll_deed(&mut self) -> Option<Deed> {
-        self.deeds.pop_front()
+    pub(crate) fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
@@ -82,7 +82,7 @@ impl TaskGuard {
         let is_watched = matches!(order, Order::Kill | Order::Lease(_) | Order::Spawn { .. });
         if is_watched && self.answers() == answers_before {
             // A sign of life, which extends nothing.
-            self.deeds.push_back(Deed::Answer(Answer::Extended { until: Time::ZERO }));
+            self.effects.push_back(Effect::Answer(Answer::Extended { until: Time::ZERO }));
         }
     }
 
@@ -94,10 +94,10 @@ impl TaskGuard {
 
     /// How many of those answers are to be given that the supervisor counts as a sign of life.
     fn answers(&self) -> usize {
-        let counts = |deed: &&Deed| {
-            matches!(deed, Deed::Answer(Answer::Accepted { .. } | Answer::Extended { .. } | Answer::Fenced { .. }))
+        let counts = |effect: &&Effect| {
+            matches!(effect, Effect::Answer(Answer::Accepted { .. } | Answer::Extended { .. } | Answer::Fenced { .. }))
         };
-        self.deeds.iter().filter(counts).count()
+        self.effects.iter().filter(counts).count()
     }
 
     fn tell(&mut self, now: Time, event: Event) {
@@ -107,26 +107,26 @@ impl TaskGuard {
 
     fn perform(&mut self, now: Time) {
         while let Some(action) = self.guard.poll_action() {
-            let deed = match action {
-                Action::Answer(answer) => Deed::Answer(answer),
+            let effect = match action {
+                Action::Answer(answer) => Effect::Answer(answer),
                 Action::AnswerExited { code, signal, .. } => {
-                    Deed::Answer(Answer::Exited { code, signal, left: false, foreground: false })
+                    Effect::Answer(Answer::Exited { code, signal, left: false, foreground: false })
                 }
-                Action::AnswerStarted => Deed::Answer(Answer::Started { pid: self.process }),
-                Action::AnswerStuck => Deed::Answer(Answer::Stuck { pids: vec![self.process] }),
+                Action::AnswerStarted => Effect::Answer(Answer::Started { pid: self.process }),
+                Action::AnswerStuck => Effect::Answer(Answer::Stuck { pids: vec![self.process] }),
                 Action::Kill(_) => {
                     self.guard.handle(now, Event::Killed { has_seen_all: true });
                     continue;
                 }
-                Action::KillMainGroup | Action::ShowEnd => Deed::End,
+                Action::KillMainGroup | Action::ShowEnd => Effect::End,
                 Action::Learn { .. } => {
                     self.guard.handle(now, Event::Learnt { begun: now });
                     continue;
                 }
-                Action::ShowDeadline { until, .. } => Deed::Extend { until },
-                Action::Signal { signal: STOP, .. } => Deed::Stop,
+                Action::ShowDeadline { until, .. } => Effect::Extend { until },
+                Action::Signal { signal: STOP, .. } => Effect::Stop,
                 Action::Start { term, until, .. } => {
-                    self.deeds.push_back(Deed::Begin { term, until });
+                    self.effects.push_back(Effect::Begin { term, until });
                     self.guard.handle(now, Event::Executed);
                     continue;
                 }
@@ -143,7 +143,7 @@ impl TaskGuard {
                 | Action::StartCommand(_)
                 | Action::TakeBack => continue,
             };
-            self.deeds.push_back(deed);
+            self.effects.push_back(effect);
         }
     }
 }

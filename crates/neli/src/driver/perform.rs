@@ -3,7 +3,7 @@
 use neli_proto::candidate;
 
 use super::{
-    Action, Answer, Arc, Deed, Driver, Event, Held, Lease, NodeEvent, Note, Offset, Reason, Refusal, Tenure, Time,
+    Action, Answer, Arc, Driver, Effect, Event, Held, Lease, NodeEvent, Note, Offset, Reason, Refusal, Tenure, Time,
     clock, supervisor,
 };
 
@@ -84,17 +84,17 @@ impl Driver {
 
     /// Does what the guard has decided.
     pub(super) fn perform_deeds(&mut self) {
-        while let Some(deed) = self.guard.poll_deed() {
-            match deed {
-                Deed::Answer(answer) => self.answer(answer),
-                Deed::Begin { term, until } => self.begin(term, until),
-                Deed::End => {
+        while let Some(effect) = self.guard.poll_effect() {
+            match effect {
+                Effect::Answer(answer) => self.answer(answer),
+                Effect::Begin { term, until } => self.begin(term, until),
+                Effect::End => {
                     self.end_held(Reason::Expired);
                     self.abort_last();
                     self.end_if_idle();
                 }
-                Deed::Extend { until } => self.held.iter().for_each(|held| held.tenure.extend(until)),
-                Deed::Stop => self.end_if_idle(),
+                Effect::Extend { until } => self.held.iter().for_each(|held| held.tenure.extend(until)),
+                Effect::Stop => self.end_if_idle(),
             }
         }
     }

@@ -22,8 +22,8 @@ fn spawn(term: i64, until: u64) -> Order {
     Order::Spawn { grant: grant(term, until), attempt: 1 }
 }
 
-const fn answer(answer: Answer) -> Deed {
-    Deed::Answer(answer)
+const fn answer(answer: Answer) -> Effect {
+    Effect::Answer(answer)
 }
 
 /// That no task runs, as a lead that has ended shows it.
@@ -35,8 +35,8 @@ fn no_task() -> NoTask {
 }
 
 /// What a guard does when it is given these orders.
-fn deeds(guard: &mut TaskGuard) -> Vec<Deed> {
-    std::iter::from_fn(|| guard.poll_deed()).collect()
+fn effects(guard: &mut TaskGuard) -> Vec<Effect> {
+    std::iter::from_fn(|| guard.poll_effect()).collect()
 }
 
 /// A guard under which a lead has begun in term 7, until second 10.
@@ -44,10 +44,10 @@ fn leading() -> TaskGuard {
     let mut guard = TaskGuard::new(LEASE, PROCESS);
     guard.obey(at(1), spawn(7, 10));
     assert_eq!(
-        deeds(&mut guard),
+        effects(&mut guard),
         [
             answer(Answer::Accepted { until: at(10) }),
-            Deed::Begin { term: 7, until: at(10) },
+            Effect::Begin { term: 7, until: at(10) },
             answer(Answer::Started { pid: PROCESS }),
         ]
     );
@@ -61,7 +61,7 @@ fn a_lease_is_extended() {
     let mut guard = leading();
     assert_eq!(guard.poll_timeout(), Some(at(10)));
     guard.obey(at(2), Order::Lease(grant(7, 12)));
-    assert_eq!(deeds(&mut guard), [Deed::Extend { until: at(12) }, answer(Answer::Extended { until: at(12) })]);
+    assert_eq!(effects(&mut guard), [Effect::Extend { until: at(12) }, answer(Answer::Extended { until: at(12) })]);
     assert_eq!(guard.poll_timeout(), Some(at(12)));
 }
 
@@ -69,54 +69,54 @@ fn a_lease_is_extended() {
 fn at_the_deadline_what_runs_is_ended_and_only_its_end_is_answered() {
     let mut guard = leading();
     guard.handle_timeout(at(10));
-    assert!(deeds(&mut guard).iter().all(|deed| *deed == Deed::End));
+    assert!(effects(&mut guard).iter().all(|effect| *effect == Effect::End));
     guard.ended(at(11), &no_task());
-    assert_eq!(deeds(&mut guard), [answer(EXITED), answer(Answer::Fenced { term: 7, gone_at: Some(at(11)) })]);
+    assert_eq!(effects(&mut guard), [answer(EXITED), answer(Answer::Fenced { term: 7, gone_at: Some(at(11)) })]);
 }
 
 #[test]
 fn the_barrier_is_told_and_ends_at_the_stop_timeout() {
     let mut guard = leading();
     guard.obey(at(2), Order::Stop { signal: Some(STOP), kill_at: at(5) });
-    assert_eq!(deeds(&mut guard), [Deed::Stop]);
+    assert_eq!(effects(&mut guard), [Effect::Stop]);
     guard.handle_timeout(at(4));
-    assert_eq!(deeds(&mut guard), []);
+    assert_eq!(effects(&mut guard), []);
     guard.handle_timeout(at(5));
-    assert_eq!(deeds(&mut guard), [answer(Answer::Killed), Deed::End]);
+    assert_eq!(effects(&mut guard), [answer(Answer::Killed), Effect::End]);
     guard.ended(at(6), &no_task());
-    assert_eq!(deeds(&mut guard), [answer(EXITED), answer(Answer::Gone)]);
+    assert_eq!(effects(&mut guard), [answer(EXITED), answer(Answer::Gone)]);
 }
 
 #[test]
 fn a_lead_that_is_killed_ends_at_once() {
     let mut guard = leading();
     guard.obey(at(2), Order::Kill);
-    let done = deeds(&mut guard);
-    assert!(done.contains(&Deed::End) && !done.contains(&answer(Answer::Gone)), "{done:?}");
+    let done = effects(&mut guard);
+    assert!(done.contains(&Effect::End) && !done.contains(&answer(Answer::Gone)), "{done:?}");
 }
 
 /// A supervisor whose order is not answered takes its guard for dead.
 #[test]
 fn every_order_that_is_watched_is_answered_in_the_same_turn() {
-    let is_sign = |deed: &Deed| {
-        matches!(deed, Deed::Answer(Answer::Accepted { .. } | Answer::Extended { .. } | Answer::Fenced { .. }))
+    let is_sign = |effect: &Effect| {
+        matches!(effect, Effect::Answer(Answer::Accepted { .. } | Answer::Extended { .. } | Answer::Fenced { .. }))
     };
     let mut guard = leading();
     for order in [Order::Lease(grant(7, 12)), Order::Kill, Order::Lease(grant(7, 13)), Order::Kill, spawn(7, 14)] {
         guard.obey(at(3), order);
-        assert_eq!(deeds(&mut guard).iter().filter(|deed| is_sign(deed)).count(), 1, "{order:?}");
+        assert_eq!(effects(&mut guard).iter().filter(|effect| is_sign(effect)).count(), 1, "{order:?}");
     }
     guard.handle_timeout(at(20));
-    deeds(&mut guard);
+    effects(&mut guard);
     guard.obey(at(20), Order::Lease(grant(7, 30)));
-    assert_eq!(deeds(&mut guard), [answer(Answer::Extended { until: Time::ZERO })], "it extends nothing");
+    assert_eq!(effects(&mut guard), [answer(Answer::Extended { until: Time::ZERO })], "it extends nothing");
 }
 
 #[test]
 fn a_lease_that_is_over_begins_nothing() {
     let mut guard = TaskGuard::new(LEASE, PROCESS);
     guard.obey(at(10), spawn(7, 10));
-    assert_eq!(deeds(&mut guard), [answer(Answer::Fenced { term: 7, gone_at: None })]);
+    assert_eq!(effects(&mut guard), [answer(Answer::Fenced { term: 7, gone_at: None })]);
 }
 
 #[test]
@@ -126,9 +126,9 @@ fn what_does_not_end_for_a_lease_is_stuck() {
     let mut stuck_at = None;
     while let Some(due) = guard.poll_timeout().filter(|_| stuck_at.is_none()) {
         guard.handle_timeout(due);
-        let is_stuck = deeds(&mut guard).contains(&answer(Answer::Stuck { pids: vec![PROCESS] }));
+        let is_stuck = effects(&mut guard).contains(&answer(Answer::Stuck { pids: vec![PROCESS] }));
         stuck_at = is_stuck.then_some(due);
     }
     assert!(stuck_at.is_some_and(|stuck| stuck >= at(20) && stuck < at(21)), "{stuck_at:?}");
-    assert_eq!(guard.deeds.len(), 0);
+    assert_eq!(guard.effects.len(), 0);
 }
