@@ -15,6 +15,7 @@ const DECIDING: &[&str] = &[
     "neli_proto::listener",
     "neli_proto::node",
     "neli_proto::precedence",
+    "neli_proto::spread",
     "neli_proto::supervisor",
 ];
 

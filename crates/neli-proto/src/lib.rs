@@ -27,6 +27,7 @@ pub mod random;
 pub mod record;
 pub mod reminder;
 pub mod restart;
+pub mod spread;
 pub mod supervisor;
 pub mod terminal;
 pub mod time;

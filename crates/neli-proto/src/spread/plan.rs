@@ -1,0 +1,170 @@
+//! The plan: who is there, how many roles each is to hold, who is to have which vacancy, and what follows for this process's claims.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::share::Loads;
+use super::{Action, By, DELAY_PER_ROLE, Holding, PATIENCE, ROLES_COUNTED, Role, Spread, Told};
+use crate::record::MemberId;
+use crate::time::Time;
+
+/// Those that are there, in the order of their ids, and what each holds.
+pub(super) struct Crew {
+    pub(super) ids: Vec<MemberId>,
+    /// This process among them.
+    pub(super) own: usize,
+    /// With what each is about to claim.
+    pub(super) loads: Loads,
+    /// How many roles there are to share.
+    pub(super) total: u32,
+    /// Who of them leads each role, where it is another than this process.
+    leaders: Vec<Option<usize>>,
+}
+
+impl Crew {
+    fn index(&self, id: &MemberId) -> Option<usize> {
+        self.ids.binary_search(id).ok()
+    }
+
+    pub(super) fn shares(&self) -> Vec<u32> {
+        self.loads.fair_shares(self.total)
+    }
+
+    /// The part of the claim delay that grows with the roles that this process holds.
+    fn own_delay(&self) -> Duration {
+        let held = &self.loads.held;
+        let fewest = held.iter().min().copied().unwrap_or_default();
+        DELAY_PER_ROLE * held[self.own].saturating_sub(fewest).min(ROLES_COUNTED)
+    }
+}
+
+impl Spread {
+    /// Computes anew what follows from all that is known.
+    pub(super) fn plan(&mut self) {
+        self.is_planned = true;
+        let now = self.now;
+        let mut crew = self.muster(now);
+        if crew.ids != self.crew {
+            self.crew.clone_from(&crew.ids);
+            self.await_others(now);
+        }
+        if self.by == By::Count {
+            self.give_vacancies(&mut crew, now);
+            self.name_heirs(&crew);
+        }
+        self.tell_delays(&crew);
+        self.hand_over_if_due(&crew);
+    }
+
+    /// Who is there, and what each holds.
+    fn muster(&mut self, now: Time) -> Crew {
+        let held = self.count_held(now);
+        let mut crew = Crew { ids: Vec::new(), own: 0, loads: Loads::default(), total: 0, leaders: Vec::new() };
+        for (member, &held) in self.members.all().iter().zip(&held) {
+            let is_own = member.id == self.member;
+            if !is_own && !member.is_there(now, held) {
+                continue;
+            }
+            if is_own {
+                crew.own = crew.ids.len();
+            }
+            crew.ids.push(member.id.clone());
+            crew.loads.held.push(held);
+            crew.loads.most.push(member.most(now, held));
+        }
+        let counted = self.roles.iter().filter(|role| role.counts(now)).count();
+        crew.total = u32::try_from(counted).unwrap_or(u32::MAX);
+        crew.leaders = self.roles.iter().map(|role| role.leader().and_then(|leader| crew.index(leader))).collect();
+        crew
+    }
+
+    /// How many roles each of those holds that are known, in the order of their ids; a leader is known.
+    fn count_held(&mut self, now: Time) -> Vec<u32> {
+        let (own, roles) = (&self.member, &self.roles);
+        self.members.forget_gone(now, |id| id == own || roles.iter().any(|role| role.leader() == Some(id)));
+        for leader in self.roles.iter().filter_map(Role::leader) {
+            self.members.known(leader);
+        }
+        let mut held = alloc::vec![0; self.members.all().len()];
+        for role in &self.roles {
+            let holder = if role.holding.is_own() { Some(&self.member) } else { role.leader() };
+            if let Some(index) = holder.and_then(|holder| self.members.index(holder)) {
+                held[index] += 1;
+            }
+        }
+        held
+    }
+
+    /// Says of each role that nobody holds, or somebody who has gone, who is to have it. Who was to have it before keeps it.
+    fn give_vacancies(&mut self, crew: &mut Crew, now: Time) {
+        let is_vacant = |number: &usize| match &self.roles[*number].holding {
+            Holding::Held { .. } => crew.leaders[*number].is_none(),
+            Holding::Vacant { .. } => true,
+            Holding::Claiming | Holding::Done | Holding::Ending | Holding::Leading | Holding::Unknown => false,
+        };
+        let vacant: Vec<usize> = (0..self.roles.len()).filter(is_vacant).collect();
+        let most = crew.shares().into_iter().max().unwrap_or_default();
+        let mut without_heir = Vec::new();
+        for number in vacant {
+            let role = &mut self.roles[number];
+            if !role.counts(now) {
+                role.heir = None;
+                continue;
+            }
+            let heir = role.heir.as_ref().and_then(|heir| crew.index(heir)).filter(|&heir| crew.loads.has_room(heir));
+            // Who was named by more than one leader at a time takes no more than is fair.
+            let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
+            match heir.filter(|&heir| !is_named || crew.loads.held[heir] < most) {
+                Some(heir) => crew.loads.held[heir] += 1,
+                None => without_heir.push(number),
+            }
+        }
+        let shares = crew.shares();
+        for number in without_heir {
+            let heir = crew.loads.heir(number, &shares);
+            if let Some(heir) = heir {
+                crew.loads.held[heir] += 1;
+            }
+            self.roles[number].heir = heir.map(|heir| crew.ids[heir].clone());
+        }
+    }
+
+    /// Says of each role that another holds who is to have it if that one goes.
+    fn name_heirs(&mut self, crew: &Crew) {
+        let mut without: Vec<Option<(Loads, Vec<u32>)>> = alloc::vec![None; crew.ids.len()];
+        for (number, role) in self.roles.iter_mut().enumerate() {
+            let Some(leader) = crew.leaders[number].filter(|&leader| leader != crew.own) else { continue };
+            let (loads, shares) = without[leader].get_or_insert_with(|| {
+                let loads = crew.loads.without(leader);
+                let shares = loads.fair_shares(crew.total);
+                (loads, shares)
+            });
+            let heir = loads.heir(number, shares);
+            if let Some(heir) = heir {
+                loads.held[heir] += 1;
+            }
+            let heir = heir.map(|heir| &crew.ids[heir]);
+            if role.heir.as_ref() != heir {
+                role.heir = heir.cloned();
+            }
+        }
+    }
+
+    /// Tells each role's claim delay where it is another than before. That of a role that this process holds does not matter, and stays.
+    fn tell_delays(&mut self, crew: &Crew) {
+        let own_held = self.roles.iter().filter(|role| role.holding.is_own()).count();
+        let has_room = self.max_roles.is_none_or(|most| usize::try_from(most).is_ok_and(|most| own_held < most));
+        let patience = PATIENCE + crew.own_delay();
+        for (number, role) in self.roles.iter_mut().enumerate() {
+            if role.holding == Holding::Done || role.told != Told::Nothing && role.holding.is_own() {
+                continue;
+            }
+            let is_first = self.by == By::Assignment || role.heir.as_ref() == Some(&self.member);
+            let extra = has_room.then_some(if is_first { Duration::ZERO } else { patience });
+            if role.told != Told::Extra(extra) {
+                role.told = Told::Extra(extra);
+                self.actions.push_back(Action::Delay { role: number, extra });
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Fair shares: how many roles each candidate is to hold, and which candidate is to have a role that nobody holds.
+
+use alloc::vec::Vec;
+
+/// How many roles each candidate holds, and how many it takes at most; in the order of their ids, which is the same for everybody.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Loads {
+    /// What each holds, with what it is about to claim.
+    pub(super) held: Vec<u32>,
+    /// What each takes at most.
+    pub(super) most: Vec<u32>,
+}
+
+impl Loads {
+    /// How many roles each is to hold of `total`: as equal as the limits allow. Where they can't be equal, some have one more: those that
+    /// hold so many already, since no other choice needs fewer moves; among them the first, so that the choice stays while they hand over.
+    pub(super) fn fair_shares(&self, total: u32) -> Vec<u32> {
+        let each = self.level(total);
+        let mut shares: Vec<u32> = self.most.iter().map(|most| each.min(*most)).collect();
+        let placed = shares.iter().fold(0_u32, |sum, share| sum.saturating_add(*share));
+        let mut with_room: Vec<usize> = (0..shares.len()).filter(|&index| self.most[index] > each).collect();
+        with_room.sort_by_key(|&index| self.held[index] <= each);
+        let rest = usize::try_from(total.saturating_sub(placed)).unwrap_or(usize::MAX);
+        for index in with_room.into_iter().take(rest) {
+            shares[index] += 1;
+        }
+        shares
+    }
+
+    /// The most that everybody can be given alike, each up to its limit.
+    fn level(&self, total: u32) -> u32 {
+        let fits = |each: u32| {
+            let sum = self.most.iter().map(|most| u64::from(each.min(*most))).sum::<u64>();
+            sum <= u64::from(total)
+        };
+        let (mut fitting, mut beyond) = (0, total.saturating_add(1));
+        while beyond - fitting > 1 {
+            let middle = fitting + (beyond - fitting) / 2;
+            if fits(middle) {
+                fitting = middle;
+            } else {
+                beyond = middle;
+            }
+        }
+        fitting
+    }
+
+    /// Who is to have `role`: of those that hold less than their share the one whose turn it is by the role's number, so that the order in
+    /// which roles become vacant does not matter; else whoever holds the fewest. None when nobody has room.
+    pub(super) fn heir(&self, role: usize, shares: &[u32]) -> Option<usize> {
+        let count = self.held.len();
+        let in_turn = (0..count).map(|step| (role + step) % count);
+        let below_share = in_turn.clone().find(|&index| self.held[index] < shares[index]);
+        below_share.or_else(|| in_turn.filter(|&index| self.has_room(index)).min_by_key(|&index| self.held[index]))
+    }
+
+    /// Whether one more role may be given to it.
+    pub(super) fn has_room(&self, index: usize) -> bool {
+        self.held[index] < self.most[index]
+    }
+
+    /// Without one of them: what it holds is to be given to the others.
+    pub(super) fn without(&self, index: usize) -> Self {
+        let mut others = self.clone();
+        others.held[index] = 0;
+        others.most[index] = 0;
+        others
+    }
+
+    /// To whom `giver` is to hand over one role: each role that is held beyond a share goes to one that is missing below another, both
+    /// counted in the order of ids, so that no two givers mean the same gap. None when it holds no more than its share.
+    pub(super) fn receiver(&self, giver: usize, shares: &[u32]) -> Option<usize> {
+        let beyond = |index: usize| self.held[index].saturating_sub(shares[index]);
+        if beyond(giver) == 0 {
+            return None;
+        }
+        let mut skipped: u32 = (0..giver).map(beyond).sum();
+        (0..shares.len()).find(|&index| {
+            let gap = shares[index].saturating_sub(self.held[index]);
+            let is_mine = gap > skipped;
+            skipped = skipped.saturating_sub(gap);
+            is_mine
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    fn loads(held: &[u32]) -> Loads {
+        Loads { held: held.to_vec(), most: vec![u32::MAX; held.len()] }
+    }
+
+    #[test]
+    fn shares_differ_by_one_at_most_and_who_holds_one_more_keeps_it() {
+        assert_eq!(loads(&[0, 0, 0]).fair_shares(9), [3, 3, 3]);
+        assert_eq!(loads(&[1, 0, 4]).fair_shares(5), [2, 1, 2]);
+        assert_eq!(loads(&[0, 0, 0]).fair_shares(2), [1, 1, 0]);
+        assert_eq!(loads(&[2, 2]).fair_shares(0), [0, 0]);
+        for held in [[3, 4, 0], [3, 3, 1], [3, 2, 2]] {
+            assert_eq!(loads(&held).fair_shares(7), [3, 2, 2], "the same all along");
+        }
+    }
+
+    #[test]
+    fn a_limit_gives_the_others_more() {
+        let limited = |held: &[u32], most: &[u32]| Loads { held: held.to_vec(), most: most.to_vec() };
+        assert_eq!(limited(&[0, 0, 0], &[1, 9, 9]).fair_shares(9), [1, 4, 4]);
+        assert_eq!(limited(&[0, 0], &[1, 2]).fair_shares(9), [1, 2], "what nobody may take stays vacant");
+        assert_eq!(limited(&[3, 0], &[1, u32::MAX]).fair_shares(3), [1, 2]);
+        assert_eq!(limited(&[1, 2], &[1, 2]).heir(5, &[1, 2]), None);
+    }
+
+    #[test]
+    fn a_vacant_role_goes_by_its_number_to_one_below_its_share() {
+        let three = loads(&[0, 0, 0]);
+        let shares = three.fair_shares(6);
+        let heirs: Vec<_> = (0..6).map(|role| three.heir(role, &shares).unwrap()).collect();
+        assert_eq!(heirs, [0, 1, 2, 0, 1, 2]);
+        assert_eq!(loads(&[2, 1, 2]).heir(0, &[2, 2, 2]), Some(1));
+        assert_eq!(loads(&[3, 2, 2]).heir(0, &[2, 2, 2]), Some(1), "nobody is below its share");
+    }
+
+    #[test]
+    fn no_two_givers_mean_the_same_gap() {
+        let held = loads(&[6, 6, 0, 0]);
+        let shares = held.fair_shares(12);
+        assert_eq!(shares, [3, 3, 3, 3]);
+        assert_eq!(held.receiver(0, &shares), Some(2));
+        assert_eq!(held.receiver(1, &shares), Some(3));
+        assert_eq!(held.receiver(2, &shares), None);
+        let held = loads(&[3, 3, 3, 0]);
+        let shares = held.fair_shares(9);
+        assert_eq!(shares, [3, 2, 2, 2], "the first of them keeps one more");
+        assert_eq!([0, 1, 2].map(|giver| held.receiver(giver, &shares)), [None, Some(3), Some(3)]);
+    }
+}

@@ -1,0 +1,98 @@
+//! One process: its spread, and what it has in each role, with as much of a candidate as precedence needs.
+
+use std::time::Duration;
+
+use neli_proto::record::MemberId;
+use neli_proto::spread::{By, Holding, Settings, Spread};
+use neli_proto::time::Time;
+
+/// What a process has in one role.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    /// How many entries of the role's journal it has read.
+    pub(crate) read: usize,
+    /// Who leads as far as it has read: none when the role is vacant.
+    pub(crate) leader: Option<MemberId>,
+    /// Whom the last release named.
+    pub(crate) successor: Option<MemberId>,
+    /// Since when it may claim, but for its claim delay.
+    pub(crate) open_since: Option<Time>,
+    pub(crate) own: Own,
+    /// The extra claim delay that it was told last.
+    pub(crate) extra: Option<Duration>,
+    /// It has handed the role over, and another is to lead first.
+    pub(crate) cools_off: bool,
+}
+
+/// What it does itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Own {
+    Nothing,
+    Claiming,
+    Leading,
+    Ending,
+}
+
+/// One process.
+pub(crate) struct Process {
+    pub(crate) member: MemberId,
+    pub(crate) spread: Spread,
+    pub(crate) seats: Vec<Seat>,
+    pub(crate) max_roles: Option<u32>,
+    /// It says hello and claims nothing.
+    pub(crate) is_broken: bool,
+    /// When it is to be woken.
+    pub(crate) alarm: Option<Time>,
+    /// It was told to stop.
+    pub(crate) is_leaving: bool,
+    /// Its last hello was lost.
+    pub(crate) lost_last_hello: bool,
+}
+
+impl Process {
+    pub(crate) fn new(now: Time, member: MemberId, roles: usize, max_roles: Option<u32>) -> Self {
+        let settings = Settings { member: member.clone(), roles, by: By::Count, is_on: true, max_roles };
+        let seat = Seat {
+            read: 0,
+            leader: None,
+            successor: None,
+            open_since: None,
+            own: Own::Nothing,
+            extra: None,
+            cools_off: false,
+        };
+        Self {
+            spread: Spread::new(now, settings),
+            seats: vec![seat; roles],
+            member,
+            max_roles,
+            is_broken: false,
+            alarm: None,
+            is_leaving: false,
+            lost_last_hello: false,
+        }
+    }
+
+    pub(crate) fn holding(&self, role: usize) -> Holding {
+        let seat = &self.seats[role];
+        match (seat.own, &seat.leader) {
+            (Own::Claiming, _) => Holding::Claiming,
+            (Own::Leading, _) => Holding::Leading,
+            (Own::Ending, _) => Holding::Ending,
+            (Own::Nothing, Some(leader)) => Holding::Held { by: leader.clone() },
+            (Own::Nothing, None) => Holding::Vacant { successor: seat.successor.clone() },
+        }
+    }
+
+    /// How many roles it holds or claims, by what it has read.
+    pub(crate) fn count(&self) -> usize {
+        self.seats.iter().filter(|seat| seat.own != Own::Nothing).count()
+    }
+
+    /// Whether it may claim, once its claim delay is over; and the delay.
+    pub(crate) fn may_claim(&self, role: usize) -> Option<(Time, Duration)> {
+        let seat = &self.seats[role];
+        let is_free = seat.own == Own::Nothing && !seat.cools_off && !self.is_leaving && !self.is_broken;
+        Some((seat.open_since.filter(|_| is_free)?, seat.extra?))
+    }
+}

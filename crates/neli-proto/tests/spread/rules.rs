@@ -1,0 +1,140 @@
+//! Single rules, without a world: what one process's spread says to what it is told.
+
+use std::time::Duration;
+
+use neli_proto::precedence::Standing;
+use neli_proto::record::MemberId;
+use neli_proto::spread::{Action, By, Holding, PATIENCE, Settings, Spread};
+use neli_proto::time::Time;
+
+const START: Time = Time::from_nanos(1_000_000_000_000);
+
+fn settings(roles: usize) -> Settings {
+    Settings { member: "m1".into(), roles, by: By::Count, is_on: true, max_roles: None }
+}
+
+fn actions(spread: &mut Spread) -> Vec<Action> {
+    std::iter::from_fn(|| spread.poll_action()).collect()
+}
+
+fn held_by(id: &str) -> Holding {
+    Holding::Held { by: id.into() }
+}
+
+/// The roles that are handed over, and to whom, when nothing happens for so long.
+fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Vec<(usize, Option<MemberId>)> {
+    let mut handed = Vec::new();
+    let mut now = from;
+    loop {
+        for action in actions(spread) {
+            match action {
+                Action::Delay { .. } => {}
+                Action::HandOver { role, to } => handed.push((role, to)),
+            }
+        }
+        match spread.poll_timeout() {
+            Some(due) if due <= from + span => now = now.max(due),
+            Some(_) | None => return handed,
+        }
+        spread.handle_timeout(now);
+    }
+}
+
+/// Leads all of so many roles, beside another that holds none.
+fn leads_all(settings: Settings) -> Spread {
+    let roles = settings.roles;
+    let mut spread = Spread::new(START, settings);
+    for role in 0..roles {
+        spread.observe(START, role, Holding::Leading);
+    }
+    spread.heard(START, &"m2".into(), None);
+    spread
+}
+
+#[test]
+fn every_role_is_told_of_before_it_is_claimed() {
+    let mut spread = Spread::new(START, settings(2));
+    let at_once = |role| Action::Delay { role, extra: Some(PATIENCE) };
+    assert_eq!(actions(&mut spread), [at_once(0), at_once(1)], "nothing is known yet");
+    spread.observe(START, 0, Holding::Vacant { successor: None });
+    assert_eq!(actions(&mut spread), [Action::Delay { role: 0, extra: Some(Duration::ZERO) }], "nobody else is there");
+    spread.observe(START, 0, Holding::Vacant { successor: None });
+    assert_eq!(actions(&mut spread), []);
+}
+
+#[test]
+fn the_one_for_whom_a_role_was_given_up_claims_it_first() {
+    for (successor, extra) in [("m1", Duration::ZERO), ("m3", PATIENCE)] {
+        let mut spread = Spread::new(START, settings(1));
+        for other in ["m2", "m3"] {
+            spread.heard(START, &other.into(), None);
+        }
+        spread.observe(START, 0, held_by("m2"));
+        drop(actions(&mut spread));
+        spread.observe(START, 0, Holding::Vacant { successor: Some(successor.into()) });
+        let told =
+            actions(&mut spread).into_iter().all(|action| action == Action::Delay { role: 0, extra: Some(extra) });
+        assert!(told, "{successor}");
+    }
+}
+
+#[test]
+fn whoever_holds_more_waits_longer() {
+    let mut spread = Spread::new(START, settings(8));
+    for role in 0..4 {
+        spread.observe(START, role, Holding::Leading);
+    }
+    for (role, other) in [(4, "m2"), (5, "m2"), (6, "m2")] {
+        spread.observe(START, role, held_by(other));
+    }
+    spread.heard(START, &"m3".into(), None);
+    spread.observe(START, 7, held_by("m2"));
+    let mut extras = actions(&mut spread).into_iter().filter_map(|action| match action {
+        Action::Delay { role: 7, extra } => Some(extra),
+        Action::Delay { .. } | Action::HandOver { .. } => None,
+    });
+    assert_eq!(extras.next_back(), Some(Some(Duration::from_millis(700))), "four more than the one that is to have it");
+}
+
+#[test]
+fn one_role_at_a_time_is_handed_over() {
+    let mut spread = leads_all(settings(4));
+    assert_eq!(handed_over(&mut spread, START, Duration::from_secs(60)), [(3, Some("m2".into()))]);
+    let later = START + Duration::from_secs(60);
+    spread.observe(later, 3, Holding::Ending);
+    assert_eq!(handed_over(&mut spread, later, Duration::from_secs(9)), [], "its job takes long to stop");
+    spread.observe(later, 3, Holding::Vacant { successor: Some("m2".into()) });
+    spread.observe(later, 3, held_by("m2"));
+    assert_eq!(handed_over(&mut spread, later, Duration::from_secs(9)), [(2, Some("m2".into()))]);
+}
+
+#[test]
+fn nothing_is_handed_over_where_that_is_off() {
+    let mut spread = leads_all(Settings { is_on: false, ..settings(4) });
+    assert_eq!(handed_over(&mut spread, START, Duration::from_secs(60)), []);
+}
+
+#[test]
+fn nothing_is_handed_to_whoever_goes_or_could_not_run_it() {
+    for why in ["stopped", "suspended", "supervisor-died", "unhealthy", "restart-limit"] {
+        let mut spread = leads_all(settings(4));
+        spread.released(START, &"m2".into(), why);
+        assert_eq!(handed_over(&mut spread, START, Duration::from_secs(50)), [], "{why}");
+    }
+}
+
+/// The group has assigned a role's partition to another, and this process leads it all the same.
+#[test]
+fn with_the_group_the_assignment_decides() {
+    let mut spread = leads_all(Settings { by: By::Assignment, ..settings(4) });
+    assert_eq!(handed_over(&mut spread, START, Duration::from_secs(60)), [], "no assignment is known");
+    for (role, standing) in [(0, Standing::Assigned), (1, Standing::Elsewhere), (2, Standing::Elsewhere)] {
+        spread.stand(START, role, standing);
+    }
+    assert_eq!(handed_over(&mut spread, START, Duration::from_secs(60)), [(1, None)]);
+    let later = START + Duration::from_secs(60);
+    spread.observe(later, 1, Holding::Ending);
+    spread.observe(later, 1, Holding::Vacant { successor: None });
+    spread.observe(later, 1, Holding::Leading);
+    assert_eq!(handed_over(&mut spread, later, Duration::from_secs(60)), [(2, None)], "what nobody took is kept");
+}
