@@ -20,6 +20,7 @@ pub mod health;
 pub mod hooks;
 pub mod journal;
 pub mod listener;
+pub mod mapping;
 pub mod node;
 pub mod once;
 pub mod precedence;

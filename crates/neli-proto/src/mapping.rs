@@ -1,0 +1,154 @@
+//! Which role stands in which partition. All candidates of an election must agree on it: two that look for a role in different partitions
+//! would both lead it.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Which role stands in which partition: role `r`, counted from 0, in partition `r` modulo the partitions.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Mapping {
+    /// `--roles`, as typed.
+    typed: Box<str>,
+    roles: Roles,
+    partitions: u32,
+}
+
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+enum Roles {
+    /// They are called by their numbers.
+    Count(u32),
+    /// In the order in which they were typed.
+    Names(Vec<Box<str>>),
+}
+
+/// Two candidates look for a role in different partitions.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Conflict {
+    /// The first such role.
+    pub role: Box<str>,
+    /// Where it is by the one mapping.
+    pub here: u32,
+    /// And by the other.
+    pub there: u32,
+}
+
+impl Mapping {
+    /// That of `--roles`, as typed: a number, or names with commas between them.
+    #[must_use]
+    pub fn new(typed: &str, partitions: u32) -> Self {
+        let names = || typed.split(',').map(|name| Box::from(name.trim())).collect();
+        let roles = typed.trim().parse().map_or_else(|_| Roles::Names(names()), Roles::Count);
+        Self { typed: typed.into(), roles, partitions: partitions.max(1) }
+    }
+
+    /// That of a candidate without `--roles`: role 0 in partition 0.
+    #[must_use]
+    pub fn of_one_role() -> Self {
+        Self::new("1", 1)
+    }
+
+    /// The first role that another candidate looks for in another partition than this one.
+    #[must_use]
+    pub fn conflict(&self, other: &Self) -> Option<Conflict> {
+        let conflict = |role: &str, here: u32, there: u32| {
+            let (here, there) = (here % self.partitions, there % other.partitions);
+            (here != there).then(|| Conflict { role: role.into(), here, there })
+        };
+        match (&self.roles, &other.roles) {
+            (Roles::Count(own), Roles::Count(others)) => {
+                // Below the smaller number of partitions each role is in its own; that number is the first that goes round.
+                let first = self.partitions.min(other.partitions);
+                let is_shared = first < *own.min(others);
+                is_shared.then(|| conflict(&format!("{first}"), first, first)).flatten()
+            }
+            (Roles::Names(names), _) => {
+                (0..).zip(names).find_map(|(here, name)| conflict(name, here, other.number(name)?))
+            }
+            (_, Roles::Names(names)) => {
+                (0..).zip(names).find_map(|(there, name)| conflict(name, self.number(name)?, there))
+            }
+        }
+    }
+
+    /// Why a candidate does not start beside another that is called `name`; none when the two agree.
+    #[must_use]
+    pub fn refusal(&self, other: &Self, name: &str) -> Option<String> {
+        let Conflict { role, here, there } = self.conflict(other)?;
+        Some(format!(
+            "{self}: role {role} would be in partition {here}, and {name} has it in partition {there} ({other}); use another \
+             --topic, or stop all candidates first"
+        ))
+    }
+
+    fn number(&self, role: &str) -> Option<u32> {
+        match &self.roles {
+            Roles::Count(count) => {
+                let number: u32 = role.parse().ok()?;
+                // Only as it is written in a key.
+                (number < *count && *format!("{number}") == *role).then_some(number)
+            }
+            Roles::Names(names) => u32::try_from(names.iter().position(|name| **name == *role)?).ok(),
+        }
+    }
+}
+
+impl fmt::Display for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { typed, partitions, .. } = self;
+        write!(f, "--roles {typed} on {partitions} partition{}", if *partitions == 1 { "" } else { "s" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conflict(own: (&str, u32), other: (&str, u32)) -> Option<(Box<str>, u32, u32)> {
+        let (own, other) = (Mapping::new(own.0, own.1), Mapping::new(other.0, other.1));
+        let there_and_back = other.conflict(&own).map(|found| (found.role, found.there, found.here));
+        let found = own.conflict(&other).map(|found| (found.role, found.here, found.there));
+        assert_eq!(found.is_some(), there_and_back.is_some());
+        found
+    }
+
+    #[test]
+    fn numbers_agree_where_the_partitions_do() {
+        assert_eq!(conflict(("3", 3), ("1000", 3)), None, "more roles are no other mapping");
+        assert_eq!(conflict(("3", 3), ("3", 4)), None, "none goes round");
+        assert_eq!(conflict(("4", 3), ("4", 4)), Some(("3".into(), 0, 3)));
+        assert_eq!(conflict(("4", 3), ("3", 4)), None);
+        assert_eq!(conflict(("9", 3), ("1", 1)), None, "a candidate of one role");
+    }
+
+    #[test]
+    fn names_agree_where_their_order_does() {
+        assert_eq!(conflict(("a,b,c", 3), ("a,b,c,d", 3)), None);
+        assert_eq!(conflict(("a,b,c", 3), ("b,a", 3)), Some(("a".into(), 0, 1)));
+        assert_eq!(conflict(("a,b,c", 2), ("a,b,c", 3)), Some(("c".into(), 0, 2)));
+        assert_eq!(conflict(("a,b", 2), ("c,d", 2)), None, "no role in common");
+        assert_eq!(conflict(("a,b,c", 1), ("c,a", 1)), None, "one partition holds them all");
+    }
+
+    #[test]
+    fn a_name_may_look_like_a_number() {
+        assert_eq!(conflict(("1,0", 2), ("2", 2)), Some(("1".into(), 0, 1)));
+        assert_eq!(conflict(("x,01", 2), ("2", 2)), None, "01 is not called 1");
+        assert_eq!(conflict(("x,0", 2), ("1", 1)), Some(("0".into(), 1, 0)));
+    }
+
+    #[test]
+    fn a_refusal_names_the_other() {
+        let (own, other) = (Mapping::new("4", 4), Mapping::new("4", 3));
+        assert_eq!(
+            own.refusal(&other, "web2").as_deref(),
+            Some(
+                "--roles 4 on 4 partitions: role 3 would be in partition 3, and web2 has it in partition 0 (--roles 4 on 3 partitions); \
+                 use another --topic, or stop all candidates first"
+            )
+        );
+        assert_eq!(own.refusal(&Mapping::of_one_role(), "web1"), None);
+    }
+}
