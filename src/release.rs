@@ -93,6 +93,7 @@ fn record(order: &ReleaseOrder) -> Record {
             late_ms: None,
             group_member: None,
             once: None,
+            successor: None,
         },
     }
 }

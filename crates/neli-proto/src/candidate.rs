@@ -39,6 +39,7 @@ mod reading;
 mod reasons;
 mod releasing;
 mod role;
+mod spreading;
 mod standing_by;
 mod suspended;
 
@@ -186,8 +187,10 @@ impl Candidate {
                 self.step(now, Input::Continued);
             }
             LocalEvent::Fenced { why } => self.step(now, Input::GuardFenced { why }),
+            LocalEvent::HandOver { to } => self.hand_over(now, to),
             LocalEvent::JobChanged(job) => self.step(now, Input::JobChanged(job)),
             LocalEvent::NothingLeft(end) => self.step(now, Input::NothingLeft(end)),
+            LocalEvent::SpreadBy(delay) => self.common.precedence.spread_by(delay),
             LocalEvent::StandDown { why, leaving } => self.stand_down(now, why, leaving),
         }
         self.handle_timeout(now);

@@ -14,6 +14,7 @@ use crate::hooks::{self, Hook, Hooks};
 use crate::once::{self, Once};
 use crate::random::Random;
 use crate::record::{Offset, Why};
+use crate::spread::Holding;
 use crate::supervisor::{self, Ending, LeadEvent, Supervisor};
 use crate::time::Time;
 
@@ -139,6 +140,7 @@ impl Node {
                 self.hooks.handle(now, hooks::Event::Ended { hook: Hook::Lead, id, end });
             }
             Event::Guard(answer) => self.supervisor.handle_answer(now, answer),
+            Event::HandOver { to } => self.candidate.handle_local(now, LocalEvent::HandOver { to }),
             Event::HookEnded { hook, id, end } => self.hooks.handle(now, hooks::Event::Ended { hook, id, end }),
             Event::Job(event) => self.supervisor.handle(now, event),
             Event::JobsTerminalGone => {
@@ -148,6 +150,7 @@ impl Node {
             }
             Event::KafkaRefused { error } => self.kafka_refuses(now, Refusal::Said(error)),
             Event::Signal { signal } => self.supervisor.handle_signal(now, signal),
+            Event::SpreadBy(delay) => self.candidate.handle_local(now, LocalEvent::SpreadBy(delay)),
             Event::StandDown { why, leaving } => {
                 self.candidate.handle_local(now, LocalEvent::StandDown { why, leaving });
             }
@@ -164,6 +167,12 @@ impl Node {
     #[must_use]
     pub fn leads(&self) -> Option<Offset> {
         self.candidate.leads()
+    }
+
+    /// Who holds the role.
+    #[must_use]
+    pub fn holding(&self) -> Holding {
+        self.candidate.holding()
     }
 
     /// The term of the job that is alive, or was last.

@@ -51,6 +51,8 @@ pub struct Precedence {
     /// Added to every claim delay: what was set, and the back-off of a candidate whose last runs failed.
     claim_delay: Duration,
     back_off: Duration,
+    /// Added as well, where roles are spread over processes; none when this one is not to claim.
+    spread_delay: Option<Duration>,
     /// `--priority`.
     priority: u16,
     standing: Standing,
@@ -87,6 +89,7 @@ impl Precedence {
             elector,
             claim_delay,
             back_off: Duration::ZERO,
+            spread_delay: Some(Duration::ZERO),
             priority: 0,
             standing: Standing::Unknown,
             group_member: None,
@@ -100,6 +103,11 @@ impl Precedence {
     #[must_use]
     pub fn of_priority(self, priority: u16) -> Self {
         Self { priority, ..self }
+    }
+
+    /// What the spread of the roles adds to the claim delay from now on; none when nothing is to be claimed.
+    pub const fn spread_by(&mut self, delay: Option<Duration>) {
+        self.spread_delay = delay;
     }
 
     /// The group has spoken: nothing needs to be foreseen any more.
@@ -224,7 +232,7 @@ impl Precedence {
     /// `after_death`: the last release was written for a dead supervisor, so whoever has the partition is likely dead.
     #[must_use]
     pub fn delay(&self, now: Time, after_death: bool) -> Option<Delay> {
-        let added = self.claim_delay + self.back_off + self.wait_for_higher(now);
+        let added = self.claim_delay + self.back_off + self.wait_for_higher(now) + self.spread_delay?;
         if self.foreseen && self.elector != Elector::Group(Patience::Never) {
             // It is alone in this: there is nobody to keep out of the way of.
             return Some(Delay { fixed: added, random: Duration::ZERO });
@@ -276,6 +284,15 @@ mod tests {
         assert_eq!(delay(group, Standing::Unknown, false), Some((7, 50)));
         assert_eq!(delay(group, Standing::Elsewhere, false), Some((507, 0)));
         assert_eq!(delay(group, Standing::Elsewhere, true), Some((7, 50)));
+    }
+
+    #[test]
+    fn the_spread_adds_to_every_delay_or_forbids_the_claim() {
+        let mut precedence = Precedence::new(Elector::Log, Duration::from_millis(7));
+        precedence.spread_by(Some(Duration::from_millis(500)));
+        assert_eq!(precedence.delay(NOW, false).unwrap().fixed, Duration::from_millis(507));
+        precedence.spread_by(None);
+        assert_eq!(precedence.delay(NOW, true), None);
     }
 
     #[test]

@@ -137,6 +137,9 @@ pub enum Body {
         /// `--once`: the run of this key has ended by itself, with `exit`: done with 0, failed else.
         #[serde(skip_serializing_if = "Option::is_none")]
         once: Option<Box<str>>,
+        /// For whom the writer stood down, so that roles are spread.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        successor: Option<MemberId>,
     },
     /// An operator asks for something.
     Request {
@@ -202,6 +205,8 @@ pub enum Why {
     Revoked,
     /// `--once`: the key needs no run.
     Skipped,
+    /// It led more roles than its share, and hands this one over.
+    Spread,
     /// A signal to `neli-run`.
     Stopped,
     /// The supervisor died, and its guard wrote this.
@@ -229,6 +234,7 @@ impl Why {
             Self::RestartLimit => "restart-limit",
             Self::Revoked => "revoked",
             Self::Skipped => "skipped",
+            Self::Spread => "spread",
             Self::Stopped => "stopped",
             Self::SupervisorDied => "supervisor-died",
             Self::Suspended => "suspended",
@@ -337,6 +343,7 @@ impl Body {
                 late_ms: fields.number("late_ms"),
                 group_member: fields.text("group_member"),
                 once: fields.text("once"),
+                successor: fields.text("successor").map(MemberId),
             },
             "request" => Self::Request {
                 what: fields.word("what")?,

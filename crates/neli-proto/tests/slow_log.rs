@@ -221,6 +221,7 @@ fn takes_after_release(candidates: usize, round_trip: Duration, seed: u64) -> Du
                 late_ms: None,
                 group_member: None,
                 once: None,
+                successor: None,
             },
         )
     };

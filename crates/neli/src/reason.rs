@@ -34,6 +34,7 @@ impl Reason {
             | Why::Resigned
             | Why::RestartLimit
             | Why::Skipped
+            | Why::Spread
             | Why::Suspended
             | Why::Unhealthy => Self::Resigned,
             Why::Refused => Self::Refused,

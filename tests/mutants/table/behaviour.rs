@@ -14,7 +14,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "Back-off: whoever's runs failed claims as soon as anybody else",
         edits: &[edit(
             PRECEDENCE,
-            "let added = self.claim_delay + ‹self.back_off› + self.wait_for_higher(now);",
+            "let added = self.claim_delay + ‹self.back_off› + self.wait_for_higher(now) + self.spread_delay?;",
             "Duration::ZERO",
         )],
         noticed_by: &[Scenarios],

@@ -15,7 +15,7 @@ use crate::listener::{Listener, Received};
 use crate::node::status::Shown;
 use crate::precedence::{HELLO_INTERVAL, Precedence, Standing};
 use crate::random::Random;
-use crate::record::{Body, Offset, Record, Why};
+use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::time::Time;
 use crate::timings::Timings;
 
@@ -52,6 +52,10 @@ pub(super) struct Common {
     pub(super) in_group: bool,
     /// The id under which it held the partition when it left the group, for the release to tell.
     pub(super) left_as: Option<Box<str>>,
+    /// For whom it stands down, for the release to tell.
+    pub(super) successor: Option<MemberId>,
+    /// Which term was released last for whom, as its release tells.
+    pub(super) released_for: Option<(Offset, MemberId)>,
     /// The topic has more partitions than roles: a revoke ends no lead.
     pub(super) unused_partitions: bool,
     /// `--wait`, until the first lead.
@@ -101,6 +105,8 @@ impl Common {
             claims_are_held: false,
             in_group: false,
             left_as: None,
+            successor: None,
+            released_for: None,
             unused_partitions: false,
             wait_until: wait.map(|wait| started + wait),
             started,

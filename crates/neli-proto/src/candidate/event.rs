@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::precedence::Standing;
-use crate::record::{Hello, JobState, Offset, Record, Why};
+use crate::record::{Hello, JobState, MemberId, Offset, Record, Why};
 use crate::supervisor::NothingLeft;
 use crate::time::Time;
 use crate::topic::TopicIdentity;
@@ -104,10 +104,17 @@ pub enum LocalEvent {
         /// What the release will say.
         why: Why,
     },
+    /// The lead is handed over, where one is held: another holds fewer roles than its share.
+    HandOver {
+        /// For whom; none for the member to which the group has assigned the partition.
+        to: Option<MemberId>,
+    },
     /// The job is in another state.
     JobChanged(JobReport),
     /// No process of the job is left, and none will be started under this term (R6).
     NothingLeft(JobEnd),
+    /// So much is added to the claim delay from now on; none when nothing is to be claimed.
+    SpreadBy(Option<Duration>),
     /// The candidate is to go for good (`Stopped`, `Ended`, ...), to stand down and cool off (`Unhealthy`), or to stand
     /// down until it is [`Continued`](LocalEvent::Continued) (`Suspended`).
     StandDown {

@@ -58,6 +58,7 @@ impl Leading {
     pub(super) fn begin(common: &mut Common, now: Time, claim: OwnClaim, sent: Time) -> Role {
         let term = claim.into_term();
         common.wait_until = None;
+        common.successor = None;
         common.highest_term = common.highest_term.max(term);
         let lease_end = sent + common.timings.lease();
         let grant = common.grant(term, lease_end);
@@ -112,8 +113,10 @@ impl Leading {
             Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
             Input::Revoked => self.stop(common, Why::Revoked),
             Input::StandDown { why } => {
-                // Before the barrier: the successor is to be known by the time of the release.
-                common.leave_group();
+                // Before the barrier: the successor is to be known by the time of the release. Who hands a role over knows him.
+                if why != Why::Spread {
+                    common.leave_group();
+                }
                 self.stop(common, why);
             }
             Input::TimedOut => {

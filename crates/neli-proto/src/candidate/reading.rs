@@ -62,6 +62,7 @@ impl Candidate {
         let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.common.identity.member));
         let received = self.common.listener.read(now, offset, record, own);
         self.common.kafka_answers();
+        self.common.note_successor(record, received.verdict);
         if let Some(record) = record.filter(|_| received.verdict != Verdict::Nonsense) {
             match &record.body {
                 Body::Request { what, term, by, reason } => {

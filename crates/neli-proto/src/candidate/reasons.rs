@@ -7,7 +7,13 @@ pub(super) const fn rank(why: Why) -> u8 {
     match why {
         Why::Ended => 3,
         Why::Exited | Why::Refused | Why::Skipped | Why::Stopped => 2,
-        Why::FactsUnavailable | Why::Failed | Why::Resigned | Why::RestartLimit | Why::Suspended | Why::Unhealthy => 1,
+        Why::FactsUnavailable
+        | Why::Failed
+        | Why::Resigned
+        | Why::RestartLimit
+        | Why::Spread
+        | Why::Suspended
+        | Why::Unhealthy => 1,
         Why::Fenced | Why::GuardDied | Why::Revoked | Why::ClaimExpired | Why::SupervisorDied => 0,
     }
 }
@@ -15,7 +21,7 @@ pub(super) const fn rank(why: Why) -> u8 {
 /// Whether another is to lead first.
 pub(super) const fn lets_another_lead(why: Why) -> bool {
     match why {
-        Why::FactsUnavailable | Why::Resigned | Why::RestartLimit | Why::Unhealthy => true,
+        Why::FactsUnavailable | Why::Resigned | Why::RestartLimit | Why::Spread | Why::Unhealthy => true,
         Why::Ended
         | Why::Exited
         | Why::Failed
@@ -44,6 +50,7 @@ pub(super) const fn is_lost(why: Why) -> bool {
         | Why::Revoked
         | Why::ClaimExpired
         | Why::Skipped
+        | Why::Spread
         | Why::Stopped
         | Why::SupervisorDied
         | Why::Suspended => false,

@@ -208,6 +208,7 @@ impl Releasing {
             late_ms: self.end.late.map(late_ms),
             group_member: common.left_as.clone(),
             once: self.end.once.clone(),
+            successor: common.successor.clone(),
         };
         common.send(self.seq, release);
     }
@@ -217,7 +218,7 @@ impl Releasing {
         common.actions.push_back(Action::Reached(Milestone::Released { term, why, delivered }));
         // R2: what came back too late may have voided a claim of ours, or of somebody's who retries in step.
         let not_before = if why == Why::ClaimExpired { now + common.random.up_to(SPREAD) } else { now };
-        common.standing_by = None;
+        (common.standing_by, common.successor) = (None, None);
         if anew {
             common.ask_anew(now);
         }

@@ -23,6 +23,7 @@ fn release(term: Offset, seen: Offset) -> Record {
         late_ms: None,
         group_member: None,
         once: None,
+        successor: None,
     })
 }
 

@@ -1,13 +1,14 @@
 //! What happens to a node.
 
 use alloc::boxed::Box;
+use core::time::Duration;
 
 use crate::candidate;
 use crate::command::CommandEnd;
 use crate::fact::Facts;
 use crate::guard::Answer;
 use crate::hooks::Hook;
-use crate::record::Why;
+use crate::record::{MemberId, Why};
 use crate::supervisor;
 
 /// Things that happened.
@@ -21,6 +22,11 @@ pub enum Event {
     Exiting,
     /// What is recorded of the key, or could not be.
     Facts(FactsEvent),
+    /// The lead is handed over, where one is held: another holds fewer roles than its share.
+    HandOver {
+        /// For whom; none for the member to which the group has assigned the partition.
+        to: Option<MemberId>,
+    },
     /// A hook has ended.
     HookEnded {
         /// Which.
@@ -47,6 +53,8 @@ pub enum Event {
         /// Its number.
         signal: i32,
     },
+    /// So much is added to the claim delay from now on; none when nothing is to be claimed.
+    SpreadBy(Option<Duration>),
     /// The process wants the node to stand down.
     StandDown {
         /// Why.

@@ -34,6 +34,7 @@ fn bodies() -> Vec<Body> {
             late_ms: None,
             group_member: Some("neli-run-1".into()),
             once: None,
+            successor: None,
         },
         Body::Release {
             term: 0,
@@ -43,6 +44,7 @@ fn bodies() -> Vec<Body> {
             late_ms: Some(2_501),
             group_member: None,
             once: Some("v1.42".into()),
+            successor: Some(MemberId::from("m2")),
         },
         Body::Request { what: What::End, term: None, by: Some("ann".into()), reason: None },
     ]
@@ -107,7 +109,16 @@ fn a_record_speaks_of_what_came_before_it() {
     };
     let claim = |after, lease_ms| record(Body::Claim { after, lease_ms });
     let release = |term, seen| {
-        record(Body::Release { term, seen, why: None, exit: None, late_ms: None, group_member: None, once: None })
+        record(Body::Release {
+            term,
+            seen,
+            why: None,
+            exit: None,
+            late_ms: None,
+            group_member: None,
+            once: None,
+            successor: None,
+        })
     };
     let resign = |term| record(Body::Request { what: What::Resign, term, by: None, reason: None });
 

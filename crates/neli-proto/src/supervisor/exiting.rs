@@ -59,6 +59,7 @@ const fn is_loss(why: Why) -> bool {
         | Why::Skipped
         | Why::Stopped
         | Why::SupervisorDied
+        | Why::Spread
         | Why::Suspended => false,
     }
 }

@@ -135,6 +135,7 @@ impl Writer {
                 late_ms: None,
                 group_member: None,
                 once: None,
+                successor: None,
             },
             _ if first < 4 => {
                 Body::Request { what: What::Resign, term: Some(self.term(first)), by: None, reason: None }

@@ -271,9 +271,9 @@ fn a_release_that_tells_that_the_key_is_done_is_no_vacancy() {
         read(&mut host, id, Facts::default());
         host.actions();
         host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000 }));
-        let (why, group_member, late_ms) = (Some("exited".into()), None, None);
+        let (why, group_member, late_ms, successor) = (Some("exited".into()), None, None, None);
         let (exit, once) = (Some(exit), Some(KEY.into()));
-        host.reads(by("db1", Body::Release { term: 0, seen: 0, why, exit, late_ms, group_member, once }));
+        host.reads(by("db1", Body::Release { term: 0, seen: 0, why, exit, late_ms, group_member, once, successor }));
         let id = asked(&mut host).read.unwrap();
         host.pass(Duration::from_secs(10));
         assert!(!host.actions().iter().any(|action| sends(action, "claim")), "it is to be read first");

@@ -102,6 +102,8 @@ impl Story {
                 gone_at: words.time_of("gone-at"),
                 back_off: words.span_of("back-off").unwrap_or_default(),
             }),
+            "hand-over" => LocalEvent::HandOver { to: words.value("to").map(member) },
+            "spread-by" => LocalEvent::SpreadBy(words.span_of("extra")),
             "stand-down" => LocalEvent::StandDown { why: words.why(), leaving: words.says("leaving") },
             _ => return None,
         })
@@ -202,6 +204,7 @@ impl Story {
                 late_ms: words.number_of("late-ms"),
                 group_member: words.value("left").map(Into::into),
                 once: words.value("once").map(Into::into),
+                successor: words.value("for").map(member),
             },
             "resign" => Body::Request {
                 what: What::Resign,
@@ -304,12 +307,16 @@ fn shown_body(body: &Body) -> String {
             let priority = if *priority == 0 { String::new() } else { format!(" priority={priority}") };
             format!("hello{group_member}{priority}")
         }
-        Body::Release { term, seen, why, exit, late_ms, group_member, once } => {
+        Body::Release { term, seen, why, exit, late_ms, group_member, once, successor } => {
             let exit = exit.map(|exit| format!(" exit={exit}")).unwrap_or_default();
             let late = late_ms.map(|late| format!(" late={late}ms")).unwrap_or_default();
             let left = group_member.as_ref().map(|id| format!(", has left the group as {id}")).unwrap_or_default();
             let once = once.as_ref().map(|key| format!(" once={key}")).unwrap_or_default();
-            format!("release term={term} seen={seen} why={}{exit}{once}{late}{left}", why.as_deref().unwrap_or("?"))
+            let successor = successor.as_ref().map(|successor| format!(", for {successor}")).unwrap_or_default();
+            format!(
+                "release term={term} seen={seen} why={}{exit}{once}{late}{left}{successor}",
+                why.as_deref().unwrap_or("?")
+            )
         }
         Body::Request { what, term, .. } => {
             format!("request {what:?}{}", term.map(|term| format!(" term={term}")).unwrap_or_default())

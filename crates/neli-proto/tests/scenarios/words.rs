@@ -145,6 +145,7 @@ pub(crate) fn why(word: &str) -> Why {
         Why::Revoked,
         Why::ClaimExpired,
         Why::Skipped,
+        Why::Spread,
         Why::Stopped,
         Why::SupervisorDied,
         Why::Suspended,

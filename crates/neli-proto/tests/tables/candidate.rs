@@ -283,7 +283,10 @@ impl Scene {
     fn read_own_release(&mut self) {
         let (term, seen) = (self.grant.term, self.end - 1);
         let (why, exit, late_ms) = (None, None, None);
-        self.read_own(self.release, Body::Release { term, seen, why, exit, late_ms, group_member: None, once: None });
+        self.read_own(
+            self.release,
+            Body::Release { term, seen, why, exit, late_ms, group_member: None, once: None, successor: None },
+        );
     }
 
     fn last_seq(&self) -> u64 {

@@ -90,6 +90,7 @@ impl World {
             late_ms: None,
             group_member: None,
             once: None,
+            successor: None,
         };
         let member = self.machine(who).map(|machine| machine.member.clone());
         let record = Record { member, name: Some(NAMES[who].into()), seq: Some(grant.next_seq), body };

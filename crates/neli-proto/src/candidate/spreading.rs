@@ -1,0 +1,54 @@
+//! Where many roles are spread over candidates: who holds this one, and a lead that is handed over.
+
+use super::role::Role;
+use super::{Candidate, Common};
+use crate::journal::{Term, Verdict, View};
+use crate::record::{Body, MemberId, Record, Why};
+use crate::spread::Holding;
+use crate::time::Time;
+
+impl Candidate {
+    /// Who holds the role, as far as is known here.
+    pub(crate) fn holding(&self) -> Holding {
+        match &self.role {
+            Role::AwaitingJudgement(_) | Role::Claiming(_) => Holding::Claiming,
+            Role::Departed => Holding::Done,
+            Role::Fenced(_) | Role::Releasing(_) => Holding::Ending,
+            Role::Leading(role) if role.stopping().is_some() => Holding::Ending,
+            Role::Leading(_) => Holding::Leading,
+            Role::StandingBy(_) | Role::Suspended(_) => self.common.holding_as_read(),
+        }
+    }
+
+    /// Stands down for another, where a term is led and nothing else ends it already.
+    pub(super) fn hand_over(&mut self, now: Time, to: Option<MemberId>) {
+        if self.holding() == Holding::Leading {
+            self.common.successor = to;
+            self.stand_down(now, Why::Spread, false);
+        }
+    }
+}
+
+impl Common {
+    fn holding_as_read(&self) -> Holding {
+        match self.listener.journal().view() {
+            _ if !self.listener.is_caught_up() => Holding::Unknown,
+            View::Led(Term { member: Some(by), .. }) => Holding::Held { by: by.clone() },
+            View::Led(_) | View::Undecided(_) => Holding::Unknown,
+            View::NeverLed => Holding::Vacant { successor: None },
+            View::Released { term, .. } => {
+                let successor = self.released_for.as_ref().filter(|(released, _)| released == term);
+                Holding::Vacant { successor: successor.map(|(_, successor)| successor.clone()) }
+            }
+        }
+    }
+
+    /// Takes note of whom a release names.
+    pub(super) fn note_successor(&mut self, record: Option<&Record>, verdict: Verdict) {
+        if let Some(Body::Release { term, successor, .. }) = record.map(|record| &record.body)
+            && verdict == Verdict::Effective
+        {
+            self.released_for = successor.clone().map(|successor| (*term, successor));
+        }
+    }
+}
