@@ -13,7 +13,13 @@ use crate::table::{Mutant, Notice};
 const BREACHES: &[&str] = &[": RanAgain after ", ": TwoJobs after ", ": Unjudged after ", ": ReleasedUnread after "];
 
 /// What the comparison with the law says of a difference.
-const DIFFERENCE: &[&str] = &["the verdict on ", "what is known after ", "the last record after "];
+const DIFFERENCE: &[&str] = &[
+    "the verdict on ",
+    "what is known after ",
+    "what is known late after ",
+    "the last record after ",
+    "the last record known late after ",
+];
 
 /// A test of the copy that must notice a mutant.
 struct Trial<'a> {

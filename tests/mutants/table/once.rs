@@ -1,7 +1,7 @@
 //! The mutants of `--once`: each is a way to a second run of a key that has succeeded.
 
 use super::Notice::Model;
-use super::{Mutant, NODE, edit};
+use super::{Mutant, edit};
 
 const ONCE: &str = "crates/neli-proto/src/once.rs";
 
@@ -15,12 +15,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "let _ = read;
             self.announce(now, term, now + self.policy.lease / 2);",
         )],
-        noticed_by: &[Model("a_runner_that_dies")],
-    },
-    Mutant {
-        name: "UnheldJob",
-        breaks: "once: the job is ordered at the lead, whatever is recorded",
-        edits: &[edit(NODE, "LeadEvent::Held(right)", "LeadEvent::Led(right)")],
         noticed_by: &[Model("a_runner_that_dies")],
     },
     Mutant {
