@@ -271,6 +271,8 @@ fn when_the_guard_is_killed_the_main_process_dies_with_it() {
     let (_, main) = fixture.start(3, far_deadline());
     fixture.handle().kill().unwrap();
     await_readable(main.as_fd(), "the end of the job");
+    // The job dies with the guard's first thread; its socket is closed with the last.
+    await_readable(fixture.handle().as_fd(), "the end of the socket");
     assert!(fixture.handle().receive().unwrap().is_none());
 }
 
