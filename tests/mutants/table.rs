@@ -365,6 +365,12 @@ const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("a_late_beat_in_an_undecided_view")],
     },
     Mutant {
+        name: "UnreadSkipped",
+        breaks: "R1: a reading from further back skips what was appended meanwhile, and takes it for received long ago when it comes to it",
+        edits: &[edit(BOUNDS, "start.max(‹(end - self.span).min(self.frontier)›)", "end - self.span")],
+        noticed_by: &[Notice::Scenarios],
+    },
+    Mutant {
         name: "UndecidedHurries",
         breaks: "R2: in an undecided view the longest lease allowed is not waited for",
         edits: &[edit(CLAIM_WINDOW, "longest_allowed.max(longest_heard)", "longest_heard")],

@@ -77,7 +77,8 @@ impl Listener {
                 return Ok(None);
             }
         }
-        let from = start.max(end - self.span);
+        // What was appended since the last reading is not skipped: read later, it would count as received long ago.
+        let from = start.max((end - self.span).min(self.frontier));
         let origin = match () {
             () if self.history_cut || from > start => Origin::Middle,
             () if start > 0 => Origin::CutHead,
