@@ -14,6 +14,7 @@ const DECIDING: &[&str] = &[
     "neli_proto::journal",
     "neli_proto::listener",
     "neli_proto::node",
+    "neli_proto::observer",
     "neli_proto::precedence",
     "neli_proto::spread",
     "neli_proto::supervisor",

@@ -45,10 +45,15 @@ impl FailedRuns {
 
     /// What is added to the claim delay: 500 ms, doubled by each failed run in a row, up to a minute.
     pub(crate) fn back_off(self) -> Duration {
-        let doublings = self.in_a_row.checked_sub(1);
-        let delay = doublings.map(|count| FIRST.saturating_mul(2_u32.saturating_pow(count)));
-        delay.unwrap_or_default().min(LONGEST)
+        back_off(self.in_a_row)
     }
+}
+
+/// The same for so many failed runs in a row.
+pub(crate) fn back_off(in_a_row: u32) -> Duration {
+    let doublings = in_a_row.checked_sub(1);
+    let delay = doublings.map(|count| FIRST.saturating_mul(2_u32.saturating_pow(count)));
+    delay.unwrap_or_default().min(LONGEST)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub mod journal;
 pub mod listener;
 pub mod mapping;
 pub mod node;
+pub mod observer;
 pub mod once;
 pub mod precedence;
 pub mod random;

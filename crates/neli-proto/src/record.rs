@@ -33,6 +33,12 @@ impl MemberId {
     pub fn from_random(bits: u128) -> Self {
         Self(format!("{bits:032x}").into())
     }
+
+    /// The id.
+    #[must_use]
+    pub const fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 impl From<&str> for MemberId {

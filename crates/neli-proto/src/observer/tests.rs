@@ -1,0 +1,203 @@
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+
+use super::*;
+use crate::journal::Origin;
+use crate::record::JobState;
+
+/// When the reading begins; the broker's clock and this machine's agree.
+const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
+
+/// After so many milliseconds.
+fn later(ms: u64) -> ReadAt {
+    ReadAt { now: AT.now + Duration::from_millis(ms), wall_ms: AT.wall_ms + ms }
+}
+
+fn observer() -> Observer {
+    Observer::new(Journal::read_from(0, Origin::Beginning))
+}
+
+/// Reads a line that was appended so many milliseconds after the beginning, as soon as it was.
+fn read(observer: &mut Observer, offset: Offset, ms: u64, line: &str) -> Vec<Change> {
+    read_late(observer, offset, later(ms), ms, line)
+}
+
+/// The same, read at another time.
+fn read_late(observer: &mut Observer, offset: Offset, at: ReadAt, ms: u64, line: &str) -> Vec<Change> {
+    observer.read(at, offset, Record::parse(line.as_bytes()).as_ref(), Some(AT.wall_ms + ms)).1
+}
+
+fn hello(observer: &mut Observer, offset: Offset, ms: u64, name: &str) {
+    let line = format!(
+        r#"{{"v":1,"kind":"hello","member":"{name}","name":"{name}","seq":0,"host":"h","pid":7,"version":"0.1.0","elector":"log"}}"#
+    );
+    observer.read_hello(later(ms), offset, Record::parse(line.as_bytes()), Some(AT.wall_ms + ms));
+}
+
+fn claim(member: &str, after: Offset) -> String {
+    format!(r#"{{"v":1,"kind":"claim","member":"{member}","name":"{member}","seq":1,"after":{after},"lease_ms":5000}}"#)
+}
+
+fn beat(member: &str, term: Offset, state: &str) -> String {
+    format!(
+        r#"{{"v":1,"kind":"beat","member":"{member}","name":"{member}","seq":2,"term":{term},"seen":{term},"lease_ms":5000,"state":"{state}","pid":7,"attempt":1,"since_ms":40}}"#
+    )
+}
+
+fn release(member: &str, term: Offset, why: &str, exit: &str) -> String {
+    format!(
+        r#"{{"v":1,"kind":"release","member":"{member}","name":"{member}","seq":9,"term":{term},"seen":{term},"why":"{why}","exit":{exit}}}"#
+    )
+}
+
+#[test]
+fn a_leader_leads_until_it_has_been_silent_for_longer_than_its_lease() {
+    let mut observer = observer();
+    assert_eq!(observer.leadership(AT), Leadership::NeverLed);
+    assert_eq!(read(&mut observer, 0, 0, &claim("m", -1)), [Change::Led]);
+    read(&mut observer, 1, 1_000, &beat("m", 0, "running"));
+    observer.caught_up();
+    let Leadership::Led { leader, age, left } = observer.leadership(later(1_400)) else { panic!("led") };
+    assert_eq!((leader.shown(), leader.term, leader.claimed_ms), ("m", 0, Some(AT.wall_ms)));
+    assert_eq!((age.as_millis(), left.as_millis()), (400, 4_600));
+    assert_eq!(leader.job.map(|job| (job.state, job.pid, job.since_ms)), Some((JobState::Running, Some(7), Some(40))));
+    // R2: a lease, a hundredth of it and 10 ms.
+    assert_eq!(observer.silent_at(later(1_400)), Some(later(1_000 + 5_060).now));
+    assert!(matches!(observer.leadership(later(6_059)), Leadership::Led { .. }));
+    let Leadership::Silent { leader, age, claimable_since } = observer.leadership(later(109_000)) else {
+        panic!("silent")
+    };
+    assert_eq!((leader.shown(), age.as_millis(), claimable_since.as_millis()), ("m", 108_000, 108_000 - 5_060));
+    assert_eq!(observer.silent_at(later(109_000)), None);
+}
+
+#[test]
+fn what_is_read_late_is_as_old_as_its_timestamp_says() {
+    let mut observer = observer();
+    read_late(&mut observer, 0, later(108_000), 0, &claim("m", -1));
+    observer.caught_up();
+    let Leadership::Silent { leader, age, .. } = observer.leadership(later(108_000)) else { panic!("silent") };
+    assert_eq!((leader.word.age_by(), age.as_secs()), (AgeBy::Timestamp, 108));
+    // One that is heard again leads on, and its age is that of the reading.
+    let changes = read_late(&mut observer, 1, later(109_000), 109_000, &beat("m", 0, "running"));
+    assert!(matches!(changes.as_slice(), [Change::HeardAgain { silent }, Change::Job(_)] if silent.as_secs() == 109));
+    let Leadership::Led { leader, age, .. } = observer.leadership(later(110_000)) else { panic!("led") };
+    assert_eq!((leader.word.age_by(), age.as_secs()), (AgeBy::Receipt, 1));
+}
+
+/// A machine whose clock is two minutes fast must not take a living leader for a dead one.
+#[test]
+fn timestamps_are_doubted_until_something_is_read_as_it_is_written() {
+    let fast = |ms: u64| ReadAt { now: later(ms).now, wall_ms: later(ms + 120_000).wall_ms };
+    let mut observer = observer();
+    read_late(&mut observer, 0, fast(5_000), 0, &claim("m", -1));
+    read_late(&mut observer, 1, fast(5_000), 4_000, &beat("m", 0, "running"));
+    hello(&mut observer, 2, 4_500, "other");
+    observer.caught_up();
+    assert!(matches!(observer.leadership(fast(5_000)), Leadership::Silent { .. }));
+    assert_eq!(observer.standbys(fast(5_000)).len(), 0);
+    // Two of its heartbeats, of a second at most.
+    assert_eq!(observer.doubts_timestamps(fast(5_000)), Some(Duration::from_millis(2_200)));
+    read_late(&mut observer, 3, fast(5_010), 5_005, &beat("m", 0, "running"));
+    assert!(matches!(observer.leadership(fast(5_010)), Leadership::Led { .. }));
+    assert_eq!(observer.doubts_timestamps(fast(5_010)), None);
+    let standbys = observer.standbys(fast(5_010));
+    assert_eq!(standbys.iter().map(|standby| standby.age.as_millis()).collect::<Vec<_>>(), [505]);
+}
+
+/// A clock that is slow makes everything young, the last word of a dead leader too.
+#[test]
+fn timestamps_of_the_future_are_doubted() {
+    let mut observer = observer();
+    read_late(&mut observer, 0, later(0), 1_500, &claim("m", -1));
+    observer.caught_up();
+    assert!(matches!(observer.leadership(AT), Leadership::Led { .. }));
+    assert!(observer.doubts_timestamps(AT).is_some());
+}
+
+#[test]
+fn who_stands_by_is_told_by_hellos_of_the_last_75_s() {
+    let mut observer = observer();
+    for (offset, (ms, name)) in (0..).zip([(0, "old"), (60_000, "b"), (70_000, "a"), (70_000, "m")]) {
+        hello(&mut observer, offset, ms, name);
+    }
+    read(&mut observer, 4, 75_000, &claim("m", 3));
+    observer.caught_up();
+    let names: Vec<&str> = observer.standbys(later(75_000)).iter().map(|standby| standby.candidate.shown()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(observer.leaders_hello().and_then(|hello| hello.elector.as_deref()), Some("log"));
+    // One that has released is gone, unless it says hello again.
+    read(&mut observer, 5, 76_000, &release("m", 4, "exited", "3"));
+    assert_eq!(observer.standbys(later(76_000)).len(), 2);
+    hello(&mut observer, 6, 77_000, "m");
+    let standbys = observer.standbys(later(77_000));
+    let failed: Vec<(&str, u32, u128)> = standbys
+        .iter()
+        .map(|standby| (standby.candidate.shown(), standby.failed_runs, standby.back_off().as_millis()))
+        .collect();
+    assert_eq!(failed, [("a", 0, 0), ("b", 0, 0), ("m", 1, 500)]);
+}
+
+#[test]
+fn a_release_says_by_whom_why_and_when() {
+    let mut observer = observer();
+    read(&mut observer, 0, 0, &claim("m", -1));
+    let changes = read(&mut observer, 1, 1_000, &release("m", 0, "exited", "3"));
+    let Leadership::Released { release: seen, age } = observer.leadership(later(1_000 + 12_000)) else {
+        panic!("released")
+    };
+    assert_eq!((seen.shown(), seen.term, seen.why.as_deref(), seen.exit), ("m", 0, Some("exited"), Some(3)));
+    assert_eq!((age.as_secs(), seen.heard.at_ms(AT)), (12, AT.wall_ms + 1_000));
+    assert_eq!(changes, [Change::Released(seen.clone())]);
+    // A second one, or another's claim that is void, changes nothing; the void claim is told.
+    assert_eq!(read(&mut observer, 2, 1_100, &release("m", 0, "exited", "3")), []);
+    assert_eq!(read(&mut observer, 3, 1_200, &claim("n", 0)), []);
+    assert!(matches!(observer.leadership(later(2_000)), Leadership::Released { .. }));
+    assert_eq!(observer.void_claims().map(|claims| (claims.count, claims.by.as_deref())), Some((1, Some("n"))));
+    assert_eq!(read(&mut observer, 4, 1_300, &claim("n", 3)), [Change::Led]);
+    assert_eq!((observer.void_claims(), observer.leader().map(Leader::shown)), (None, Some("n")));
+}
+
+#[test]
+fn a_request_to_resign_is_the_term_s() {
+    let mut observer = observer();
+    read(&mut observer, 0, 0, &claim("m", -1));
+    let request = r#"{"v":1,"kind":"request","member":null,"name":"ann@db1","seq":null,"what":"resign","term":0,"by":null,"reason":"patching"}"#;
+    let requested =
+        Change::Requested { what: What::Resign, by: Some("ann@db1".into()), reason: Some("patching".into()) };
+    assert_eq!(read(&mut observer, 1, 10, request), [requested]);
+    let resign = observer.leader().and_then(|leader| leader.resign.clone()).expect("asked");
+    assert_eq!((resign.by.as_deref(), resign.reason.as_deref()), (Some("ann@db1"), Some("patching")));
+    read(&mut observer, 2, 20, &release("m", 0, "resigned", "null"));
+    read(&mut observer, 3, 30, &claim("n", 2));
+    assert_eq!(observer.leader().and_then(|leader| leader.resign.clone()), None);
+}
+
+#[test]
+fn a_reading_from_the_middle_knows_nothing_before_a_leader_s_word() {
+    let mut observer = Observer::new(Journal::read_from(50, Origin::Middle));
+    assert_eq!(observer.leadership(AT), Leadership::Unknown);
+    let changes = read(&mut observer, 50, 0, &beat("m", 7, "running").replace("\"seen\":7", "\"seen\":49"));
+    assert!(matches!(changes.as_slice(), [Change::Led, Change::Job(_)]), "{changes:?}");
+    assert_eq!(observer.leader().map(|leader| (leader.term, leader.claimed_ms)), Some((7, None)));
+    observer.learn_claim(6, Some(1));
+    observer.learn_claim(7, Some(2));
+    assert_eq!(observer.leader().and_then(|leader| leader.claimed_ms), Some(2));
+    let observer = Observer::new(Journal::read_from(50, Origin::CutHead));
+    assert_eq!(observer.leadership(AT), Leadership::Forgotten);
+}
+
+#[test]
+fn nonsense_changes_nothing() {
+    let mut observer = observer();
+    read(&mut observer, 0, 0, &claim("m", -1));
+    assert_eq!(observer.read(later(1), 1, None, None), (Verdict::Nonsense, Vec::new()));
+    observer.read_hello(later(2), 2, None, None);
+    observer.read_other(later(2).now, 3);
+    observer.read_other(later(2).now, 1);
+    assert_eq!(observer.journal().next(), 4);
+    let name = "someone".to_owned();
+    hello(&mut observer, 4, 3, &name);
+    assert_eq!(observer.standbys(later(3)).len(), 1);
+}
