@@ -201,6 +201,7 @@ fn the_journal_goes_through_it() {
         only: None,
         create_topic: true,
         joins_group: false,
+        is_looked_at: false,
     };
     let reader = Reader::start(source, 1, seen.clone()).unwrap();
     let pick = |seen| {

@@ -131,6 +131,7 @@ impl FollowerBuilder {
             only: None,
             create_topic: false,
             joins_group: false,
+            is_looked_at: false,
         };
         let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
         let now = clock::now();

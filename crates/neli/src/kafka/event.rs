@@ -163,8 +163,10 @@ pub struct ReadRecord {
     pub offset: i64,
     /// Whose it is.
     pub key: Key,
-    /// Its value; none for a tombstone and for other keys, whose values are not copied.
+    /// Its value; none for a tombstone, and for other keys, unless the journal is read to be looked at.
     pub value: Option<Box<[u8]>>,
+    /// The key of a record of another election, where the journal is read to be looked at.
+    pub other_key: Option<Box<[u8]>>,
     /// When it was appended (or written, on a topic with `CreateTime`), in milliseconds since 1970. For display only.
     pub written_ms: Option<u64>,
 }

@@ -60,14 +60,17 @@ impl PollThread {
     fn hand_over(&self, message: &impl Message) {
         let (partition, offset) = (message.partition(), message.offset());
         let key = self.key_of(partition, message.key());
-        let value = match key {
-            Key::Election(_) | Key::Hello(_) => message.payload().map(Box::from),
-            Key::Other => None,
+        let is_wanted = match key {
+            Key::Election(_) | Key::Hello(_) => true,
+            Key::Other => self.reading.source.is_looked_at,
         };
+        let value = message.payload().filter(|_| is_wanted).map(Box::from);
+        let other_key = message.key().filter(|_| is_wanted && key == Key::Other).map(Box::from);
         self.reading.handing_over_below(partition, offset + 1);
         self.reading.up();
         let written_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
-        self.reading.send_own(partition, ReadingEvent::Record(ReadRecord { offset, key, value, written_ms }));
+        let record = ReadRecord { offset, key, value, other_key, written_ms };
+        self.reading.send_own(partition, ReadingEvent::Record(record));
     }
 
     /// A record with an election's key is its own only on the partition of its role.

@@ -55,6 +55,9 @@ pub struct Source {
     pub create_topic: bool,
     /// Whether the elections' group is to be joined: that it may not be is known to whoever reads before anything is claimed.
     pub joins_group: bool,
+    /// Whether it is read to be looked at: other elections' records are handed over whole, and where the topic is missing, the
+    /// refusal tells which there are.
+    pub is_looked_at: bool,
 }
 
 /// One reading of the journals in a topic's partitions. Dropping it never blocks; what it sent until then carries its number.
@@ -321,6 +324,9 @@ impl Asker {
                         Ok(None) => continue,
                         Err(trouble) => trouble,
                     }
+                }
+                Ok(Presence::Missing { .. }) if reading.source.is_looked_at => {
+                    TopicError::Refused(topic::missing(self.consumer.consumer().client(), elections, limit))
                 }
                 Ok(Presence::Missing { .. }) => TopicError::Refused(format!(
                     "topic \"{}\": there is none, and it is not to be created from here",

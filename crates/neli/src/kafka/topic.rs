@@ -31,6 +31,9 @@ const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
 /// So many brokers are asked about the settings before the one that leads the partition.
 const BESIDES_LEADER: usize = 2;
 
+/// What the name of a journal's topic ends in, unless it was named otherwise.
+pub(super) const SUFFIX: &str = ".neli";
+
 /// The most partitions that a topic is made with. More roles share them: a partition costs a broker memory, files and a recovery at
 /// its start, and each candidate reads all of them anyway.
 const MOST_PARTITIONS: i32 = 100;
@@ -113,6 +116,33 @@ pub(super) fn look(
         .collect();
     let is_complete = !in_use.is_empty() && layouts.len() == in_use.len();
     Ok(if is_complete { Presence::There(Found { partitions, layouts }) } else { Presence::Coming })
+}
+
+/// The names of all topics that this user may see, in order. Waits `timeout` for an answer.
+///
+/// # Errors
+///
+/// librdkafka's code.
+pub(super) fn names(client: &Client<impl ClientContext>, timeout: Duration) -> Result<Vec<String>, RDKafkaErrorCode> {
+    let metadata = client.fetch_metadata(None, timeout);
+    let metadata = metadata.map_err(|error| error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail))?;
+    let mut names: Vec<String> = metadata.topics().iter().map(|topic| topic.name().to_owned()).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The line about a topic that is missing, for somebody who looks at an election: its name may be mistyped.
+pub(super) fn missing(client: &Client<impl ClientContext>, elections: &Elections, timeout: Duration) -> String {
+    const SHOWN: usize = 10;
+    let names = names(client, timeout).unwrap_or_default();
+    let journals: Vec<&str> = names.iter().map(String::as_str).filter(|name| name.ends_with(SUFFIX)).collect();
+    let shown = journals.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    let there = match journals.len() {
+        0 => format!("no topic's name ends in {SUFFIX}"),
+        1..=SHOWN => format!("there are {shown}"),
+        more => format!("there are {shown}, and {} more", more - SHOWN),
+    };
+    format!("topic \"{}\" does not exist; {there}", elections.topic)
 }
 
 /// Makes the topic with the settings that R0 asks for: one partition per role up to [`MOST_PARTITIONS`], as many replicas as make sense on

@@ -34,7 +34,7 @@ impl Scene {
     }
 
     fn record(&mut self, reading: u32, partition: i32, offset: i64, key: Key) {
-        let record = ReadRecord { offset, key, value: None, written_ms: None };
+        let record = ReadRecord { offset, key, value: None, other_key: None, written_ms: None };
         self.0.handle(NOW, reading, partition, ReadingEvent::Record(record));
     }
 
