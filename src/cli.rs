@@ -9,7 +9,7 @@ use clap::builder::{TypedValueParser, ValueHint};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
-use crate::cli::options::{ELECTION, OPTIONS, Opt, wrapped};
+use crate::cli::options::{OPTIONS, Opt, wrapped};
 use crate::cli::parsed_args::{Environment, ParsedArgs};
 use crate::exit::StartupError;
 use crate::features;
@@ -17,6 +17,7 @@ use crate::features;
 mod clap_errors;
 pub mod options;
 pub mod parsed_args;
+mod subcommands;
 pub mod validate;
 
 /// What the command line asks for.
@@ -32,6 +33,8 @@ pub enum Request {
     Man,
     /// Stand for election and run COMMAND.
     Run(ParsedArgs),
+    /// `status`.
+    Status(ParsedArgs),
     /// `watch`.
     Watch(ParsedArgs),
 }
@@ -58,6 +61,7 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
                 "broker" => Ok(Request::Broker),
                 "completions" => Ok(Request::Completions(args)),
                 "man" => Ok(Request::Man),
+                "status" => Ok(Request::Status(args)),
                 "watch" => Ok(Request::Watch(args)),
                 _ => Err(StartupError::new(format!("{name}: no such subcommand"))),
             }
@@ -91,7 +95,7 @@ pub(crate) fn without_command() -> Command {
         .subcommand_value_name("SUBCOMMAND")
         .subcommand_help_heading("Subcommands")
         .args(OPTIONS.iter().map(Opt::arg))
-        .subcommands([watch(), broker(), completions(), man()])
+        .subcommands(subcommands::all())
 }
 
 const AFTER_HELP: &str = "\
@@ -107,55 +111,6 @@ fn command() -> Arg {
         .action(ArgAction::Append)
         .value_hint(ValueHint::CommandName)
         .value_parser(clap::value_parser!(OsString))
-}
-
-fn watch() -> Command {
-    Command::new("watch")
-        .about("Print one line per change of an election, as it happens")
-        .args_override_self(true)
-        .args(election())
-        .arg(
-            Arg::new("json")
-                .long("json")
-                .action(ArgAction::SetTrue)
-                .help("Print every record of the election with the law's verdict, one JSON object a line"),
-        )
-        .arg(
-            Arg::new("from")
-                .long("from")
-                .value_name("start|end|OFFSET")
-                .value_parser(Words(&["start", "end"]))
-                .hide_possible_values(true)
-                .help("Where to begin [default: end]"),
-        )
-        .arg(
-            Arg::new("until-end")
-                .long("until-end")
-                .action(ArgAction::SetTrue)
-                .help("Exit at what was the end when watch began"),
-        )
-}
-
-fn broker() -> Command {
-    Command::new("broker").about("Run the small broker of --embedded in the foreground, and print its address")
-}
-
-fn completions() -> Command {
-    Command::new("completions").about("Print a shell's completions").arg(
-        Arg::new("SHELL")
-            .required(true)
-            .value_parser(Words(&["bash", "fish", "zsh"]))
-            .hide_possible_values(true)
-            .help("bash, fish or zsh"),
-    )
-}
-
-fn man() -> Command {
-    Command::new("man").about("Print the manual page: neli-run man | man -l -")
-}
-
-fn election() -> impl Iterator<Item = Arg> {
-    ELECTION.iter().filter_map(|long| Opt::find(long)).map(Opt::arg)
 }
 
 /// Any value; these words are for the completions and the help alone.

@@ -128,6 +128,21 @@ pub enum LogFormat {
     Text,
 }
 
+/// The configuration of a subcommand that looks at one election.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// The election.
+    pub election: Election,
+    /// How Kafka is reached.
+    pub client: Client,
+    /// `--json`: for programs.
+    pub json: bool,
+    /// `--timeout`: how long Kafka's answers are waited for.
+    pub timeout: Duration,
+    /// What is no reason to refuse, and ought to be known.
+    pub warnings: Vec<String>,
+}
+
 /// The configuration of `watch`.
 #[derive(Clone, Debug)]
 pub struct Watch {

@@ -8,6 +8,8 @@ use crate::text::one_line;
 /// How `neli-run` ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ExitStatus {
+    /// What a subcommand has found out: its section of the manual says what the number means.
+    Answer(u8),
     /// COMMAND is there and can't be run.
     CannotRun,
     /// The election was ended.
@@ -46,7 +48,7 @@ impl ExitStatus {
     pub const fn code(self) -> u8 {
         match self {
             Self::Ended | Self::Success => 0,
-            Self::Job(status) | Self::Skipped(status) => status,
+            Self::Answer(status) | Self::Job(status) | Self::Skipped(status) => status,
             Self::NotElected => 75,
             Self::LostStopped => 80,
             Self::LostKilled => 81,
@@ -82,6 +84,7 @@ pub const TABLE: &[(&str, &str)] = &[
         "Besides the job's own 0: the election was ended; a subcommand did what it was asked to; --once: the key was done \
          (unless --done-status says otherwise). Where the key has failed for good: the status that was recorded.",
     ),
+    ("1 to 4", "The answer of a subcommand that asks: its section says which."),
     ("75", "Not leading within --wait."),
     (
         "80",

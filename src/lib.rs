@@ -22,6 +22,10 @@ pub mod command {
     pub mod broker;
     pub mod completions;
     pub mod man;
+    mod page;
+    mod reading;
+    pub mod status;
     pub mod stdout;
     pub mod watch;
+    mod wording;
 }

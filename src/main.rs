@@ -44,12 +44,23 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Star
         Request::Completions(args) => command::completions::main(&args),
         Request::Help(text) => command::stdout::written(text.print()),
         Request::Man => command::man::main(),
+        Request::Status(args) => {
+            let look = validate::look(&args)?;
+            warn(&look.warnings);
+            command::status::main(&look)
+        }
         Request::Run(args) => supervise::run(validate::config(&args)?, at_start),
         Request::Watch(args) => {
             let watch = validate::watch(&args)?;
-            watch.warnings.iter().for_each(|warning| say(&format!("warning: {}", one_line(warning))));
+            warn(&watch.warnings);
             command::watch::main(&watch)
         }
+    }
+}
+
+fn warn(warnings: &[String]) {
+    for warning in warnings {
+        say(&format!("warning: {}", one_line(warning)));
     }
 }
 

@@ -53,13 +53,16 @@ fn subcommands(definition: &Command) -> std::io::Result<String> {
         let own = subcommand.get_arguments().filter(|argument| !is_known(argument.get_id().as_str()));
         let own = Command::new("neli-run").disable_help_flag(true).args(own.cloned().map(|arg| arg.help_heading(None)));
         let name = subcommand.get_name();
-        let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
+        let about = match (subcommand.get_long_about(), subcommand.get_about()) {
+            (Some(about), _) => about.to_string().replace('\n', " "),
+            (None, about) => about.map_or_else(String::new, |about| format!("{about}.")),
+        };
         let looks_at_election = subcommand.get_arguments().any(|argument| argument.get_id() == "group");
         let election =
             if looks_at_election { format!(" Takes --{}, too.", ELECTION.join(", --")) } else { String::new() };
         let mut roff = Roff::new();
         roff.control("SS", [format!("neli-run {name}").as_str()]);
-        roff.text([roman(format!("{about}.{election}"))]);
+        roff.text([roman(format!("{about}{election}"))]);
         sections += &roff.to_roff();
         if own.get_arguments().next().is_some() {
             let options = options(own)?;

@@ -122,6 +122,17 @@ pub(crate) fn seals_of(number: RawFd) -> io::Result<c_int> {
     Ok(Errno::result(unsafe { libc::fcntl(number, libc::F_GET_SEALS) })?)
 }
 
+/// How many columns the terminal has that this descriptor is open on; none where it is open on something else.
+pub(crate) fn columns(terminal: BorrowedFd<'_>) -> Option<usize> {
+    // SAFETY: a zeroed winsize is a valid one, and the call only writes to it.
+    let size = unsafe {
+        let mut size: libc::winsize = mem::zeroed();
+        Errno::result(libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size)).ok()?;
+        size
+    };
+    Some(size.ws_col.into()).filter(|columns| *columns > 0)
+}
+
 /// A descriptor of the process `pid`. It means that process for ever, also when another gets its number later.
 ///
 /// # Errors

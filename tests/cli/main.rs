@@ -28,6 +28,7 @@ fn what_is_missing_is_named() {
     refused("--group --embedded -- true", "--group: needs a value: NAME");
     refused("completions", "SHELL is required");
     refused("watch --embedded", "--group is required: the election's name, the same on every machine");
+    refused("status --embedded", "--group is required: the election's name, the same on every machine");
 }
 
 #[test]
@@ -41,6 +42,9 @@ fn what_stands_in_the_wrong_place_is_put_right() {
     refused("-g g -X a=b sleep 1", "sleep: COMMAND comes after --, as in: neli-run --group .. -- sleep");
     refused("-g g -Z", "-Z: no such option; neli-run --help lists them");
     refused("-g g --embedded=1 -- true", "--embedded 1: takes no value");
+    refused("status -g g now", "now: status takes no such argument; neli-run status --help lists them");
+    refused("status -g g -b a:1 --timeout 5", "--timeout 5: must be a duration with its unit, such as 500ms, 5s or 2m");
+    refused("status -g g -b a:1 --timeout 0", "--timeout 0: must be more than 0, and at most 365d");
     refused("completions ksh", "ksh: must be bash, fish or zsh");
     // Later options are not accepted before they do something.
     refused("-g g --roles 2 -- true", "--roles: no such option; did you mean --brokers?");
@@ -117,9 +121,15 @@ fn a_hidden_mode_cannot_be_typed() {
 /// As coreutils do: what can't be written is an error; a reader that has gone is none.
 #[test]
 fn a_full_stdout_is_an_error() {
-    for arguments in
-        [&["--help"][..], &["-h"], &["watch", "--help"], &["--version"], &["man"], &["completions", "bash"]]
-    {
+    for arguments in [
+        &["--help"][..],
+        &["-h"],
+        &["status", "--help"],
+        &["watch", "--help"],
+        &["--version"],
+        &["man"],
+        &["completions", "bash"],
+    ] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let output = command(arguments).stdout(full).output().unwrap();
         assert_eq!(one_line(&output), "neli-run: stdout: no space left on device", "{arguments:?}");
@@ -138,6 +148,7 @@ fn help_and_version_are_printed_to_be_read() {
         (&["--help"][..], "Runs COMMAND on at most one machine"),
         (&["-h"], "Run a command on exactly one machine"),
         (&["--version"], "neli-run "),
+        (&["status", "--help"], "Show who leads an election"),
         (&["watch", "--help"], "Print one line per change"),
         (&["man"], ".TH NELI-RUN 1"),
         (&["completions", "fish"], "# Print an optspec"),

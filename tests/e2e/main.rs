@@ -34,6 +34,7 @@ mod secrets;
 mod settle;
 mod shortage;
 mod signals;
+mod status;
 mod strangers;
 mod systemd;
 mod terminal;

@@ -6,7 +6,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use harness::accounts::{Account, PASSWORD, login};
 use harness::candidate::{Candidate, Elector};
@@ -14,6 +14,7 @@ use harness::journal;
 use harness::process::Process;
 use harness::rights::Operation::{Create, Describe, Read as Reads, Write as Writes};
 use harness::rights::{Operation, Resource, Rights, Rule};
+use harness::stage::Answer;
 use harness::witness::Event;
 use harness::{not_tested, wait};
 use nix::sys::signal::Signal;
@@ -96,12 +97,12 @@ impl Tenancy {
         file
     }
 
-    /// What `neli-run watch` shows it.
-    fn watch(&self) -> Output {
-        let mut watch = Command::new(PROGRAM);
-        watch.args(["watch", "--group", &self.guarded.stage.group, "--brokers", &self.guarded.address]);
-        watch.args(["--json", "--from", "start", "--until-end", "--properties"]).arg(self.properties());
-        watch.output().expect("the program is there")
+    /// What a subcommand shows it.
+    fn look(&self, words: &[&str]) -> Answer {
+        let mut command = Command::new(PROGRAM);
+        command.args(words).args(["--group", &self.guarded.stage.group, "--brokers", &self.guarded.address]);
+        command.arg("--properties").arg(self.properties());
+        Answer::of(command)
     }
 
     /// What the line about a missing right must say, besides what it is about.
@@ -279,31 +280,35 @@ fn the_right_to_describe_that_is_taken_from_a_leader() {
     tenancy.guarded.stage.assert_gone(term);
 }
 
-/// `watch` needs READ on the topic, and no more; without it, one line says so.
+/// Whoever looks at an election needs READ on the topic, and no more; without it, one line says so.
 #[test]
-fn to_watch() {
+fn to_look_at_an_election() {
     let tenancy = Tenancy::new(Elector::Log);
     tenancy.guarded.create_topic();
     let mut run = tenancy.guarded.stage.candidate().job(["true"]).start();
     assert_eq!(run.status(), 0);
-    let told = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
 
-    let output = tenancy.watch();
-    assert_eq!(output.status.code(), Some(125), "{}", told(&output));
-    assert!(told(&output).contains("no right to DESCRIBE") && told(&output).lines().count() == 1, "{}", told(&output));
-
+    let refused = |right: &str| {
+        for (words, _, _) in LOOKS {
+            let answer = tenancy.look(words);
+            assert_eq!((answer.text.as_str(), answer.status), ("", 125), "{words:?}: {answer:?}");
+            assert!(answer.errors.contains(right) && answer.errors.lines().count() == 1, "{words:?}: {answer:?}");
+        }
+    };
+    refused("no right to DESCRIBE");
     tenancy.allow(&[(Of::Topic, Describe)]);
-    let output = tenancy.watch();
-    assert_eq!(output.status.code(), Some(125), "{}", told(&output));
-    assert!(told(&output).contains("no right to READ") && told(&output).lines().count() == 1, "{}", told(&output));
-
+    refused("no right to READ");
     tenancy.allow(&[(Of::Topic, Reads)]);
-    let output = tenancy.watch();
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
-    assert_eq!(told(&output), "");
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    assert!(text.lines().any(|line| line.contains("\"release\"")), "{text}");
+    for (words, status, said) in LOOKS {
+        let answer = tenancy.look(words);
+        assert_eq!((answer.errors.as_str(), answer.status), ("", *status), "{words:?}: {answer:?}");
+        assert!(answer.text.contains(said), "{words:?}: {answer:?}");
+    }
 }
+
+/// What looks at an election whose only term was released: its words, its status, and something that it says.
+const LOOKS: &[(&[&str], i32, &str)] =
+    &[(&["watch", "--json", "--from", "start", "--until-end"], 0, "\"release\""), (&["status"], 3, "released term ")];
 
 /// Scheduling policy and priority of a process: 1 is `SCHED_FIFO`, 0 the ordinary one.
 fn scheduling(process: Process) -> (u32, u32) {

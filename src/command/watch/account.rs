@@ -1,15 +1,14 @@
 //! What `watch` prints of each record: every one with the law's verdict, as JSON; or what changed, as sentences.
 
-use std::time::Duration;
-
-use neli_proto::journal::{Journal, Verdict, View};
-use neli_proto::listener::silence;
-use neli_proto::record::{Body, JobState, MAX_BYTES, Offset, Record, What};
+use neli_proto::journal::{Journal, Verdict};
+use neli_proto::observer::{Change, Leader, Leadership, Observer, ReadAt};
+use neli_proto::record::{MAX_BYTES, Offset, Record, What};
 use neli_proto::time::Time;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::report::log::{because, spoken, timestamp};
+use crate::command::wording::{how_released, job, leadership, span};
+use crate::report::log::timestamp;
 use crate::text::one_line;
 
 /// The election as it was read, and the lines that are still to be shown of it.
@@ -17,48 +16,12 @@ pub(super) struct Account {
     json: bool,
     /// The first offset that is shown.
     first: Offset,
-    journal: Journal,
-    /// The leader's job, by its last beat.
-    job: Option<Job>,
-    /// The leader's last word.
-    last_word: LastWord,
+    observer: Observer,
     /// All that was there at the start has been read.
     is_live: bool,
     /// It was told that the leader is silent.
     is_silent: bool,
     lines: Vec<String>,
-}
-
-/// A leader's last effective record.
-#[derive(Clone, Copy)]
-struct LastWord {
-    /// When it was read.
-    read: Time,
-    /// How old it was then, by its own time and this machine's wall clock; nothing where it was read as it was written.
-    age: Duration,
-}
-
-impl LastWord {
-    /// How old it is.
-    fn age(self, now: Time) -> Duration {
-        now.since(self.read) + self.age
-    }
-}
-
-/// The job, by a beat; printed when it changes.
-#[derive(Clone, Copy, Eq, PartialEq)]
-struct Job {
-    state: JobState,
-    pid: Option<u32>,
-    attempt: Option<u32>,
-}
-
-/// When something is read.
-#[derive(Clone, Copy)]
-pub(super) struct ReadAt {
-    pub(super) now: Time,
-    /// In milliseconds since 1970, by this machine's clock.
-    pub(super) wall_ms: u64,
 }
 
 /// A line of `--json`.
@@ -73,16 +36,8 @@ struct Line {
 impl Account {
     /// Of a reading that has just begun, shown from `first` on.
     pub(super) fn new(json: bool, first: Offset, journal: Journal) -> Self {
-        Self {
-            json,
-            first,
-            journal,
-            job: None,
-            last_word: LastWord { read: Time::ZERO, age: Duration::ZERO },
-            is_live: false,
-            is_silent: false,
-            lines: Vec::new(),
-        }
+        let observer = Observer::new(journal);
+        Self { json, first, observer, is_live: false, is_silent: false, lines: Vec::new() }
     }
 
     /// What is to be shown, oldest first.
@@ -92,106 +47,81 @@ impl Account {
 
     /// The log ended at `end` when that was `asked`.
     pub(super) fn answered(&mut self, now: Time, asked: Time, end: Offset) {
-        self.journal.answered(now, asked, end);
+        self.observer.answered(now, asked, end);
     }
 
     /// A record of another key stands at `offset`.
     pub(super) fn read_other(&mut self, now: Time, offset: Offset) {
-        if offset >= self.journal.next() {
-            self.journal.read_other(now, offset);
-        }
+        self.observer.read_other(now, offset);
     }
 
     /// A record of the election stands at `offset`, and was written `written_ms` after 1970 by the broker's clock.
     pub(super) fn read(&mut self, at: ReadAt, offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) {
-        if offset < self.journal.next() {
+        if offset < self.observer.journal().next() {
             return;
         }
         let record = value.and_then(Record::parse);
-        let before = self.journal.view().clone();
-        let verdict = self.journal.read(at.now, offset, record.as_ref());
-        self.note_word(at, verdict, record.as_ref(), written_ms);
+        let (verdict, changes) = self.observer.read(at, offset, record.as_ref(), written_ms);
         if self.json && offset >= self.first {
-            let line =
-                Line { offset, verdict: word(verdict), term: self.journal.term(), record: value.and_then(as_read) };
+            let term = self.observer.journal().term();
+            let line = Line { offset, verdict: word(verdict), term, record: value.and_then(as_read) };
             // Strings and numbers under string keys: nothing of that can fail.
             self.lines.push(serde_json::to_string(&line).unwrap_or_default());
         }
-        // The job is followed before the first offset that is shown, too: what was known then is no change.
-        for sentence in self.changes(&before, verdict, record.as_ref()) {
+        for change in changes {
+            let was_silent = self.is_silent;
+            self.is_silent &= matches!(change, Change::Requested { .. });
+            let wall_ms = match &change {
+                Change::HeardAgain { .. } if !was_silent => continue,
+                Change::HeardAgain { .. } => Some(at.wall_ms),
+                Change::Job(_) | Change::Led | Change::Missing | Change::Released(_) | Change::Requested { .. } => {
+                    written_ms
+                }
+            };
+            // The job is followed before the first offset that is shown, too: what was known then is no change.
             if !self.json && offset >= self.first {
-                self.tell(written_ms, &sentence);
+                self.tell(wall_ms, &self.sentence(change));
             }
         }
     }
 
-    /// Takes note of a leader's word; and says so when it had been silent for longer than its lease.
-    fn note_word(&mut self, at: ReadAt, verdict: Verdict, record: Option<&Record>, written_ms: Option<u64>) {
-        let is_leaders = matches!(record.map(|record| &record.body), Some(Body::Beat { .. } | Body::Claim { .. }));
-        if verdict != Verdict::Effective || !is_leaders {
-            return;
-        }
-        let written_ms = written_ms.filter(|_| !self.is_live).unwrap_or(at.wall_ms);
-        let age = Duration::from_millis(at.wall_ms.saturating_sub(written_ms));
-        let before = std::mem::replace(&mut self.last_word, LastWord { read: at.now, age });
-        let was_silent = std::mem::replace(&mut self.is_silent, false);
-        if was_silent && !self.json && matches!(record.map(|record| &record.body), Some(Body::Beat { .. })) {
-            let silent = spoken(whole(before.age(at.now)));
-            let sentence = format!("{} leads on, after {silent} of silence", self.leader());
-            self.tell(Some(at.wall_ms), &sentence);
-        }
-    }
-
     /// When it is to be told that the leader is silent, unless it is heard before.
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
-        let View::Led(term) = self.journal.view() else { return None };
-        let LastWord { read, age } = self.last_word;
-        (self.is_live && !self.is_silent && !self.json).then(|| read + silence(term.lease).saturating_sub(age))
+    pub(super) fn poll_timeout(&self, at: ReadAt) -> Option<Time> {
+        self.observer.silent_at(at).filter(|_| self.is_live && !self.is_silent && !self.json)
     }
 
     /// Tells that the leader is silent, where that is due.
     pub(super) fn handle_timeout(&mut self, at: ReadAt) {
-        if self.poll_timeout().is_some_and(|due| at.now >= due)
-            && let Some(sentence) = self.silence(at.now)
-        {
+        let sight = self.observer.leadership(at);
+        if self.is_live && !self.is_silent && !self.json && matches!(sight, Leadership::Silent { .. }) {
+            let sentence = leadership(sight);
             self.is_silent = true;
             self.tell(Some(at.wall_ms), &sentence);
         }
     }
 
-    /// That the leader of a term has been silent for longer than its lease, if it has.
-    fn silence(&self, now: Time) -> Option<String> {
-        let View::Led(term) = self.journal.view() else { return None };
-        let age = self.last_word.age(now);
-        (age >= silence(term.lease)).then(|| {
-            let (leader, age, lease) = (self.leader(), spoken(whole(age)), spoken(term.lease));
-            format!("nobody leads: {leader} (term {}) has been silent for {age}, and its lease is {lease}", term.offset)
-        })
-    }
-
     /// All that was there has been read: who leads now?
     pub(super) fn caught_up(&mut self, at: ReadAt) {
         self.is_live = true;
+        self.observer.caught_up();
         if self.json {
             return;
         }
-        let silence = self.silence(at.now);
-        self.is_silent = silence.is_some();
-        let sentence = match self.journal.view() {
-            View::Led(term) => silence.unwrap_or_else(|| {
-                let job = self.job.map_or_else(String::new, |job| format!(": {}", job.sentence()));
-                format!("{} leads, term {}{job}", self.leader(), term.offset)
-            }),
-            View::NeverLed => "nobody has led yet".to_owned(),
-            View::Released { term, why } => {
-                format!(
-                    "nobody leads: term {term} was released: {}",
-                    because(why.as_deref().unwrap_or("no reason said"))
-                )
+        let sight = self.observer.leadership(at);
+        self.is_silent = matches!(sight, Leadership::Silent { .. });
+        let more = match sight {
+            Leadership::Led { leader, .. } => {
+                let job = leader.job.map_or_else(String::new, |of_leader| format!(": {}", job(of_leader)));
+                format!(", term {}{job}", leader.term)
             }
-            View::Undecided(_) => "who leads can't be told before the leader's next word".to_owned(),
+            Leadership::Forgotten
+            | Leadership::NeverLed
+            | Leadership::Released { .. }
+            | Leadership::Silent { .. }
+            | Leadership::Unknown => String::new(),
         };
-        self.tell(Some(at.wall_ms), &format!("as of now: {sentence}"));
+        let sentence = format!("as of now: {}{more}", leadership(sight));
+        self.tell(Some(at.wall_ms), &sentence);
     }
 
     fn tell(&mut self, wall_ms: Option<u64>, sentence: &str) {
@@ -199,86 +129,27 @@ impl Account {
         self.lines.push(format!("{at} {}", one_line(sentence)));
     }
 
-    /// What the record changed, in sentences.
-    fn changes(&mut self, before: &View, verdict: Verdict, record: Option<&Record>) -> Vec<String> {
-        let mut changes = Vec::new();
-        match (before, self.journal.view()) {
-            (View::Led(old), View::Led(new)) if old.offset == new.offset => {}
-            (_, View::Led(new)) => {
-                changes.push(format!("{} leads, term {}", self.leader(), new.offset));
-                self.job = None;
-            }
-            (View::Released { term: old, .. }, View::Released { term: new, .. }) if old == new => {}
-            (_, View::Released { term, why }) => {
-                let why = because(why.as_deref().unwrap_or("no reason said"));
-                let (exit, late, once) = match record.map(|record| &record.body) {
-                    Some(Body::Release { exit, late_ms, once, .. }) => (*exit, *late_ms, once.as_deref()),
-                    _ => (None, None, None),
-                };
-                let once = once.map_or_else(String::new, |key| {
-                    format!("; {key} {}", if exit == Some(0) { "is done" } else { "has failed" })
-                });
-                let exit = exit.map_or_else(String::new, |exit| format!(" (the job's status: {exit})"));
-                let late = late.map_or_else(String::new, |late| {
-                    let late = spoken(Duration::from_millis(late));
-                    format!("; its job may have been alive until {late} after the lease's end: another's may have run beside it")
-                });
-                changes.push(format!("term {term} was released: {why}{exit}{once}{late}"));
-            }
-            (View::Undecided(_), View::Undecided(_)) | (_, View::NeverLed) => {}
-            (_, View::Undecided(_)) => {
-                changes.push("records are missing: who leads can't be told before the leader's next word".to_owned());
-            }
-        }
-        if let (Verdict::Effective, Some(record)) = (verdict, record) {
-            changes.extend(self.job_change(record));
-        }
-        changes
-    }
-
-    /// What an effective record holds beyond who leads.
-    fn job_change(&mut self, record: &Record) -> Option<String> {
-        match &record.body {
-            Body::Beat { state, pid, attempt, .. } => {
-                let job = Job { state: (*state)?, pid: *pid, attempt: *attempt };
-                (self.job.replace(job) != Some(job)).then(|| format!("{}: {}", self.leader(), job.sentence()))
-            }
-            Body::Request { what, by, reason, .. } => {
-                let by = by.as_deref().or(record.name.as_deref()).unwrap_or("somebody");
-                let reason = reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
-                Some(match what {
+    /// What a record has changed, as a sentence.
+    fn sentence(&self, change: Change) -> String {
+        let leader = self.observer.leader();
+        let term = leader.map(|leader| leader.term).unwrap_or_default();
+        let leader = leader.map_or("somebody", Leader::shown);
+        match change {
+            Change::HeardAgain { silent } => format!("{leader} leads on, after {} of silence", span(silent)),
+            Change::Job(of_leader) => format!("{leader}: {}", job(of_leader)),
+            Change::Led => format!("{leader} leads, term {term}"),
+            Change::Missing => "records are missing: who leads can't be told before the leader's next word".to_owned(),
+            Change::Released(release) => format!("term {} was released: {}", release.term, how_released(&release)),
+            Change::Requested { what, by, reason } => {
+                let by = by.as_deref().unwrap_or("somebody");
+                let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+                match what {
                     What::End => format!("{by} has ended the election{reason}"),
-                    What::Resign => format!("{by} has asked {} to stand down{reason}", self.leader()),
-                })
+                    What::Resign => format!("{by} has asked {leader} to stand down{reason}"),
+                }
             }
-            Body::Claim { .. } | Body::Hello { .. } | Body::Release { .. } => None,
         }
     }
-
-    /// How the leader is called.
-    fn leader(&self) -> String {
-        let View::Led(term) = self.journal.view() else { return "nobody".to_owned() };
-        let name = term.name.as_deref().map(str::to_owned);
-        name.or_else(|| term.member.as_ref().map(ToString::to_string)).unwrap_or_else(|| "somebody".to_owned())
-    }
-}
-
-impl Job {
-    fn sentence(self) -> String {
-        let again = self.attempt.filter(|attempt| *attempt > 1).map_or("", |_| " again");
-        let pid = self.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
-        match self.state {
-            JobState::Restarting => "the job is to run again".to_owned(),
-            JobState::Running => format!("the job runs{again}{pid}"),
-            JobState::Starting => format!("the job is being started{again}"),
-            JobState::Stopping => format!("the job has been asked to stop{pid}"),
-        }
-    }
-}
-
-/// A duration for people: of more than ten seconds, without its milliseconds.
-fn whole(duration: Duration) -> Duration {
-    if duration < Duration::from_secs(10) { duration } else { Duration::from_secs(duration.as_secs()) }
 }
 
 const fn word(verdict: Verdict) -> &'static str {
@@ -301,6 +172,8 @@ fn as_read(value: &[u8]) -> Option<Box<RawValue>> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use neli_proto::journal::Origin;
     use serde_json::Value;
 
@@ -395,16 +268,16 @@ mod tests {
         read(&mut account, 1, &beat("running", 7));
         account.caught_up(later(1_000));
         account.take_lines();
-        assert_eq!(account.poll_timeout(), Some(later(5_060).now));
+        assert_eq!(account.poll_timeout(later(1_000)), Some(later(5_060).now));
         account.handle_timeout(later(5_059));
         assert_eq!(account.take_lines(), [""; 0]);
         account.handle_timeout(later(5_060));
-        let silent = "nobody leads: web (term 0) has been silent for 5.06s, and its lease is 5s";
+        let silent = "no leader: web has been silent for 5s (lease 5s)";
         assert_eq!(account.take_lines(), [format!("2026-01-31T12:00:05.183Z {silent}")]);
-        assert_eq!(account.poll_timeout(), None);
+        assert_eq!(account.poll_timeout(later(5_060)), None);
         account.read(later(7_123), 2, Some(beat("running", 7).as_bytes()), Some(0));
-        assert_eq!(account.take_lines(), ["2026-01-31T12:00:07.246Z web leads on, after 7.123s of silence"]);
-        assert_eq!(account.poll_timeout(), Some(later(7_123 + 5_060).now));
+        assert_eq!(account.take_lines(), ["2026-01-31T12:00:07.246Z web leads on, after 7.1s of silence"]);
+        assert_eq!(account.poll_timeout(later(7_123)), Some(later(7_123 + 5_060).now));
     }
 
     #[test]
@@ -412,9 +285,9 @@ mod tests {
         let mut account = account(false, 2);
         account.read(later(108_700), 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms));
         account.caught_up(later(108_800));
-        let silent = "as of now: nobody leads: web (term 0) has been silent for 1m 48s, and its lease is 5s";
+        let silent = "as of now: no leader: web has been silent for 108s (lease 5s)";
         assert_eq!(account.take_lines(), [format!("2026-01-31T12:01:48.923Z {silent}")]);
-        assert_eq!(account.poll_timeout(), None);
+        assert_eq!(account.poll_timeout(later(108_800)), None);
     }
 
     #[test]

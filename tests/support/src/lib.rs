@@ -32,6 +32,8 @@ pub mod process;
 mod request;
 /// Rights, given and taken while a broker runs.
 pub mod rights;
+/// What the documentation says about a command's JSON.
+pub mod schema;
 /// One election and its witnesses.
 pub mod stage;
 /// A terminal, and a shell with job control on it.

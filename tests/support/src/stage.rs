@@ -1,7 +1,7 @@
 //! One election and its witnesses.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sys::signal::Signal;
@@ -12,6 +12,35 @@ use crate::candidate::{Candidate, Elector, Running};
 use crate::kafka::Kafka;
 use crate::witness::{Event, Testimony, Witness};
 use crate::{install, wait};
+
+/// What a command has said, and how it ended.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Answer {
+    /// On stdout.
+    pub text: String,
+    /// On stderr.
+    pub errors: String,
+    /// As a shell says it.
+    pub status: i32,
+}
+
+impl Answer {
+    /// Runs the command to its end.
+    #[must_use]
+    pub fn of(mut command: Command) -> Self {
+        let output = command.stdin(Stdio::null()).output().expect("the program is there");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        let status = output.status.code().expect("it was not killed");
+        Self { text: text(output.stdout), errors: text(output.stderr), status }
+    }
+
+    /// The one line of JSON that was printed.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        assert_eq!((self.text.lines().count(), self.errors.as_str()), (1, ""), "{self:?}");
+        serde_json::from_str(&self.text).expect("a line of JSON")
+    }
+}
 
 /// One election, under a name that nobody had before, and the file where all its witnesses write.
 #[derive(Debug)]
@@ -185,6 +214,14 @@ impl Stage {
         assert!(answer.status.success(), "watch: {}", String::from_utf8_lossy(&answer.stderr));
         let text = String::from_utf8(answer.stdout).expect("JSON is UTF-8");
         text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+    }
+
+    /// What a subcommand answers about the election.
+    #[must_use]
+    pub fn ask(&self, subcommand: &str, arguments: &[&str]) -> Answer {
+        let mut command = Command::new(&self.program);
+        command.args([subcommand, "--group", &self.group, "--brokers", &self.brokers]).args(arguments);
+        Answer::of(command)
     }
 
     fn file(&self) -> PathBuf {

@@ -1,0 +1,87 @@
+//! The subcommands, as the parser knows them. `--help` and the manual are drawn from it.
+
+use clap::{Arg, ArgAction, Command};
+
+use crate::cli::Words;
+use crate::cli::options::{ELECTION, Opt, wrapped};
+
+/// All of them, in the order of the help.
+pub(super) fn all() -> [Command; 5] {
+    [status(), watch(), broker(), completions(), man()]
+}
+
+fn status() -> Command {
+    let about = "Show who leads an election, or why nobody does, and who stands by";
+    looks(about, STATUS).name("status").arg(json("Print one JSON object")).arg(timeout("5s"))
+}
+
+const STATUS: &str = "Exits with 0 when somebody leads, with 3 when nobody does, and with 4 when that can't be told. A leader that \
+                      has been silent for longer than its lease leads no more. It reads the topic and writes nothing; READ on the \
+                      topic is enough.";
+
+/// A subcommand that looks at one election; `more` are the sentences that `--help` and the manual add.
+fn looks(about: &'static str, more: &'static str) -> Command {
+    let long = wrapped(&format!("{about}. {more}"));
+    Command::new("").about(about).long_about(long).args_override_self(true).args(election())
+}
+
+fn json(help: &'static str) -> Arg {
+    Arg::new("json").long("json").action(ArgAction::SetTrue).help(help)
+}
+
+fn timeout(default: &'static str) -> Arg {
+    Arg::new("timeout")
+        .long("timeout")
+        .value_name("DURATION")
+        .value_parser(clap::value_parser!(std::ffi::OsString))
+        .help(format!("How long to wait for Kafka's answers [default: {default}]"))
+}
+
+fn watch() -> Command {
+    Command::new("watch")
+        .about("Print one line per change of an election, as it happens")
+        .args_override_self(true)
+        .args(election())
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .action(ArgAction::SetTrue)
+                .help("Print every record of the election with the law's verdict, one JSON object a line"),
+        )
+        .arg(
+            Arg::new("from")
+                .long("from")
+                .value_name("start|end|OFFSET")
+                .value_parser(Words(&["start", "end"]))
+                .hide_possible_values(true)
+                .help("Where to begin [default: end]"),
+        )
+        .arg(
+            Arg::new("until-end")
+                .long("until-end")
+                .action(ArgAction::SetTrue)
+                .help("Exit at what was the end when watch began"),
+        )
+}
+
+fn broker() -> Command {
+    Command::new("broker").about("Run the small broker of --embedded in the foreground, and print its address")
+}
+
+fn completions() -> Command {
+    Command::new("completions").about("Print a shell's completions").arg(
+        Arg::new("SHELL")
+            .required(true)
+            .value_parser(Words(&["bash", "fish", "zsh"]))
+            .hide_possible_values(true)
+            .help("bash, fish or zsh"),
+    )
+}
+
+fn man() -> Command {
+    Command::new("man").about("Print the manual page: neli-run man | man -l -")
+}
+
+fn election() -> impl Iterator<Item = Arg> {
+    ELECTION.iter().filter_map(|long| Opt::find(long)).map(Opt::arg)
+}

@@ -1,0 +1,170 @@
+//! The form for people: a first line that says it all, and rows of a label and a text. Coloured on a terminal alone, and wrapped to its
+//! width there.
+
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+
+use crate::process::system;
+use crate::text::one_line;
+
+/// Where the texts of the rows begin.
+const INDENT: usize = 11;
+/// On a terminal that is narrower the texts stand below their labels.
+const NARROW: usize = 40;
+
+/// What a line says, in a colour.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Tone {
+    /// All is well.
+    Good,
+    /// It is not known.
+    Unknown,
+    /// Somebody should look.
+    Bad,
+}
+
+/// How it is shown.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Style {
+    /// Whether lines are coloured.
+    pub(super) is_coloured: bool,
+    /// The terminal's columns; none where it is no terminal.
+    pub(super) columns: Option<usize>,
+}
+
+/// A page.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Page {
+    head: (Tone, String),
+    rows: Vec<(&'static str, String)>,
+}
+
+impl Style {
+    /// As stdout takes it: coloured on a terminal, unless `NO_COLOR` is set or the terminal knows no colours.
+    pub(super) fn of_stdout() -> Self {
+        let stdout = io::stdout();
+        if !stdout.is_terminal() {
+            return Self { is_coloured: false, columns: None };
+        }
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
+        Self { is_coloured: !is_set("NO_COLOR") && !is_dumb, columns: system::columns(stdout.as_fd()) }
+    }
+
+    /// The text in this tone's colour.
+    pub(super) fn paint(self, tone: Tone, text: &str) -> String {
+        let colour = match tone {
+            Tone::Good => 32,
+            Tone::Unknown => 33,
+            Tone::Bad => 31,
+        };
+        if self.is_coloured { format!("\u{1b}[1;{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+impl Page {
+    /// A page with this first line.
+    pub(super) fn new(tone: Tone, head: &str) -> Self {
+        Self { head: (tone, one_line(head)), rows: Vec::new() }
+    }
+
+    /// Adds a row; one without a label belongs to the row above it.
+    pub(super) fn row(&mut self, label: &'static str, text: &str) {
+        self.rows.push((label, one_line(text)));
+    }
+
+    /// All its lines.
+    pub(super) fn render(&self, style: Style) -> String {
+        let (tone, head) = &self.head;
+        let width = style.columns.unwrap_or(usize::MAX);
+        let mut text = String::new();
+        for line in wrapped(head, width) {
+            text += &style.paint(*tone, &line);
+            text.push('\n');
+        }
+        let is_narrow = width < NARROW;
+        let indent = if is_narrow { 2 } else { INDENT };
+        for (label, row) in &self.rows {
+            if is_narrow && !label.is_empty() {
+                text += label;
+                text.push('\n');
+            }
+            for (at, line) in wrapped(row, width.saturating_sub(indent)).into_iter().enumerate() {
+                let label = if at == 0 && !is_narrow { *label } else { "" };
+                text += format!("{label:indent$}{line}").trim_end();
+                text.push('\n');
+            }
+        }
+        text
+    }
+}
+
+/// The text in lines of at most so many columns, broken between words, and inside a word that is longer than a line.
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = vec![String::new()];
+    let mut length = 0;
+    for word in text.split(' ') {
+        let mut rest: Vec<char> = word.chars().collect();
+        if length > 0 && length + 1 + rest.len() > width {
+            lines.push(String::new());
+            length = 0;
+        }
+        while rest.len() > width {
+            let head: String = rest.drain(..width).collect();
+            lines.last_mut().iter_mut().for_each(|line| line.push_str(&head));
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if length > 0 {
+                line.push(' ');
+                length += 1;
+            }
+            length += rest.len();
+            line.extend(rest);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page() -> Page {
+        let mut page = Page::new(Tone::Bad, "billing: no leader: db2 has been silent for 108s (lease 15s)");
+        page.row("claimable", "since 05:40:50Z (93s)");
+        page.row("standbys", "none");
+        page
+    }
+
+    #[test]
+    fn a_page_is_aligned() {
+        let plain = Style { is_coloured: false, columns: None };
+        let expected = "billing: no leader: db2 has been silent for 108s (lease 15s)\n\
+                        claimable  since 05:40:50Z (93s)\n\
+                        standbys   none\n";
+        assert_eq!(page().render(plain), expected);
+        let coloured = Style { is_coloured: true, columns: Some(80) }.paint(Tone::Good, "x");
+        assert_eq!(coloured, "\u{1b}[1;32mx\u{1b}[0m");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for columns in [20, 39, 40, 80] {
+            let text = page().render(Style { is_coloured: false, columns: Some(columns) });
+            assert!(text.lines().all(|line| line.chars().count() <= columns), "{columns}:\n{text}");
+        }
+        let narrow = page().render(Style { is_coloured: false, columns: Some(20) });
+        assert_eq!(
+            narrow,
+            "billing: no leader:\ndb2 has been silent\nfor 108s (lease 15s)\nclaimable\n  since 05:40:50Z\n  (93s)\nstandbys\n  none\n"
+        );
+    }
+
+    #[test]
+    fn a_long_word_is_broken() {
+        assert_eq!(wrapped("ab cdefgh i", 3), ["ab", "cde", "fgh", "i"]);
+        assert_eq!(wrapped("", 3), [""]);
+    }
+}

@@ -1,0 +1,198 @@
+//! `status --json`: one object, whose fields docs/json.md describes. Each is always there; what is not known is null.
+
+use std::time::Duration;
+
+use neli::program::Election;
+use neli_proto::observer::{AgeBy, Candidate, Leader, Leadership, ReadAt, Release, Standby};
+use neli_proto::record::MemberId;
+use serde::Serialize;
+
+use super::Sight;
+use crate::command::wording::{job_state, leadership};
+use crate::report::log::timestamp;
+
+#[derive(Serialize)]
+pub(super) struct Line<'a> {
+    ts: String,
+    group: &'a str,
+    role: String,
+    topic: &'a str,
+    partition: i32,
+    state: &'static str,
+    why: Option<String>,
+    claimable_since: Option<String>,
+    leader: Option<LeaderLine<'a>>,
+    release: Option<ReleaseLine<'a>>,
+    void_claims: u32,
+    standbys: Vec<CandidateLine<'a>>,
+}
+
+#[derive(Serialize)]
+struct LeaderLine<'a> {
+    name: Option<&'a str>,
+    member: Option<&'a str>,
+    term: i64,
+    since: Option<String>,
+    lease_ms: u64,
+    lease_left_ms: u64,
+    heartbeat_age_ms: u64,
+    age_by: &'static str,
+    job: Option<JobLine>,
+    resign_asked_by: Option<&'a str>,
+    hello: Option<CandidateLine<'a>>,
+}
+
+#[derive(Serialize)]
+struct JobLine {
+    state: &'static str,
+    for_ms: Option<u64>,
+    pid: Option<u32>,
+    attempt: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct ReleaseLine<'a> {
+    term: i64,
+    by: Option<&'a str>,
+    why: Option<&'a str>,
+    exit: Option<u8>,
+    late_ms: Option<u64>,
+    once: Option<&'a str>,
+    at: String,
+}
+
+#[derive(Serialize)]
+struct CandidateLine<'a> {
+    name: Option<&'a str>,
+    member: &'a str,
+    host: Option<&'a str>,
+    pid: Option<u32>,
+    version: Option<&'a str>,
+    elector: Option<&'a str>,
+    priority: u16,
+    hello_age_ms: u64,
+    failed_runs: u32,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn of(sight: &Sight<'a>) -> Self {
+        let Sight { election, observer, at, .. } = sight;
+        let of_nobody = Self {
+            void_claims: observer.void_claims().map_or(0, |claims| claims.count),
+            standbys: sight.standbys.iter().map(CandidateLine::of).collect(),
+            ..Self::blank(election, *at)
+        };
+        let why = Some(leadership(sight.leadership));
+        match sight.leadership {
+            Leadership::Led { leader, age, left } => {
+                Self { state: "led", leader: Some(leader_line(sight, leader, age, left)), ..of_nobody }
+            }
+            Leadership::Silent { leader, age, claimable_since } => {
+                let since = at.wall_ms.saturating_sub(millis(claimable_since));
+                let leader = Some(leader_line(sight, leader, age, Duration::ZERO));
+                Self { state: "silent", why, claimable_since: Some(timestamp(since)), leader, ..of_nobody }
+            }
+            Leadership::Released { release, .. } => {
+                let release = ReleaseLine::of(release, *at);
+                let claimable_since = Some(release.at.clone());
+                Self { state: "released", why, claimable_since, release: Some(release), ..of_nobody }
+            }
+            Leadership::NeverLed => Self { state: "never-led", why, ..of_nobody },
+            Leadership::Forgotten => Self { state: "forgotten", why, ..of_nobody },
+            Leadership::Unknown => Self { state: "unknown", why, ..of_nobody },
+        }
+    }
+
+    /// Of an election that could not be read.
+    pub(super) fn unknown(election: &'a Election, at: ReadAt, why: &str) -> Self {
+        Self { why: Some(why.to_owned()), ..Self::blank(election, at) }
+    }
+
+    fn blank(election: &'a Election, at: ReadAt) -> Self {
+        Self {
+            ts: timestamp(at.wall_ms),
+            group: &election.group,
+            role: election.label(),
+            topic: &election.topic,
+            partition: election.partition,
+            state: "unknown",
+            why: None,
+            claimable_since: None,
+            leader: None,
+            release: None,
+            void_claims: 0,
+            standbys: Vec::new(),
+        }
+    }
+
+    /// The line.
+    pub(super) fn text(&self) -> String {
+        // Strings and numbers under string keys: nothing of that can fail.
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+}
+
+fn leader_line<'a>(sight: &Sight<'a>, leader: &'a Leader, age: Duration, left: Duration) -> LeaderLine<'a> {
+    LeaderLine {
+        name: leader.name.as_deref(),
+        member: leader.member.as_ref().map(MemberId::as_str),
+        term: leader.term,
+        since: leader.claimed_ms.map(timestamp),
+        lease_ms: millis(leader.lease),
+        lease_left_ms: millis(left),
+        heartbeat_age_ms: millis(age),
+        age_by: match leader.word.age_by() {
+            AgeBy::Receipt => "receipt",
+            AgeBy::Timestamp => "timestamp",
+        },
+        job: leader.job.map(|job| JobLine {
+            state: job_state(job.state),
+            for_ms: job.since_ms.map(|since_ms| since_ms.saturating_add(millis(age))),
+            pid: job.pid,
+            attempt: job.attempt,
+        }),
+        resign_asked_by: leader.resign.as_ref().map(|resign| resign.by.as_deref().unwrap_or("somebody")),
+        hello: sight
+            .observer
+            .leaders_hello()
+            .map(|hello| CandidateLine::with(hello, sight.observer.age(hello.heard, sight.at), 0)),
+    }
+}
+
+impl<'a> ReleaseLine<'a> {
+    fn of(release: &'a Release, at: ReadAt) -> Self {
+        Self {
+            term: release.term,
+            by: release.name.as_deref(),
+            why: release.why.as_deref(),
+            exit: release.exit,
+            late_ms: release.late.map(millis),
+            once: release.once.as_deref(),
+            at: timestamp(release.heard.at_ms(at)),
+        }
+    }
+}
+
+impl<'a> CandidateLine<'a> {
+    fn of(standby: &Standby<'a>) -> Self {
+        Self::with(standby.candidate, standby.age, standby.failed_runs)
+    }
+
+    fn with(candidate: &'a Candidate, age: Duration, failed_runs: u32) -> Self {
+        Self {
+            name: candidate.name.as_deref(),
+            member: candidate.member.as_str(),
+            host: candidate.host.as_deref(),
+            pid: candidate.pid,
+            version: candidate.version.as_deref(),
+            elector: candidate.elector.as_deref(),
+            priority: candidate.priority,
+            hello_age_ms: millis(age),
+            failed_runs,
+        }
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

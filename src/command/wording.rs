@@ -1,0 +1,114 @@
+//! What is seen of an election, in words: the same wherever it is shown.
+
+use std::time::Duration;
+
+use neli_proto::observer::{Job, Leadership, Release};
+use neli_proto::record::JobState;
+
+use crate::report::log::{because, spoken, timestamp};
+
+/// A time of the day, in UTC, without its milliseconds: `05:40:50Z`.
+pub(super) fn time_of_day(ms: u64) -> String {
+    let text = timestamp(ms);
+    text.get(11..19).map_or_else(|| text.clone(), |time| format!("{time}Z"))
+}
+
+/// A date and time, in UTC, without its milliseconds: `2026-01-31 05:40:50Z`.
+pub(super) fn date(ms: u64) -> String {
+    let text = timestamp(ms);
+    text.get(..19).map_or_else(|| text.clone(), |time| format!("{}Z", time.replace('T', " ")))
+}
+
+/// A span that people compare: `400ms`, `4.2s`, `108s`, `14m 3s`, `3h 12m`, `5d 3h`.
+pub(super) fn span(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0 => format!("{}ms", span.as_millis()),
+        1..10 => spoken(Duration::from_millis(u64::from(span.subsec_millis()) / 100 * 100 + seconds * 1_000)),
+        10..120 => format!("{seconds}s"),
+        120..7_200 => two(seconds / 60, "m", seconds % 60, "s"),
+        7_200..172_800 => two(seconds / 3_600, "h", seconds % 3_600 / 60, "m"),
+        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3_600, "h"),
+    }
+}
+
+fn two(one: u64, unit: &str, more: u64, smaller: &str) -> String {
+    if more == 0 { format!("{one}{unit}") } else { format!("{one}{unit} {more}{smaller}") }
+}
+
+/// Who leads, or why nobody does.
+pub(super) fn leadership(leadership: Leadership<'_>) -> String {
+    match leadership {
+        Leadership::Led { leader, .. } => format!("{} leads", leader.shown()),
+        Leadership::Silent { leader, age, .. } => {
+            format!("no leader: {} has been silent for {} (lease {})", leader.shown(), span(age), spoken(leader.lease))
+        }
+        Leadership::Released { release, age } => {
+            let (by, term, age, how) = (release.shown(), release.term, span(age), how_released(release));
+            format!("no leader: {by} released term {term} {age} ago: {how}")
+        }
+        Leadership::NeverLed => "no leader: nobody has ever led".to_owned(),
+        Leadership::Forgotten => {
+            "no leader: the topic keeps no record of this election (older ones were deleted)".to_owned()
+        }
+        Leadership::Unknown => {
+            "can't tell who leads: the record that says so is missing from the topic; if nobody is heard, a candidate claims \
+             after 60.61s"
+                .to_owned()
+        }
+    }
+}
+
+/// Why a term ended, and how its job did.
+pub(super) fn how_released(release: &Release) -> String {
+    let why = because(release.why.as_deref().unwrap_or("no reason said"));
+    let once = release.once.as_ref().map_or_else(String::new, |key| {
+        format!("; {key} {}", if release.exit == Some(0) { "is done" } else { "has failed" })
+    });
+    let exit = release.exit.map_or_else(String::new, |exit| format!(" (the job's status: {exit})"));
+    let late = release.late.map_or_else(String::new, |late| {
+        let late = spoken(late);
+        format!("; its job may have been alive until {late} after the lease's end: another's may have run beside it")
+    });
+    format!("{why}{exit}{once}{late}")
+}
+
+/// What a job does, as a sentence.
+pub(super) fn job(job: Job) -> String {
+    let again = job.attempt.filter(|attempt| *attempt > 1).map_or("", |_| " again");
+    let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
+    match job.state {
+        JobState::Restarting => "the job is to run again".to_owned(),
+        JobState::Running => format!("the job runs{again}{pid}"),
+        JobState::Starting => format!("the job is being started{again}"),
+        JobState::Stopping => format!("the job has been asked to stop{pid}"),
+    }
+}
+
+/// A job's state, as its beats name it.
+pub(super) const fn job_state(state: JobState) -> &'static str {
+    match state {
+        JobState::Restarting => "restarting",
+        JobState::Running => "running",
+        JobState::Starting => "starting",
+        JobState::Stopping => "stopping",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_short_and_can_be_compared() {
+        let told =
+            [40, 4_250, 108_700, 843_000, 11_520_000, 442_800_000, 7_200_000].map(Duration::from_millis).map(span);
+        assert_eq!(told, ["40ms", "4.2s", "108s", "14m 3s", "3h 12m", "5d 3h", "2h"]);
+    }
+
+    #[test]
+    fn times_are_in_utc() {
+        assert_eq!(time_of_day(1_769_860_800_123), "12:00:00Z");
+        assert_eq!(date(1_769_860_800_123), "2026-01-31 12:00:00Z");
+    }
+}

@@ -1,0 +1,200 @@
+//! `status`: who leads, or why nobody does, told from the topic alone.
+
+use std::process::Command;
+
+use harness::candidate::Elector;
+use harness::journal::Pen;
+use harness::kafka::Kafka;
+use harness::schema::Schema;
+use harness::stage::{Answer, Stage};
+use harness::terminal::{Shell, Terminal};
+use harness::wait;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::{PROGRAM, stage};
+
+/// What is printed as JSON; it is as docs/json.md says.
+fn json(stage: &Stage) -> (Value, i32) {
+    let answer = stage.ask("status", &["--json"]);
+    let object = answer.json();
+    Schema::read(include_str!("../../docs/json.md"), "status").assert_holds(&object);
+    (object, answer.status)
+}
+
+/// An election's topic, and what writes to it.
+fn written(stage: &Stage) -> Pen {
+    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    Pen::new(Kafka::shared(), &stage.topic(), &[])
+}
+
+fn claim(after: i64) -> String {
+    format!(r#"{{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":{after},"lease_ms":300}}"#)
+}
+
+#[test]
+fn a_leader_and_a_standby() {
+    let stage = stage(Elector::Group);
+    let mut leader = stage.candidate().option("--name", "first").start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    let mut standby = stage.candidate().option("--name", "second").option("--elect", "log").start();
+    standby.await_event("standby");
+    wait::until_true("the hellos of both", || {
+        let (object, _) = json(&stage);
+        object["leader"]["hello"].is_object()
+            && object["standbys"].as_array().is_some_and(|standbys| standbys.len() == 1)
+    });
+
+    let (object, status) = json(&stage);
+    assert_eq!((object["state"].as_str(), status), (Some("led"), 0), "{object}");
+    assert_eq!(object["leader"]["name"], "first");
+    assert_eq!(object["leader"]["term"].as_u64(), Some(term));
+    assert_eq!(object["leader"]["job"]["state"], "running");
+    assert_eq!(object["leader"]["lease_ms"], 20_000);
+    assert!(object["leader"]["heartbeat_age_ms"].as_u64().is_some_and(|age| age < 20_000), "{object}");
+    assert_eq!(object["leader"]["hello"]["elector"], "group");
+    assert_eq!(object["standbys"][0]["name"], "second");
+
+    let Answer { text, errors, status } = stage.ask("status", &[]);
+    assert_eq!((errors.as_str(), status), ("", 0));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], format!("{}: first leads", stage.group));
+    assert!(lines[1].starts_with(&format!("term       {term}, since 20")), "{text}");
+    assert!(lines[2].starts_with("job        running for "), "{text}");
+    assert!(lines[3].starts_with("lease      20s, "), "{text}");
+    let last = lines.last().copied().unwrap_or_default();
+    assert!(last.starts_with("standbys   second, hello ") && last.ends_with(", --elect log"), "{text}");
+    stage.close([leader, standby]);
+}
+
+#[test]
+fn a_released_term_says_why() {
+    let stage = stage(Elector::Log);
+    let mut run = stage.candidate().option("--name", "first").job(["sh", "-c", "exit 3"]).start();
+    assert_eq!(run.status(), 3);
+    let (object, status) = json(&stage);
+    assert_eq!((object["state"].as_str(), status), (Some("released"), 3), "{object}");
+    assert_eq!((object["release"]["why"].as_str(), object["release"]["exit"].as_u64()), (Some("exited"), Some(3)));
+    let answer = stage.ask("status", &[]);
+    let words = ["no leader: first released term ", " ago: the job has ended (the job's status: 3)\n"];
+    assert!(words.iter().all(|word| answer.text.contains(word)), "{}", answer.text);
+    assert!(answer.text.ends_with("standbys   none\n"), "{}", answer.text);
+    assert_eq!(answer.status, 3);
+}
+
+/// Killed with its guard, it can release nothing.
+#[test]
+fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
+    let stage = stage(Elector::Log);
+    let mut leader = stage.candidate().option("--name", "first").lease("1s").start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    let guard = leader.guard();
+    leader.signal(Signal::SIGSTOP);
+    guard.signal(Signal::SIGKILL);
+    leader.signal(Signal::SIGKILL);
+    leader.status();
+    stage.await_gone(term);
+    let answer = wait::until("a leader that is silent", || {
+        let answer = stage.ask("status", &[]);
+        (answer.status == 3).then_some(answer)
+    });
+    let head = answer.text.lines().next().unwrap_or_default();
+    let expected = format!("{}: no leader: first has been silent for ", stage.group);
+    assert!(head.starts_with(&expected) && head.ends_with(" (lease 1s)"), "{}", answer.text);
+    assert!(answer.text.contains("\nclaimable  since "), "{}", answer.text);
+    let (object, status) = json(&stage);
+    assert_eq!((object["state"].as_str(), status), (Some("silent"), 3), "{object}");
+    assert_eq!(object["leader"]["lease_left_ms"], 0);
+}
+
+/// A mistyped name: which groups are there?
+#[test]
+fn an_election_that_nobody_has_led() {
+    let stage = stage(Elector::Log);
+    let pen = written(&stage);
+    let answer = stage.ask("status", &[]);
+    let head = format!("{}: no leader: nobody has ever led\nstandbys   none\n", stage.group);
+    assert_eq!((answer.text, answer.status), (head, 3));
+    pen.write("billing/0", &[claim(-1).as_bytes()]);
+    pen.write("mail/ingest/hello", &[b"{}"]);
+    let answer = stage.ask("status", &[]);
+    assert!(answer.text.contains("\ngroups     this topic has billing, mail\n"), "{}", answer.text);
+    assert_eq!(json(&stage).0["state"], "never-led");
+}
+
+#[test]
+fn garbage_is_passed_over() {
+    let stage = stage(Elector::Log);
+    let pen = written(&stage);
+    pen.write_tombstone(&stage.key());
+    pen.write_keyless(b"\xff\xfe");
+    pen.write(&stage.key(), &[b"\xff\x00", b"{}", &[b'x'; 5_000]]);
+    pen.write(&format!("{}/hello", stage.key()), &[b"[]", br#"{"v":1,"kind":"hello","member":"h","name":"a\nb"}"#]);
+    pen.write(&stage.key(), &[claim(4).as_bytes()]);
+    let answer = stage.ask("status", &[]);
+    assert!(answer.text.contains("\nstandbys   a\\nb, hello "), "{answer:?}");
+    assert!(answer.text.starts_with(&format!("{}: ", stage.group)) && answer.errors.is_empty(), "{answer:?}");
+}
+
+#[test]
+fn a_topic_that_does_not_exist() {
+    let stage = stage(Elector::Log);
+    let other = crate::stage(Elector::Log);
+    written(&other);
+    let answer = stage.ask("status", &[]);
+    let line = format!("neli-run: topic \"{}\" does not exist; there are ", stage.topic());
+    assert!(answer.errors.starts_with(&line) && answer.errors.lines().count() == 1, "{answer:?}");
+    assert_eq!((answer.text.as_str(), answer.status), ("", 125));
+    assert!(!Kafka::shared().has_topic(&stage.topic()));
+}
+
+#[test]
+fn a_broker_that_is_away() {
+    let mut command = Command::new(PROGRAM);
+    command.args(["status", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
+    let answer = Answer::of(command);
+    assert_eq!((answer.text.as_str(), answer.status), ("", 4), "{answer:?}");
+    assert!(answer.errors.starts_with("neli-run: can't tell who leads: 127.0.0.1:1"), "{answer:?}");
+    assert!(answer.errors.ends_with(" (no answer within 300ms)\n"), "{answer:?}");
+    let mut command = Command::new(PROGRAM);
+    command.args(["status", "--json", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
+    let answer = Answer::of(command);
+    let object = answer.json();
+    Schema::read(include_str!("../../docs/json.md"), "status").assert_holds(&object);
+    assert_eq!((object["state"].as_str(), answer.status), (Some("unknown"), 4));
+}
+
+/// The claim of a leader that has led for long lies further back than what is read, and tells since when it leads.
+#[test]
+fn since_when_a_leader_leads_that_has_led_for_long() {
+    let stage = stage(Elector::Log);
+    let pen = written(&stage);
+    pen.write(&stage.key(), &[claim(-1).as_bytes()]);
+    let other = vec![&b"x"[..]; 12_000];
+    for records in other.chunks(500) {
+        pen.write("another/0", records);
+    }
+    let beat = r#"{"v":1,"kind":"beat","member":"m","name":"web","seq":2,"term":0,"seen":12000,"lease_ms":60000,"state":"running","pid":7,"attempt":1,"since_ms":0}"#;
+    pen.write(&stage.key(), &[beat.as_bytes()]);
+    let (object, status) = json(&stage);
+    assert_eq!((object["leader"]["term"].as_i64(), status), (Some(0), 0), "{object}");
+    assert!(object["leader"]["since"].is_string(), "{object}");
+}
+
+#[test]
+fn on_a_terminal_it_is_coloured_and_as_wide_as_that() {
+    let stage = stage(Elector::Log);
+    written(&stage);
+    let mut terminal = Terminal::new(Shell::Dash, stage.directory());
+    let line = format!("{PROGRAM} status --group {} --brokers {}", stage.group, Kafka::shared().address());
+    terminal.run("stty cols 20");
+    let plain = terminal.run(&line);
+    let widest =
+        plain.lines().filter(|line| !line.contains("status")).map(|line| line.trim_end().chars().count()).max();
+    assert!(widest.is_some_and(|columns| columns <= 20), "{plain}");
+    assert!(!plain.contains('\u{1b}'), "a dumb terminal knows no colours: {plain}");
+    assert!(terminal.run(&format!("TERM=xterm {line}")).contains("\u{1b}[1;31m"));
+    assert!(!terminal.run(&format!("NO_COLOR=1 TERM=xterm {line}")).contains('\u{1b}'));
+}

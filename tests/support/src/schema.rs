@@ -1,0 +1,125 @@
+//! What a page of the documentation says about a command's JSON, held against what the command prints.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+/// The fields that a section of a page describes, a row each: name, type, meaning.
+#[derive(Debug)]
+pub struct Schema {
+    section: String,
+    types: BTreeMap<String, String>,
+}
+
+impl Schema {
+    /// That of the section with this heading, in the page.
+    #[must_use]
+    pub fn read(page: &str, heading: &str) -> Self {
+        let begin = format!("\n## {heading}\n");
+        let (_, section) = page.split_once(&begin).unwrap_or_else(|| panic!("the page has no section {heading}"));
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let rows = section.lines().filter(|line| line.starts_with("| `"));
+        let types = rows.filter_map(|row| {
+            let mut cells = row.split('|').skip(1).map(str::trim);
+            Some((cells.next()?.trim_matches('`').to_owned(), cells.next()?.to_owned()))
+        });
+        Self { section: heading.to_owned(), types: types.collect() }
+    }
+
+    /// Every field of the object is described, with its type; and every field that is described is there, unless what it would
+    /// stand in is null or empty.
+    pub fn assert_holds(&self, object: &Value) {
+        let mut seen = BTreeSet::new();
+        self.walk("", object, &mut seen);
+        for path in self.types.keys() {
+            let parent = path.rsplit_once('.').map(|(parent, _)| parent);
+            let is_due = parent.is_none_or(|parent| seen.contains(parent));
+            assert!(
+                !is_due || seen.contains(path.as_str()),
+                "{}: {path} is described, and not in {object}",
+                self.section
+            );
+        }
+    }
+
+    fn walk(&self, path: &str, value: &Value, seen: &mut BTreeSet<String>) {
+        if !path.is_empty() {
+            let section = &self.section;
+            let documented =
+                self.types.get(path).unwrap_or_else(|| panic!("{section}: {path} is not described: {value}"));
+            let fits = documented.split(" or ").any(|word| is_a(value, word));
+            assert!(fits, "{section}: {path} is {value}, and described as {documented}");
+            seen.insert(path.to_owned());
+            if value.is_null() {
+                self.skip_below(&format!("{path}."), seen);
+                return;
+            }
+        }
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    self.walk(&path, value, seen);
+                }
+            }
+            Value::Array(values) => {
+                let each = format!("{path}[]");
+                if values.is_empty() {
+                    self.skip_below(&each, seen);
+                }
+                for value in values {
+                    self.walk(&each, value, seen);
+                }
+            }
+            Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    /// What is described below a place that is null or empty is not due.
+    fn skip_below(&self, path: &str, seen: &mut BTreeSet<String>) {
+        let below = self.types.keys().filter(|known| known.starts_with(path));
+        seen.extend(below.cloned());
+    }
+}
+
+fn is_a(value: &Value, word: &str) -> bool {
+    match word {
+        "flag" => value.is_boolean(),
+        "list" => value.is_array(),
+        "null" => value.is_null(),
+        "number" => value.is_i64() || value.is_u64(),
+        "object" => value.is_object(),
+        "text" => value.is_string(),
+        // 2026-01-31T12:00:00.123Z
+        "time" => value.as_str().is_some_and(|text| text.len() == 24 && text.ends_with('Z')),
+        "anything" => true,
+        _ => panic!("{word} is no type"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const PAGE: &str = "\n## a\n\n| field | type | meaning |\n|---|---|---|\n| `ts` | time | x |\n| `o` | object or null | x |\n\
+                        | `o.n` | number | x |\n| `l` | list | x |\n| `l[]` | object | x |\n| `l[].t` | text or null | x |\n\n## b\n\n| `z` | text | x |\n";
+
+    fn holds(value: &Value) -> bool {
+        let schema = Schema::read(PAGE, "a");
+        std::panic::catch_unwind(|| schema.assert_holds(value)).is_ok()
+    }
+
+    #[test]
+    fn what_is_printed_is_what_is_described() {
+        let ts = "2026-01-31T12:00:00.123Z";
+        assert!(holds(&json!({"ts": ts, "o": {"n": 1}, "l": [{"t": null}, {"t": "x"}]})));
+        assert!(holds(&json!({"ts": ts, "o": null, "l": []})));
+        assert!(!holds(&json!({"ts": "now", "o": null, "l": []})), "another type");
+        assert!(!holds(&json!({"ts": ts, "o": {}, "l": []})), "one that is missing");
+        assert!(!holds(&json!({"ts": ts, "l": []})), "one that is missing");
+        assert!(!holds(&json!({"ts": ts, "o": null, "l": [], "more": 1})), "one too many");
+        assert!(!holds(&json!({"ts": ts, "o": null, "l": [{}]})), "one that is missing in a list");
+    }
+}
