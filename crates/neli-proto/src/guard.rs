@@ -22,7 +22,7 @@ pub use orders::Orders;
 use crate::command::CommandEnd;
 use crate::time::Time;
 use commands::Commands;
-use run::Run;
+use run::GuardedRun;
 use supervisor::Supervisor;
 use tenure::Tenure;
 
@@ -55,7 +55,7 @@ pub struct Guard {
     supervisor: Supervisor,
     /// The last term that was granted.
     tenure: Option<Tenure>,
-    run: Option<Run>,
+    run: Option<GuardedRun>,
     commands: Commands,
     /// Whether the deadline has come while the run was alive.
     fenced: bool,
@@ -101,7 +101,7 @@ impl Guard {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        let run = self.run.as_ref().and_then(Run::due);
+        let run = self.run.as_ref().and_then(GuardedRun::due);
         [self.deadline(), run, self.commands.due()].into_iter().flatten().min()
     }
 
@@ -149,7 +149,7 @@ impl Guard {
         match event {
             Event::AllRead => self.supervisor.all_was_read(),
             Event::CommandEnded { kind, end } => {
-                let is_killed = self.run.as_ref().is_some_and(Run::is_being_killed);
+                let is_killed = self.run.as_ref().is_some_and(GuardedRun::is_being_killed);
                 let end = if is_killed { CommandEnd::Abandoned } else { end };
                 self.commands.ended(kind, end, &mut self.actions);
             }
@@ -243,7 +243,7 @@ impl Guard {
     /// Nothing is left of the job.
     fn end_run(&mut self, now: Time, _: NothingLeft) {
         self.actions.push_back(Action::TakeBack);
-        let failure = self.run.take().and_then(Run::into_failure);
+        let failure = self.run.take().and_then(GuardedRun::into_failure);
         let term = mem::take(&mut self.fenced).then_some(self.tenure).flatten().map(|tenure| tenure.term());
         let is_plain = failure.is_none() && term.is_none();
         self.actions.extend(failure.map(Action::Answer));

@@ -74,13 +74,13 @@ pub struct Health {
     policy: HealthPolicy,
     /// The last command's number.
     last_id: u32,
-    run: Option<Run>,
+    run: Option<MonitoredRun>,
     actions: VecDeque<Action>,
 }
 
 /// One run of the job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-struct Run {
+struct MonitoredRun {
     began: Time,
     look: Look,
     /// In a row.
@@ -149,7 +149,7 @@ impl Health {
             }
             Event::RunBegan => {
                 let look = Look::At(now + self.policy.interval);
-                self.run = Some(Run { began: now, look, failures: 0, has_succeeded: false });
+                self.run = Some(MonitoredRun { began: now, look, failures: 0, has_succeeded: false });
             }
             Event::RunOver => self.run = None,
         }

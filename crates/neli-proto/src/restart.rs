@@ -61,7 +61,7 @@ pub struct Backoff {
 
 /// What follows a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Verdict {
+pub enum RestartDecision {
     /// Another, this long after the end of the old tree.
     Again(Duration),
     /// Nothing: the job is done.
@@ -73,7 +73,7 @@ pub enum Verdict {
 impl Backoff {
     /// What follows a run that ended at `now`, by itself, after `ran`.
     #[must_use]
-    pub fn judge(&mut self, now: Time, policy: RestartPolicy, status: JobStatus, ran: Duration) -> Verdict {
+    pub fn judge(&mut self, now: Time, policy: RestartPolicy, status: JobStatus, ran: Duration) -> RestartDecision {
         let failed = status != JobStatus::Exited(0);
         let again = match policy.restart {
             Restart::Always => true,
@@ -81,16 +81,16 @@ impl Backoff {
             Restart::OnFailure => failed,
         };
         if !again {
-            return Verdict::Done;
+            return RestartDecision::Done;
         }
         if !failed {
             self.in_a_row = 0;
-            return Verdict::Again(policy.delay);
+            return RestartDecision::Again(policy.delay);
         }
         if let Some(limit) = policy.limit {
             self.restarts.retain(|at| now.since(*at) < limit.within);
             if self.restarts.len() >= limit.restarts as usize {
-                return Verdict::TooOften;
+                return RestartDecision::TooOften;
             }
             self.restarts.push_back(now);
         }
@@ -100,7 +100,7 @@ impl Backoff {
         let factor = 2_u32.saturating_pow(self.in_a_row);
         self.in_a_row = self.in_a_row.saturating_add(1);
         // A delay that was long from the beginning stays as it is.
-        Verdict::Again(policy.delay.saturating_mul(factor).min(LONGEST_DELAY.max(policy.delay)))
+        RestartDecision::Again(policy.delay.saturating_mul(factor).min(LONGEST_DELAY.max(policy.delay)))
     }
 }
 
@@ -122,21 +122,23 @@ mod tests {
     }
 
     /// Runs of these ends and lengths (seconds), one after the other; each failure's delay is waited for.
-    fn follow(policy: RestartPolicy, runs: &[(JobStatus, u64)]) -> Vec<Verdict> {
+    fn follow(policy: RestartPolicy, runs: &[(JobStatus, u64)]) -> Vec<RestartDecision> {
         let (mut backoff, mut now) = (Backoff::default(), Time::ZERO);
         let judge = |(status, ran): &(JobStatus, u64)| {
             now = now + seconds(*ran);
-            let verdict = backoff.judge(now, policy, *status, seconds(*ran));
-            if let Verdict::Again(delay) = verdict {
+            let decision = backoff.judge(now, policy, *status, seconds(*ran));
+            if let RestartDecision::Again(delay) = decision {
                 now = now + delay;
             }
-            verdict
+            decision
         };
         runs.iter().map(judge).collect()
     }
 
     fn delays(policy: RestartPolicy, runs: &[(JobStatus, u64)]) -> Vec<u64> {
-        let again = |verdict| if let Verdict::Again(delay) = verdict { delay.as_secs() } else { panic!("{verdict:?}") };
+        let again = |decision| {
+            if let RestartDecision::Again(delay) = decision { delay.as_secs() } else { panic!("{decision:?}") }
+        };
         follow(policy, runs).into_iter().map(again).collect()
     }
 
@@ -148,7 +150,8 @@ mod tests {
             (Restart::No, [false, false, false, false, false]),
             (Restart::OnFailure, [false, true, true, true, true]),
         ] {
-            let expected = again.map(|again| if again { Verdict::Again(seconds(1)) } else { Verdict::Done });
+            let expected =
+                again.map(|again| if again { RestartDecision::Again(seconds(1)) } else { RestartDecision::Done });
             let judged = ends.map(|end| follow(policy(restart, seconds(1), None), &[(end, 0)])[0]);
             assert_eq!(judged, expected, "{restart:?}");
         }
@@ -178,23 +181,29 @@ mod tests {
     fn so_many_restarts_and_no_more() {
         let limit = Some(Limit { restarts: 2, within: seconds(300) });
         let on_failure = policy(Restart::OnFailure, seconds(1), limit);
-        let verdicts = follow(on_failure, &[(FAILED, 0); 3]);
-        assert_eq!(verdicts, [Verdict::Again(seconds(1)), Verdict::Again(seconds(2)), Verdict::TooOften]);
+        let decisions = follow(on_failure, &[(FAILED, 0); 3]);
+        assert_eq!(
+            decisions,
+            [RestartDecision::Again(seconds(1)), RestartDecision::Again(seconds(2)), RestartDecision::TooOften]
+        );
         let none_at_all = policy(Restart::Always, seconds(1), Some(Limit { restarts: 0, within: seconds(1) }));
-        assert_eq!(follow(none_at_all, &[(DONE, 0), (FAILED, 0)]), [Verdict::Again(seconds(1)), Verdict::TooOften]);
+        assert_eq!(
+            follow(none_at_all, &[(DONE, 0), (FAILED, 0)]),
+            [RestartDecision::Again(seconds(1)), RestartDecision::TooOften]
+        );
     }
 
     #[test]
     fn what_failed_long_ago_counts_no_more() {
         let limit = Some(Limit { restarts: 2, within: seconds(100) });
         let always = policy(Restart::Always, seconds(1), limit);
-        let verdicts = follow(always, &[(FAILED, 60); 20]);
-        assert!(verdicts.iter().all(|verdict| *verdict == Verdict::Again(seconds(1))), "{verdicts:?}");
+        let decisions = follow(always, &[(FAILED, 60); 20]);
+        assert!(decisions.iter().all(|decision| *decision == RestartDecision::Again(seconds(1))), "{decisions:?}");
         // Exactly as long ago as the limit reaches is long ago.
-        let verdicts = follow(always, &[(FAILED, 0), (FAILED, 99), (FAILED, 98)]);
-        assert_eq!(verdicts.last(), Some(&Verdict::Again(seconds(1))));
-        let verdicts = follow(always, &[(FAILED, 0), (FAILED, 60), (FAILED, 0)]);
-        assert_eq!(verdicts.last(), Some(&Verdict::TooOften));
+        let decisions = follow(always, &[(FAILED, 0), (FAILED, 99), (FAILED, 98)]);
+        assert_eq!(decisions.last(), Some(&RestartDecision::Again(seconds(1))));
+        let decisions = follow(always, &[(FAILED, 0), (FAILED, 60), (FAILED, 0)]);
+        assert_eq!(decisions.last(), Some(&RestartDecision::TooOften));
     }
 
     #[test]

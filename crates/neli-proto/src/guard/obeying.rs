@@ -3,8 +3,8 @@
 use super::action::Action;
 use super::commands;
 use super::message::{Answer, CommandKind, Grant, Order};
-use super::run::Run;
-use super::tenure::{Tenure, Verdict};
+use super::run::GuardedRun;
+use super::tenure::{GrantOutcome, Tenure};
 use super::{Guard, fenced};
 use crate::command::CommandEnd;
 use crate::time::Time;
@@ -65,21 +65,21 @@ impl Guard {
             return;
         }
         match self.take_grant(now, grant) {
-            Verdict::Granted(until) => {
+            GrantOutcome::Granted(until) => {
                 self.actions.push_back(Action::ShowDeadline { term: grant.term, until });
                 self.actions.push_back(Action::Answer(Answer::Extended { until }));
                 self.tree.may_be_looked_at = true;
             }
             // While something is being killed, its end says so.
-            Verdict::Refused if self.run.is_some() => {}
-            Verdict::Refused => self.actions.push_back(fenced(grant.term, None)),
+            GrantOutcome::Refused if self.run.is_some() => {}
+            GrantOutcome::Refused => self.actions.push_back(fenced(grant.term, None)),
         }
     }
 
-    fn take_grant(&mut self, now: Time, grant: Grant) -> Verdict {
-        let (tenure, verdict) = Tenure::granted(self.tenure, grant, now);
+    fn take_grant(&mut self, now: Time, grant: Grant) -> GrantOutcome {
+        let (tenure, outcome) = Tenure::granted(self.tenure, grant, now);
         self.tenure = Some(tenure);
-        verdict
+        outcome
     }
 
     /// Starts the job, unless one is there: two at once is what no order can bring about.
@@ -87,7 +87,7 @@ impl Guard {
         if self.run.is_some() {
             return;
         }
-        let Verdict::Granted(until) = self.take_grant(now, grant) else {
+        let GrantOutcome::Granted(until) = self.take_grant(now, grant) else {
             self.actions.push_back(fenced(grant.term, None));
             return;
         };
@@ -96,7 +96,7 @@ impl Guard {
         }
         self.actions.push_back(Action::Answer(Answer::Accepted { until }));
         self.actions.push_back(Action::Start { term: grant.term, until, attempt });
-        self.run = Some(Run::new());
+        self.run = Some(GuardedRun::new());
     }
 
     /// A command runs beside a job that runs, and beside no other.

@@ -14,7 +14,7 @@ const SIGTSTP: i32 = 20;
 
 /// A job, and all that descends from it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(super) struct Run {
+pub(super) struct GuardedRun {
     main: Main,
     /// Signals for when the main process has executed.
     held_back: Forwarded,
@@ -39,7 +39,7 @@ enum Main {
     Ended,
 }
 
-impl Run {
+impl GuardedRun {
     /// The run of a job that is about to be started.
     pub(super) fn new() -> Self {
         Self {

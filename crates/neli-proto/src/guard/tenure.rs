@@ -15,7 +15,7 @@ pub(super) struct Tenure {
 
 /// What came of a grant.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum GrantOutcome {
     /// The job may run until then.
     Granted(Time),
     /// It may not: the deadline has come, or the term is over, or a later one was granted.
@@ -27,9 +27,9 @@ impl Tenure {
     ///
     /// A lease that ended is not taken up again, and no term at or below one that was held before (R5). What was seen
     /// and the next sequence number count even then: the term may still have to be released.
-    pub(super) fn granted(before: Option<Self>, grant: Grant, now: Time) -> (Self, Verdict) {
+    pub(super) fn granted(before: Option<Self>, grant: Grant, now: Time) -> (Self, GrantOutcome) {
         let tenure = match before {
-            Some(held) if held.grant.term > grant.term => return (held, Verdict::Refused),
+            Some(held) if held.grant.term > grant.term => return (held, GrantOutcome::Refused),
             Some(held) if held.grant.term == grant.term => Self {
                 grant: Grant {
                     term: grant.term,
@@ -42,9 +42,9 @@ impl Tenure {
             _ => Self { grant, over: false, settled: false },
         };
         if tenure.is_over_at(now) {
-            return (Self { over: true, ..tenure }, Verdict::Refused);
+            return (Self { over: true, ..tenure }, GrantOutcome::Refused);
         }
-        (tenure, Verdict::Granted(tenure.grant.until))
+        (tenure, GrantOutcome::Granted(tenure.grant.until))
     }
 
     /// The term.
@@ -92,43 +92,43 @@ mod tests {
     }
 
     fn holding(term: i64, until: u64) -> Tenure {
-        let (tenure, verdict) = Tenure::granted(None, grant(term, term, until), at(0));
-        assert_eq!(verdict, Verdict::Granted(at(until)));
+        let (tenure, outcome) = Tenure::granted(None, grant(term, term, until), at(0));
+        assert_eq!(outcome, GrantOutcome::Granted(at(until)));
         tenure
     }
 
     #[test]
     fn a_lease_moves_the_deadline_and_never_back() {
-        let (tenure, verdict) = Tenure::granted(Some(holding(0, 10)), grant(0, 3, 20), at(5));
-        assert_eq!(verdict, Verdict::Granted(at(20)));
-        let (tenure, verdict) = Tenure::granted(Some(tenure), grant(0, 2, 15), at(6));
-        assert_eq!(verdict, Verdict::Granted(at(20)));
+        let (tenure, outcome) = Tenure::granted(Some(holding(0, 10)), grant(0, 3, 20), at(5));
+        assert_eq!(outcome, GrantOutcome::Granted(at(20)));
+        let (tenure, outcome) = Tenure::granted(Some(tenure), grant(0, 2, 15), at(6));
+        assert_eq!(outcome, GrantOutcome::Granted(at(20)));
         assert_eq!(tenure.unreleased(), Some(grant(0, 3, 20)));
     }
 
     #[test]
     fn a_grant_that_comes_at_its_deadline_is_refused_and_yet_to_be_released() {
-        let (tenure, verdict) = Tenure::granted(None, grant(7, 7, 10), at(10));
-        assert_eq!(verdict, Verdict::Refused);
+        let (tenure, outcome) = Tenure::granted(None, grant(7, 7, 10), at(10));
+        assert_eq!(outcome, GrantOutcome::Refused);
         assert_eq!(tenure.deadline(), None);
         assert_eq!(tenure.unreleased(), Some(grant(7, 7, 10)));
     }
 
     #[test]
     fn a_lease_that_ended_is_not_taken_up_again() {
-        let (tenure, verdict) = Tenure::granted(Some(holding(7, 10)), grant(7, 8, 99), at(10));
-        assert_eq!(verdict, Verdict::Refused);
+        let (tenure, outcome) = Tenure::granted(Some(holding(7, 10)), grant(7, 8, 99), at(10));
+        assert_eq!(outcome, GrantOutcome::Refused);
         assert_eq!(tenure.unreleased(), Some(grant(7, 8, 10)));
-        let (_, verdict) = Tenure::granted(Some(tenure), grant(7, 9, 99), at(10));
-        assert_eq!(verdict, Verdict::Refused);
+        let (_, outcome) = Tenure::granted(Some(tenure), grant(7, 9, 99), at(10));
+        assert_eq!(outcome, GrantOutcome::Refused);
     }
 
     #[test]
     fn a_term_that_was_ended_is_not_taken_up_again() {
         let mut tenure = holding(7, 10);
         tenure.end();
-        let (tenure, verdict) = Tenure::granted(Some(tenure), grant(7, 8, 99), at(1));
-        assert_eq!((verdict, tenure.deadline()), (Verdict::Refused, None));
+        let (tenure, outcome) = Tenure::granted(Some(tenure), grant(7, 8, 99), at(1));
+        assert_eq!((outcome, tenure.deadline()), (GrantOutcome::Refused, None));
         assert!(tenure.unreleased().is_some());
     }
 
@@ -137,9 +137,9 @@ mod tests {
         let mut tenure = holding(7, 10);
         tenure.settle();
         assert_eq!(tenure.unreleased(), None);
-        let (tenure, verdict) = Tenure::granted(Some(tenure), grant(8, 8, 30), at(20));
-        assert_eq!(verdict, Verdict::Granted(at(30)));
-        let (after, verdict) = Tenure::granted(Some(tenure), grant(7, 9, 99), at(21));
-        assert_eq!((after, verdict), (tenure, Verdict::Refused));
+        let (tenure, outcome) = Tenure::granted(Some(tenure), grant(8, 8, 30), at(20));
+        assert_eq!(outcome, GrantOutcome::Granted(at(30)));
+        let (after, outcome) = Tenure::granted(Some(tenure), grant(7, 9, 99), at(21));
+        assert_eq!((after, outcome), (tenure, GrantOutcome::Refused));
     }
 }

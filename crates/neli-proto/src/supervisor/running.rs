@@ -5,7 +5,7 @@ use super::{Job, Killed, Run, Supervisor, Watch};
 use crate::candidate::{JobEnd, LocalEvent};
 use crate::guard::{Order, Step};
 use crate::record::{JobState, Offset, Why};
-use crate::restart::Verdict;
+use crate::restart::RestartDecision;
 use crate::supervisor::{Action, Ending, JobStatus, Note};
 use crate::time::Time;
 use alloc::vec::Vec;
@@ -176,15 +176,15 @@ impl Supervisor {
         };
         self.failed_runs.ended(status, self.run.ran);
         match self.backoff.judge(now, self.policy.restart, status, self.run.ran) {
-            Verdict::Again(delay) => {
+            RestartDecision::Again(delay) => {
                 self.note(Note::Restarting { attempt: self.run.attempt.saturating_add(1), delay });
                 self.job = Job::Restarting { at: now + delay, end };
                 // Whatever comes now, it does not come to this run.
                 self.run.killed = Killed::No;
                 self.report(JobState::Restarting, None, now);
             }
-            Verdict::Done => self.nothing_left(Why::Exited, end),
-            Verdict::TooOften => self.nothing_left(Why::RestartLimit, end),
+            RestartDecision::Done => self.nothing_left(Why::Exited, end),
+            RestartDecision::TooOften => self.nothing_left(Why::RestartLimit, end),
         }
     }
 
