@@ -10,7 +10,7 @@ use crate::record::{Body, Offset, Record};
 use crate::time::Time;
 
 pub use bounds::{HistoryCut, LogBounds};
-pub use claim_window::{ClaimWindow, silence};
+pub use claim_window::{ClaimWindow, Predecessor, silence};
 
 mod bounds;
 mod claim_window;

@@ -4,11 +4,12 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
 
+use crate::listener::Predecessor;
 use crate::record::{Hello, MemberId};
 use crate::time::Time;
 use crate::timings::{Elector, Patience};
 
-/// Where nothing better is known, claims are spread over this span.
+/// Where nothing better is known than that others stand by as well, claims are spread over this span.
 pub const SPREAD: Duration = Duration::from_millis(50);
 
 /// Each candidate says hello this often.
@@ -138,14 +139,28 @@ impl Precedence {
         self.group_member.as_deref()
     }
 
-    /// The member that held the partition has left the group, or is dead, and the lead is vacant. The group gives the partition to the
+    /// The member that held the partition has left the group, or is dead, and the lead is vacant.
+    pub fn foresee(&mut self, now: Time, left: &str) {
+        if self.group_member.is_some() {
+            self.foreseen = self.is_next(now, left);
+        }
+    }
+
+    /// Whether the group will give the partition to this member once `left` is none any more. The group gives it to the
     /// member that has the fewest, which all have that have none, and among them to the one with the least id
     /// (`maybeAssignPartition` in librdkafka's sticky assignor). Whoever has not said its id is not foreseen by anybody.
-    pub fn foresee(&mut self, now: Time, left: &str) {
-        let Some(own) = &self.group_member else { return };
-        let mut others =
-            self.heard.values().filter(|heard| heard.holds(now)).filter_map(|heard| heard.group_member.as_ref());
-        self.foreseen = others.all(|other| own < other || **other == *left);
+    fn is_next(&self, now: Time, left: &str) -> bool {
+        let others = self.heard.values().filter(|heard| heard.holds(now));
+        let mut others = others.filter_map(|heard| heard.group_member.as_ref());
+        self.group_member.as_ref().is_some_and(|own| others.all(|other| own < other || **other == *left))
+    }
+
+    /// The leader fell silent and held the partition, as far as known: whether the group has given it to this member, or will, once
+    /// the leader's session is over.
+    fn is_next_to_leader(&self, now: Time) -> bool {
+        let leader = self.leader.as_ref().and_then(|leader| self.heard.get(leader));
+        let left = leader.and_then(|heard| heard.group_member.as_ref());
+        self.standing == Standing::Elsewhere && left.is_some_and(|left| self.is_next(now, left))
     }
 
     /// The lead is no longer vacant, or so in another way.
@@ -204,6 +219,11 @@ impl Precedence {
         }
     }
 
+    /// Whether no other candidate is known to stand by, so that there is nobody to keep out of the way of.
+    fn is_alone(&self, now: Time) -> bool {
+        self.heard.iter().all(|(member, heard)| Some(member) == self.leader.as_ref() || !heard.holds(now))
+    }
+
     /// Whether somebody of a higher priority stands by.
     pub(crate) fn is_outranked(&self, now: Time) -> bool {
         self.higher_priorities(now).next().is_some()
@@ -229,19 +249,23 @@ impl Precedence {
 
     /// The most that a random draw may add, and the delay below it; none when this member never claims.
     ///
-    /// `after_death`: the last release was written for a dead supervisor, so whoever has the partition is likely dead.
+    /// When the last release was written for a dead supervisor, whoever has the partition is likely dead.
     #[must_use]
-    pub fn delay(&self, now: Time, after_death: bool) -> Option<Delay> {
+    pub fn delay(&self, now: Time, predecessor: Predecessor) -> Option<Delay> {
         let added = self.claim_delay + self.back_off + self.wait_for_higher(now) + self.spread_delay?;
-        if self.foreseen && self.elector != Elector::Group(Patience::Never) {
+        let foreseen = self.foreseen || (predecessor == Predecessor::Silent && self.is_next_to_leader(now));
+        if foreseen && self.elector != Elector::Group(Patience::Never) {
             // It is alone in this: there is nobody to keep out of the way of.
             return Some(Delay { fixed: added, random: Duration::ZERO });
         }
+        let unknown = if self.is_alone(now) { Duration::ZERO } else { SPREAD };
         let (fixed, spread) = match (self.elector, self.standing) {
             (Elector::Log, _) | (Elector::Group(_), Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
             (Elector::Group(Patience::Never), Standing::Elsewhere | Standing::Unknown) => return None,
-            (Elector::Group(Patience::For(_)), Standing::Unknown) => (Duration::ZERO, SPREAD),
-            (Elector::Group(Patience::For(_)), Standing::Elsewhere) if after_death => (Duration::ZERO, SPREAD),
+            (Elector::Group(Patience::For(_)), Standing::Unknown) => (Duration::ZERO, unknown),
+            (Elector::Group(Patience::For(_)), Standing::Elsewhere) if predecessor == Predecessor::Died => {
+                (Duration::ZERO, unknown)
+            }
             (Elector::Group(Patience::For(patience)), Standing::Elsewhere) => (patience, Duration::ZERO),
         };
         let jitter = JITTER_PER_STANDBY * self.standbys(now);
@@ -259,139 +283,4 @@ pub struct Delay {
 }
 
 #[cfg(test)]
-mod tests {
-    use alloc::vec::Vec;
-
-    use super::*;
-
-    const NOW: Time = Time::from_nanos(0);
-
-    fn delay(elector: Elector, standing: Standing, after_death: bool) -> Option<(u64, u64)> {
-        let mut precedence = Precedence::new(elector, Duration::from_millis(7));
-        precedence.stand(standing);
-        let delay = precedence.delay(NOW, after_death)?;
-        Some((delay.fixed.as_millis().try_into().unwrap(), delay.random.as_millis().try_into().unwrap()))
-    }
-
-    fn hello(index: u128) -> Hello {
-        Hello { member: MemberId::from_random(index), group_member: None, name: None, priority: 0 }
-    }
-
-    #[test]
-    fn the_groups_choice_claims_first() {
-        let group = Elector::Group(Patience::For(Duration::from_millis(500)));
-        assert_eq!(delay(group, Standing::Assigned, false), Some((7, 0)));
-        assert_eq!(delay(group, Standing::Unknown, false), Some((7, 50)));
-        assert_eq!(delay(group, Standing::Elsewhere, false), Some((507, 0)));
-        assert_eq!(delay(group, Standing::Elsewhere, true), Some((7, 50)));
-    }
-
-    #[test]
-    fn the_spread_adds_to_every_delay_or_forbids_the_claim() {
-        let mut precedence = Precedence::new(Elector::Log, Duration::from_millis(7));
-        precedence.spread_by(Some(Duration::from_millis(500)));
-        assert_eq!(precedence.delay(NOW, false).unwrap().fixed, Duration::from_millis(507));
-        precedence.spread_by(None);
-        assert_eq!(precedence.delay(NOW, true), None);
-    }
-
-    #[test]
-    fn without_patience_only_the_groups_choice_claims() {
-        let never = Elector::Group(Patience::Never);
-        assert_eq!(delay(never, Standing::Assigned, false), Some((7, 0)));
-        assert_eq!(delay(never, Standing::Unknown, true), None);
-        assert_eq!(delay(never, Standing::Elsewhere, true), None);
-    }
-
-    #[test]
-    fn in_the_log_nobody_has_precedence() {
-        for standing in [Standing::Assigned, Standing::Elsewhere, Standing::Unknown] {
-            assert_eq!(delay(Elector::Log, standing, false), Some((7, 0)));
-        }
-    }
-
-    #[test]
-    fn a_back_off_is_added_in_every_standing() {
-        for elector in [Elector::Log, Elector::Group(Patience::For(Duration::from_millis(500)))] {
-            for standing in [Standing::Assigned, Standing::Elsewhere, Standing::Unknown] {
-                let mut precedence = Precedence::new(elector, Duration::ZERO);
-                precedence.stand(standing);
-                let before = precedence.delay(NOW, false).unwrap();
-                precedence.back_off(Duration::from_secs(4));
-                let after = precedence.delay(NOW, false).unwrap();
-                assert_eq!(after, Delay { fixed: before.fixed + Duration::from_secs(4), ..before });
-            }
-        }
-    }
-
-    #[test]
-    fn each_higher_priority_that_is_heard_adds_a_step() {
-        let waits = |elector, others: &[u16]| {
-            let mut precedence = Precedence::new(elector, Duration::ZERO).of_priority(5);
-            for (index, priority) in (0..).zip(others) {
-                precedence.heard(NOW, Hello { priority: *priority, ..hello(index) });
-            }
-            assert_eq!(precedence.is_outranked(NOW), others.iter().any(|other| *other > 5));
-            assert!(!precedence.is_outranked(NOW + HELLO_HOLDS), "it has gone");
-            precedence.delay(NOW, false).unwrap().fixed.as_millis()
-        };
-        let group = Elector::Group(Patience::For(Duration::from_secs(2)));
-        assert_eq!([waits(Elector::Log, &[0, 5, 5]), waits(group, &[0, 5, 5])], [0, 0]);
-        assert_eq!([waits(Elector::Log, &[6, 6, 1]), waits(group, &[6, 6, 1])], [500, 2_500]);
-        assert_eq!([waits(Elector::Log, &[6, 7, 8]), waits(group, &[6, 7, 8])], [1_500, 7_500]);
-        let many: Vec<u16> = (6..100).collect();
-        assert_eq!(waits(Elector::Log, &many), 5_000);
-        // A leader that fell silent does not stand by.
-        let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
-        precedence.heard(NOW, Hello { priority: 10, ..hello(1) });
-        precedence.led_by(Some(&MemberId::from_random(1)));
-        assert_eq!(precedence.delay(NOW, false).unwrap().fixed, Duration::ZERO);
-    }
-
-    #[test]
-    fn the_jitter_grows_with_the_standbys_and_is_bounded() {
-        let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
-        for index in 0..1_200_u128 {
-            precedence.heard(NOW, hello(index));
-            precedence.heard(NOW, hello(0));
-            let random = precedence.delay(NOW, false).unwrap().random;
-            assert_eq!(random, Duration::from_micros(100 * u64::try_from(index + 1).unwrap().min(1_000)));
-        }
-        precedence.released(&MemberId::from_random(0));
-        assert_eq!(precedence.delay(NOW, false).unwrap().random, Duration::from_micros(100 * 999));
-        let later = NOW + HELLO_HOLDS;
-        assert_eq!(precedence.delay(later, false).unwrap().random, Duration::ZERO);
-    }
-
-    #[test]
-    fn the_member_with_the_least_id_is_foreseen() {
-        let claims_at_once = |own: Option<&str>, others: &[&str], patience| {
-            let mut precedence = Precedence::new(Elector::Group(patience), Duration::ZERO);
-            precedence.stand(Standing::Elsewhere);
-            precedence.name(own.map(Into::into));
-            precedence.heard(NOW, hello(100));
-            for (index, other) in (0..).zip(others) {
-                precedence.heard(NOW, Hello { group_member: Some((*other).into()), ..hello(index) });
-            }
-            precedence.foresee(NOW, "left");
-            precedence.delay(NOW, false) == Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO })
-        };
-        let patience = Patience::For(Duration::from_millis(500));
-        assert!(claims_at_once(Some("b"), &[], patience));
-        assert!(claims_at_once(Some("b"), &["c", "left", "z"], patience));
-        assert!(claims_at_once(Some("m"), &["left", "z"], patience), "who has left is no member");
-        assert!(!claims_at_once(Some("b"), &["c", "a"], patience));
-        assert!(!claims_at_once(None, &["c"], patience), "no member");
-        assert!(!claims_at_once(Some("b"), &["c"], Patience::Never), "the group's word is waited for");
-    }
-
-    #[test]
-    fn what_was_foreseen_ends_with_the_groups_word() {
-        let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
-        precedence.name(Some("b".into()));
-        precedence.foresee(NOW, "left");
-        assert_eq!(precedence.delay(NOW, false).unwrap().random, Duration::ZERO);
-        precedence.stand(Standing::Elsewhere);
-        assert_eq!(precedence.delay(NOW, false).unwrap().fixed, Duration::from_millis(500));
-    }
-}
+mod tests;

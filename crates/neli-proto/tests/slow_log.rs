@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, Identity, Setup, Timings};
 use neli_proto::listener::FIRST_SPAN;
+use neli_proto::listener::Predecessor;
 use neli_proto::precedence::Precedence;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, Hello, MemberId, Record};
@@ -290,7 +291,7 @@ fn of_a_crowd_some_fifteen_claim_and_the_first_does_so_at_once() {
     for crowd in [100, 300, 1_000_u32] {
         let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
         (0..crowd).for_each(|index| precedence.heard(now, hello_of(MemberId::from_random(index.into()))));
-        let span = precedence.delay(now, false).expect("everybody may claim").random;
+        let span = precedence.delay(now, Predecessor::Gone).expect("everybody may claim").random;
         let (mut claims, mut waited) = (0, Duration::ZERO);
         for _ in 0..VACANCIES {
             let delays: Vec<Duration> = (0..crowd).map(|_| random.up_to(span)).collect();

@@ -10,7 +10,8 @@ use super::role::{Input, Role};
 use super::suspended::Suspended;
 use super::{Common, Judgement};
 use crate::journal::View;
-use crate::precedence::SPREAD;
+use crate::listener::Predecessor;
+use crate::precedence::{Delay, SPREAD};
 use crate::time::Time;
 
 /// Nothing is held.
@@ -114,7 +115,7 @@ impl StandingBy {
         if opening.confirmed_from.is_some_and(|from| !common.is_topic_confirmed_since(from)) {
             return None;
         }
-        let delay = common.precedence.delay(opening.since, opening.after_death)?;
+        let delay = common.claim_delay(opening.since, opening.predecessor)?;
         let draw = common.draw?;
         let due = opening.since + delay.fixed + delay.random.mul_f64(draw.share.as_secs_f64());
         Some(due.max(self.not_before))
@@ -164,6 +165,12 @@ pub(super) struct Draw {
 }
 
 impl Common {
+    fn claim_delay(&self, at: Time, predecessor: Predecessor) -> Option<Delay> {
+        // Where the group balances partitions that nobody uses, what it does next is not foreseen.
+        let is_foreseeable = predecessor != Predecessor::Silent || !self.unused_partitions;
+        self.precedence.delay(at, if is_foreseeable { predecessor } else { Predecessor::Gone })
+    }
+
     /// Draws a delay once for each vacancy or silence, and anew after a void claim.
     fn draw_delay(&mut self, now: Time) {
         let Some(opening) = self.listener.claim_window() else {
@@ -171,7 +178,7 @@ impl Common {
             return;
         };
         if self.draw.is_none_or(|draw| draw.since != opening.since) {
-            let may_claim = self.precedence.delay(now, opening.after_death).is_some();
+            let may_claim = self.claim_delay(now, opening.predecessor).is_some();
             let share = self.random.up_to(Duration::from_secs(1));
             self.draw = may_claim.then_some(Draw { since: opening.since, share });
         }

@@ -16,11 +16,22 @@ const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
 pub struct ClaimWindow {
     /// The view is vacant or silent from then on.
     pub since: Time,
-    /// The last term's release was written for a dead supervisor.
-    pub after_death: bool,
+    /// What became of whoever led before.
+    pub predecessor: Predecessor,
     /// When it is a silence and no vacancy: the topic's identity must have been confirmed at this time or later. Whoever missed
     /// that the topic was made again takes the new leader's beats for void.
     pub confirmed_from: Option<Time>,
+}
+
+/// What became of whoever led before, as far as that says who may claim first.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Predecessor {
+    /// It has released the term; or nobody is known to have led.
+    Gone,
+    /// Its release was written for a dead supervisor.
+    Died,
+    /// It fell silent.
+    Silent,
 }
 
 impl Listener {
@@ -56,20 +67,22 @@ impl Listener {
             return None;
         }
         if let Some(since) = self.vacant_since {
-            let after_death =
-                matches!(self.journal.view(), View::Released { why: Some(why), .. } if **why == *"supervisor-died");
-            return Some(ClaimWindow { since, after_death, confirmed_from: None });
+            let predecessor = match self.journal.view() {
+                View::Released { why: Some(why), .. } if **why == *"supervisor-died" => Predecessor::Died,
+                View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => Predecessor::Gone,
+            };
+            return Some(ClaimWindow { since, predecessor, confirmed_from: None });
         }
-        let (silent_since, since) = match self.journal.view() {
-            View::Led(term) => (self.last_effective, self.last_effective + silence(term.lease)),
+        let (predecessor, silent_since, since) = match self.journal.view() {
+            View::Led(term) => (Predecessor::Silent, self.last_effective, self.last_effective + silence(term.lease)),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => {
                 let longest_allowed = self.began + silence(LONGEST_LEASE);
                 let longest_heard = self.last_record + silence(self.longest_lease);
-                (self.last_record, longest_allowed.max(longest_heard))
+                (Predecessor::Gone, self.last_record, longest_allowed.max(longest_heard))
             }
         };
         let confirmed_from = since - (since.since(silent_since) / 2).min(CONFIRMED_WITHIN);
-        Some(ClaimWindow { since, after_death: false, confirmed_from: Some(confirmed_from) })
+        Some(ClaimWindow { since, predecessor, confirmed_from: Some(confirmed_from) })
     }
 }
 

@@ -1,0 +1,176 @@
+use alloc::vec::Vec;
+
+use super::*;
+
+const NOW: Time = Time::from_nanos(0);
+
+fn delay(elector: Elector, standing: Standing, predecessor: Predecessor) -> Option<(u64, u64)> {
+    let mut precedence = Precedence::new(elector, Duration::from_millis(7));
+    precedence.stand(standing);
+    precedence.heard(NOW, hello(1));
+    let delay = precedence.delay(NOW, predecessor)?;
+    Some((delay.fixed.as_millis().try_into().unwrap(), delay.random.as_millis().try_into().unwrap()))
+}
+
+fn hello(index: u128) -> Hello {
+    Hello { member: MemberId::from_random(index), group_member: None, name: None, priority: 0 }
+}
+
+#[test]
+fn the_groups_choice_claims_first() {
+    let group = Elector::Group(Patience::For(Duration::from_millis(500)));
+    assert_eq!(delay(group, Standing::Assigned, Predecessor::Gone), Some((7, 0)));
+    assert_eq!(delay(group, Standing::Unknown, Predecessor::Gone), Some((7, 50)));
+    assert_eq!(delay(group, Standing::Elsewhere, Predecessor::Gone), Some((507, 0)));
+    assert_eq!(delay(group, Standing::Elsewhere, Predecessor::Died), Some((7, 50)));
+}
+
+#[test]
+fn nobody_keeps_out_of_the_way_of_nobody() {
+    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
+    let at_once = Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO });
+    let spread = Some(Delay { fixed: Duration::ZERO, random: SPREAD + JITTER_PER_STANDBY });
+    assert_eq!(precedence.delay(NOW, Predecessor::Gone), at_once);
+    precedence.heard(NOW, hello(1));
+    assert_eq!(precedence.delay(NOW, Predecessor::Gone), spread);
+    // Whoever led and fell silent, or has died, does not stand by.
+    precedence.led_by(Some(&hello(1).member));
+    assert_eq!(precedence.delay(NOW, Predecessor::Gone).map(|delay| delay.random), Some(JITTER_PER_STANDBY));
+    precedence.heard(NOW, hello(2));
+    precedence.stand(Standing::Elsewhere);
+    assert!(precedence.delay(NOW, Predecessor::Died).is_some_and(|delay| delay.random > SPREAD));
+    precedence.released(&hello(1).member);
+    precedence.released(&hello(2).member);
+    assert_eq!(precedence.delay(NOW, Predecessor::Died), at_once);
+    precedence.heard(NOW, hello(3));
+    assert_eq!(precedence.delay(NOW + HELLO_HOLDS, Predecessor::Died), at_once, "it has gone");
+}
+
+#[test]
+fn the_spread_adds_to_every_delay_or_forbids_the_claim() {
+    let mut precedence = Precedence::new(Elector::Log, Duration::from_millis(7));
+    precedence.spread_by(Some(Duration::from_millis(500)));
+    assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::from_millis(507));
+    precedence.spread_by(None);
+    assert_eq!(precedence.delay(NOW, Predecessor::Died), None);
+}
+
+#[test]
+fn without_patience_only_the_groups_choice_claims() {
+    let never = Elector::Group(Patience::Never);
+    assert_eq!(delay(never, Standing::Assigned, Predecessor::Gone), Some((7, 0)));
+    assert_eq!(delay(never, Standing::Unknown, Predecessor::Died), None);
+    assert_eq!(delay(never, Standing::Elsewhere, Predecessor::Died), None);
+}
+
+#[test]
+fn in_the_log_nobody_has_precedence() {
+    for standing in [Standing::Assigned, Standing::Elsewhere, Standing::Unknown] {
+        assert_eq!(delay(Elector::Log, standing, Predecessor::Gone), Some((7, 0)));
+    }
+}
+
+#[test]
+fn a_back_off_is_added_in_every_standing() {
+    for elector in [Elector::Log, Elector::Group(Patience::For(Duration::from_millis(500)))] {
+        for standing in [Standing::Assigned, Standing::Elsewhere, Standing::Unknown] {
+            let mut precedence = Precedence::new(elector, Duration::ZERO);
+            precedence.stand(standing);
+            let before = precedence.delay(NOW, Predecessor::Gone).unwrap();
+            precedence.back_off(Duration::from_secs(4));
+            let after = precedence.delay(NOW, Predecessor::Gone).unwrap();
+            assert_eq!(after, Delay { fixed: before.fixed + Duration::from_secs(4), ..before });
+        }
+    }
+}
+
+#[test]
+fn each_higher_priority_that_is_heard_adds_a_step() {
+    let waits = |elector, others: &[u16]| {
+        let mut precedence = Precedence::new(elector, Duration::ZERO).of_priority(5);
+        for (index, priority) in (0..).zip(others) {
+            precedence.heard(NOW, Hello { priority: *priority, ..hello(index) });
+        }
+        assert_eq!(precedence.is_outranked(NOW), others.iter().any(|other| *other > 5));
+        assert!(!precedence.is_outranked(NOW + HELLO_HOLDS), "it has gone");
+        precedence.delay(NOW, Predecessor::Gone).unwrap().fixed.as_millis()
+    };
+    let group = Elector::Group(Patience::For(Duration::from_secs(2)));
+    assert_eq!([waits(Elector::Log, &[0, 5, 5]), waits(group, &[0, 5, 5])], [0, 0]);
+    assert_eq!([waits(Elector::Log, &[6, 6, 1]), waits(group, &[6, 6, 1])], [500, 2_500]);
+    assert_eq!([waits(Elector::Log, &[6, 7, 8]), waits(group, &[6, 7, 8])], [1_500, 7_500]);
+    let many: Vec<u16> = (6..100).collect();
+    assert_eq!(waits(Elector::Log, &many), 5_000);
+    // A leader that fell silent does not stand by.
+    let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
+    precedence.heard(NOW, Hello { priority: 10, ..hello(1) });
+    precedence.led_by(Some(&MemberId::from_random(1)));
+    assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::ZERO);
+}
+
+#[test]
+fn the_jitter_grows_with_the_standbys_and_is_bounded() {
+    let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
+    for index in 0..1_200_u128 {
+        precedence.heard(NOW, hello(index));
+        precedence.heard(NOW, hello(0));
+        let random = precedence.delay(NOW, Predecessor::Gone).unwrap().random;
+        assert_eq!(random, Duration::from_micros(100 * u64::try_from(index + 1).unwrap().min(1_000)));
+    }
+    precedence.released(&MemberId::from_random(0));
+    assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().random, Duration::from_micros(100 * 999));
+    let later = NOW + HELLO_HOLDS;
+    assert_eq!(precedence.delay(later, Predecessor::Gone).unwrap().random, Duration::ZERO);
+}
+
+#[test]
+fn the_member_with_the_least_id_is_foreseen() {
+    let claims_at_once = |own: Option<&str>, others: &[&str], patience| {
+        let mut precedence = Precedence::new(Elector::Group(patience), Duration::ZERO);
+        precedence.stand(Standing::Elsewhere);
+        precedence.name(own.map(Into::into));
+        precedence.heard(NOW, hello(100));
+        for (index, other) in (0..).zip(others) {
+            precedence.heard(NOW, Hello { group_member: Some((*other).into()), ..hello(index) });
+        }
+        precedence.foresee(NOW, "left");
+        precedence.delay(NOW, Predecessor::Gone) == Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO })
+    };
+    let patience = Patience::For(Duration::from_millis(500));
+    assert!(claims_at_once(Some("b"), &[], patience));
+    assert!(claims_at_once(Some("b"), &["c", "left", "z"], patience));
+    assert!(claims_at_once(Some("m"), &["left", "z"], patience), "who has left is no member");
+    assert!(!claims_at_once(Some("b"), &["c", "a"], patience));
+    assert!(!claims_at_once(None, &["c"], patience), "no member");
+    assert!(!claims_at_once(Some("b"), &["c"], Patience::Never), "the group's word is waited for");
+}
+
+#[test]
+fn after_a_silence_the_least_id_but_the_leaders_is_foreseen() {
+    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
+    let claims_at_once = |precedence: &Precedence, predecessor| {
+        precedence.delay(NOW, predecessor) == Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO })
+    };
+    precedence.stand(Standing::Elsewhere);
+    precedence.name(Some("b".into()));
+    precedence.led_by(Some(&hello(1).member));
+    assert!(!claims_at_once(&precedence, Predecessor::Silent), "as whom the leader was in the group is not known");
+    precedence.heard(NOW, Hello { group_member: Some("a".into()), ..hello(1) });
+    precedence.heard(NOW, Hello { group_member: Some("c".into()), ..hello(2) });
+    assert!(claims_at_once(&precedence, Predecessor::Silent));
+    assert!(!claims_at_once(&precedence, Predecessor::Gone));
+    precedence.name(Some("d".into()));
+    assert!(!claims_at_once(&precedence, Predecessor::Silent), "it is another's turn");
+    precedence.name(None);
+    assert!(!claims_at_once(&precedence, Predecessor::Silent), "no member");
+}
+
+#[test]
+fn what_was_foreseen_ends_with_the_groups_word() {
+    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
+    precedence.name(Some("b".into()));
+    precedence.foresee(NOW, "left");
+    assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().random, Duration::ZERO);
+    precedence.stand(Standing::Elsewhere);
+    assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::from_millis(500));
+}
