@@ -184,6 +184,17 @@ mod tests {
         assert_eq!(running.strange_lines(), ["noise"]);
     }
 
+    /// Whoever asks for its status has all that it has said, whoever else may still write.
+    #[test]
+    fn what_was_said_before_the_end_is_read_by_then() {
+        let script = "sleep 1000 & yes | head -n 20000 >&2; printf '%s' last >&2";
+        let (_directory, candidate) = candidate(script);
+        let mut running = candidate.start();
+        assert_eq!(running.status(), 0);
+        let lines = running.strange_lines();
+        assert_eq!((lines.len(), lines.last().map(String::as_str)), (20_001, Some("last")));
+    }
+
     #[test]
     fn a_signal_is_a_status() {
         let (_directory, candidate) = candidate("kill -9 $$");

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -44,11 +46,16 @@ impl Event {
     }
 }
 
+/// The line that the harness writes behind what a process wrote to stderr, to see that all before it is read.
+const MARK: &str = "\u{1}read up to here";
+
 /// A `neli-run` that was started; killed, with all that it started, when dropped.
 pub struct Running {
     child: Child,
     process: Process,
     told: Arc<Told>,
+    /// The pipe that is its stderr: another descriptor for the end that is read.
+    errors: OwnedFd,
     /// How many events of a name were returned already.
     returned: HashMap<String, usize>,
     guard: Option<Process>,
@@ -68,6 +75,8 @@ struct State {
     events: Vec<Event>,
     /// Lines on stderr that are no events: the job's.
     strange: Vec<String>,
+    /// How many [`MARK`]s were read.
+    marks: u32,
     errors_ended: bool,
     output: Option<Vec<u8>>,
 }
@@ -84,9 +93,10 @@ impl Running {
             // A job that does not read what it is given is no failure of the test.
             thread::spawn(move || drop(stdin.write_all(&bytes)));
         }
-        let errors = BufReader::new(child.stderr.take().expect("piped"));
+        let stderr = child.stderr.take().expect("piped");
+        let errors = stderr.as_fd().try_clone_to_owned().expect("a descriptor");
         let listener = Arc::clone(&told);
-        thread::spawn(move || listener.listen(errors));
+        thread::spawn(move || listener.listen(BufReader::new(stderr)));
         let mut output = child.stdout.take().expect("piped");
         let listener = Arc::clone(&told);
         thread::spawn(move || {
@@ -95,7 +105,7 @@ impl Running {
             listener.state().output = Some(text);
             listener.changed.notify_all();
         });
-        Self { child, process, told, returned: HashMap::new(), guard: None, started_at }
+        Self { child, process, told, errors, returned: HashMap::new(), guard: None, started_at }
     }
 
     /// The supervisor.
@@ -204,10 +214,30 @@ impl Running {
         }
     }
 
-    /// Waits for its end; its status as a shell says it: 128 + n after a signal.
+    /// Waits for its end, and until all is read that it has logged; its status as a shell says it: 128 + n after a signal.
     pub fn status(&mut self) -> i32 {
         let ended = wait::poll_for(wait::PATIENCE, || self.ended());
-        ended.unwrap_or_else(|| panic!("waited {:?} in vain for its end", wait::PATIENCE))
+        let status = ended.unwrap_or_else(|| panic!("waited {:?} in vain for its end", wait::PATIENCE));
+        self.await_read();
+        status
+    }
+
+    /// Waits until all is read that was written to stderr before: others may have it open for longer.
+    fn await_read(&self) {
+        let marks_before = {
+            let state = self.told.state();
+            if state.errors_ended {
+                return;
+            }
+            state.marks
+        };
+        // To open a pipe by its descriptor's entry gives another end of the same pipe.
+        let pipe = format!("/proc/self/fd/{}", self.errors.as_raw_fd());
+        let mut pipe = File::options().write(true).open(pipe).expect("our own pipe");
+        writeln!(pipe, "{MARK}").expect("a pipe that is read");
+        drop(pipe);
+        let state = self.told.await_until(wait::PATIENCE, |state| state.errors_ended || state.marks > marks_before);
+        assert!(state.errors_ended || state.marks > marks_before, "waited {:?} in vain for its log", wait::PATIENCE);
     }
 
     /// Waits until stdout is closed by all who had it; what was written to it.
@@ -240,15 +270,28 @@ impl Told {
     fn listen(&self, errors: impl BufRead) {
         for line in errors.split(b'\n').map_while(Result::ok) {
             let at = wait::now();
-            let line = String::from_utf8_lossy(&line).into_owned();
-            match serde_json::from_str(&line) {
-                Ok(fields @ Value::Object(_)) => self.state().events.push(Event { at, fields }),
-                _ => self.state().strange.push(line),
-            }
+            self.state().take(at, String::from_utf8_lossy(&line).into_owned());
             self.changed.notify_all();
         }
         self.state().errors_ended = true;
         self.changed.notify_all();
+    }
+}
+
+impl State {
+    fn take(&mut self, at: u64, line: String) {
+        if let Some(before) = line.strip_suffix(MARK) {
+            self.marks += 1;
+            // What has no newline at its end.
+            if !before.is_empty() {
+                self.take(at, before.to_owned());
+            }
+            return;
+        }
+        match serde_json::from_str(&line) {
+            Ok(fields @ Value::Object(_)) => self.events.push(Event { at, fields }),
+            _ => self.strange.push(line),
+        }
     }
 }
 
