@@ -357,10 +357,10 @@ fn of_a_guard_that_hangs_before_its_first_answer() {
     drop(hold);
     second.await_event("guard_lost");
     let next = stage.await_witness_after(term);
+    // Its job may write before its log is read.
+    wait::until_true("word of that lead", || second.events("leading").iter().any(|event| event.number("term") == next));
     let claimed = second.events("claiming").len();
     assert!(claimed > 1, "the first claim's term had no job");
-    // Its job may speak before its log does.
-    wait::until_true("word of that lead", || second.events("leading").iter().any(|event| event.number("term") == next));
     stage.close([first, second]);
 }
 
