@@ -143,9 +143,13 @@ fn a_flapping_health_is_no_illness() {
 #[test]
 fn a_health_command_that_takes_too_long_has_failed() {
     let stage = stage(Elector::Log);
-    let tells = stage.directory().join("pids");
-    let command = format!("sleep 600 & echo $! >> {0}; echo $$ >> {0}; echo waiting; wait", tells.display());
-    let run = looked_after(&stage, &command).option("--health-timeout", "100ms").option("--health-failures", "2");
+    // One file for each term: another command may run as soon as this candidate leads again.
+    let tells = |term: &str| stage.directory().join(format!("pids.{term}"));
+    let command =
+        format!("sleep 600 & {{ echo $!; echo $$; }} > {}; echo waiting; wait", tells("$NELI_EPOCH").display());
+    // Long enough for a shell to start on a busy machine. One failure: a second command would count as one, too, where the first
+    // has not died an interval after its kill.
+    let run = looked_after(&stage, &command).option("--health-timeout", "2s").option("--health-failures", "1");
     let mut run = run.start();
     let term = run.await_lead();
     stage.await_witness(term);
@@ -154,9 +158,9 @@ fn a_health_command_that_takes_too_long_has_failed() {
     assert_eq!(unhealthy.text("line"), "waiting");
     run.await_release();
     stage.assert_gone(term);
-    let pids = fs::read_to_string(&tells).expect("it was asked");
-    // Of this term, not of one that follows.
-    for pid in pids.lines().take(4) {
+    let pids = fs::read_to_string(tells(&term.to_string())).expect("it was asked");
+    assert_eq!(pids.lines().count(), 2, "{pids}");
+    for pid in pids.lines() {
         let left = Process::find(pid.parse().expect("a pid"));
         assert!(left.and_then(Process::name).is_none_or(|name| name != "sleep" && name != "sh"), "{pid} is left");
     }
