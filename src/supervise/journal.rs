@@ -3,8 +3,7 @@
 use neli::program::{Election, RoleEvent, clock};
 use neli_proto::candidate::Event;
 use neli_proto::node;
-use neli_proto::precedence::Standing;
-use neli_proto::record::{Body, Record};
+use neli_proto::record::Record;
 use neli_proto::time::Time;
 use neli_proto::topic::{self, Place, TopicFacts};
 
@@ -19,67 +18,57 @@ impl MainLoop {
     }
 
     pub(super) fn send(&mut self, at: usize, now: Time, record: &Record) {
-        let election = &self.roles[at].election;
-        let key = match record.body {
-            Body::Hello { .. } => election.hello_key(),
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => election.key(),
-        };
-        let seq = record.seq.unwrap_or_default();
-        if let Err(error) = self.kafka.session.send(election.role, seq, &key, &record.to_bytes()) {
+        if let Err(error) = self.kafka.session.send(self.roles[at].number(), record) {
             // A full queue, or a record above librdkafka's limit: as good as not delivered.
             self.kafka.append_was_refused(now, error.to_string());
-            self.election_event(at, now, Event::Undelivered { seq });
+            self.election_event(at, now, Event::Undelivered { seq: record.seq.unwrap_or_default() });
         }
     }
 
     /// Something has happened to an election.
     pub(super) fn handle_role_event(&mut self, at: usize, now: Time, event: RoleEvent) {
-        let event = match event {
-            RoleEvent::Assigned => {
-                let role = &self.roles[at];
-                role.logger.event(&LogEvent::Assigned { partition: role.election.partition });
-                Event::StandingChanged(Standing::Assigned)
-            }
-            RoleEvent::CaughtUp { next } => Event::ReachedEnd { next },
-            RoleEvent::Cut => Event::HistoryCut,
-            RoleEvent::Delivered { seq } => {
-                self.kafka.refused_appends.end();
-                Event::Delivered { seq }
-            }
-            RoleEvent::Elsewhere => Event::StandingChanged(Standing::Elsewhere),
-            RoleEvent::Ends { asked, start, end } => {
-                let role = &mut self.roles[at];
+        self.note_role_event(at, now, &event);
+        let is_trusted = !matches!(event, RoleEvent::Ends { .. }) || self.log_is_trusted(now);
+        match event.for_candidate(is_trusted) {
+            Ok(event) => self.election_event(at, now, event),
+            Err(facts) => return self.judge_topic(at, now, &facts),
+        }
+        let role = &self.roles[at];
+        if role.node.is_caught_up() {
+            self.kafka.session.is_caught_up(role.number());
+        }
+    }
+
+    /// Logs what a person is to know of it, and keeps what the loop itself needs.
+    fn note_role_event(&mut self, at: usize, now: Time, event: &RoleEvent) {
+        let role = &mut self.roles[at];
+        match event {
+            RoleEvent::Assigned => role.logger.event(&LogEvent::Assigned { partition: role.election.partition }),
+            RoleEvent::Delivered { .. } => self.kafka.refused_appends.end(),
+            RoleEvent::Ends { .. } => {
                 role.undecodable.end(now);
                 // By now it is known how many partitions the topic has.
                 self.kafka.session.election(role.number()).into_iter().for_each(|election| role.election = election);
-                Event::Answered { asked, start, end, trusted: self.log_is_trusted(now) }
             }
-            RoleEvent::Identified { asked, identity } => Event::TopicIdentified { asked, identity },
-            RoleEvent::Named { id } => Event::Named { id: id.into() },
-            RoleEvent::NotDelivered { seq } => Event::Undelivered { seq },
-            RoleEvent::Passed { first, last } => Event::Passed { first, last },
-            RoleEvent::Read { offset, is_hello, value } => of_record(offset, is_hello, value.as_deref()),
-            RoleEvent::Revoked { lost } => {
-                self.roles[at].logger.event(&LogEvent::Revoked { lost });
-                if lost { Event::StandingChanged(Standing::Unknown) } else { Event::Revoked }
-            }
-            RoleEvent::Topic(None) => Event::TopicJudged { cut_is_harmless: false, gaps_are_markers: false },
-            RoleEvent::Topic(Some(facts)) => return self.judge_topic(at, now, &facts),
+            RoleEvent::Revoked { lost } => role.logger.event(&LogEvent::Revoked { lost: *lost }),
             RoleEvent::Undecodable { offset, error } => {
                 let topic = &self.config.election.topic;
                 let message = format!(
                     "topic {topic:?}: the batch at offset {offset} can't be decoded ({error}): nothing behind it is read, and \
                      this candidate leads no more until it is gone"
                 );
-                self.roles[at].undecodable.begin(now, message);
-                Event::Undecodable
+                role.undecodable.begin(now, message);
             }
-            RoleEvent::UnusedPartitions => Event::UnusedPartitions,
-        };
-        self.election_event(at, now, event);
-        let role = &self.roles[at];
-        if role.node.is_caught_up() {
-            self.kafka.session.is_caught_up(role.number());
+            RoleEvent::CaughtUp { .. }
+            | RoleEvent::Cut
+            | RoleEvent::Elsewhere
+            | RoleEvent::Identified { .. }
+            | RoleEvent::Named { .. }
+            | RoleEvent::NotDelivered { .. }
+            | RoleEvent::Passed { .. }
+            | RoleEvent::Read { .. }
+            | RoleEvent::Topic(_)
+            | RoleEvent::UnusedPartitions => {}
         }
     }
 
@@ -117,14 +106,5 @@ impl MainLoop {
                 self.tell_at(at, now, node::Event::TopicRefused { error: error.into() });
             }
         }
-    }
-}
-
-fn of_record(offset: i64, is_hello: bool, value: Option<&[u8]>) -> Event {
-    let record = value.and_then(Record::parse);
-    if is_hello {
-        Event::ReadOther { offset, hello: record.and_then(Record::into_hello) }
-    } else {
-        Event::Read { offset, record }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use neli_proto::record::{Body, Record};
 use serde::{Deserialize, Serialize};
 
 /// One election: (topic, partition, key).
@@ -34,6 +35,15 @@ impl Election {
     #[must_use]
     pub fn label(&self) -> String {
         self.role_name.clone().unwrap_or_else(|| self.role.to_string())
+    }
+
+    /// The key under which one of its records stands.
+    #[must_use]
+    pub fn key_of(&self, record: &Record) -> String {
+        match record.body {
+            Body::Hello { .. } => self.hello_key(),
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => self.key(),
+        }
     }
 
     /// The key of the records by which its candidates introduce themselves: `<group>/<role>/hello`.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use neli_proto::record::Record;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicFacts, TopicIdentity};
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -200,14 +201,14 @@ impl Session {
         self.follow_router();
     }
 
-    /// Hands over a record of the role's, under this key, and returns at once: what becomes of it is told with `seq`.
+    /// Hands over a record of the role's, and returns at once: what becomes of it is told with its `seq`.
     ///
     /// # Errors
     ///
     /// The queue is full, the record too large, or the topic not known yet; nothing more is told of `seq` then.
-    pub fn send(&self, role: u32, seq: u64, key: &str, payload: &[u8]) -> Result<(), ClientError> {
+    pub fn send(&self, role: u32, record: &Record) -> Result<(), ClientError> {
         let election = self.election(role).ok_or_else(|| ClientError("the topic is not known yet".to_owned()))?;
-        self.producer.send(&election, seq, key, payload)
+        self.producer.send(&election, record.seq.unwrap_or_default(), &election.key_of(record), &record.to_bytes())
     }
 
     /// Asks which topic stands under the name, until there is an answer: [`RoleEvent::Identified`], for all roles.

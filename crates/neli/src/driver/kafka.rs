@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use neli_proto::candidate;
 use neli_proto::node::Event;
-use neli_proto::precedence::Standing;
-use neli_proto::record::{Body, Record};
+use neli_proto::record::Record;
 use neli_proto::topic::{self, Place, TopicFacts, TopicIdentity};
 
 use crate::clock;
@@ -105,14 +104,8 @@ impl ElectionSession {
 
     /// Gives what came of it where that is known at once: it could not be handed over.
     pub(super) fn send(&self, record: &Record) -> Option<Event> {
-        let election = &self.election;
-        let key = match record.body {
-            Body::Hello { .. } => election.hello_key(),
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => election.key(),
-        };
-        let seq = record.seq.unwrap_or_default();
-        let sent = self.session.send(election.role, seq, &key, &record.to_bytes());
-        sent.err().map(|_| Event::Election(candidate::Event::Undelivered { seq }))
+        let undelivered = candidate::Event::Undelivered { seq: record.seq.unwrap_or_default() };
+        self.session.send(self.election.role, record).err().map(|_| Event::Election(undelivered))
     }
 
     // ---- what has happened ---------------------------------------------------------------------------------------------
@@ -153,27 +146,12 @@ impl ElectionSession {
     }
 
     fn of_role(&self, event: RoleEvent) -> News {
-        use candidate::Event as For;
-        News::Event(Event::Election(match event {
-            RoleEvent::Assigned => For::StandingChanged(Standing::Assigned),
-            RoleEvent::CaughtUp { next } => For::ReachedEnd { next },
-            RoleEvent::Cut => For::HistoryCut,
-            RoleEvent::Delivered { seq } => For::Delivered { seq },
-            RoleEvent::Elsewhere => For::StandingChanged(Standing::Elsewhere),
-            // One embedded broker that follows another is in another process: this one's has lost nothing.
-            RoleEvent::Ends { asked, start, end } => For::Answered { asked, start, end, trusted: true },
-            RoleEvent::Identified { asked, identity } => For::TopicIdentified { asked, identity },
-            RoleEvent::Named { id } => For::Named { id: id.into() },
-            RoleEvent::NotDelivered { seq } => For::Undelivered { seq },
-            RoleEvent::Passed { first, last } => For::Passed { first, last },
-            RoleEvent::Read { offset, is_hello, value } => of_record(offset, is_hello, value.as_deref()),
-            RoleEvent::Revoked { lost: false } => For::Revoked,
-            RoleEvent::Revoked { lost: true } => For::StandingChanged(Standing::Unknown),
-            RoleEvent::Topic(None) => For::TopicJudged { cut_is_harmless: false, gaps_are_markers: false },
-            RoleEvent::Topic(Some(facts)) => return News::Event(self.judged(&facts)),
-            RoleEvent::Undecodable { .. } => For::Undecodable,
-            RoleEvent::UnusedPartitions => For::UnusedPartitions,
-        }))
+        // One embedded broker that follows another is in another process: this one's has lost nothing.
+        let is_trusted = true;
+        News::Event(match event.for_candidate(is_trusted) {
+            Ok(event) => Event::Election(event),
+            Err(facts) => self.judged(&facts),
+        })
     }
 
     /// R0.
@@ -186,14 +164,5 @@ impl ElectionSession {
             }
             Err(refusal) => Event::TopicRefused { error: format!("topic {name:?}: {refusal}").into() },
         }
-    }
-}
-
-fn of_record(offset: i64, is_hello: bool, value: Option<&[u8]>) -> candidate::Event {
-    let record = value.and_then(Record::parse);
-    if is_hello {
-        candidate::Event::ReadOther { offset, hello: record.and_then(Record::into_hello) }
-    } else {
-        candidate::Event::Read { offset, record }
     }
 }

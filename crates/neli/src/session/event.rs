@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use neli_proto::candidate::Event as CandidateEvent;
+use neli_proto::precedence::Standing;
+use neli_proto::record::Record;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicFacts, TopicIdentity};
 
@@ -138,4 +141,40 @@ pub enum RoleEvent {
     },
     /// The topic has partitions that no role is on, which the group balances too.
     UnusedPartitions,
+}
+
+impl RoleEvent {
+    /// What this is to the election's candidate. `trusted`: whether a log that holds nothing is a new one.
+    ///
+    /// # Errors
+    ///
+    /// Facts about the topic have to be judged first (R0).
+    pub fn for_candidate(self, trusted: bool) -> Result<CandidateEvent, Box<TopicFacts>> {
+        Ok(match self {
+            Self::Assigned => CandidateEvent::StandingChanged(Standing::Assigned),
+            Self::CaughtUp { next } => CandidateEvent::ReachedEnd { next },
+            Self::Cut => CandidateEvent::HistoryCut,
+            Self::Delivered { seq } => CandidateEvent::Delivered { seq },
+            Self::Elsewhere => CandidateEvent::StandingChanged(Standing::Elsewhere),
+            Self::Ends { asked, start, end } => CandidateEvent::Answered { asked, start, end, trusted },
+            Self::Identified { asked, identity } => CandidateEvent::TopicIdentified { asked, identity },
+            Self::Named { id } => CandidateEvent::Named { id: id.into() },
+            Self::NotDelivered { seq } => CandidateEvent::Undelivered { seq },
+            Self::Passed { first, last } => CandidateEvent::Passed { first, last },
+            Self::Read { offset, is_hello, value } => {
+                let record = value.as_deref().and_then(Record::parse);
+                if is_hello {
+                    CandidateEvent::ReadOther { offset, hello: record.and_then(Record::into_hello) }
+                } else {
+                    CandidateEvent::Read { offset, record }
+                }
+            }
+            Self::Revoked { lost: false } => CandidateEvent::Revoked,
+            Self::Revoked { lost: true } => CandidateEvent::StandingChanged(Standing::Unknown),
+            Self::Topic(None) => CandidateEvent::TopicJudged { cut_is_harmless: false, gaps_are_markers: false },
+            Self::Topic(Some(facts)) => return Err(Box::new(facts)),
+            Self::Undecodable { .. } => CandidateEvent::Undecodable,
+            Self::UnusedPartitions => CandidateEvent::UnusedPartitions,
+        })
+    }
 }
