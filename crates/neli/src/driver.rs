@@ -29,15 +29,15 @@ use crate::reason::Reason;
 use crate::task_guard::{Effect, TaskGuard};
 use crate::text::reason;
 use crate::waiter::Waiter;
-use kafka::{ElectionSession, News};
+use kafka::{ElectionSession, Report};
 
 pub(crate) mod kafka;
 mod perform;
 
 /// How many events are kept for whoever follows them.
 const EVENTS_KEPT: usize = 256;
-/// How many events of Kafka are taken in before everything else has its turn again.
-const NEWS_TOGETHER: usize = 1024;
+/// How many reports of the session are taken in before everything else has its turn again.
+const REPORTS_TOGETHER: usize = 1024;
 /// How long the end waits for a member that leaves the group. Half of it is what that may take.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
@@ -73,7 +73,7 @@ pub(crate) fn start(settings: Settings) -> Result<Shared, Error> {
     let (events, first_events) = broadcast::channel(EVENTS_KEPT);
     let session = ElectionSession::start(settings.session)?;
     let mut node = Node::new(clock::now(), settings.node.clone(), settings.random);
-    session.first_news().into_iter().for_each(|event| node.handle(clock::now(), event));
+    session.first_event().into_iter().for_each(|event| node.handle(clock::now(), event));
     let driver = Driver {
         node,
         guard: TaskGuard::new(settings.node.timings.lease(), std::process::id().cast_signed()),
@@ -145,7 +145,7 @@ impl Driver {
             }
             match self.wait(&mut waiter, self.next_timeout()) {
                 Some(Input::Command(command)) => self.handle_command(command),
-                Some(Input::Kafka) => self.handle_news(),
+                Some(Input::Kafka) => self.handle_reports(),
                 None => {}
             }
             self.handle_timeouts();
@@ -172,9 +172,9 @@ impl Driver {
     fn handle_timeouts(&mut self) {
         let now = clock::now();
         self.guard.handle_timeout(now);
-        self.perform_deeds();
+        self.perform_effects();
         // What others wrote was read before whatever happens now.
-        self.session.take_passed().into_iter().for_each(|news| self.take_in(news));
+        self.session.take_passed().into_iter().for_each(|report| self.take_in(report));
         self.node.handle_timeout(now);
         let Some(held) = &mut self.held else { return };
         if held.untaken_until.take_if(|until| now >= *until).is_some() && !held.tenure.is_taken() {
@@ -196,23 +196,23 @@ impl Driver {
     }
 
     /// What came together is taken together, but commands and the guard are not kept waiting for long.
-    fn handle_news(&mut self) {
-        for _ in 0..NEWS_TOGETHER {
-            let Some(news) = self.session.poll() else { break };
+    fn handle_reports(&mut self) {
+        for _ in 0..REPORTS_TOGETHER {
+            let Some(report) = self.session.poll() else { break };
             self.perform();
-            self.take_in(news);
+            self.take_in(report);
         }
     }
 
-    fn take_in(&mut self, news: News) {
-        match news {
-            News::Event(event) => {
+    fn take_in(&mut self, report: Report) {
+        match report {
+            Report::Event(event) => {
                 self.node.handle(clock::now(), event);
                 if self.node.is_caught_up() {
                     self.session.is_caught_up();
                 }
             }
-            News::Warning(message) => self.tell(Event::Warning { message }),
+            Report::Warning(message) => self.tell(Event::Warning { message }),
         }
     }
 
@@ -242,9 +242,9 @@ impl Driver {
         let stands = !matches!(status.position, Position::Listening);
         self.state.send_if_modified(|state| {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
-            let is_news = state.leader != leader || term(&state.tenure) != term(&tenure) || stands && !state.stands;
+            let has_changed = state.leader != leader || term(&state.tenure) != term(&tenure) || stands && !state.stands;
             (state.leader, state.tenure, state.stands) = (leader, tenure, state.stands || stands);
-            is_news
+            has_changed
         });
     }
 

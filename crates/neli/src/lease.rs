@@ -155,9 +155,9 @@ impl Tenure {
     pub(crate) fn end(&self, reason: Reason) {
         self.deadline.store(0, Ordering::Release);
         self.phase.send_if_modified(|phase| {
-            let is_news = phase.over.is_none();
+            let has_changed = phase.over.is_none();
             phase.over = phase.over.or(phase.stops).or(Some(reason));
-            is_news
+            has_changed
         });
     }
 

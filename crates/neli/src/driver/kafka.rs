@@ -30,8 +30,8 @@ pub(super) struct ElectionSession {
     election: Coordinates,
 }
 
-/// What has come.
-pub(super) enum News {
+/// What the session reports.
+pub(super) enum Report {
     /// For the node.
     Event(Event),
     /// For a person: one line.
@@ -47,7 +47,7 @@ impl ElectionSession {
     }
 
     /// What is known from the start: the embedded broker's topics have no ids.
-    pub(super) fn first_news(&self) -> Option<Event> {
+    pub(super) fn first_event(&self) -> Option<Event> {
         let (asked, identity) = (clock::now(), TopicIdentity::Unnamed);
         let is_embedded = self.session.access().embedded.is_some();
         is_embedded.then_some(Event::Election(candidate::Event::TopicIdentified { asked, identity }))
@@ -111,30 +111,30 @@ impl ElectionSession {
     // ---- what has happened ---------------------------------------------------------------------------------------------
 
     /// What has happened; none while nothing has.
-    pub(super) fn poll(&mut self) -> Option<News> {
+    pub(super) fn poll(&mut self) -> Option<Report> {
         loop {
             let event = self.session.poll()?;
-            if let Some(news) = self.of_session(event) {
-                return Some(news);
+            if let Some(report) = self.of_session(event) {
+                return Some(report);
             }
         }
     }
 
     /// What others have written: to be taken in before the node is told anything else.
-    pub(super) fn take_passed(&mut self) -> Option<News> {
+    pub(super) fn take_passed(&mut self) -> Option<Report> {
         let event = self.session.take_passed(self.election.role)?;
         Some(self.of_role(event))
     }
 
-    fn of_session(&self, event: SessionEvent) -> Option<News> {
+    fn of_session(&self, event: SessionEvent) -> Option<Report> {
         Some(match event {
             SessionEvent::AppendRefused { error } => {
-                News::Warning(format!("Kafka does not append this candidate's records: {error}"))
+                Report::Warning(format!("Kafka does not append this candidate's records: {error}"))
             }
-            SessionEvent::Down { error } => News::Warning(format!("Kafka does not answer: {error}")),
-            SessionEvent::Refused { error } => News::Event(Event::KafkaRefused { error: error.into() }),
+            SessionEvent::Down { error } => Report::Warning(format!("Kafka does not answer: {error}")),
+            SessionEvent::Refused { error } => Report::Event(Event::KafkaRefused { error: error.into() }),
             SessionEvent::Role { event, .. } => self.of_role(event),
-            SessionEvent::Warning(message) => News::Warning(message),
+            SessionEvent::Warning(message) => Report::Warning(message),
             SessionEvent::BrokerSession(_)
             | SessionEvent::Created { .. }
             | SessionEvent::Debug(_)
@@ -145,10 +145,10 @@ impl ElectionSession {
         })
     }
 
-    fn of_role(&self, event: RoleEvent) -> News {
+    fn of_role(&self, event: RoleEvent) -> Report {
         // One embedded broker that follows another is in another process: this one's has lost nothing.
         let is_trusted = true;
-        News::Event(match event.for_candidate(is_trusted) {
+        Report::Event(match event.for_candidate(is_trusted) {
             Ok(event) => Event::Election(event),
             Err(facts) => self.judged(&facts),
         })

@@ -10,7 +10,7 @@ use super::{
 impl Driver {
     /// Performs what the node wants, until it wants nothing more.
     pub(super) fn perform(&mut self) {
-        self.perform_deeds();
+        self.perform_effects();
         while let Some(action) = self.node.poll_action() {
             self.perform_one(action);
         }
@@ -31,7 +31,7 @@ impl Driver {
             Action::Note(note) => self.handle_note(note),
             Action::Order(order) => {
                 self.guard.obey(now, order);
-                self.perform_deeds();
+                self.perform_effects();
             }
             Action::ReadAnew => self.session.read_anew(),
             Action::ReadFrom(offset) => self.session.read_from(offset),
@@ -83,7 +83,7 @@ impl Driver {
     }
 
     /// Does what the guard has decided.
-    pub(super) fn perform_deeds(&mut self) {
+    pub(super) fn perform_effects(&mut self) {
         while let Some(effect) = self.guard.poll_effect() {
             match effect {
                 Effect::Answer(answer) => self.answer(answer),
