@@ -113,6 +113,7 @@ pub(crate) struct Built {
     pub(crate) model: PathBuf,
     pub(crate) law: PathBuf,
     pub(crate) library: PathBuf,
+    pub(crate) node: PathBuf,
     pub(crate) scenarios: PathBuf,
 }
 
@@ -133,6 +134,8 @@ pub(crate) fn build() -> Result<Built, String> {
         "--test",
         "leases",
         "--test",
+        "node",
+        "--test",
         "scenarios",
     ]);
     // The dependencies are those of the real build, and are there already.
@@ -151,8 +154,9 @@ pub(crate) fn build() -> Result<Built, String> {
         .collect();
     let executable = |name: &str| executables.get(name).cloned().ok_or_else(|| format!("cargo built no {name}"));
     let (program, model) = (executable(PROGRAM)?, executable("journal_model")?);
-    let (law, library, scenarios) = (executable("law")?, executable("leases")?, executable("scenarios")?);
-    Ok(Built { program, model, law, library, scenarios })
+    let (law, library) = (executable("law")?, executable("leases")?);
+    let (node, scenarios) = (executable("node")?, executable("scenarios")?);
+    Ok(Built { program, model, law, library, node, scenarios })
 }
 
 /// Brings the copy up to date. What has not changed keeps its time, by which cargo knows it.

@@ -27,7 +27,7 @@ struct Trial<'a> {
     program: &'a Path,
     test: &'static str,
     /// One of these is what it says then: a test that fails for another reason has noticed nothing.
-    says: &'static [&'static str],
+    says: Vec<&'static str>,
 }
 
 const LAW: &str = "the_fold_is_the_law";
@@ -47,16 +47,17 @@ pub(crate) fn by_tests(mutants: &[&Mutant], built: &Built) -> Vec<String> {
         for notice in mutant.noticed_by {
             let (program, test, says) = match notice {
                 Notice::Chaos(_) => continue,
-                Notice::Law => (built.law.as_path(), LAW, DIFFERENCE),
-                Notice::Library(test) => (built.library.as_path(), *test, LEASE_BREACHES),
-                Notice::Model(world) => (built.model.as_path(), *world, BREACHES),
-                Notice::Scenarios => (built.scenarios.as_path(), SCENARIOS, OTHERWISE),
+                Notice::Law => (built.law.as_path(), LAW, DIFFERENCE.to_vec()),
+                Notice::Library(test) => (built.library.as_path(), *test, LEASE_BREACHES.to_vec()),
+                Notice::Model(world) => (built.model.as_path(), *world, BREACHES.to_vec()),
+                Notice::Node(test, says) => (built.node.as_path(), *test, vec![*says]),
+                Notice::Scenarios => (built.scenarios.as_path(), SCENARIOS, OTHERWISE.to_vec()),
             };
             trials.push(Trial { mutant, program, test, says });
         }
     }
     let mut wrong = Vec::new();
-    for program in [&built.law, &built.library, &built.model, &built.scenarios] {
+    for program in [&built.law, &built.library, &built.model, &built.node, &built.scenarios] {
         let tests: BTreeSet<&str> =
             trials.iter().filter(|trial| trial.program == program).map(|trial| trial.test).collect();
         wrong.extend(fails_without_mutant(program, &tests));

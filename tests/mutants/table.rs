@@ -30,6 +30,8 @@ pub(crate) enum Notice {
     /// The search of this world finds two jobs at once, a job in a topic that nobody has judged, or a release by a guard that has
     /// not read all orders.
     Model(&'static str),
+    /// A test of the node fails, and says this.
+    Node(&'static str, &'static str),
     /// A scenario goes otherwise.
     Scenarios,
 }

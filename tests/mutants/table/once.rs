@@ -1,7 +1,7 @@
 //! The mutants of `--once`: each is a way to a second run of a key that has succeeded.
 
-use super::Notice::Model;
-use super::{Mutant, edit};
+use super::Notice::{Model, Node};
+use super::{Mutant, NODE, edit};
 
 const ONCE: &str = "crates/neli-proto/src/once.rs";
 
@@ -15,7 +15,29 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "let _ = read;
             self.announce(now, term, now + self.policy.lease / 2);",
         )],
-        noticed_by: &[Model("a_runner_that_dies")],
+        noticed_by: &[Model("a_runner_that_dies"), Model("a_runner_that_is_stopped")],
+    },
+    Mutant {
+        name: "UnheldJob",
+        breaks: "once: the job is ordered at the lead, whatever is recorded",
+        edits: &[edit(NODE, "LeadEvent::Held(right)", "LeadEvent::Led(right)")],
+        noticed_by: &[Node(
+            "once::the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginning",
+            "spawns: true",
+        )],
+    },
+    Mutant {
+        name: "OldFactsCount",
+        breaks: "once: what was asked for before the claim took effect is taken for what is recorded",
+        edits: &[edit(
+            ONCE,
+            "Phase::Reading { read, term, until } if read == id => {",
+            "Phase::Reading { read, term, until } if id <= read => {",
+        )],
+        noticed_by: &[Node(
+            "once::the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginning",
+            "that was asked for before the claim",
+        )],
     },
     Mutant {
         name: "UnrecordedOutcome",

@@ -240,6 +240,11 @@ fn a_key_that_is_done() {
 }
 
 #[test]
+fn a_runner_that_is_stopped() {
+    look_into(worlds::a_runner_that_is_stopped, &[]);
+}
+
+#[test]
 fn a_runner_that_dies() {
     look_into(worlds::a_runner_that_dies, &[]);
 }

@@ -16,6 +16,8 @@ pub(super) struct FactsTopic {
     log: Vec<Fact>,
     pub(super) flying: Vec<FactFlight>,
     success: Option<Success>,
+    /// Where the journal ended when a success was first recorded: whoever claims behind that reads of it.
+    recorded_below: Option<Offset>,
 }
 
 /// A fact under way.
@@ -52,6 +54,9 @@ impl World {
 
     pub(super) fn append_fact(&mut self, flight: usize) {
         let FactFlight { from, id, fact, .. } = self.facts.flying.remove(flight);
+        if fact.outcome == Outcome::Done {
+            self.facts.recorded_below.get_or_insert(self.log.part.end());
+        }
         self.facts.log.push(fact);
         self.at(from, |machine, _, _| machine.facts_heard.push_back(FactsEvent::Appended { id }));
     }
@@ -108,10 +113,14 @@ impl World {
         }
     }
 
-    /// A job of the machine is alive after a run that has succeeded, though nothing went wrong that would excuse it.
+    /// A job of the machine is alive after a run that has succeeded, though nothing went wrong that would excuse it; nothing excuses
+    /// one whose claim came after the record of that success.
     pub(super) fn runs_again(&self, who: Who) -> Option<Breach> {
-        let success = self.facts.success.filter(|success| !success.excused)?;
         let living = self.machine(who)?.guard.living_term()?;
+        if self.facts.recorded_below.is_some_and(|end| living >= end) {
+            return Some(Breach::RanAgain);
+        }
+        let success = self.facts.success.filter(|success| !success.excused)?;
         let was_released = self.machine(success.by).is_some_and(|runner| runner.released == success.term);
         (living > success.term && (success.recorded || was_released)).then_some(Breach::RanAgain)
     }

@@ -20,6 +20,22 @@ pub(crate) fn a_key_that_is_done() -> Setup {
     }
 }
 
+/// A runner is stopped, and its lease ends, between its job's end and the acknowledgement of the outcome.
+pub(crate) fn a_runner_that_is_stopped() -> Setup {
+    Setup {
+        once: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+            world.suffer(Step::MainEnds(A));
+        },
+        faults: Faults { fact_delays: 1, pauses: 1, ..NONE },
+        may: |_, step| step != Step::Pause(B),
+        limit: millis(370),
+        ..Setup::named("a runner that is stopped")
+    }
+}
+
 /// A runner dies when it has recorded its outcome, or before, and is followed.
 pub(crate) fn a_runner_that_dies() -> Setup {
     Setup {
