@@ -31,6 +31,15 @@ pub(crate) mod place;
 mod times;
 
 /// Who claims a vacant lead first. It decides about precedence alone: who leads, the journal decides.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+/// # let builder = neli::Election::builder("billing").embedded(&broker);
+/// let election = builder.elector(neli::Elector::Log).join().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Elector {
@@ -46,16 +55,23 @@ pub enum Elector {
 /// # use std::time::Duration;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let broker = neli::EmbeddedBroker::start()?;
-/// let builder = neli::Election::builder("billing")
-///     .brokers("kafka-1:9092,kafka-2:9092")
-///     .name("10.0.0.7:8080")
-///     .lease(Duration::from_secs(10))
-///     .stop_timeout(Duration::from_secs(5))
+/// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+/// # let builder = neli::Election::builder("billing").embedded(&broker);
+/// let builder = builder
+///     .topic("elections")
+///     .create_topic(true)
 ///     .property("client.id", "billing")
+///     .name("10.0.0.7:8080")
+///     .elector(neli::Elector::Group)
+///     .patience(Some(Duration::from_secs(1)))
+///     .lease(Duration::from_secs(10))
+///     .heartbeat_interval(Duration::from_secs(1))
+///     .margin(Duration::from_secs(1))
+///     .fence_warning(Duration::from_secs(2))
+///     .stop_timeout(Duration::from_secs(5))
 ///     .before_release(|lease, reason| async move {
 ///         println!("about to release term {}: {reason}", lease.token());
 ///     });
-/// # let builder = neli::Election::builder("billing").embedded(&broker);
 /// let election = builder.join().await?;
 /// # Ok(()) }
 /// ```

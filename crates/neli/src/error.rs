@@ -66,6 +66,17 @@ fn shown(value: &str) -> String {
 /// A task was not begun, or was dropped before its end, since the lead that it ran under is over.
 ///
 /// To be the leader again, wait for the next [`Election::lead`](crate::Election::lead).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+/// let mut lead = election.lead().await?;
+/// election.leave().await;
+/// let lost = lead.run(async |_| println!("never begun")).await.unwrap_err();
+/// assert_eq!(lost.reason, neli::Reason::Left);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[error("the lead of term {term} is over: {reason}")]
 #[non_exhaustive]

@@ -9,6 +9,18 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::reason::Reason;
 
 /// Who leads, as far as is known.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+/// # let lead = election.lead().await?;
+/// if let Some(leader) = election.leader() {
+///     let name = leader.name.as_deref().unwrap_or("somebody");
+///     println!("{name} leads in term {}{}", leader.term, if leader.is_self { ", here" } else { "" });
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub struct Leader {
@@ -28,6 +40,24 @@ impl Leader {
 }
 
 /// What has happened to a candidate, in the order in which it happened.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+/// # let mut events = election.events();
+/// # drop(election.lead().await?);
+/// # while let Some(event) = events.next().await {
+/// match event {
+///     neli::Event::Acquired { term } => println!("leading in term {term}"),
+///     neli::Event::Standby { leader: Some(leader) } => println!("{leader} leads"),
+///     neli::Event::Warning { message } => eprintln!("{message}"),
+/// #   neli::Event::Released { .. } => break,
+///     _ => {}
+/// }
+/// # }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
@@ -111,6 +141,19 @@ impl Event {
 }
 
 /// The events of one election, from [`Election::events`](crate::Election::events) on.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+/// let mut events = election.events();
+/// tokio::spawn(async move {
+///     while let Some(event) = events.next().await {
+///         println!("{event:?}");
+///     }
+/// });
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Events(Receiver<Event>);
 

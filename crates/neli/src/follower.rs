@@ -85,6 +85,16 @@ impl Follower {
 }
 
 /// A follower, before it starts: see [`Follower::builder`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// let builder = neli::Follower::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+/// # let builder = neli::Follower::builder("billing").embedded(&broker);
+/// let follower = builder.topic("elections").property("client.id", "billing-web").start()?;
+/// assert_eq!(follower.leader(), None);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 #[must_use = "it follows nothing before start"]
 pub struct FollowerBuilder {

@@ -19,6 +19,24 @@ use crate::lease::{Lease, Tenure};
 /// leaves the election, in the background.
 ///
 /// Its heartbeats are sent by a thread of its own, so that tasks that keep a runtime busy don't cost the lead.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+/// # let builder = neli::Election::builder("billing").embedded(&broker);
+/// let election = builder.join().await?;
+/// let mut events = election.events();
+/// tokio::spawn(async move {
+///     while let Some(event) = events.next().await {
+///         println!("{event:?}");
+///     }
+/// });
+/// let mut lead = election.lead().await?;
+/// lead.run(async |lease| println!("the only one, in term {}", lease.token())).await?;
+/// election.leave().await;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Election {
     shared: Arc<Shared>,

@@ -14,6 +14,18 @@ use crate::reason::Reason;
 ///
 /// What is done as the leader is done within [`run`](Self::run), or [`background`](crate::Election::background): only that is awaited before
 /// the lead is released, and dropped when the lease is over.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+/// let mut lead = election.lead().await?;
+/// let lease = lead.lease();
+/// lead.run(async |_| println!("one task as the leader, in term {}", lease.token())).await?;
+/// lead.run(async |_| println!("and another")).await?;
+/// drop(lead);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Lead {
     tenure: Arc<Tenure>,

@@ -61,12 +61,45 @@ impl Lease {
     /// When the lease ends if no heartbeat extends it; `None` once it is over.
     ///
     /// Where the machine sleeps, [`Instant`] stands still and the lease does not: [`is_valid`](Self::is_valid) is what counts.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// let lead = election.lead().await?;
+    /// let lease = lead.lease();
+    /// if let Some(deadline) = lease.deadline() {
+    ///     // What takes longer is not begun, or is given up.
+    ///     let answer = tokio::time::timeout_at(deadline.into(), async { "an answer" }).await;
+    ///     assert_eq!(answer, Ok("an answer"));
+    /// }
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.is_valid().then(|| clock::instant_in(self.remaining()))
     }
 
     /// How long the lease is valid if no heartbeat extends it; zero once it is over.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// let lead = election.lead().await?;
+    /// let lease = lead.lease();
+    /// if lease.remaining() > std::time::Duration::from_secs(5) {
+    ///     println!("time for a larger batch");
+    /// }
+    /// # assert!(lease.remaining() > std::time::Duration::from_secs(5));
+    /// lead.resign().await;
+    /// assert_eq!(lease.remaining(), std::time::Duration::ZERO);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.tenure.deadline().since(clock::now())
@@ -75,6 +108,27 @@ impl Lease {
     /// Waits until the lead is to be given up, or is over, and says why. A task that can stop in order waits for this beside its work:
     /// from then on it has the stop timeout ([`Builder::stop_timeout`](crate::Builder::stop_timeout)) to end, and the lease is extended
     /// meanwhile.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// let mut lead = election.lead().await?;
+    /// # tokio::spawn(election.leave());
+    /// lead.run(|lease| async move {
+    ///     let mut times = tokio::time::interval(std::time::Duration::from_millis(10));
+    ///     loop {
+    ///         tokio::select! {
+    ///             reason = lease.ending() => return println!("ending in order: {reason}"),
+    ///             _ = times.tick() => println!("one row"),
+    ///         }
+    ///     }
+    /// })
+    /// .await?;
+    /// # Ok(()) }
+    /// ```
     pub async fn ending(&self) -> Reason {
         self.tenure.ending().await
     }

@@ -5,6 +5,23 @@ use std::fmt;
 use neli_proto::record::Why;
 
 /// Why a lead ends, or has ended.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+/// let mut lead = election.lead().await?;
+/// let work = lead.run(|lease| async move {
+///     match lease.ending().await {
+///         neli::Reason::Left => println!("this process ends"),
+///         reason => println!("another leads next: {reason}"),
+///     }
+/// });
+/// # let (work, ()) = tokio::join!(work, election.leave());
+/// # let work = async { work };
+/// work.await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Reason {

@@ -25,6 +25,30 @@ fn the_surface_is_the_committed_one() {
     );
 }
 
+/// Each public type has an example that runs. Each method has one, or is used in that of its type.
+#[test]
+fn each_item_is_shown_in_an_example() {
+    let mut without = Vec::new();
+    for (_, source) in sources() {
+        let items = items(&source);
+        let of_type = |name: &str| items.iter().find(|item| item.method.is_none() && item.of == name);
+        for Item { of, method, example } in &items {
+            let Some(method) = method else {
+                without.extend(example.is_empty().then(|| (*of).to_owned()));
+                continue;
+            };
+            let examples = [Some(example), of_type(of).map(|item| &item.example)];
+            let is_called = |example: &String| {
+                [format!(".{method}("), format!("{of}::{method}(")].iter().any(|call| example.contains(call))
+            };
+            if !examples.into_iter().flatten().any(is_called) {
+                without.push(format!("{of}::{method}"));
+            }
+        }
+    }
+    assert!(without.is_empty(), "no example shows {without:?}");
+}
+
 #[test]
 fn declarations_are_read_without_what_is_private() {
     let source = "/// Words.\n#[derive(Clone)]\n#[non_exhaustive]\npub enum A {\n    /// B.\n    B { c: i64 },\n}\n\npub struct D {\n    \
@@ -42,14 +66,8 @@ fn declarations_are_read_without_what_is_private() {
 
 /// The root's names, and what is declared where they come from.
 fn surface() -> String {
-    let library = fs::read_to_string(root().join("src/lib.rs")).unwrap();
-    let (before_hidden, _) = library.split_once("#[doc(hidden)]").unwrap();
-    assert!(!before_hidden.lines().any(|line| line.starts_with("pub mod ")), "the root has no modules");
     let mut surface = String::new();
-    for line in before_hidden.lines().filter(|line| line.starts_with("pub use ")) {
-        let (path, names) = line.trim_start_matches("pub use ").trim_end_matches(';').rsplit_once("::").unwrap();
-        let file = format!("src/{}.rs", path.replace("::", "/"));
-        let source = fs::read_to_string(root().join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    for (names, source) in sources() {
         writeln!(surface, "use {names}").unwrap();
         for declaration in declarations(&source) {
             writeln!(surface, "    {declaration}").unwrap();
@@ -57,6 +75,69 @@ fn surface() -> String {
     }
     surface
 }
+
+/// What the root offers, file by file: the names, and the file's source.
+fn sources() -> Vec<(String, String)> {
+    let library = fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    let (before_hidden, _) = library.split_once("#[doc(hidden)]").unwrap();
+    assert!(!before_hidden.lines().any(|line| line.starts_with("pub mod ")), "the root has no modules");
+    let uses = before_hidden.lines().filter(|line| line.starts_with("pub use "));
+    uses.map(|line| {
+        let (path, names) = line.trim_start_matches("pub use ").trim_end_matches(';').rsplit_once("::").unwrap();
+        let file = format!("src/{}.rs", path.replace("::", "/"));
+        let source = fs::read_to_string(root().join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        (names.to_owned(), source)
+    })
+    .collect()
+}
+
+/// A public type, or a method of one, and the code in what is written about it.
+struct Item<'a> {
+    of: &'a str,
+    method: Option<&'a str>,
+    example: String,
+}
+
+/// The public types and methods of a source file.
+fn items(source: &str) -> Vec<Item<'_>> {
+    let (mut items, mut of, mut documentation) = (Vec::new(), "", Vec::new());
+    for line in source.lines() {
+        if let Some(text) = line.trim_start().strip_prefix("///") {
+            documentation.push(text);
+        } else if !line.trim_start().starts_with("#[") {
+            let example = code_in(&documentation);
+            documentation.clear();
+            if let Some(name) = line.strip_prefix("impl ") {
+                of = name.trim_end_matches(" {");
+            } else if let Some(name) = name_after(line, &["pub struct ", "pub enum "]) {
+                items.push(Item { of: name, method: None, example });
+            } else if let Some(method) = name_after(line, &METHODS) {
+                items.push(Item { of, method: Some(method), example });
+            }
+        }
+    }
+    items
+}
+
+/// The code in the lines of a comment.
+fn code_in(lines: &[&str]) -> String {
+    let mut is_code = false;
+    let code = lines.iter().filter(|line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        is_code && !is_fence
+    });
+    code.copied().collect::<Vec<_>>().join("\n")
+}
+
+/// The name that follows one of these beginnings of a line.
+fn name_after<'a>(line: &'a str, starts: &[&str]) -> Option<&'a str> {
+    let rest = starts.iter().find_map(|start| line.strip_prefix(start))?;
+    rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()
+}
+
+/// How the line of a public method begins.
+const METHODS: [&str; 3] = ["    pub fn ", "    pub const fn ", "    pub async fn "];
 
 /// The public declarations of a source file, each in one line, without bodies and comments.
 fn declarations(source: &str) -> Vec<String> {
@@ -78,8 +159,7 @@ fn declarations(source: &str) -> Vec<String> {
             let is_enum = line.starts_with("pub enum ");
             let shown = without_attributes(&rest[..taken]).filter(|line| is_enum || is_shown(line));
             found.push(one_line(attributes.iter().chain(shown)));
-        } else if ["    pub fn ", "    pub const fn ", "    pub async fn "].iter().any(|start| line.starts_with(start))
-        {
+        } else if METHODS.iter().any(|start| line.starts_with(start)) {
             taken += rest.iter().position(|line| line.ends_with(['{', '}'])).unwrap_or(0);
             let signature = one_line(&rest[..taken]);
             found.push(format!("impl {of}: {}", signature.split(" {").next().unwrap_or_default()));
