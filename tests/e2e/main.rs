@@ -48,7 +48,7 @@ use std::path::Path;
 use harness::candidate::{Candidate, Elector, Running};
 use harness::kafka::Kafka;
 use harness::stage::Stage;
-use harness::wait;
+use harness::{wait, with_both_electors};
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
@@ -72,27 +72,3 @@ fn await_leader(candidates: &mut [Running]) -> (usize, u64) {
     let leader = wait::until("a leader", || candidates.iter().position(led));
     (leader, candidates[leader].await_lead())
 }
-
-/// The same story under both electors: a test each, in a module of the story's name.
-macro_rules! with_both_electors {
-    ($($(#[$attribute:meta])* fn $name:ident($elector:ident) $story:block)*) => {$(
-        $(#[$attribute])*
-        mod $name {
-            #[allow(unused_imports, reason = "what the stories of this file use")]
-            use super::*;
-
-            #[test]
-            fn group() {
-                story(Elector::Group);
-            }
-
-            #[test]
-            fn log() {
-                story(Elector::Log);
-            }
-
-            fn story($elector: Elector) $story
-        }
-    )*};
-}
-use with_both_electors;

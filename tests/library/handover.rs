@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use harness::candidate::Elector;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::wait::PATIENCE;
@@ -11,7 +12,7 @@ use neli::{Error, Event, Events, Lost, Reason};
 use nix::sys::signal::Signal;
 use tokio::sync::Notify;
 
-use crate::{candidate, run, soon, stage};
+use crate::{candidate, run, soon, stage, with_both_electors};
 
 /// The first of the events that `pick` makes something of.
 async fn await_event<T>(events: &mut Events, mut pick: impl FnMut(&Event) -> Option<T>) -> T {
@@ -26,123 +27,162 @@ async fn await_event<T>(events: &mut Events, mut pick: impl FnMut(&Event) -> Opt
     soon("an event", PATIENCE, find).await
 }
 
-/// The task is told, awaited, and only then is the lead released.
-#[test]
-fn two_elections_hand_over() {
-    let stage = stage();
-    run(async {
-        let first = candidate(&stage).name("first").join().await.expect("it stands");
-        let mut lead = first.lead().await.expect("it leads");
-        let lease = lead.lease();
-        assert!(lease.is_valid());
+with_both_electors! {
+    /// The task is told, awaited, and only then is the lead released.
+    fn two_elections_hand_over(elector) {
+        let stage = stage(elector);
+        run(async {
+            let first = candidate(&stage).name("first").join().await.expect("it stands");
+            let mut lead = first.lead().await.expect("it leads");
+            let lease = lead.lease();
+            assert!(lease.is_valid());
 
-        let second = candidate(&stage).name("second").join().await.expect("it stands");
-        let mut seen = second.events();
-        assert!(second.lead_within(Duration::from_millis(200)).await.expect("it stands").is_none(), "another leads");
-        assert_eq!(second.leader().and_then(|leader| leader.name).as_deref(), Some("first"));
+            let second = candidate(&stage).name("second").join().await.expect("it stands");
+            let mut seen = second.events();
+            assert!(second.lead_within(Duration::from_millis(200)).await.expect("it stands").is_none(), "another leads");
+            assert_eq!(second.leader().and_then(|leader| leader.name).as_deref(), Some("first"));
 
-        let begun = Arc::new(Notify::new());
-        let task = async |begun: Arc<Notify>| {
-            let ended = lead
-                .run(|lease| async move {
-                    begun.notify_one();
-                    let reason = lease.ending().await;
-                    assert!(lease.is_valid(), "it may end in order");
-                    (lease.token(), reason)
-                })
-                .await;
-            let next = lead.run(async |_| ()).await;
-            drop(lead);
-            (ended, next)
-        };
-        let first_leaves = async {
-            begun.notified().await;
-            first.leave().await;
-        };
-        let ((ended, next), ()) = tokio::join!(task(Arc::clone(&begun)), first_leaves);
-        assert_eq!(ended, Ok((lease.token(), Reason::Left)), "its own value, since it came to its end");
-        assert!(matches!(next, Err(Lost { reason: Reason::Left, .. })), "{next:?}");
-        assert!(!lease.is_valid());
+            let begun = Arc::new(Notify::new());
+            let task = async |begun: Arc<Notify>| {
+                let ended = lead
+                    .run(|lease| async move {
+                        begun.notify_one();
+                        let reason = lease.ending().await;
+                        assert!(lease.is_valid(), "it may end in order");
+                        (lease.token(), reason)
+                    })
+                    .await;
+                let next = lead.run(async |_| ()).await;
+                drop(lead);
+                (ended, next)
+            };
+            let first_leaves = async {
+                begun.notified().await;
+                first.leave().await;
+            };
+            let ((ended, next), ()) = tokio::join!(task(Arc::clone(&begun)), first_leaves);
+            assert_eq!(ended, Ok((lease.token(), Reason::Left)), "its own value, since it came to its end");
+            assert!(matches!(next, Err(Lost { reason: Reason::Left, .. })), "{next:?}");
+            assert!(!lease.is_valid());
 
-        let after = soon("the next lead", PATIENCE, second.lead()).await.expect("it leads");
-        assert!(after.lease().token() > lease.token());
-        let term = after.lease().token();
-        await_event(&mut seen, |event| (*event == Event::Acquired { term }).then_some(())).await;
-        drop(after);
-        second.leave().await;
-    });
-}
+            let after = soon("the next lead", PATIENCE, second.lead()).await.expect("it leads");
+            assert!(after.lease().token() > lease.token());
+            let term = after.lease().token();
+            await_event(&mut seen, |event| (*event == Event::Acquired { term }).then_some(())).await;
+            drop(after);
+            second.leave().await;
+        });
+    }
 
-/// What both write is the same journal.
-#[test]
-fn a_library_election_and_neli_run_elect_each_other() {
-    let stage = stage();
-    run(async {
-        let election = candidate(&stage).join().await.expect("it stands");
-        let lead = election.lead().await.expect("it leads");
-        let term = u64::try_from(lead.lease().token()).expect("an offset");
-        let mut program = stage.candidate().start();
-        assert_eq!(program.await_event("standby").number("term"), term);
+    /// What happens to a leader that resigns is told in its order, and who leads after it by its name.
+    fn events_tell_of_a_lead_and_of_the_next_leader(elector) {
+        let stage = stage(elector);
+        run(async {
+            let first = candidate(&stage).name("first").join().await.expect("it stands");
+            let mut events = first.events();
+            let lead = first.lead().await.expect("it leads");
+            let term = lead.lease().token();
+            let second = candidate(&stage).name("second").join().await.expect("it stands");
+            lead.resign().await;
+            let next = soon("the next lead", PATIENCE, second.lead()).await.expect("it leads");
+            let (mut seen, last) = (Vec::new(), Event::Standby { leader: Some("second".to_owned()) });
+            await_event(&mut events, |event| {
+                let tells = !matches!(event, Event::Standby { leader: None } | Event::Warning { .. });
+                seen.extend(tells.then(|| event.clone()));
+                (*event == last).then_some(())
+            })
+            .await;
+            let reason = Reason::Resigned;
+            let released = Event::Released { term, reason, delivered: true };
+            assert_eq!(seen, [Event::Acquired { term }, Event::Revoked { term, reason }, released, last]);
+            drop(next);
+        });
+    }
 
-        let lease = lead.lease();
-        election.leave().await;
-        assert!(!lease.is_valid());
-        let next = program.await_lead();
-        assert!(next > term);
-        stage.await_witness(next);
-
-        let mut events = {
+    /// What both write is the same journal.
+    fn a_library_election_and_neli_run_elect_each_other(elector) {
+        let stage = stage(elector);
+        run(async {
             let election = candidate(&stage).join().await.expect("it stands");
-            let events = election.events();
-            assert_eq!(election.leader().map(|leader| leader.term), i64::try_from(next).ok());
-            program.signal(Signal::SIGTERM);
-            let lead = soon("the next lead", PATIENCE, election.lead()).await.expect("it leads");
-            assert!(lead.lease().is_valid());
-            stage.assert_gone(next);
-            // The last handle goes: the lead is released all the same.
-            events
-        };
-        let released = await_event(&mut events, |event| {
-            if let Event::Released { delivered, reason, .. } = event { Some((*delivered, *reason)) } else { None }
-        });
-        assert!(matches!(released.await, (true, Reason::Resigned | Reason::Left)));
-        assert_eq!(program.status(), 0);
-    });
-}
+            let lead = election.lead().await.expect("it leads");
+            let term = u64::try_from(lead.lease().token()).expect("an offset");
+            let mut program = stage.candidate().start();
+            assert_eq!(program.await_event("standby").number("term"), term);
 
-/// An operator's request reaches the library as it reaches `neli-run`; the callback is awaited before the release.
-#[test]
-fn what_comes_before_the_release_is_awaited() {
-    let stage = stage();
-    run(async {
-        let called = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&called);
-        let builder = candidate(&stage).before_release(move |lease, reason| {
-            let told = Arc::clone(&told);
-            async move {
-                tokio::task::yield_now().await;
-                told.store(lease.is_valid() && reason == Reason::Resigned, Ordering::Relaxed);
-            }
-        });
-        let election = builder.join().await.expect("it stands");
-        let mut events = election.events();
-        let lead = election.lead().await.expect("it leads");
-        let term = lead.lease().token();
-        lead.resign().await;
-        let released = |event: &Event| matches!(event, Event::Released { delivered: true, .. }).then_some(());
-        await_event(&mut events, released).await;
-        assert!(called.load(Ordering::Relaxed), "the lease was valid");
-        let records = stage.verdicts();
-        let release = records.iter().find(|line| line["record"]["kind"] == "release").expect("a release");
-        assert_eq!((&release["record"]["why"], release["record"]["term"].as_i64()), (&"resigned".into(), Some(term)));
-        election.leave().await;
-    });
-}
+            let lease = lead.lease();
+            election.leave().await;
+            assert!(!lease.is_valid());
+            let next = program.await_lead();
+            assert!(next > term);
+            stage.await_witness(next);
 
+            let mut events = {
+                let election = candidate(&stage).join().await.expect("it stands");
+                let events = election.events();
+                assert_eq!(election.leader().map(|leader| leader.term), i64::try_from(next).ok());
+                program.signal(Signal::SIGTERM);
+                let lead = soon("the next lead", PATIENCE, election.lead()).await.expect("it leads");
+                assert!(lead.lease().is_valid());
+                stage.assert_gone(next);
+                // The last handle goes: the lead is released all the same.
+                events
+            };
+            let released = await_event(&mut events, |event| {
+                if let Event::Released { delivered, reason, .. } = event { Some((*delivered, *reason)) } else { None }
+            });
+            assert!(matches!(released.await, (true, Reason::Resigned | Reason::Left)));
+            assert_eq!(program.status(), 0);
+        });
+    }
+
+    /// An operator's request reaches the library as it reaches `neli-run`; the callback is awaited before the release.
+    fn what_comes_before_the_release_is_awaited(elector) {
+        let stage = stage(elector);
+        run(async {
+            let called = Arc::new(AtomicBool::new(false));
+            let told = Arc::clone(&called);
+            let builder = candidate(&stage).before_release(move |lease, reason| {
+                let told = Arc::clone(&told);
+                async move {
+                    tokio::task::yield_now().await;
+                    told.store(lease.is_valid() && reason == Reason::Resigned, Ordering::Relaxed);
+                }
+            });
+            let election = builder.join().await.expect("it stands");
+            let mut events = election.events();
+            let lead = election.lead().await.expect("it leads");
+            let term = lead.lease().token();
+            lead.resign().await;
+            let released = |event: &Event| matches!(event, Event::Released { delivered: true, .. }).then_some(());
+            await_event(&mut events, released).await;
+            assert!(called.load(Ordering::Relaxed), "the lease was valid");
+            let records = stage.verdicts();
+            let release = records.iter().find(|line| line["record"]["kind"] == "release").expect("a release");
+            assert_eq!((&release["record"]["why"], release["record"]["term"].as_i64()), (&"resigned".into(), Some(term)));
+            election.leave().await;
+        });
+    }
+
+    /// Who has ended the election, ends it for the library too.
+    fn an_operator_ends_the_election(elector) {
+        let stage = stage(elector);
+        run(async {
+            let election = candidate(&stage).join().await.expect("it stands");
+            let mut lead = election.lead().await.expect("it leads");
+            let end = async {
+                let text = r#"{"v":1,"kind":"request","what":"end","term":null,"by":"me","reason":"why"}"#;
+                Pen::new(Kafka::shared(), &stage.topic(), &[]).write(&stage.key(), &[text.as_bytes()]);
+            };
+            let (told, ()) = tokio::join!(lead.run(async |lease| lease.ending().await), end);
+            assert_eq!(told, Ok(Reason::Ended));
+            assert_eq!(soon("the end", PATIENCE, election.lead()).await.map(drop), Err(Error::Ended));
+        });
+    }
+}
 /// A candidate that nobody asks for a lead does not keep others from it.
 #[test]
 fn a_lead_that_nobody_takes_is_given_up() {
-    let stage = stage();
+    let stage = stage(Elector::Log);
     run(async {
         let idle = candidate(&stage).lease(Duration::from_millis(600)).join().await.expect("it stands");
         let mut events = idle.events();
@@ -157,7 +197,7 @@ fn a_lead_that_nobody_takes_is_given_up() {
 /// The same runs whenever it leads, and is dropped at once when that is to end.
 #[test]
 fn a_background_task_runs_while_leading() {
-    let stage = stage();
+    let stage = stage(Elector::Log);
     run(async {
         let election = candidate(&stage).join().await.expect("it stands");
         let runs = Arc::new(Notify::new());
@@ -183,28 +223,10 @@ fn a_background_task_runs_while_leading() {
         assert_eq!(error, Error::Left);
     });
 }
-
-/// Who has ended the election, ends it for the library too.
-#[test]
-fn an_operator_ends_the_election() {
-    let stage = stage();
-    run(async {
-        let election = candidate(&stage).join().await.expect("it stands");
-        let mut lead = election.lead().await.expect("it leads");
-        let end = async {
-            let text = r#"{"v":1,"kind":"request","what":"end","term":null,"by":"me","reason":"why"}"#;
-            Pen::new(Kafka::shared(), &stage.topic(), &[]).write(&stage.key(), &[text.as_bytes()]);
-        };
-        let (told, ()) = tokio::join!(lead.run(async |lease| lease.ending().await), end);
-        assert_eq!(told, Ok(Reason::Ended));
-        assert_eq!(soon("the end", PATIENCE, election.lead()).await.map(drop), Err(Error::Ended));
-    });
-}
-
 /// A follower knows the leader's name, and writes nothing.
 #[test]
 fn a_follower_learns_who_leads() {
-    let stage = stage();
+    let stage = stage(Elector::Log);
     run(async {
         let election = candidate(&stage).name("10.0.0.7:8080").join().await.expect("it stands");
         let lead = election.lead().await.expect("it leads");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use harness::candidate::Candidate;
+use harness::candidate::{Candidate, Elector};
 use harness::cluster::Cluster;
 use harness::kafka::Kafka;
 use harness::network::{Flow, Weather};
@@ -13,82 +13,84 @@ use neli::{Error, Event, Reason};
 use nix::sys::signal::Signal;
 
 use crate::worker::Worker;
-use crate::{PROGRAM, candidate, candidate_at, run, soon, stage};
+use crate::{PROGRAM, candidate, candidate_at, run, soon, stage, with_both_electors};
 
 const LEASE: Duration = Duration::from_millis(1500);
 
-/// Whatever the task does, its lease is over before another leads; and the task is dropped.
-#[test]
-fn a_cut_network_ends_the_lease_before_another_leads() {
-    let stage = stage();
-    run(async {
-        let cluster = Cluster::start(1, 1);
-        let far = cluster.kafka_of(0);
-        let builder = candidate_at(&stage, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
-        let election = builder.join().await.expect("it stands");
-        let mut lead = election.lead().await.expect("it leads");
-        let lease = lead.lease();
-        let near = cluster.kafka();
-        let program = Candidate::new(Path::new(PROGRAM))
-            .option("--group", &stage.group)
-            .option("--brokers", near.address())
-            .option("--elect", "log")
-            .lease("1500ms")
-            .job(stage.witness().command());
-        let mut program = program.start();
-        program.await_event("standby");
+with_both_electors! {
+    /// Whatever the task does, its lease is over before another leads; and the task is dropped.
+    fn a_cut_network_ends_the_lease_before_another_leads(elector) {
+        let stage = stage(elector);
+        run(async {
+            let cluster = Cluster::start(1, 1);
+            let far = cluster.kafka_of(0);
+            let builder = candidate_at(&stage, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
+            let election = builder.join().await.expect("it stands");
+            let mut events = election.events();
+            let mut lead = election.lead().await.expect("it leads");
+            let (lease, term) = (lead.lease(), lead.lease().token());
+            let near = cluster.kafka();
+            let program = Candidate::new(Path::new(PROGRAM))
+                .option("--group", &stage.group)
+                .option("--brokers", near.address())
+                .option("--elect", elector.name())
+                .lease("1500ms")
+                .job(stage.witness().command());
+            let mut program = program.start();
+            program.await_event("standby");
 
-        let (say, said) = mpsc::channel();
-        std::thread::spawn(move || {
-            // As a task would that keeps its thread busy.
-            let mut last = 0;
-            loop {
-                let now = wait::now();
-                if !lease.is_valid() {
-                    return say.send(last);
+            let (say, said) = mpsc::channel();
+            std::thread::spawn(move || {
+                // As a task would that keeps its thread busy.
+                let mut last = 0;
+                loop {
+                    let now = wait::now();
+                    if !lease.is_valid() {
+                        return say.send(last);
+                    }
+                    last = now;
+                    std::thread::yield_now();
                 }
-                last = now;
-                std::thread::yield_now();
-            }
+            });
+            cluster.wire(0, 0).set(Weather { there: Flow::Lost, back: Flow::Lost, ..Weather::default() });
+            let lost = soon("the end of the lease", PATIENCE, lead.run(|_| std::future::pending::<()>())).await;
+            assert_eq!(lost.map_err(|lost| (lost.term, lost.reason)), Err((term, Reason::Expired)));
+            let fenced = async { while events.next().await.expect("it stands") != (Event::Fenced { term }) {} };
+            soon("word of the fence", PATIENCE, fenced).await;
+            let last_valid = said.recv().expect("it ends");
+            let next = program.await_lead();
+            stage.await_witness(next);
+            let first = stage.first_instruction(next);
+            assert!(last_valid < first, "valid {} us after another's job began", last_valid.saturating_sub(first) / 1000);
+            drop((lead, election));
+            stage.close([program]);
         });
-        cluster.wire(0, 0).set(Weather { there: Flow::Lost, back: Flow::Lost, ..Weather::default() });
-        let lost = soon("the end of the lease", PATIENCE, lead.run(|_| std::future::pending::<()>())).await;
-        assert_eq!(lost.map_err(|lost| lost.reason), Err(Reason::Expired));
-        let last_valid = said.recv().expect("it ends");
+    }
+
+    /// A process that was stopped for longer than its lease knows that it is over the moment it goes on.
+    fn a_stopped_process_acts_no_more_when_it_goes_on(elector) {
+        let stage = stage(elector);
+        let worker = Worker::start(&stage, Kafka::shared().address(), LEASE);
+        let term = worker.await_lead(&stage, None);
+        let mut program = stage.candidate().lease("1500ms").start();
+        program.await_event("standby");
+        worker.process().signal(Signal::SIGSTOP);
         let next = program.await_lead();
         stage.await_witness(next);
-        let first = stage.first_instruction(next);
-        assert!(last_valid < first, "valid {} us after another's job began", last_valid.saturating_sub(first) / 1000);
-        drop((lead, election));
-        stage.close([program]);
-    });
+        worker.process().signal(Signal::SIGCONT);
+        // It stands by for the other, and leads when that has gone.
+        program.signal(Signal::SIGTERM);
+        assert_eq!(program.status(), 0);
+        let later = worker.await_lead(&stage, Some(next));
+        assert!(later > next && next > term);
+        drop(worker);
+        stage.assert_never_two();
+    }
 }
-
-/// A process that was stopped for longer than its lease knows that it is over the moment it goes on.
-#[test]
-fn a_stopped_process_acts_no_more_when_it_goes_on() {
-    let stage = stage();
-    let worker = Worker::start(&stage, Kafka::shared().address(), LEASE);
-    let term = worker.await_lead(&stage, None);
-    let mut program = stage.candidate().lease("1500ms").start();
-    program.await_event("standby");
-    worker.process().signal(Signal::SIGSTOP);
-    let next = program.await_lead();
-    stage.await_witness(next);
-    worker.process().signal(Signal::SIGCONT);
-    // It stands by for the other, and leads when that has gone.
-    program.signal(Signal::SIGTERM);
-    assert_eq!(program.status(), 0);
-    let later = worker.await_lead(&stage, Some(next));
-    assert!(later > next && next > term);
-    drop(worker);
-    stage.assert_never_two();
-}
-
 /// A task that does not come to an await can't be dropped: nothing is released then, and the candidate stands no more.
 #[test]
 fn a_task_that_blocks_is_never_released() {
-    let stage = stage();
+    let stage = stage(Elector::Log);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (go_on, blocked) = mpsc::channel::<()>();
     let (say, said) = mpsc::channel();

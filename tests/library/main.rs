@@ -17,13 +17,14 @@ use harness::candidate::Elector;
 use harness::kafka::Kafka;
 use harness::stage::Stage;
 use harness::wait::PATIENCE;
+use harness::with_both_electors;
 use neli::{Builder, Election};
 
 /// The program with which the library shares its elections.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
-fn stage() -> Stage {
-    Stage::new(PROGRAM, Kafka::shared(), Elector::Log)
+fn stage(elector: Elector) -> Stage {
+    Stage::new(PROGRAM, Kafka::shared(), elector)
 }
 
 /// A candidate of this process for the election of the stage.
@@ -33,7 +34,14 @@ fn candidate(stage: &Stage) -> Builder {
 
 /// The same by another way to Kafka.
 fn candidate_at(stage: &Stage, brokers: &str) -> Builder {
-    Election::builder(&stage.group).brokers(brokers).elector(neli::Elector::Log)
+    Election::builder(&stage.group).brokers(brokers).elector(elector(stage.elector()))
+}
+
+const fn elector(elector: Elector) -> neli::Elector {
+    match elector {
+        Elector::Group => neli::Elector::Group,
+        Elector::Log => neli::Elector::Log,
+    }
 }
 
 /// Runs a test's story; whatever it waits for comes within a bound.

@@ -15,6 +15,7 @@ use neli::{Election, Lease};
 const BROKERS: &str = "NELI_TEST_BROKERS";
 const GROUP: &str = "NELI_TEST_GROUP";
 const LEASE_MS: &str = "NELI_TEST_LEASE_MS";
+const ELECTOR: &str = "NELI_TEST_ELECTOR";
 const FILE: &str = "NELI_TEST_FILE";
 
 /// A process that stands for as long as this is there.
@@ -28,7 +29,7 @@ impl Worker {
         command.args(["--pdeathsig", "KILL", "--"]).arg(env::current_exe().expect("a program"));
         command.args(["--exact", "worker::stands_where_it_is_told_to", "--nocapture"]);
         command.env(BROKERS, brokers).env(GROUP, &stage.group).env(LEASE_MS, lease.as_millis().to_string());
-        command.env(FILE, stage.directory().join("witness"));
+        command.env(ELECTOR, stage.elector().name()).env(FILE, stage.directory().join("witness"));
         command.stdin(Stdio::null()).stdout(Stdio::null());
         Self { child: command.spawn().expect("setpriv is part of util-linux: apt-get install util-linux") }
     }
@@ -59,12 +60,13 @@ impl Drop for Worker {
 fn stands_where_it_is_told_to() {
     let Ok(group) = env::var(GROUP) else { return };
     let told = |name| env::var(name).expect("told with the group");
+    let elector = told(ELECTOR).parse().expect("an elector");
     let lease = Duration::from_millis(told(LEASE_MS).parse().expect("milliseconds"));
     let file = File::options().create(true).append(true).open(told(FILE)).expect("a file");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let builder = Election::builder(group).brokers(told(BROKERS)).lease(lease).elector(neli::Elector::Log);
-        let election = builder.join().await.expect("it stands");
+        let builder = Election::builder(group).brokers(told(BROKERS)).lease(lease);
+        let election = builder.elector(crate::elector(elector)).join().await.expect("it stands");
         loop {
             let mut lead = election.lead().await.expect("it leads");
             let _ = lead.run(|lease| act(&file, lease)).await;

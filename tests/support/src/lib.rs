@@ -49,3 +49,27 @@ pub mod wait;
 pub mod witness;
 
 pub use untested::not_tested;
+
+/// The same story under both electors: a test each, in a module of the story's name. [`Elector`](candidate::Elector) is to be in scope.
+#[macro_export]
+macro_rules! with_both_electors {
+    ($($(#[$attribute:meta])* fn $name:ident($elector:ident) $story:block)*) => {$(
+        $(#[$attribute])*
+        mod $name {
+            #[allow(unused_imports, reason = "what the stories of this file use")]
+            use super::*;
+
+            #[test]
+            fn group() {
+                story(Elector::Group);
+            }
+
+            #[test]
+            fn log() {
+                story(Elector::Log);
+            }
+
+            fn story($elector: Elector) $story
+        }
+    )*};
+}
