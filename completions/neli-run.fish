@@ -74,6 +74,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -s h -l help -d 'Print h
 complete -c neli-run -n "__fish_neli_run_needs_command" -s V -l version -d 'Print version'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "status" -d 'Show who leads an election, or why nobody does, and who stands by'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "watch" -d 'Print one line per change of an election, as it happens'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "assert" -d 'Tell by the exit status whether a job may act still: neli-run assert && pay'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "broker" -d 'Run the small broker of --embedded in the foreground, and print its address'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "completions" -d 'Print a shell\'s completions'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "man" -d 'Print the manual page: neli-run man | man -l -'
@@ -97,6 +98,17 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l embedded -d 
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l json -d 'Print every record of the election with the law\'s verdict, one JSON object a line'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l until-end -d 'Exit at what was the end when watch began'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s X -l property -d 'A librdkafka property; repeatable' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l epoch -d 'The term, outside a job [default: NELI_EPOCH]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l min-left -d 'So much of the lease must be left [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l embedded -d 'A trial without Kafka, on this machine alone'
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l json -d 'Print one JSON object, and no line on stderr'
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand broker" -s h -l help -d 'Print help'
 complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c neli-run -n "__fish_neli_run_using_subcommand man" -s h -l help -d 'Print help'

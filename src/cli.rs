@@ -23,6 +23,8 @@ pub mod validate;
 /// What the command line asks for.
 #[derive(Debug)]
 pub enum Request {
+    /// `assert`.
+    Assert(ParsedArgs),
     /// `broker`.
     Broker,
     /// `completions`.
@@ -58,6 +60,7 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
         Some((name, matches)) => {
             let args = ParsedArgs::new(matches, environment, false);
             match name.as_str() {
+                "assert" => Ok(Request::Assert(args)),
                 "broker" => Ok(Request::Broker),
                 "completions" => Ok(Request::Completions(args)),
                 "man" => Ok(Request::Man),

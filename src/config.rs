@@ -143,6 +143,19 @@ pub struct Look {
     pub warnings: Vec<String>,
 }
 
+/// The configuration of `assert`.
+#[derive(Clone, Debug)]
+pub struct Assert {
+    /// Whether this term is led: `--epoch`, or the job's own.
+    pub term: i64,
+    /// The number of the job's lease descriptor; none where the journal is to tell.
+    pub descriptor: Option<i32>,
+    /// `--min-left`: so much of the lease must be left.
+    pub min_left: Duration,
+    /// `--json`: for programs.
+    pub json: bool,
+}
+
 /// The configuration of `watch`.
 #[derive(Clone, Debug)]
 pub struct Watch {

@@ -92,6 +92,7 @@ pub const TABLE: &[(&str, &str)] = &[
     ),
     ("81", "The lead was lost; the job had to be killed at the stop timeout."),
     ("82", "Fenced: the lease ran out, the guard died, or another's claim took effect, and the job was killed for it."),
+    ("83", "neli-run assert: not the leader."),
     ("84", "The job failed more often than --restart-limit allows; another machine may try."),
     ("85", "Something of the job's tree could not be killed, one lease after SIGKILL. Nothing was released."),
     (

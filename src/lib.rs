@@ -19,6 +19,7 @@ pub mod text;
 
 /// One file a subcommand.
 pub mod command {
+    pub mod assert;
     pub mod broker;
     pub mod completions;
     pub mod man;

@@ -40,6 +40,11 @@ fn main() -> ExitCode {
 fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, StartupError> {
     let environment = Environment(std::env::vars_os().collect());
     match cli::parse(arguments, environment)? {
+        Request::Assert(args) => command::assert::main(&validate::assert(&args)?, || {
+            let look = validate::look(&args)?;
+            warn(&look.warnings);
+            Ok(look)
+        }),
         Request::Broker => command::broker::main(),
         Request::Completions(args) => command::completions::main(&args),
         Request::Help(text) => command::stdout::written(text.print()),

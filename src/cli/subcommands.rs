@@ -6,8 +6,8 @@ use crate::cli::Words;
 use crate::cli::options::{ELECTION, Opt, wrapped};
 
 /// All of them, in the order of the help.
-pub(super) fn all() -> [Command; 5] {
-    [status(), watch(), broker(), completions(), man()]
+pub(super) fn all() -> [Command; 6] {
+    [status(), watch(), assert(), broker(), completions(), man()]
 }
 
 fn status() -> Command {
@@ -18,6 +18,21 @@ fn status() -> Command {
 const STATUS: &str = "Exits with 0 when somebody leads, with 3 when nobody does, and with 4 when that can't be told. A leader that \
                       has been silent for longer than its lease leads no more. It reads the topic and writes nothing; READ on the \
                       topic is enough.";
+
+fn assert() -> Command {
+    let about = "Tell by the exit status whether a job may act still: neli-run assert && pay";
+    looks(about, ASSERT)
+        .name("assert")
+        .arg(value("epoch", "TERM", "The term, outside a job [default: NELI_EPOCH]"))
+        .arg(value("min-left", "DURATION", "So much of the lease must be left [default: 0]"))
+        .arg(json("Print one JSON object, and no line on stderr"))
+        .arg(timeout("5s"))
+}
+
+const ASSERT: &str = "Exits with 0 when the term is led, with 83 when it is not, and with 4 when that can't be told. Inside a job \
+                      it needs no option and no Kafka: the lease descriptor (NELI_LEASE_FD) tells, and what it tells holds until \
+                      the lease ends. Where a program on the way has closed the descriptor, and with --epoch, the journal tells, by \
+                      the age of the leader's last heartbeat: that is an estimate.";
 
 /// A subcommand that looks at one election; `more` are the sentences that `--help` and the manual add.
 fn looks(about: &'static str, more: &'static str) -> Command {
@@ -30,11 +45,12 @@ fn json(help: &'static str) -> Arg {
 }
 
 fn timeout(default: &'static str) -> Arg {
-    Arg::new("timeout")
-        .long("timeout")
-        .value_name("DURATION")
-        .value_parser(clap::value_parser!(std::ffi::OsString))
-        .help(format!("How long to wait for Kafka's answers [default: {default}]"))
+    value("timeout", "DURATION", &format!("How long to wait for Kafka's answers [default: {default}]"))
+}
+
+fn value(long: &'static str, name: &'static str, help: &str) -> Arg {
+    let text = clap::value_parser!(std::ffi::OsString);
+    Arg::new(long).long(long).value_name(name).value_parser(text).help(help.to_owned())
 }
 
 fn watch() -> Command {

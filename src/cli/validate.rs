@@ -9,7 +9,7 @@ use neli::program::{Brokers, Client, Election, bootstrap, names};
 use neli_proto::supervisor::OnLoss;
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
-use crate::config::{Config, Log, LogFormat, Look, Watch};
+use crate::config::{Assert, Config, Log, LogFormat, Look, Watch};
 use crate::exit::StartupError;
 
 mod commands;
@@ -105,6 +105,15 @@ pub fn look(args: &ParsedArgs) -> Result<Look, StartupError> {
         timeout: look::timeout(args, DEFAULT_TIMEOUT)?,
         warnings,
     })
+}
+
+/// The configuration of `assert`.
+///
+/// # Errors
+///
+/// When something is missing or out of its bounds.
+pub fn assert(args: &ParsedArgs) -> Result<Assert, StartupError> {
+    look::assert(args)
 }
 
 fn election(args: &ParsedArgs) -> Result<Election, StartupError> {

@@ -6,8 +6,11 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::FileExt;
 
 use neli::program::sealed_memfd::seals;
+use neli_proto::record::Offset;
+use neli_proto::time::Time;
 use nix::fcntl::SealFlag;
 use serde::de::DeserializeOwned;
 
@@ -24,6 +27,27 @@ pub(crate) fn read<T: DeserializeOwned>(number: RawFd) -> io::Result<T> {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     Ok(serde_json::from_reader(BufReader::new(File::from(file)))?)
+}
+
+/// The term and the deadline in the lease descriptor with this number (`NELI_LEASE_FD`); none where it is something else. The descriptor
+/// is closed.
+#[must_use]
+pub fn lease(number: RawFd) -> Option<(Offset, Time)> {
+    let shape = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
+    let present = SealFlag::from_bits_retain(system::seals_of(number).ok()?);
+    if !present.contains(shape) || present.contains(SealFlag::F_SEAL_WRITE) {
+        return None;
+    }
+    let file = File::from(system::adopt(number).ok()?);
+    let word = |at: u64| {
+        let mut word = [0; 8];
+        file.read_exact_at(&mut word, at).ok()?;
+        Some(u64::from_le_bytes(word))
+    };
+    if file.metadata().ok()?.len() != 16 {
+        return None;
+    }
+    Some((Offset::try_from(word(0)?).ok()?, Time::from_nanos(word(8)?)))
 }
 
 /// Whether this argument is the number of such a file: then this program was started by itself.

@@ -45,6 +45,11 @@ fn what_stands_in_the_wrong_place_is_put_right() {
     refused("status -g g now", "now: status takes no such argument; neli-run status --help lists them");
     refused("status -g g -b a:1 --timeout 5", "--timeout 5: must be a duration with its unit, such as 500ms, 5s or 2m");
     refused("status -g g -b a:1 --timeout 0", "--timeout 0: must be more than 0, and at most 365d");
+    refused("assert", "--epoch is required outside a job: NELI_EPOCH is not set");
+    refused("assert --epoch -1", "--epoch -1: must not be negative");
+    refused("assert --epoch x", "--epoch x: must be a term (0 or more), as in NELI_EPOCH");
+    refused("assert --epoch 0 --min-left 1", "--min-left 1: must be a duration with its unit, such as 500ms, 5s or 2m");
+    refused("assert --epoch 0", "--group is required: the election's name, the same on every machine");
     refused("completions ksh", "ksh: must be bash, fish or zsh");
     // Later options are not accepted before they do something.
     refused("-g g --roles 2 -- true", "--roles: no such option; did you mean --brokers?");

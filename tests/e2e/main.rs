@@ -5,6 +5,7 @@
 
 #![expect(clippy::expect_used, reason = "a test fails by a panic")]
 
+mod assert;
 mod back_off;
 mod bad_input;
 mod broker;

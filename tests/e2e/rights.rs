@@ -307,8 +307,11 @@ fn to_look_at_an_election() {
 }
 
 /// What looks at an election whose only term was released: its words, its status, and something that it says.
-const LOOKS: &[(&[&str], i32, &str)] =
-    &[(&["watch", "--json", "--from", "start", "--until-end"], 0, "\"release\""), (&["status"], 3, "released term ")];
+const LOOKS: &[(&[&str], i32, &str)] = &[
+    (&["watch", "--json", "--from", "start", "--until-end"], 0, "\"release\""),
+    (&["status"], 3, "released term "),
+    (&["assert", "--json", "--epoch", "0"], 83, "\"leads\":false"),
+];
 
 /// Scheduling policy and priority of a process: 1 is `SCHED_FIFO`, 0 the ordinary one.
 fn scheduling(process: Process) -> (u32, u32) {

@@ -1,0 +1,136 @@
+//! `assert`: whether a job may act still, for scripts: `neli-run assert && pay`.
+//!
+//! Inside a job the lease descriptor tells, without Kafka. Where it is absent, or not that of the job's term (some languages close it in
+//! their children), and outside a job, the journal does.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use neli::program::{Elections, clock};
+use neli_proto::observer::Leadership;
+use serde::Serialize;
+
+use crate::command::reading::{self, Reading, Unread, observe, read_at};
+use crate::command::stdout;
+use crate::command::wording::{leadership, span};
+use crate::config::{Assert, Look};
+use crate::exit::{ExitStatus, StartupError};
+use crate::process::sealed_file;
+use crate::report::log::{spoken, timestamp};
+
+/// Whether whoever asks leads.
+struct Answer {
+    /// What it was told by.
+    by: &'static str,
+    /// What is left of the lease; none where that is not known, or it is over.
+    left: Option<Duration>,
+    verdict: Verdict,
+}
+
+/// What is answered.
+enum Verdict {
+    Leads,
+    /// It does not, and why.
+    LeadsNot(String),
+    /// That can't be told, and why.
+    Unknown(String),
+}
+
+/// The answer as JSON: docs/json.md describes it.
+#[derive(Serialize)]
+struct Line {
+    ts: String,
+    term: i64,
+    leads: Option<bool>,
+    by: &'static str,
+    left_ms: Option<u64>,
+    why: Option<String>,
+}
+
+/// Tells whether the term of `assert` is led, with as much of its lease left as is asked for. `look` gives what reading the journal
+/// takes, where that is needed.
+///
+/// # Errors
+///
+/// Not led (83), or not to be told (4), with the reason; or what is needed to read the journal is missing or refused.
+pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look, StartupError>) -> Result<ExitStatus, StartupError> {
+    let answer = match by_descriptor(assert) {
+        Some(answer) => answer,
+        None => by_journal(assert, &look()?)?,
+    };
+    let (status, leads, why) = match answer.verdict {
+        Verdict::Leads => (ExitStatus::Success, Some(true), None),
+        Verdict::LeadsNot(why) => (ExitStatus::NotLeader, Some(false), Some(why)),
+        Verdict::Unknown(why) => (ExitStatus::Answer(4), None, Some(why)),
+    };
+    if assert.json {
+        let left_ms = answer.left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        let ts = timestamp(clock::wall_ms());
+        let line = Line { ts, term: assert.term, leads, by: answer.by, left_ms, why };
+        // Strings and numbers under string keys: nothing of that can fail.
+        let line = serde_json::to_string(&line).unwrap_or_default() + "\n";
+        stdout::written(io::stdout().write_all(line.as_bytes()))?;
+        return Ok(status);
+    }
+    match (leads, why) {
+        (None, Some(why)) => {
+            Err(StartupError::with(status, format!("can't tell whether term {} is led: {why}", assert.term)))
+        }
+        (_, Some(why)) => Err(StartupError::with(status, format!("not the leader: {why}"))),
+        (_, None) => Ok(status),
+    }
+}
+
+impl Answer {
+    /// So much of the lease is left.
+    fn left(assert: &Assert, by: &'static str, left: Duration) -> Self {
+        let verdict = if left.is_zero() {
+            Verdict::LeadsNot(format!("the lease of term {} is over", assert.term))
+        } else if left < assert.min_left {
+            let (left, least) = (span(left), spoken(assert.min_left));
+            Verdict::LeadsNot(format!("{left} of the lease is left, and --min-left is {least}"))
+        } else {
+            Verdict::Leads
+        };
+        Self { by, left: Some(left), verdict }
+    }
+}
+
+/// By the lease descriptor, where there is that of the term.
+fn by_descriptor(assert: &Assert) -> Option<Answer> {
+    let (term, deadline) = sealed_file::lease(assert.descriptor?)?;
+    if term != assert.term {
+        return None;
+    }
+    Some(Answer::left(assert, "lease", deadline.since(clock::now())))
+}
+
+/// By the journal, from outside.
+fn by_journal(assert: &Assert, look: &Look) -> Result<Answer, StartupError> {
+    let seen = reading::run(async {
+        let access = reading::access(&look.client)?;
+        let mut reading = Reading::start(&access, &Elections::from(&look.election), look.election.partition)?;
+        match observe(&mut reading, look.timeout).await {
+            Ok(seen) => Ok(Ok(seen)),
+            Err(Unread::NoAnswer(why)) => Ok(Err(why)),
+            Err(Unread::Refused(refusal)) => Err(refusal),
+        }
+    })?;
+    let by = "journal";
+    let seen = match seen {
+        Ok(seen) => seen,
+        Err(why) => return Ok(Answer { by, left: None, verdict: Verdict::Unknown(why) }),
+    };
+    let sight = seen.observer.leadership(read_at());
+    let verdict = match sight {
+        Leadership::Led { leader, left, .. } if leader.term == assert.term => {
+            return Ok(Answer::left(assert, by, left));
+        }
+        Leadership::Led { leader, .. } => Verdict::LeadsNot(format!("{} leads, term {}", leader.shown(), leader.term)),
+        Leadership::Unknown => Verdict::Unknown(leadership(sight)),
+        Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
+            Verdict::LeadsNot(leadership(sight))
+        }
+    };
+    Ok(Answer { by, left: None, verdict })
+}

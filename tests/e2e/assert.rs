@@ -1,0 +1,96 @@
+//! `assert`: whether a job may act still, inside it by its lease, outside it by the journal.
+
+use std::fs;
+use std::process::Command;
+
+use harness::candidate::Elector;
+use harness::kafka::Kafka;
+use harness::schema::Schema;
+use harness::stage::{Answer, Stage};
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::{PROGRAM, stage};
+
+/// What a job's shell says, a line for each of these commands, and then waits for its end.
+fn job(stage: &Stage, script: &str) -> Vec<String> {
+    let file = stage.directory().join("told");
+    let script = format!("{{ {script}; echo end; }} > {} 2>&1; exec sleep 1000", file.display());
+    // As variables the job has them, too.
+    let candidate = stage.candidate().lease("10s").variable("NELI_RUN_GROUP", &stage.group);
+    let candidate = candidate.variable("NELI_RUN_BROKERS", Kafka::shared().address());
+    let mut run = candidate.job(["bash", "-c", &script]).start();
+    run.await_job();
+    let is_whole = || fs::read_to_string(&file).is_ok_and(|text| text.ends_with("end\n"));
+    wait::until_true("all that the job says", is_whole);
+    stage.close([run]);
+    fs::read_to_string(&file).expect("it is there").lines().map(str::to_owned).collect()
+}
+
+/// No Kafka is asked: the one that its variables name does not exist.
+#[test]
+fn inside_a_job_its_lease_tells() {
+    let stage = stage(Elector::Log);
+    let script = format!(
+        "export NELI_RUN_BROKERS=127.0.0.1:1; {PROGRAM} assert; echo $?; {PROGRAM} assert --min-left 5s; echo $?; \
+         {PROGRAM} assert --min-left 11s; echo $?; {PROGRAM} assert --json"
+    );
+    let told = job(&stage, &script);
+    assert_eq!((told[0].as_str(), told[1].as_str()), ("0", "0"), "{told:?}");
+    assert!(
+        told[2].starts_with("neli-run: not the leader: ") && told[2].ends_with(", and --min-left is 11s"),
+        "{told:?}"
+    );
+    assert_eq!(told[3], "83");
+    let object = serde_json::from_str(&told[4]).expect("JSON");
+    Schema::read(include_str!("../../docs/json.md"), "assert").assert_holds(&object);
+    assert_eq!((object["by"].as_str(), object["leads"].as_bool()), (Some("lease"), Some(true)), "{object}");
+    assert!(object["left_ms"].as_u64().is_some_and(|left| (1..=10_000).contains(&left)), "{object}");
+}
+
+/// Some languages close what they did not open in their children; and a number may have become another file's.
+#[test]
+fn where_the_descriptor_is_not_the_lease_the_journal_tells() {
+    let stage = stage(Elector::Log);
+    let script = format!(
+        "for fd in '' 0 99 x; do NELI_LEASE_FD=$fd {PROGRAM} assert --json; done; \
+         eval \"exec $NELI_LEASE_FD</dev/zero\"; {PROGRAM} assert --json"
+    );
+    for line in &job(&stage, &script)[..5] {
+        assert!(line.contains(r#""leads":true,"by":"journal""#), "{line}");
+    }
+}
+
+/// A job of an older term, or one that outlived its supervisor's right, is told so.
+#[test]
+fn outside_a_job_the_journal_tells_of_each_term() {
+    let stage = stage(Elector::Log);
+    let mut first = stage.candidate().option("--name", "first").start();
+    let old = first.await_lead();
+    let mut second = stage.candidate().option("--name", "second").start();
+    second.await_event("standby");
+    let assert = |term: u64| stage.ask("assert", &["--epoch", &term.to_string()]);
+    assert_eq!(assert(old), Answer { text: String::new(), errors: String::new(), status: 0 });
+    first.signal(Signal::SIGTERM);
+    let new = second.await_lead();
+    let line = format!("neli-run: not the leader: second leads, term {new}\n");
+    assert_eq!(assert(old), Answer { text: String::new(), errors: line, status: 83 });
+    assert_eq!(assert(new).status, 0);
+    let answer = stage.ask("assert", &["--epoch", &new.to_string(), "--min-left", "1m"]);
+    assert!(answer.errors.ends_with(" of the lease is left, and --min-left is 1m\n"), "{answer:?}");
+    second.signal(Signal::SIGTERM);
+    second.status();
+    let answer = assert(new);
+    assert!(answer.errors.starts_with("neli-run: not the leader: no leader: second released term "), "{answer:?}");
+    assert_eq!(answer.status, 83);
+    stage.close([first, second]);
+}
+
+#[test]
+fn a_broker_that_is_away_tells_nothing() {
+    let mut command = Command::new(PROGRAM);
+    command.args(["assert", "--group", "g", "--brokers", "127.0.0.1:1", "--epoch", "7", "--timeout", "300ms"]);
+    let answer = Answer::of(command);
+    assert_eq!((answer.text.as_str(), answer.status), ("", 4), "{answer:?}");
+    assert!(answer.errors.starts_with("neli-run: can't tell whether term 7 is led: 127.0.0.1:1"), "{answer:?}");
+}
