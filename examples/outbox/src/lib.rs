@@ -13,6 +13,7 @@
 //!   database compares in the transaction that marks ([`Table::mark`]).
 //! - A relay that is stopped in order finishes the rows that it has begun to send: none of them is sent twice.
 
+use std::env;
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
@@ -48,11 +49,46 @@ pub enum Error {
     Topic(#[from] KafkaError),
 }
 
-/// Relays rows until `stop` is ready: what has been begun then is finished. Gives how many rows were relayed.
+/// What a relay is told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the table is: `host=... user=... dbname=...`.
+    pub database: String,
+    /// Where Kafka is: `host:port,...`.
+    pub brokers: String,
+    /// The topic that the rows go to.
+    pub topic: String,
+    /// The election's name: that of the fence, too.
+    pub group: String,
+}
+
+impl Options {
+    /// Those of `OUTBOX_DATABASE`, `OUTBOX_BROKERS` and `OUTBOX_TOPIC`.
+    ///
+    /// # Errors
+    /// One of them is not set; the text names it.
+    pub fn from_environment(group: String) -> Result<Self, String> {
+        let [database, brokers, topic] = ["OUTBOX_DATABASE", "OUTBOX_BROKERS", "OUTBOX_TOPIC"].map(variable);
+        Ok(Self { database: database?, brokers: brokers?, topic: topic?, group })
+    }
+}
+
+/// An environment variable.
+///
+/// # Errors
+/// It is not set; the text names it.
+pub fn variable(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|_| format!("{name} is not set"))
+}
+
+/// Relays rows as the leader of this term until `stop` is ready: what has been begun then is finished. Gives how many rows were relayed.
 ///
 /// # Errors
 /// When the table or the topic fails, or another leads. What was not marked is relayed again by the next.
-pub async fn relay(table: &Table, topic: &Topic, stop: impl Future<Output = ()>) -> Result<usize, Error> {
+pub async fn relay(options: &Options, term: i64, stop: impl Future<Output = ()>) -> Result<usize, Error> {
+    let table = Table::open(&options.database, &options.group, term).await?;
+    let topic = Topic::open(&options.brokers, &options.topic)?;
+    eprintln!("outbox: relaying in term {term}");
     let mut stop = pin!(stop);
     let mut relayed = 0;
     loop {

@@ -7,11 +7,10 @@
 //! It is told by variables: `OUTBOX_DATABASE` (`host=db user=app dbname=app`), `OUTBOX_BROKERS`, `OUTBOX_TOPIC`; `NELI_EPOCH` and
 //! `NELI_GROUP` are `neli-run`'s. SIGTERM ends it when the rows under way are marked.
 
-use std::env;
 use std::error::Error;
 use std::process::ExitCode;
 
-use outbox::{Table, Topic, relay};
+use outbox::{Options, relay, variable};
 use tokio::signal::unix::{SignalKind, signal};
 
 #[tokio::main(flavor = "current_thread")]
@@ -31,15 +30,10 @@ async fn main() -> ExitCode {
 async fn run() -> Result<usize, Box<dyn Error>> {
     // Before anything else: a stop that comes early is a stop too.
     let mut terminate = signal(SignalKind::terminate())?;
+    let options = Options::from_environment(variable("NELI_GROUP")?)?;
     let term = variable("NELI_EPOCH")?.parse()?;
-    let table = Table::open(&variable("OUTBOX_DATABASE")?, &variable("NELI_GROUP")?, term).await?;
-    let topic = Topic::open(&variable("OUTBOX_BROKERS")?, &variable("OUTBOX_TOPIC")?)?;
     let stop = async {
         terminate.recv().await;
     };
-    Ok(relay(&table, &topic, stop).await?)
-}
-
-fn variable(name: &str) -> Result<String, String> {
-    env::var(name).map_err(|_| format!("{name} is not set"))
+    Ok(relay(&options, term, stop).await?)
 }
