@@ -7,6 +7,7 @@
 #![expect(clippy::expect_used, reason = "a program that gives up when it can't measure")]
 
 mod measure;
+mod once;
 
 use clap::{Parser, ValueEnum};
 use harness::candidate::Elector;
@@ -52,6 +53,8 @@ enum Part {
     Fence,
     /// A job of a thousand processes on a busy machine: from the guard's deadline, and from the stop timeout, to all of it gone.
     Crowd,
+    /// A job that is to succeed once: to its first instruction, and to the exit of those who do not run it.
+    Once,
     /// Standbys that join and leave: what the leader's job notices of it.
     Standbys,
     /// Memory, and the time of an idle leader.
@@ -82,6 +85,7 @@ fn measured(part: Part, stage: &dyn Fn() -> Stage, n: Option<usize>) -> Vec<Row>
         Part::Idle => measure::idle(stage),
         Part::Kill => measure::kill(stage, n.unwrap_or(10)),
         Part::Machine => measure::machine(stage, n.unwrap_or(10)),
+        Part::Once => once::once(stage, n.unwrap_or(15)),
         Part::Standbys => measure::standbys(stage, n.unwrap_or(100)),
     }
 }
