@@ -23,17 +23,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         edits: &[edit(NODE, "LeadEvent::Held(right)", "LeadEvent::Led(right)")],
         noticed_by: &[Node(
             "once::the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginning",
-            "spawns: true",
+            "a job that is started before the facts were read",
         )],
     },
     Mutant {
         name: "OldFactsCount",
         breaks: "once: what was asked for before the claim took effect is taken for what is recorded",
-        edits: &[edit(
-            ONCE,
-            "Phase::Reading { read, term, until } if read == id => {",
-            "Phase::Reading { read, term, until } if id <= read => {",
-        )],
+        edits: &[edit(ONCE, "Phase::Reading { read, term, until } if ‹read == id› => {", "id <= read")],
         noticed_by: &[Node(
             "once::the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginning",
             "that was asked for before the claim",

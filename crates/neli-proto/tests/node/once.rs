@@ -84,8 +84,9 @@ fn leading(retries: u32) -> (Host, u32) {
     read(&mut host, first, Facts::default());
     host.claims();
     host.reads_what_it_sent();
-    let id = asked(&mut host).read.unwrap();
-    (host, id)
+    let led = asked(&mut host);
+    assert!(!led.spawns, "a job that is started before the facts were read");
+    (host, led.read.unwrap())
 }
 
 /// A leader whose job runs.
