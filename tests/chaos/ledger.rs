@@ -22,6 +22,9 @@ const ORPHAN_AFTER: Duration = Duration::from_secs(1);
 /// A run that has said nothing for so long is over.
 const OVER_AFTER: Duration = Duration::from_secs(3);
 
+/// So long after it was asked for, a topic has been made anew, or is not going to be.
+const REMADE_WITHIN: Duration = Duration::from_secs(60);
+
 /// A file of a run, as far as it was read.
 struct Tail {
     file: File,
@@ -63,7 +66,7 @@ pub(crate) struct Ledger {
     pub(crate) after_deadline: Latest,
     /// The latest beat after its right: after its deadline, or after its guard has ended the term before that, which is no danger.
     pub(crate) after_right: Latest,
-    /// When the topic was made anew.
+    /// When it was asked that the topic be made anew.
     remakes: Vec<u64>,
     /// Candidates whose two halves were killed at once.
     abandoned: BTreeSet<(usize, u64)>,
@@ -96,7 +99,7 @@ impl Ledger {
         self.directory.join(format!("{seat}.{life}."))
     }
 
-    /// The topic was made anew: terms begin at 0 again.
+    /// The topic is about to be made anew: terms begin at 0 again.
     pub(crate) fn topic_was_remade(&mut self, at: u64) {
         self.remakes.push(at);
     }
@@ -188,12 +191,24 @@ impl Ledger {
         }
     }
 
+    /// In the how many-th topic the term of a run was won that started then. The old one is led in until its deletion has got through:
+    /// until that is certain, it is the first in which the term is higher than all before.
+    fn generation_of(&self, term: u64, at: u64) -> u32 {
+        let remade_before = |at: u64| {
+            let remakes = self.remakes.iter().filter(|remade| **remade < at).count();
+            u32::try_from(remakes).expect("a few")
+        };
+        let (certain, latest) = (remade_before(at.saturating_sub(nanos(REMADE_WITHIN))), remade_before(at));
+        let grows = |generation: &u32| self.highest.is_none_or(|highest| (*generation, term) > highest);
+        (certain..=latest).find(grows).unwrap_or(latest)
+    }
+
     fn take(&mut self, index: usize, line: &Line) {
-        let generation = self.remakes.iter().filter(|at| **at < line.at).count();
+        let generation = self.generation_of(self.stints[index].term, line.at);
         let stint = &mut self.stints[index];
         if let Event::Start(_) = line.event {
             stint.main = line.pid;
-            stint.generation = u32::try_from(generation).expect("a few");
+            stint.generation = generation;
             let born = (stint.generation, stint.term);
             if self.highest.is_some_and(|highest| born <= highest) {
                 self.shrunk.push(format!("term {} of seat {} came after {:?}", stint.term, stint.seat, self.highest));
