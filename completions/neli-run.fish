@@ -74,6 +74,8 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -s h -l help -d 'Print h
 complete -c neli-run -n "__fish_neli_run_needs_command" -s V -l version -d 'Print version'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "status" -d 'Show who leads an election, or why nobody does, and who stands by'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "watch" -d 'Print one line per change of an election, as it happens'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "resign" -d 'Ask the leader to stand down, and wait until another leads'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "end" -d 'End an election: every candidate stops its job and exits with 0'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "assert" -d 'Tell by the exit status whether a job may act still: neli-run assert && pay'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "broker" -d 'Run the small broker of --embedded in the foreground, and print its address'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "completions" -d 'Print a shell\'s completions'
@@ -98,6 +100,27 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l embedded -d 
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l json -d 'Print every record of the election with the law\'s verdict, one JSON object a line'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l until-end -d 'Exit at what was the end when watch began'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s X -l property -d 'A librdkafka property; repeatable' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l reason -d 'Why, for the candidates\' logs' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l timeout -d 'How long to wait until another leads [default: 30s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d 'A trial without Kafka, on this machine alone'
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l force -d 'Also where nobody stands by'
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l json -d 'Print one JSON object, whatever comes of it'
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s X -l property -d 'A librdkafka property; repeatable' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l reason -d 'Why, for the candidates\' logs' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l embedded -d 'A trial without Kafka, on this machine alone'
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l yes -d 'Do not ask at a terminal'
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r

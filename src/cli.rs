@@ -29,10 +29,14 @@ pub enum Request {
     Broker,
     /// `completions`.
     Completions(ParsedArgs),
+    /// `end`.
+    End(ParsedArgs),
     /// `--help` or `--version`: print it, exit 0.
     Help(Box<clap::Error>),
     /// `man`.
     Man,
+    /// `resign`.
+    Resign(ParsedArgs),
     /// Stand for election and run COMMAND.
     Run(ParsedArgs),
     /// `status`.
@@ -63,7 +67,9 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
                 "assert" => Ok(Request::Assert(args)),
                 "broker" => Ok(Request::Broker),
                 "completions" => Ok(Request::Completions(args)),
+                "end" => Ok(Request::End(args)),
                 "man" => Ok(Request::Man),
+                "resign" => Ok(Request::Resign(args)),
                 "status" => Ok(Request::Status(args)),
                 "watch" => Ok(Request::Watch(args)),
                 _ => Err(StartupError::new(format!("{name}: no such subcommand"))),

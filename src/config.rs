@@ -143,6 +143,28 @@ pub struct Look {
     pub warnings: Vec<String>,
 }
 
+/// The configuration of `resign`.
+#[derive(Clone, Debug)]
+pub struct Resign {
+    /// Where.
+    pub look: Look,
+    /// `--force`: also where nobody stands by.
+    pub force: bool,
+    /// `--reason`.
+    pub reason: Option<Box<str>>,
+}
+
+/// The configuration of `end`.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// Where.
+    pub look: Look,
+    /// `--yes`: nobody is asked.
+    pub is_confirmed: bool,
+    /// `--reason`.
+    pub reason: Option<Box<str>>,
+}
+
 /// The configuration of `assert`.
 #[derive(Clone, Debug)]
 pub struct Assert {

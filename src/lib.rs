@@ -25,6 +25,7 @@ pub mod command {
     pub mod man;
     mod page;
     mod reading;
+    pub mod request;
     pub mod status;
     pub mod stdout;
     pub mod watch;

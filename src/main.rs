@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use neli::program::embedded;
 use neli_run::cli::parsed_args::Environment;
-use neli_run::cli::{self, Request, validate};
+use neli_run::cli::validate::{self, look};
+use neli_run::cli::{self, Request};
 use neli_run::command;
 use neli_run::exit::{ExitStatus, StartupError};
 use neli_run::guard;
@@ -40,19 +41,29 @@ fn main() -> ExitCode {
 fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, StartupError> {
     let environment = Environment(std::env::vars_os().collect());
     match cli::parse(arguments, environment)? {
-        Request::Assert(args) => command::assert::main(&validate::assert(&args)?, || {
-            let look = validate::look(&args)?;
+        Request::Assert(args) => command::assert::main(&look::assert(&args)?, || {
+            let look = look::look(&args)?;
             warn(&look.warnings);
             Ok(look)
         }),
         Request::Broker => command::broker::main(),
         Request::Completions(args) => command::completions::main(&args),
+        Request::End(args) => {
+            let end = look::end(&args)?;
+            warn(&end.look.warnings);
+            command::request::end(&end)
+        }
         Request::Help(text) => command::stdout::written(text.print()),
         Request::Man => command::man::main(),
         Request::Status(args) => {
-            let look = validate::look(&args)?;
+            let look = look::look(&args)?;
             warn(&look.warnings);
             command::status::main(&look)
+        }
+        Request::Resign(args) => {
+            let resign = look::resign(&args)?;
+            warn(&resign.look.warnings);
+            command::request::resign(&resign)
         }
         Request::Run(args) => supervise::run(validate::config(&args)?, at_start),
         Request::Watch(args) => {

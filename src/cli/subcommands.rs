@@ -6,8 +6,8 @@ use crate::cli::Words;
 use crate::cli::options::{ELECTION, Opt, wrapped};
 
 /// All of them, in the order of the help.
-pub(super) fn all() -> [Command; 6] {
-    [status(), watch(), assert(), broker(), completions(), man()]
+pub(super) fn all() -> [Command; 8] {
+    [status(), watch(), resign(), end(), assert(), broker(), completions(), man()]
 }
 
 fn status() -> Command {
@@ -18,6 +18,30 @@ fn status() -> Command {
 const STATUS: &str = "Exits with 0 when somebody leads, with 3 when nobody does, and with 4 when that can't be told. A leader that \
                       has been silent for longer than its lease leads no more. It reads the topic and writes nothing; READ on the \
                       topic is enough.";
+
+fn resign() -> Command {
+    let about = "Ask the leader to stand down, and wait until another leads";
+    looks(about, RESIGN)
+        .name("resign")
+        .arg(flag("force", "Also where nobody stands by"))
+        .arg(reason())
+        .arg(json("Print one JSON object, whatever comes of it"))
+        .arg(value("timeout", "DURATION", "How long to wait until another leads [default: 30s]"))
+}
+
+const RESIGN: &str = "Its job is stopped in order (--stop-timeout is the leader's), and it stands by again; it claims nothing for two \
+                      leases, or until another has led. Prints who leads then, and for how long nobody did. Exits with 0 when \
+                      another leads, with 1 when that has taken too long, with 2 when nobody stands by (nothing is asked then), with \
+                      3 when nobody leads, and with 4 when that can't be told. Needs READ and WRITE on the topic.";
+
+fn end() -> Command {
+    let about = "End an election: every candidate stops its job and exits with 0";
+    looks(about, END).name("end").arg(flag("yes", "Do not ask at a terminal")).arg(reason()).arg(timeout("5s"))
+}
+
+const END: &str = "It binds those that stand now; one that starts later stands anew. So what starts candidates (systemd's \
+                   Restart=always, Kubernetes, cron) must be stopped before. Exits with 0 when Kafka has taken the request, and with \
+                   1 when it has not, or nobody has said yes. Needs READ and WRITE on the topic.";
 
 fn assert() -> Command {
     let about = "Tell by the exit status whether a job may act still: neli-run assert && pay";
@@ -41,7 +65,15 @@ fn looks(about: &'static str, more: &'static str) -> Command {
 }
 
 fn json(help: &'static str) -> Arg {
-    Arg::new("json").long("json").action(ArgAction::SetTrue).help(help)
+    flag("json", help)
+}
+
+fn flag(long: &'static str, help: &'static str) -> Arg {
+    Arg::new(long).long(long).action(ArgAction::SetTrue).help(help)
+}
+
+fn reason() -> Arg {
+    value("reason", "TEXT", "Why, for the candidates' logs")
 }
 
 fn timeout(default: &'static str) -> Arg {

@@ -9,12 +9,12 @@ use neli::program::{Brokers, Client, Election, bootstrap, names};
 use neli_proto::supervisor::OnLoss;
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
-use crate::config::{Assert, Config, Log, LogFormat, Look, Watch};
+use crate::config::{Config, Log, LogFormat, Watch};
 use crate::exit::StartupError;
 
 mod commands;
 mod executable;
-mod look;
+pub mod look;
 mod once;
 mod priority;
 mod properties;
@@ -25,9 +25,6 @@ mod watch;
 
 /// The longest of the durations that the protocol sets no bound to: a year, so that no sum of them overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
-/// How long a subcommand waits for Kafka's answers, unless `--timeout` says otherwise.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The configuration of a candidate.
 ///
@@ -89,31 +86,6 @@ pub fn watch(args: &ParsedArgs) -> Result<Watch, StartupError> {
         until_end: args.flag("until-end")?.is_some(),
         warnings,
     })
-}
-
-/// The configuration of a subcommand that looks at one election.
-///
-/// # Errors
-///
-/// When something is missing or out of its bounds.
-pub fn look(args: &ParsedArgs) -> Result<Look, StartupError> {
-    let mut warnings = args.environment().warnings();
-    Ok(Look {
-        election: election(args)?,
-        client: client(args, &mut warnings)?,
-        json: args.flag("json")?.is_some(),
-        timeout: look::timeout(args, DEFAULT_TIMEOUT)?,
-        warnings,
-    })
-}
-
-/// The configuration of `assert`.
-///
-/// # Errors
-///
-/// When something is missing or out of its bounds.
-pub fn assert(args: &ParsedArgs) -> Result<Assert, StartupError> {
-    look::assert(args)
 }
 
 fn election(args: &ParsedArgs) -> Result<Election, StartupError> {

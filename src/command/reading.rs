@@ -73,6 +73,15 @@ pub(super) fn run<T, E: From<StartupError>>(waits: impl Future<Output = Result<T
     runtime.map_err(|error| cannot_wait(&error))?.block_on(waits)
 }
 
+/// A timer that is not set. To be called within a runtime.
+///
+/// # Errors
+///
+/// The kernel has no descriptor to spare.
+pub(super) fn timer() -> Result<Timer, StartupError> {
+    Timer::new().map_err(|error| cannot_wait(&error))
+}
+
 /// Now, by both clocks.
 pub(super) fn read_at() -> ReadAt {
     ReadAt { now: clock::now(), wall_ms: clock::wall_ms() }
@@ -118,7 +127,7 @@ impl Reading {
             is_looked_at: true,
         };
         let reader = start(&source, 0, &sender)?;
-        let timer = Timer::new().map_err(|error| cannot_wait(&error))?;
+        let timer = timer()?;
         Ok(Self { source, partition, reader, number: 0, sender, events, timer, timer_is_set_to: None })
     }
 

@@ -50,6 +50,11 @@ fn what_stands_in_the_wrong_place_is_put_right() {
     refused("assert --epoch x", "--epoch x: must be a term (0 or more), as in NELI_EPOCH");
     refused("assert --epoch 0 --min-left 1", "--min-left 1: must be a duration with its unit, such as 500ms, 5s or 2m");
     refused("assert --epoch 0", "--group is required: the election's name, the same on every machine");
+    refused(
+        "resign -g g -b a:1 --reason=a\tb",
+        "--reason 'a\\tb': must be at most 400 bytes, without control characters",
+    );
+    refused("resign -g g -b a:1 --yes", "--yes: resign has no such option; neli-run resign --help lists them");
     refused("completions ksh", "ksh: must be bash, fish or zsh");
     // Later options are not accepted before they do something.
     refused("-g g --roles 2 -- true", "--roles: no such option; did you mean --brokers?");

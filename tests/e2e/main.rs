@@ -29,6 +29,7 @@ mod once;
 mod priority;
 mod process_one;
 mod remade;
+mod resign;
 mod restart;
 mod rights;
 mod secrets;

@@ -304,6 +304,10 @@ fn to_look_at_an_election() {
         assert_eq!((answer.errors.as_str(), answer.status), ("", *status), "{words:?}: {answer:?}");
         assert!(answer.text.contains(said), "{words:?}: {answer:?}");
     }
+    // Whoever asks for something needs WRITE.
+    let answer = tenancy.look(&["end"]);
+    assert_eq!((answer.text.as_str(), answer.status), ("", 125), "{answer:?}");
+    assert!(answer.errors.contains("no right to WRITE") && answer.errors.lines().count() == 1, "{answer:?}");
 }
 
 /// What looks at an election whose only term was released: its words, its status, and something that it says.

@@ -1,14 +1,70 @@
-//! What the subcommands that look at an election take.
+//! What the subcommands take that look at an election, or ask something of it.
 
 use std::time::Duration;
 
-use super::{LONGEST, duration};
+use super::{LONGEST, client, duration, election};
 use crate::cli::parsed_args::ParsedArgs;
-use crate::config::Assert;
+use crate::config::{Assert, End, Look, Resign};
 use crate::exit::StartupError;
 
+/// How long Kafka's answers are waited for, unless `--timeout` says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long `resign` waits until another leads.
+const HANDOVER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A record has at most 1 KiB.
+const LONGEST_REASON: usize = 400;
+
+/// The configuration of a subcommand that looks at one election.
+///
+/// # Errors
+///
+/// When something is missing or out of its bounds.
+pub fn look(args: &ParsedArgs) -> Result<Look, StartupError> {
+    look_for(args, TIMEOUT)
+}
+
+fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look, StartupError> {
+    let mut warnings = args.environment().warnings();
+    Ok(Look {
+        election: election(args)?,
+        client: client(args, &mut warnings)?,
+        json: args.flag("json")?.is_some(),
+        timeout: timeout(args, default_timeout)?,
+        warnings,
+    })
+}
+
+/// The configuration of `resign`.
+///
+/// # Errors
+///
+/// When something is missing or out of its bounds.
+pub fn resign(args: &ParsedArgs) -> Result<Resign, StartupError> {
+    let look = look_for(args, HANDOVER_TIMEOUT)?;
+    Ok(Resign { look, force: args.flag("force")?.is_some(), reason: reason(args)? })
+}
+
+/// The configuration of `end`.
+///
+/// # Errors
+///
+/// When something is missing or out of its bounds.
+pub fn end(args: &ParsedArgs) -> Result<End, StartupError> {
+    Ok(End { look: look(args)?, is_confirmed: args.flag("yes")?.is_some(), reason: reason(args)? })
+}
+
+fn reason(args: &ParsedArgs) -> Result<Option<Box<str>>, StartupError> {
+    let Some(value) = args.value("reason") else { return Ok(None) };
+    let text = value.text()?;
+    if text.len() > LONGEST_REASON || text.chars().any(char::is_control) {
+        return Err(value.refuse(format!("must be at most {LONGEST_REASON} bytes, without control characters")));
+    }
+    Ok(Some(text.into()))
+}
+
 /// `--timeout`.
-pub(super) fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration, StartupError> {
+fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration, StartupError> {
     let Some(value) = args.value("timeout") else { return Ok(default) };
     let timeout = value.duration()?;
     if timeout.is_zero() || timeout > LONGEST {
@@ -17,8 +73,12 @@ pub(super) fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration, 
     Ok(timeout)
 }
 
-/// What `assert` takes: `--epoch` from outside, or the variables that a job has.
-pub(super) fn assert(args: &ParsedArgs) -> Result<Assert, StartupError> {
+/// The configuration of `assert`: `--epoch` from outside, or the variables that a job has.
+///
+/// # Errors
+///
+/// When something is missing or out of its bounds.
+pub fn assert(args: &ParsedArgs) -> Result<Assert, StartupError> {
     let of_job = |name: &str| args.environment().raw(name)?.to_str()?.parse().ok();
     let (term, descriptor) = match args.value("epoch") {
         Some(value) => match value.text()?.parse() {

@@ -1,0 +1,297 @@
+//! What an operator writes into the journal: `resign` and `end`.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::time::Duration;
+
+use neli::program::{Access, Election, Elections, KafkaEvent, Producer, clock};
+use neli_proto::journal::View;
+use neli_proto::observer::{Leader, Leadership};
+use neli_proto::record::{Body, Offset, Record, What};
+use neli_proto::time::Time;
+use nix::unistd::{User, gethostname, getuid};
+use serde::Serialize;
+use tokio::sync::mpsc::channel;
+
+use crate::command::reading::{self, Input, Reading, Seen, Unread, observe, read_at};
+use crate::command::stdout;
+use crate::command::wording::{leadership, span};
+use crate::config::{End, Look, Resign};
+use crate::exit::{ExitStatus, StartupError};
+use crate::report::log::{spoken, timestamp};
+use crate::text::one_line;
+
+/// What may wait of what becomes of one record.
+const REPORTS: usize = 16;
+
+/// Which right is missing, where it is that, is known so long after the request is given up.
+const RIGHT_WITHIN: Duration = Duration::from_millis(1_500);
+
+/// How a request has ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Outcome {
+    /// Another leads.
+    Resigned,
+    /// Nobody else leads in time, or Kafka took no request.
+    TimedOut,
+    /// Nobody stands by, so that nobody would lead.
+    NobodyStandsBy,
+    /// Nobody leads.
+    Vacant,
+    /// Who leads can't be told.
+    Unknown,
+}
+
+impl Outcome {
+    const fn status(self) -> ExitStatus {
+        match self {
+            Self::Resigned => ExitStatus::Success,
+            Self::TimedOut => ExitStatus::Answer(1),
+            Self::NobodyStandsBy => ExitStatus::Answer(2),
+            Self::Vacant => ExitStatus::Answer(3),
+            Self::Unknown => ExitStatus::Answer(4),
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Resigned => "resigned",
+            Self::TimedOut => "timed-out",
+            Self::NobodyStandsBy => "nobody-stands-by",
+            Self::Vacant => "vacant",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A leader, as it is printed.
+#[derive(Clone, Debug, Serialize)]
+struct Party {
+    name: String,
+    term: Offset,
+}
+
+impl Party {
+    fn of(leader: &Leader) -> Self {
+        Self { name: leader.shown().to_owned(), term: leader.term }
+    }
+}
+
+/// What has come of `resign`.
+struct Handover {
+    outcome: Outcome,
+    sentence: String,
+    from: Option<Party>,
+    to: Option<Party>,
+    gap: Option<Duration>,
+}
+
+/// The same as JSON: docs/json.md describes it.
+#[derive(Serialize)]
+struct Line<'a> {
+    ts: String,
+    group: &'a str,
+    role: String,
+    outcome: &'static str,
+    why: Option<&'a str>,
+    from: Option<Party>,
+    to: Option<Party>,
+    gap_ms: Option<u64>,
+}
+
+/// Asks the leader to stand down, and waits until another leads.
+///
+/// # Errors
+///
+/// Kafka refuses for good, the log can't be read, or stdout takes nothing more; and whatever is not success, with its own status.
+pub fn resign(resign: &Resign) -> Result<ExitStatus, StartupError> {
+    let Handover { outcome, sentence, from, to, gap } = reading::run(hand_over(resign))?;
+    let text = if resign.look.json {
+        let line = Line {
+            ts: timestamp(clock::wall_ms()),
+            group: &resign.look.election.group,
+            role: resign.look.election.label(),
+            outcome: outcome.word(),
+            why: Some(sentence.as_str()).filter(|_| outcome != Outcome::Resigned),
+            from,
+            to,
+            gap_ms: gap.map(|gap| u64::try_from(gap.as_millis()).unwrap_or(u64::MAX)),
+        };
+        // Strings and numbers under string keys: nothing of that can fail.
+        serde_json::to_string(&line).unwrap_or_default()
+    } else if outcome == Outcome::Resigned {
+        one_line(&sentence)
+    } else {
+        return Err(StartupError::with(outcome.status(), sentence));
+    };
+    stdout::written(writeln!(io::stdout(), "{text}"))?;
+    Ok(outcome.status())
+}
+
+impl Handover {
+    fn none(outcome: Outcome, from: Option<Party>, sentence: String) -> Self {
+        Self { outcome, sentence, from, to: None, gap: None }
+    }
+}
+
+async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
+    let Resign { look, force, reason } = resign;
+    let until = clock::now() + look.timeout;
+    let (access, elections) = (reading::access(&look.client)?, Elections::from(&look.election));
+    let mut reading = Reading::start(&access, &elections, look.election.partition)?;
+    let mut seen = match observe(&mut reading, look.timeout).await {
+        Ok(seen) => seen,
+        Err(Unread::Refused(refusal)) => return Err(refusal),
+        Err(Unread::NoAnswer(why)) => {
+            return Ok(Handover::none(Outcome::Unknown, None, format!("can't tell who leads: {why}")));
+        }
+    };
+    let at = read_at();
+    let sight = seen.observer.leadership(at);
+    let from = match sight {
+        Leadership::Led { leader, .. } => Party::of(leader),
+        Leadership::Unknown => return Ok(Handover::none(Outcome::Unknown, None, leadership(sight))),
+        Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
+            return Ok(Handover::none(Outcome::Vacant, None, leadership(sight)));
+        }
+    };
+    if seen.observer.standbys(at).is_empty() && !force {
+        let sentence = format!("{} leads, and nobody stands by; --force has it stand down all the same", from.name);
+        return Ok(Handover::none(Outcome::NobodyStandsBy, Some(from), sentence));
+    }
+    let body =
+        Body::Request { what: What::Resign, term: Some(from.term), by: Some(operator()), reason: reason.clone() };
+    if let Err(why) = append(&access, &look.election, look.timeout, body).await? {
+        let sentence = format!("{} was not asked: {why}", from.name);
+        return Ok(Handover::none(Outcome::TimedOut, Some(from), sentence));
+    }
+    successor(&mut reading, &mut seen, from, look.timeout, until).await
+}
+
+/// Waits until another leads, and measures for how long nobody did.
+async fn successor(
+    reading: &mut Reading,
+    seen: &mut Seen,
+    from: Party,
+    timeout: Duration,
+    until: Time,
+) -> Result<Handover, StartupError> {
+    let mut released = None;
+    loop {
+        let observer = &seen.observer;
+        match (observer.journal().view(), observer.leader(), observer.leadership(read_at())) {
+            (View::Led(term), Some(leader), _) if term.offset > from.term => {
+                let gap = released.map(|released| leader.word.read.since(released));
+                let to = Party::of(leader);
+                let again = if to.name == from.name { " again" } else { "" };
+                let for_so_long = gap.map_or_else(String::new, |gap| format!("; nobody led for {}", span(gap)));
+                let sentence = format!("{} leads{again}, term {}{for_so_long}", to.name, to.term);
+                return Ok(Handover { outcome: Outcome::Resigned, sentence, from: Some(from), to: Some(to), gap });
+            }
+            (_, _, Leadership::Released { release, .. }) => {
+                released.get_or_insert(release.heard.read);
+            }
+            _ => {}
+        }
+        let is_late = clock::now() >= until;
+        let input = reading.next(Some(until)).await?;
+        if is_late || matches!(input, Input::Timeout) {
+            let within = spoken(timeout);
+            let sentence = match released {
+                Some(_) => format!("{} has stood down, and nobody leads yet, {within} after the request", from.name),
+                None => format!("{} has been asked, and has not stood down within {within}", from.name),
+            };
+            return Ok(Handover::none(Outcome::TimedOut, Some(from), sentence));
+        }
+        if matches!(input, Input::Cut) {
+            return Err(reading.history_cut());
+        }
+        seen.take_in(input);
+    }
+}
+
+/// Ends the election: every candidate stops its job and exits with 0.
+///
+/// # Errors
+///
+/// Kafka refuses for good, or has not answered in time (1); nobody has confirmed it (1); or stdout takes nothing more.
+pub fn end(end: &End) -> Result<ExitStatus, StartupError> {
+    let End { look, is_confirmed, reason } = end;
+    let group = &look.election.group;
+    let not_ended = |why: &str| StartupError::with(ExitStatus::Answer(1), format!("{group} was not ended: {why}"));
+    reading::run(async {
+        let (access, elections) = (reading::access(&look.client)?, Elections::from(&look.election));
+        let mut reading = Reading::start(&access, &elections, look.election.partition)?;
+        // Read even where nobody is asked: a topic that does not exist has nothing to be ended in.
+        let seen = match observe(&mut reading, look.timeout).await {
+            Ok(seen) => seen,
+            Err(Unread::Refused(refusal)) => return Err(refusal),
+            Err(Unread::NoAnswer(why)) => return Err(not_ended(&why)),
+        };
+        if !is_confirmed && io::stdin().is_terminal() && !is_wanted(look, &seen) {
+            return Err(not_ended("it was not confirmed"));
+        }
+        let body = Body::Request { what: What::End, term: None, by: Some(operator()), reason: reason.clone() };
+        append(&access, &look.election, look.timeout, body).await?.map_err(|why| not_ended(&why))
+    })?;
+    let sentence =
+        format!("{group} is ended: its candidates stop their jobs and exit with 0; one that starts now stands anew");
+    stdout::written(writeln!(io::stdout(), "{sentence}"))
+}
+
+/// Asks at the terminal.
+fn is_wanted(look: &Look, seen: &Seen) -> bool {
+    let at = read_at();
+    let standbys = seen.observer.standbys(at).len();
+    let question = format!(
+        "{}: {}; {standbys} stand by. Every candidate will stop its job and exit with 0. What starts candidates anew (systemd's \
+         Restart=always, Kubernetes) must be stopped before, or they stand again.\nEnd this election? [y/N] ",
+        look.election.group,
+        one_line(&leadership(seen.observer.leadership(at)))
+    );
+    let mut answer = String::new();
+    let is_asked = io::stderr().write_all(question.as_bytes()).is_ok();
+    is_asked
+        && io::stdin().lock().read_line(&mut answer).is_ok()
+        && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+/// Appends a request; or why Kafka has not taken it in time.
+async fn append(
+    access: &Access,
+    election: &Election,
+    timeout: Duration,
+    body: Body,
+) -> Result<Result<(), String>, StartupError> {
+    let (sender, mut reports) = channel(REPORTS);
+    let producer = Producer::start(access, &Elections::from(election), timeout, sender).map_err(StartupError::new)?;
+    let record = Record { member: None, name: Some(operator()), seq: None, body };
+    producer.send(election, 0, &election.key(), &record.to_bytes()).map_err(StartupError::new)?;
+    let mut timer = reading::timer()?;
+    let (mut trouble, mut failed) = (None, None);
+    loop {
+        let report = tokio::select! {
+            biased;
+            report = reports.recv() => report,
+            () = timer.due() => None,
+        };
+        match report {
+            Some(KafkaEvent::Delivered { .. }) => return Ok(Ok(())),
+            Some(KafkaEvent::Refused { error }) => return Err(StartupError::new(error)),
+            Some(KafkaEvent::AppendRefused { error }) => trouble = Some(error),
+            Some(KafkaEvent::NotDelivered { error, .. }) => {
+                failed = Some(trouble.take().unwrap_or(error));
+                timer.set(Some(clock::now() + RIGHT_WITHIN));
+            }
+            Some(_) => {}
+            None => return failed.map_or_else(|| Err(StartupError::new("the producer is gone")), |why| Ok(Err(why))),
+        }
+    }
+}
+
+/// Who asks: `ann@db1`.
+fn operator() -> Box<str> {
+    let uid = getuid();
+    let name = User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name);
+    let host = gethostname().unwrap_or_default();
+    format!("{name}@{}", host.to_string_lossy()).into()
+}

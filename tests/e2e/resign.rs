@@ -1,0 +1,154 @@
+//! `resign` and `end`: what an operator asks for, and what comes of it.
+
+use std::process::Command;
+
+use harness::candidate::{Elector, Running};
+use harness::journal::Pen;
+use harness::kafka::Kafka;
+use harness::schema::Schema;
+use harness::stage::{Answer, Stage};
+use harness::terminal::{Shell, Terminal};
+use harness::wait;
+use harness::witness::Event;
+use serde_json::Value;
+
+use crate::{PROGRAM, stage, with_both_electors};
+
+/// What `resign` prints as JSON; it is as docs/json.md says.
+fn resign(stage: &Stage, arguments: &[&str]) -> (Value, i32) {
+    let answer = stage.ask("resign", &[&["--json"], arguments].concat());
+    let object = answer.json();
+    Schema::read(include_str!("../../docs/json.md"), "resign").assert_holds(&object);
+    (object, answer.status)
+}
+
+/// Waits until whoever looks knows of so many that stand by.
+fn await_standbys(stage: &Stage, count: usize) {
+    wait::until_true("the hellos of those that stand by", || {
+        let object = stage.ask("status", &["--json"]).json();
+        object["standbys"].as_array().is_some_and(|standbys| standbys.len() == count)
+    });
+}
+
+fn pair(stage: &Stage) -> (Running, Running) {
+    let mut first = stage.candidate().option("--name", "first").start();
+    stage.await_witness(first.await_lead());
+    let mut second = stage.candidate().option("--name", "second").start();
+    second.await_event("standby");
+    await_standbys(stage, 1);
+    (first, second)
+}
+
+with_both_electors! {
+    fn a_leader_that_is_asked_hands_over(elector) {
+        let stage = stage(elector);
+        let (mut first, mut second) = pair(&stage);
+        let answer = stage.ask("resign", &["--reason", "patching db1"]);
+        let term = second.await_lead();
+        let told = format!("second leads, term {term}; nobody led for ");
+        assert!(answer.text.starts_with(&told) && answer.text.lines().count() == 1, "{answer:?}");
+        assert_eq!((answer.errors.as_str(), answer.status), ("", 0));
+        let resigned = first.await_event("resigned");
+        assert_eq!(resigned.text("reason"), "patching db1");
+        assert!(resigned.text("by").contains('@'), "{resigned:?}");
+
+        await_standbys(&stage, 1);
+        let (object, status) = resign(&stage, &[]);
+        let new = first.await_lead();
+        assert_eq!((object["outcome"].as_str(), status), (Some("resigned"), 0), "{object}");
+        assert_eq!((object["from"]["term"].as_u64(), object["to"]["term"].as_u64()), (Some(term), Some(new)));
+        assert_eq!(object["to"]["name"], "first");
+        assert!(object["gap_ms"].is_u64(), "{object}");
+        stage.close([first, second]);
+    }
+
+    /// Each stops its job and exits with 0, and none is left.
+    fn an_election_that_is_ended(elector) {
+        let stage = stage(elector);
+        let (mut first, mut second) = pair(&stage);
+        let answer = stage.ask("end", &["--reason", "moved"]);
+        assert!(answer.text.starts_with(&format!("{} is ended: ", stage.group)), "{answer:?}");
+        assert_eq!((answer.errors.as_str(), answer.status), ("", 0));
+        assert_eq!((first.status(), second.status()), (0, 0));
+        assert_eq!(first.await_event("ended").text("reason"), "moved");
+        assert!(stage.testimony().lines.iter().any(|line| line.event == Event::Signal(15)), "the job was asked to stop");
+        stage.close([]);
+    }
+}
+
+#[test]
+fn nobody_stands_by() {
+    let stage = stage(Elector::Log);
+    let mut first = stage.candidate().option("--name", "first").lease("1s").start();
+    let term = first.await_lead();
+    stage.await_witness(term);
+    let answer = stage.ask("resign", &[]);
+    let line = "neli-run: first leads, and nobody stands by; --force has it stand down all the same\n";
+    assert_eq!(answer, Answer { text: String::new(), errors: line.to_owned(), status: 2 });
+    assert!(first.events("resigned").is_empty());
+    // After two leases it leads again, since nobody else does.
+    let answer = stage.ask("resign", &["--force"]);
+    assert!(answer.text.starts_with("first leads again, term "), "{answer:?}");
+    assert_eq!(answer.status, 0);
+    stage.close([first]);
+}
+
+#[test]
+fn nobody_leads() {
+    let stage = stage(Elector::Log);
+    Kafka::shared().create_topic(&stage.topic(), &[]);
+    let (object, status) = resign(&stage, &[]);
+    assert_eq!((object["outcome"].as_str(), status), (Some("vacant"), 3), "{object}");
+    let answer = stage.ask("resign", &[]);
+    assert_eq!((answer.errors.as_str(), answer.status), ("neli-run: no leader: nobody has ever led\n", 3));
+}
+
+#[test]
+fn a_leader_that_does_not_stand_down() {
+    let stage = stage(Elector::Log);
+    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(Kafka::shared(), &stage.topic(), &[]);
+    let claim = r#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":60000}"#;
+    pen.write(&stage.key(), &[claim.as_bytes()]);
+    let (object, status) = resign(&stage, &["--force", "--timeout", "2s"]);
+    assert_eq!((object["outcome"].as_str(), status), (Some("timed-out"), 1), "{object}");
+    let why = object["why"].as_str().unwrap_or_default();
+    assert_eq!(why, "web has been asked, and has not stood down within 2s");
+    let records = stage.verdicts();
+    let request = records.last().expect("the request");
+    assert_eq!((request["verdict"].as_str(), request["record"]["what"].as_str()), (Some("effective"), Some("resign")));
+}
+
+/// At a terminal it is asked for: who did not mean it says nothing.
+#[test]
+fn at_a_terminal_an_end_is_confirmed() {
+    let stage = stage(Elector::Log);
+    Kafka::shared().create_topic(&stage.topic(), &[]);
+    let mut terminal = Terminal::new(Shell::Dash, stage.directory());
+    let line = format!("{PROGRAM} end --group {} --brokers {}; echo status $?", stage.group, Kafka::shared().address());
+    for (answer, status) in [("", 1), ("n", 1), ("y", 0)] {
+        terminal.type_line(&line);
+        let question = terminal.await_text("End this election? [y/N] ");
+        assert!(question.contains("Restart=always"), "{question}");
+        terminal.type_line(answer);
+        terminal.await_text(&format!("status {status}"));
+        terminal.await_prompt();
+        assert_eq!(stage.verdicts().len(), usize::from(status == 0));
+    }
+    let asked = terminal.run(&line.replace(" end ", " end --yes "));
+    assert!(asked.contains(" is ended: ") && !asked.contains("[y/N]"), "{asked}");
+}
+
+#[test]
+fn a_broker_that_is_away() {
+    for (words, status, line) in [
+        (&["resign"][..], 4, "neli-run: can't tell who leads: 127.0.0.1:1"),
+        (&["end", "--yes"], 1, "neli-run: g was not ended: 127.0.0.1:1"),
+    ] {
+        let mut command = Command::new(PROGRAM);
+        command.args(words).args(["--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
+        let answer = Answer::of(command);
+        assert!(answer.errors.starts_with(line) && answer.errors.lines().count() == 1, "{answer:?}");
+        assert_eq!(answer.status, status);
+    }
+}
