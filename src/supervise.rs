@@ -94,6 +94,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError
         main_loop.logger.event(&LogEvent::Exiting {
             status: status.code(),
             from: if status.is_jobs_own() { From::Job } else { From::NeliRun },
+            why: notes::of_exit(status, &main_loop.config, main_loop.leader().as_deref()),
         });
         main_loop.logger.finish();
         main_loop.stderr.finish();
@@ -226,6 +227,12 @@ impl MainLoop {
     }
 
     /// Turns until the end.
+    /// Who leads, as far as is known, where there is one role.
+    fn leader(&self) -> Option<Box<str>> {
+        let [role] = self.roles.as_slice() else { return None };
+        role.node.status(clock::now()).leader.and_then(|leader| leader.name)
+    }
+
     async fn turn(&mut self, signals: Signals) -> ExitStatus {
         let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
             (Ok(ready), Ok(timer)) => (ready, timer),

@@ -24,11 +24,12 @@ use crate::report::log::sink::Sink;
 use crate::text::reason;
 
 mod event;
+mod kind;
 mod line;
 mod sentence;
 mod sink;
 
-pub use event::{Event, From, Level};
+pub use event::{Due, Event, From, Level};
 pub use line::timestamp;
 pub use sentence::{because, spoken};
 
@@ -108,8 +109,9 @@ impl Logger {
 
     /// Logs an event, and returns at once.
     pub fn event(&self, event: &Event) {
-        if event.level() >= self.form.least {
-            self.queue.push(self.form.line(event).into_bytes(), event.level(), &self.form);
+        let level = self.form.level(event);
+        if level >= self.form.least {
+            self.queue.push(self.form.line(event).into_bytes(), level, &self.form);
         }
     }
 
@@ -135,6 +137,14 @@ impl Logger {
 }
 
 impl Form {
+    /// How much an event matters. Who reads the text has no use for what changes nothing.
+    fn level(&self, event: &Event) -> Level {
+        match (self.format, event) {
+            (LogFormat::Text, Event::Assigned { leads: true, .. }) => Level::Debug,
+            _ => event.level(),
+        }
+    }
+
     fn line(&self, event: &Event) -> String {
         line::line(self.format, clock::wall_ms(), &self.source, event)
     }

@@ -8,22 +8,52 @@ use neli_proto::command::CommandEnd;
 use neli_proto::fact::{Fact, Outcome};
 use neli_proto::guard::Named;
 use neli_proto::health::Failure;
-use neli_proto::node::{Note, Refusal, Status};
+use neli_proto::node::{Awaited, Awaits, Note, Refusal, Status};
 use neli_proto::once;
 use neli_proto::record::{JobState, Offset, Why};
 use neli_proto::supervisor::{self, JobStatus};
+use neli_proto::time::Time;
 
 use crate::config::Config;
-use crate::report::log::{Event, because, timestamp};
+use crate::exit::ExitStatus;
+use crate::report::log::{Due, Event, because, spoken, timestamp};
 use crate::text::{reason, signal_name};
 
-/// The log's event for what the node notes, whose guard has this process id.
-pub(crate) fn of_node(note: Note, config: &Config, guard: i32) -> Event {
+/// When something is noted, and what the node waited for then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// Now.
+    pub(crate) now: Time,
+    /// The same by the wall clock, in milliseconds since 1970.
+    pub(crate) wall_ms: u64,
+    /// When the node's own lease ends if nothing extends it.
+    pub(crate) lease_end: Option<Time>,
+    /// What the node waits for.
+    pub(crate) awaits: Option<Awaits>,
+}
+
+impl Moment {
+    /// This one, at which the node's status is `status`.
+    pub(crate) fn of(status: &Status, now: Time, wall_ms: u64) -> Self {
+        Self { now, wall_ms, lease_end: status.lease_end, awaits: status.awaits }
+    }
+
+    /// When the node claims, unless another does, or is heard, before.
+    fn claim(&self) -> Option<Due> {
+        let Awaits { what, until } = self.awaits?;
+        let left = until?.since(self.now);
+        let wall_ms = self.wall_ms.saturating_add(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        matches!(what, Awaited::ClaimDelay | Awaited::CoolOff | Awaited::Silence).then_some(Due { wall_ms, left })
+    }
+}
+
+/// The log's event for what the node notes at this moment, whose guard has this process id.
+pub(crate) fn of_node(note: Note, moment: Moment, config: &Config, guard: i32) -> Event {
     match note {
         Note::Election(note) => of_candidate(note),
         Note::HookFailed { hook, end } => Event::HookFailed { hook: hook.event().to_owned(), reason: how(&end) },
-        Note::Job { term, note } => of_supervisor(note, term, config, guard),
-        Note::Milestone(milestone) => of_milestone(milestone),
+        Note::Job { term, note } => of_supervisor(note, term, moment, config, guard),
+        Note::Milestone(milestone) => of_milestone(milestone, moment.claim()),
         Note::Once(note) => of_once(note),
         Note::Refused(Refusal::Said(error)) => Event::Error { message: error.into() },
         Note::Refused(Refusal::TopicRemade) => {
@@ -67,7 +97,7 @@ fn of_candidate(note: candidate::Note) -> Event {
     }
 }
 
-fn of_milestone(milestone: Milestone) -> Event {
+fn of_milestone(milestone: Milestone, claim: Option<Due>) -> Event {
     match milestone {
         Milestone::Fenced { term, why, loss, left, late } => {
             let why = match loss {
@@ -78,7 +108,7 @@ fn of_milestone(milestone: Milestone) -> Event {
         }
         Milestone::Leading { term, .. } => Event::Leading { term },
         Milestone::Released { term, why, delivered } => Event::Released { term, why: why.to_string(), delivered },
-        Milestone::Standby(standby) => of_standby(Some(standby)),
+        Milestone::Standby(standby) => of_standby(Some(standby), claim),
         Milestone::Superseded { term, by_term, by } => Event::Superseded { term, by_term, leader: somebody(by) },
         Milestone::TopicRemade => warning(
             "the topic was deleted and made again: what was read of the old one counts no more, whoever led there is fenced, and \
@@ -118,7 +148,7 @@ fn of_once(note: once::Note) -> Event {
 }
 
 /// What the supervisor notes of the job of `term`.
-fn of_supervisor(note: supervisor::Note, term: Offset, config: &Config, guard: i32) -> Event {
+fn of_supervisor(note: supervisor::Note, term: Offset, moment: Moment, config: &Config, guard: i32) -> Event {
     use supervisor::Note;
     match note {
         Note::GuardHangs => Event::Error {
@@ -162,9 +192,7 @@ fn of_supervisor(note: supervisor::Note, term: Offset, config: &Config, guard: i
                       as a failed run"
                 .to_owned(),
         },
-        Note::Stopping { why } => {
-            Event::Stopping { term, why: why.to_string(), signal: config.stop_signal, timeout: config.stop_timeout }
-        }
+        Note::Stopping { why } => stopping(term, why, moment, config),
         Note::Stuck { pids } => {
             let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
             let message = format!(
@@ -179,6 +207,15 @@ fn of_supervisor(note: supervisor::Note, term: Offset, config: &Config, guard: i
             Event::Unhealthy { term, failures: count, reason: how(&end), line: last_line.into() }
         }
     }
+}
+
+/// The job is asked to stop. Where no heartbeat comes back, the lease's end may come before the stop timeout's.
+fn stopping(term: Offset, why: Why, moment: Moment, config: &Config) -> Event {
+    let lease_end = moment.lease_end.filter(|_| why == Why::Fenced);
+    let killed_at = lease_end.map(|end| (end - config.timings.kill_margin()).since(moment.now));
+    let at_lease_end = killed_at.is_some_and(|left| left < config.stop_timeout);
+    let timeout = killed_at.filter(|_| at_lease_end).unwrap_or(config.stop_timeout);
+    Event::Stopping { term, why: why.to_string(), signal: config.stop_signal, timeout, at_lease_end }
 }
 
 /// How a command ended, as what follows its name in a sentence.
@@ -196,6 +233,32 @@ fn how(end: &CommandEnd) -> String {
 /// The log's event for a broker that does not answer.
 pub(crate) fn of_outage((error, down): (String, Duration)) -> Event {
     Event::BrokerDown { error, down }
+}
+
+/// Why the process ends with this status; none where it is the job's. `leader`: who leads, as far as is known.
+pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: Option<&str>) -> Option<String> {
+    let why = match status {
+        ExitStatus::Answer(_) | ExitStatus::Job(_) | ExitStatus::Success => return None,
+        ExitStatus::CannotRun | ExitStatus::NotFound => "the job can't be started".to_owned(),
+        ExitStatus::Ended => "the election was ended".to_owned(),
+        ExitStatus::Fenced => "fenced: the job was killed, since its lease was over (--on-loss exit)".to_owned(),
+        ExitStatus::LostKilled => {
+            "the lead was lost, and the job killed at the stop timeout (--on-loss exit)".to_owned()
+        }
+        ExitStatus::LostStopped => "the lead was lost, and the job has stopped (--on-loss exit)".to_owned(),
+        ExitStatus::NotElected => {
+            let wait = spoken(config.wait.unwrap_or_default());
+            let leader = leader.map_or_else(|| "no leader is known".to_owned(), |leader| format!("leader is {leader}"));
+            format!("not elected within --wait {wait}; {leader}")
+        }
+        ExitStatus::NotLeader => "not the leader".to_owned(),
+        ExitStatus::Refused => "neli-run can't stand for election; the line above says why".to_owned(),
+        ExitStatus::RestartLimit => "the job failed more often than --restart-limit allows".to_owned(),
+        ExitStatus::Skipped(_) => "--once: the key needs no run here".to_owned(),
+        ExitStatus::Stopped(signal) => format!("stopped by {} while no job ran", signal_name(signal.into())),
+        ExitStatus::Unkillable => "something of the job can't be killed; nothing was released".to_owned(),
+    };
+    Some(why)
 }
 
 /// The line about an append that Kafka refuses.
@@ -240,7 +303,7 @@ pub(crate) fn of_status(status: &Status) -> String {
         Position::Leading { term, job, stopping } => format!("leading, term {term}, {}", of_job(job, *stopping)),
         Position::Listening => "reading the journal".to_owned(),
         Position::Releasing { term } => format!("releasing term {term}"),
-        Position::Standby(standby) => of_standby(standby.clone()).sentence(),
+        Position::Standby(standby) => of_standby(standby.clone(), None).sentence(),
         Position::Suspended => "suspended".to_owned(),
     }
 }
@@ -275,18 +338,20 @@ fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
     }
 }
 
-fn of_standby(standby: Option<Standby>) -> Event {
+/// `claim`: when it claims, where that is known and to be told.
+fn of_standby(standby: Option<Standby>, claim: Option<Due>) -> Event {
     let Some(Standby { leader, term, why }) = standby else {
-        return Event::Standby { leader: None, term: None, why: None };
+        return Event::Standby { leader: None, term: None, why: None, claim: None };
     };
-    let why = why.and_then(|why| match why {
-        Waiting::BackingOff => Some("nobody leads, and its last runs failed, so that others may claim first"),
+    let told = why.and_then(|why| match why {
+        Waiting::BackingOff => Some("nobody leads; its last runs failed, so others may claim first"),
         Waiting::CoolingOff => Some("it has stood down, and lets another lead first"),
         Waiting::Led => None,
-        Waiting::Precedence => Some("nobody leads, and others may claim first"),
-        Waiting::Undecided => Some("the records do not tell who leads, so that only their silence can"),
+        Waiting::Precedence => Some("nobody leads; others may claim first"),
+        Waiting::Undecided => Some("leader unknown"),
     });
-    Event::Standby { leader: leader.map(Into::into), term, why: why.map(str::to_owned) }
+    let claim = claim.filter(|_| told.is_some());
+    Event::Standby { leader: leader.map(Into::into), term, why: told.map(str::to_owned), claim }
 }
 
 fn somebody(name: Option<Box<str>>) -> String {
@@ -299,8 +364,6 @@ fn text(text: Option<Box<str>>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use neli_proto::time::Time;
-
     use super::*;
 
     #[test]

@@ -43,7 +43,10 @@ impl MainLoop {
     fn note_role_event(&mut self, at: usize, now: Time, event: &RoleEvent) {
         let role = &mut self.roles[at];
         match event {
-            RoleEvent::Assigned => role.logger.event(&LogEvent::Assigned { partition: role.election.partition }),
+            RoleEvent::Assigned => {
+                let leads = role.node.leads().is_some();
+                role.logger.event(&LogEvent::Assigned { partition: role.election.partition, leads });
+            }
             RoleEvent::Delivered { .. } => self.kafka.refused_appends.end(),
             RoleEvent::Ends { .. } => {
                 role.undecodable.end(now);

@@ -7,7 +7,7 @@ use neli_proto::record::Body;
 use neli_proto::supervisor;
 
 use super::{MainLoop, translate};
-use crate::report::notes;
+use crate::report::notes::{self, Moment};
 
 impl MainLoop {
     /// Performs what the nodes want to which something has happened, until they want nothing more.
@@ -74,7 +74,9 @@ impl MainLoop {
         if !is_repeated {
             let role = &self.roles[at];
             let guard = role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw());
-            role.logger.event(&notes::of_node(note, &self.config, guard));
+            let now = clock::now();
+            let moment = Moment::of(&role.node.status(now), now, clock::wall_ms());
+            role.logger.event(&notes::of_node(note, moment, &self.config, guard));
         }
     }
 }

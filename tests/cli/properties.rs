@@ -5,9 +5,9 @@ use crate::{WHOLE, command, one_line, refused, refused_value, run, whole};
 #[test]
 fn what_the_protocol_rests_on_is_refused_by_every_name() {
     for (key, hint) in [
-        ("acks", "the journal needs every replica's word"),
-        ("request.required.acks", "the journal needs every replica's word"),
-        ("topic.acks", "the journal needs every replica's word"),
+        ("acks", "acks=all is required"),
+        ("request.required.acks", "acks=all is required"),
+        ("topic.acks", "acks=all is required"),
         ("bootstrap.servers", "say --brokers"),
         ("metadata.broker.list", "say --brokers"),
         ("group.id", "say --group"),
@@ -15,7 +15,7 @@ fn what_the_protocol_rests_on_is_refused_by_every_name() {
         ("delivery.timeout.ms", "it follows from --lease"),
         ("topic.delivery.timeout.ms", "it follows from --lease"),
     ] {
-        refused_property(&format!("{key}=1"), &format!("{key}: is not yours to set: {hint}"));
+        refused_property(&format!("{key}=1"), &format!("{key}: cannot be set: {hint}"));
     }
     for key in [
         "allow.auto.create.topics",
@@ -40,7 +40,7 @@ fn what_the_protocol_rests_on_is_refused_by_every_name() {
     ] {
         let output = run(&whole(&["-X", &format!("{key}=hunter2")]));
         let line = one_line(&output);
-        assert!(line.starts_with(&format!("neli-run: --property {key}: is not yours to set: ")), "{line}");
+        assert!(line.starts_with(&format!("neli-run: --property {key}: cannot be set: ")), "{line}");
         assert!(!line.contains("hunter2"), "{line}");
     }
 }

@@ -171,7 +171,7 @@ fn a_topic_of_facts_that_is_missing_or_wrong_is_refused() {
     kafka.create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
     let name = topic_of_facts(&stage);
     let run = once(&stage, "true").flag("--no-create-topic").start();
-    assert_refused(run, &[&format!("topic \"{name}\": there is none")]);
+    assert_refused(run, &[&format!("topic \"{name}\": it does not exist")]);
     kafka.create_topic(&name, &[("cleanup.policy", "delete")]);
     let run = once(&stage, "true").start();
     assert_refused(run, &[&name, "cleanup.policy=delete: must be compact or compact,delete"]);

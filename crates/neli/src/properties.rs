@@ -9,7 +9,7 @@ use thiserror::Error;
 
 /// The properties that the protocol rests on, by every name that librdkafka has for them, and what to do instead.
 const REFUSED: &[(&str, &str)] = &[
-    ("acks", "the journal needs every replica's word"),
+    ("acks", "acks=all is required"),
     ("allow.auto.create.topics", "neli-run makes the topic itself; see --no-create-topic"),
     ("auto.commit.enable", "the journal is read by offset, and no offset is committed"),
     ("auto.offset.reset", "a silent skip would break the law of the journal"),
@@ -31,7 +31,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("metadata.broker.list", "say --brokers"),
     ("partition.assignment.strategy", "a standby that joins must not move the partition"),
     ("plugin.library.paths", "no stranger's code runs beside the lease"),
-    ("request.required.acks", "the journal needs every replica's word"),
+    ("request.required.acks", "acks=all is required"),
     ("transactional.id", "the journal needs no transactions"),
 ];
 
@@ -51,7 +51,7 @@ const ALIASES: &[(&str, &str)] = &[
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum Fault {
     /// It is for librdkafka's own tests.
-    #[error("is not yours to set: it is for librdkafka's own tests")]
+    #[error("cannot be set: it is for librdkafka's own tests")]
     ForTests,
     /// librdkafka has no such property, or refuses its value: what would be right.
     #[error("{0}")]
@@ -65,7 +65,7 @@ pub enum Fault {
         reason: String,
     },
     /// The protocol rests on it.
-    #[error("is not yours to set: {hint}")]
+    #[error("cannot be set: {hint}")]
     NotYours {
         /// What to do instead.
         hint: &'static str,

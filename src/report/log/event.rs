@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::report::log::line::LONGEST_FIELD;
+use crate::report::log::line::{LONGEST_FIELD, timestamp};
 use crate::text::cut;
 
 /// How much it matters.
@@ -31,6 +31,21 @@ pub enum From {
     NeliRun,
 }
 
+/// A moment to come: by this machine's wall clock, and from now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Due {
+    /// Milliseconds since 1970.
+    pub wall_ms: u64,
+    /// From now until then.
+    pub left: Duration,
+}
+
+impl Serialize for Due {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&timestamp(self.wall_ms))
+    }
+}
+
 /// Something that happened. A term is the offset of the claim that won it; `why` is one of the protocol's reasons where it
 /// has one, else free text.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -40,6 +55,9 @@ pub enum Event {
     Assigned {
         /// The partition.
         partition: i32,
+        /// It leads already: that changes nothing.
+        #[serde(skip)]
+        leads: bool,
     },
     /// Kafka does not answer; at once, then every 30 s.
     BrokerDown {
@@ -87,6 +105,9 @@ pub enum Event {
         status: u8,
         /// Whose it is.
         from: From,
+        /// Why, where it is not the job's.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
     /// Beats don't come back: the job has been asked to stop.
     FenceWarning {
@@ -247,6 +268,9 @@ pub enum Event {
         /// Why this candidate may not claim yet.
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<String>,
+        /// When it claims unless another does, or is heard, before.
+        #[serde(rename = "claim_at", skip_serializing_if = "Option::is_none")]
+        claim: Option<Due>,
     },
     /// The first line.
     Started {
@@ -276,6 +300,9 @@ pub enum Event {
         /// From now to SIGKILL.
         #[serde(rename = "timeout_ms", serialize_with = "milliseconds")]
         timeout: Duration,
+        /// It comes then because the lease ends, and not because `--stop-timeout` is over.
+        #[serde(skip)]
+        at_lease_end: bool,
     },
     /// Another's claim took effect while we held a term.
     Superseded {
@@ -318,81 +345,6 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         dropped: Option<u64>,
     },
-}
-
-impl Event {
-    /// Its level.
-    #[must_use]
-    pub const fn level(&self) -> Level {
-        match self {
-            Self::Debug { .. } | Self::Librdkafka { .. } => Level::Debug,
-            Self::Error { .. } | Self::Fenced { .. } | Self::GuardLost { .. } | Self::Superseded { .. } => Level::Error,
-            Self::BrokerDown { .. }
-            | Self::FenceWarning { .. }
-            | Self::HookFailed { .. }
-            | Self::JobKilled { .. }
-            | Self::Released { delivered: false, .. }
-            | Self::Unhealthy { .. }
-            | Self::Warning { .. } => Level::Warning,
-            Self::Assigned { .. }
-            | Self::BrokerUp { .. }
-            | Self::Claiming { .. }
-            | Self::Ended { .. }
-            | Self::Exiting { .. }
-            | Self::JobExited { .. }
-            | Self::JobStarted { .. }
-            | Self::Leading { .. }
-            | Self::Preempting { .. }
-            | Self::OnceSkipped { .. }
-            | Self::Released { .. }
-            | Self::Resigned { .. }
-            | Self::Restarting { .. }
-            | Self::Revoked { .. }
-            | Self::Settling { .. }
-            | Self::Standby { .. }
-            | Self::Started { .. }
-            | Self::Stopping { .. }
-            | Self::TopicCreated { .. } => Level::Info,
-        }
-    }
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Assigned { .. } => "assigned",
-            Self::BrokerDown { .. } => "broker_down",
-            Self::BrokerUp { .. } => "broker_up",
-            Self::Claiming { .. } => "claiming",
-            Self::Debug { .. } => "debug",
-            Self::Ended { .. } => "ended",
-            Self::Error { .. } => "error",
-            Self::Exiting { .. } => "exiting",
-            Self::FenceWarning { .. } => "fence_warning",
-            Self::Fenced { .. } => "fenced",
-            Self::GuardLost { .. } => "guard_lost",
-            Self::HookFailed { .. } => "hook_failed",
-            Self::JobExited { .. } => "job_exited",
-            Self::JobKilled { .. } => "job_killed",
-            Self::JobStarted { .. } => "job_started",
-            Self::Leading { .. } => "leading",
-            Self::Librdkafka { .. } => "librdkafka",
-            Self::Preempting { .. } => "preempting",
-            Self::OnceSkipped { .. } => "once_skipped",
-            Self::Released { .. } => "released",
-            Self::Resigned { .. } => "resigned",
-            Self::Restarting { .. } => "restarting",
-            Self::Revoked { .. } => "revoked",
-            Self::Settling { .. } => "settling",
-            Self::Standby { .. } => "standby",
-            Self::Started { .. } => "started",
-            Self::Stopping { .. } => "stopping",
-            Self::Superseded { .. } => "superseded",
-            Self::TopicCreated { .. } => "topic_created",
-            Self::Unhealthy { .. } => "unhealthy",
-            Self::Warning { .. } => "warning",
-        }
-    }
 }
 
 fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::event::{Event, From};
+use super::event::{Due, Event, From};
+use super::line::timestamp;
 use crate::text::signal_name;
 
 impl Event {
@@ -10,9 +11,7 @@ impl Event {
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {
-            Self::Assigned { .. } => {
-                "the consumer group has chosen this candidate: it may claim first when nobody leads".to_owned()
-            }
+            Self::Assigned { partition, .. } => format!("preferred successor (partition {partition} assigned)"),
             Self::BrokerDown { error, down } if *down < Duration::from_secs(1) => {
                 format!("Kafka does not answer: {error}; waiting")
             }
@@ -20,14 +19,16 @@ impl Event {
                 format!("Kafka has not answered for {}: {error}; waiting", spoken(*down))
             }
             Self::BrokerUp { down } => format!("Kafka answers again, after {}", spoken(*down)),
-            Self::Claiming { after } => format!("claiming the lead (everything is read up to offset {after})"),
+            Self::Claiming { after: ..0 } => "claiming the lead (journal empty)".to_owned(),
+            Self::Claiming { after } => format!("claiming the lead (journal read up to offset {after})"),
             Self::Ended { by, reason } => format!("the election was ended by {by}{}", with_reason(reason)),
             Self::Debug { message } | Self::Error { message } | Self::Warning { message, .. } => message.clone(),
-            Self::Exiting { status, from: From::Job } => format!("exiting with the job's status, {status}"),
-            Self::Exiting { status, from: From::NeliRun } => format!("exiting with status {status}, neli-run's own"),
+            Self::Exiting { status, from: From::Job, .. } => format!("exiting {status}: the job's status"),
+            Self::Exiting { status, from: From::NeliRun, why } => {
+                format!("exiting {status}{}", why.as_ref().map_or_else(String::new, |why| format!(": {why}")))
+            }
             Self::FenceWarning { term, left, silent } => format!(
-                "heartbeats don't come back from Kafka, for {} now: asking the job to stop; what is left of it at the \
-                 lease's end, in {}, is killed (term {term})",
+                "no heartbeat has come back from Kafka for {}: the lease ends in {} unless one does (term {term})",
                 spoken(*silent),
                 spoken(*left)
             ),
@@ -70,21 +71,24 @@ impl Event {
             }
             Self::Revoked { lost: false } => "the consumer group has chosen another candidate".to_owned(),
             Self::Revoked { lost: true } => {
-                "the consumer group has lost sight of this candidate: that costs no lead, which the journal decides"
+                "no longer in the consumer group (session expired, or its coordinator is out of reach); a leader leads on: the \
+                 journal decides"
                     .to_owned()
             }
             Self::Settling { term, delay } => {
                 format!("the job starts in {} (--settle), and the lead is kept meanwhile (term {term})", spoken(*delay))
             }
-            Self::Standby { leader, term, why } => standby(leader.as_deref(), *term, why.as_deref()),
+            Self::Standby { leader, term, why, claim } => standby(leader.as_deref(), *term, why.as_deref(), *claim),
             Self::Started { version, name, topic, elect, lease, .. } => format!(
                 "standing for election as {name} (version {version}, topic {topic}, --elect {elect}, lease {})",
                 spoken(*lease)
             ),
             Self::Stopping { why, timeout, .. } if timeout.is_zero() => format!("killing the job: {}", because(why)),
-            Self::Stopping { why, signal, timeout, .. } => {
+            Self::Stopping { why, signal, timeout, at_lease_end, .. } => {
                 let (signal, timeout) = (signal_name(*signal), spoken(*timeout));
-                format!("stopping the job: {}; {signal} now, SIGKILL in {timeout}", because(why))
+                let end = if *at_lease_end { ", at the lease's end" } else { "" };
+                let why = if *at_lease_end { "no heartbeat comes back" } else { because(why) };
+                format!("stopping the job: {why}; {signal} now, SIGKILL in {timeout}{end}")
             }
             Self::Superseded { term, by_term, leader } => {
                 let by_term = by_term.map_or_else(String::new, |term| format!(" with term {term}"));
@@ -94,15 +98,9 @@ impl Event {
                 )
             }
             Self::TopicCreated { topic, replicas, brokers } => topic_created(topic, *replicas, *brokers),
-            Self::Unhealthy { term, failures: 1, reason, line } => {
-                format!("the job is ill: the health command {reason}{} (term {term})", with_reason(line))
-            }
             Self::Unhealthy { term, failures, reason, line } => {
-                format!(
-                    "the job is ill: the health command has failed {failures} times in a row, and {reason} at last{} (term \
-                     {term})",
-                    with_reason(line)
-                )
+                let checks = if *failures == 1 { "1 check".to_owned() } else { format!("{failures} checks in a row") };
+                format!("job unhealthy: {checks} failed (last: the health command {reason}{}; term {term})", with_reason(line))
             }
         }
     }
@@ -143,11 +141,16 @@ pub fn because(why: &str) -> &str {
     }
 }
 
-fn standby(leader: Option<&str>, term: Option<i64>, why: Option<&str>) -> String {
+fn standby(leader: Option<&str>, term: Option<i64>, why: Option<&str>, claim: Option<Due>) -> String {
     let leader = leader.map_or_else(String::new, |leader| format!(": {leader} leads"));
     let term = term.map_or_else(String::new, |term| format!(" (term {term})"));
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
-    format!("standing by{leader}{term}{why}")
+    let claim = claim.map_or_else(String::new, |claim| {
+        let at = timestamp(claim.wall_ms);
+        let time = at.split_once('T').and_then(|(_, time)| time.get(..8)).unwrap_or(&at);
+        format!("; claiming at {time} (in {}) unless another is heard", spoken(claim.left))
+    });
+    format!("standing by{leader}{term}{why}{claim}")
 }
 
 fn topic_created(topic: &str, replicas: usize, brokers: usize) -> String {
@@ -209,12 +212,33 @@ mod tests {
         assert_eq!(said, ["0ms", "40ms", "999ms", "1s", "1.25s", "8s", "59.999s", "2m 5s"]);
     }
 
+    fn stopping(why: &str, timeout: Duration, at_lease_end: bool) -> Event {
+        Event::Stopping { term: 42, why: why.to_owned(), signal: 15, timeout, at_lease_end }
+    }
+
     #[test]
     fn a_sentence_says_what_happened_then_why_then_the_numbers() {
         let seconds = Duration::from_secs;
         let told = [
-            Event::Standby { leader: Some("db2:77".to_owned()), term: Some(42), why: None },
-            Event::Stopping { term: 42, why: "stopped".to_owned(), signal: 15, timeout: seconds(8) },
+            Event::Standby { leader: Some("db2:77".to_owned()), term: Some(42), why: None, claim: None },
+            Event::Standby {
+                leader: None,
+                term: None,
+                why: Some("leader unknown".to_owned()),
+                claim: Some(Due { wall_ms: 1_769_860_850_123, left: seconds(58) }),
+            },
+            Event::Assigned { partition: 0, leads: false },
+            Event::Claiming { after: -1 },
+            Event::Claiming { after: 41 },
+            stopping("stopped", seconds(8), false),
+            stopping("fenced", Duration::from_millis(1_350), true),
+            Event::Unhealthy { term: 42, failures: 2, reason: "exited with status 1".to_owned(), line: String::new() },
+            Event::Exiting { status: 3, from: From::Job, why: None },
+            Event::Exiting {
+                status: 75,
+                from: From::NeliRun,
+                why: Some("not elected within --wait 3s; leader is db2".to_owned()),
+            },
             Event::FenceWarning { term: 42, left: Duration::from_millis(1_350), silent: Duration::from_millis(3_650) },
             Event::Fenced { term: 42, why: "fenced".to_owned(), left: Duration::from_millis(93), late: None },
             Event::Fenced {
@@ -242,9 +266,16 @@ mod tests {
             told.map(|event| event.sentence()),
             [
                 "standing by: db2:77 leads (term 42)",
+                "standing by: leader unknown; claiming at 12:00:50 (in 58s) unless another is heard",
+                "preferred successor (partition 0 assigned)",
+                "claiming the lead (journal empty)",
+                "claiming the lead (journal read up to offset 41)",
                 "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 8s",
-                "heartbeats don't come back from Kafka, for 3.65s now: asking the job to stop; what is left of it at the \
-                 lease's end, in 1.35s, is killed (term 42)",
+                "stopping the job: no heartbeat comes back; SIGTERM now, SIGKILL in 1.35s, at the lease's end",
+                "job unhealthy: 2 checks in a row failed (last: the health command exited with status 1; term 42)",
+                "exiting 3: the job's status",
+                "exiting 75: not elected within --wait 3s; leader is db2",
+                "no heartbeat has come back from Kafka for 3.65s: the lease ends in 1.35s unless one does (term 42)",
                 "fenced, the lease ran out: nothing of the job is left, 93ms before the lease's end (term 42)",
                 "fenced too late, the lease ran out: something of the job may have been alive until 2.501s after the lease's end, and \
                  another's may have run beside it (term 42); check what they wrote, and see why this machine was slow to kill",

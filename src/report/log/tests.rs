@@ -44,14 +44,14 @@ fn the_fields_have_the_names_that_scripts_read() {
     assert_eq!(line["status"], 137);
     assert_eq!(line["signal"], 9);
     assert_eq!(line["ran_ms"], 1_250);
-    let event = Event::Exiting { status: 3, from: From::NeliRun };
+    let event = Event::Exiting { status: 3, from: From::NeliRun, why: None };
     let line: serde_json::Value = serde_json::from_str(&line::line(LogFormat::Json, AT, &source(), &event)).unwrap();
     assert_eq!(line["from"], "neli-run");
 }
 
 #[test]
 fn a_stranger_s_name_is_one_line_and_moves_no_cursor() {
-    let event = Event::Standby { leader: Some("evil\n\u{1b}[2J".to_owned()), term: None, why: None };
+    let event = Event::Standby { leader: Some("evil\n\u{1b}[2J".to_owned()), term: None, why: None, claim: None };
     let line = line::line(LogFormat::Text, AT, &source(), &event);
     assert!(line.ends_with("standing by: evil\\n\\u{1b}[2J leads\n"), "{line:?}");
 }
@@ -72,7 +72,7 @@ fn a_stranger_s_words_make_no_line_longer() {
     let events = [
         Event::Resigned { term: 1, by: long.clone(), reason: long.clone() },
         Event::Superseded { term: 1, by_term: None, leader: long.clone() },
-        Event::Standby { leader: Some("\"".repeat(3_000)), term: None, why: Some(long) },
+        Event::Standby { leader: Some("\"".repeat(3_000)), term: None, why: Some(long), claim: None },
     ];
     for event in events {
         let line = line::line(LogFormat::Json, AT, &source(), &event);

@@ -258,7 +258,7 @@ impl Thread {
             };
             if !self.source.create_topic {
                 let topic = &self.source.wanted.topic;
-                let why = format!("topic \"{topic}\": there is none, and it is not to be created from here");
+                let why = format!("topic \"{topic}\": it does not exist; create it, or drop --no-create-topic");
                 return Err(Failure::Refused(why));
             }
             // As many replicas as the journal has.

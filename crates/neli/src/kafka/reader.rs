@@ -329,7 +329,7 @@ impl Asker {
                     TopicError::Refused(topic::missing(self.consumer.consumer().client(), elections, limit))
                 }
                 Ok(Presence::Missing { .. }) => TopicError::Refused(format!(
-                    "topic \"{}\": there is none, and it is not to be created from here",
+                    "topic \"{}\": it does not exist; create it, or drop --no-create-topic",
                     elections.topic
                 )),
                 Err(trouble) => trouble,

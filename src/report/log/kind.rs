@@ -1,0 +1,80 @@
+//! What an event is called, and how much it matters.
+
+use super::event::{Event, From, Level};
+
+impl Event {
+    /// Its level.
+    #[must_use]
+    pub const fn level(&self) -> Level {
+        match self {
+            Self::Debug { .. } | Self::Librdkafka { .. } => Level::Debug,
+            Self::Error { .. } | Self::Fenced { .. } | Self::GuardLost { .. } | Self::Superseded { .. } => Level::Error,
+            Self::BrokerDown { .. }
+            // Whoever asked for quiet is told all the same why it ends with a status that is not the job's.
+            | Self::Exiting { status: 1.., from: From::NeliRun, .. }
+            | Self::FenceWarning { .. }
+            | Self::HookFailed { .. }
+            | Self::JobKilled { .. }
+            | Self::Released { delivered: false, .. }
+            | Self::Unhealthy { .. }
+            | Self::Warning { .. } => Level::Warning,
+            Self::Assigned { .. }
+            | Self::BrokerUp { .. }
+            | Self::Claiming { .. }
+            | Self::Ended { .. }
+            | Self::Exiting { .. }
+            | Self::JobExited { .. }
+            | Self::JobStarted { .. }
+            | Self::Leading { .. }
+            | Self::Preempting { .. }
+            | Self::OnceSkipped { .. }
+            | Self::Released { .. }
+            | Self::Resigned { .. }
+            | Self::Restarting { .. }
+            | Self::Revoked { .. }
+            | Self::Settling { .. }
+            | Self::Standby { .. }
+            | Self::Started { .. }
+            | Self::Stopping { .. }
+            | Self::TopicCreated { .. } => Level::Info,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Assigned { .. } => "assigned",
+            Self::BrokerDown { .. } => "broker_down",
+            Self::BrokerUp { .. } => "broker_up",
+            Self::Claiming { .. } => "claiming",
+            Self::Debug { .. } => "debug",
+            Self::Ended { .. } => "ended",
+            Self::Error { .. } => "error",
+            Self::Exiting { .. } => "exiting",
+            Self::FenceWarning { .. } => "fence_warning",
+            Self::Fenced { .. } => "fenced",
+            Self::GuardLost { .. } => "guard_lost",
+            Self::HookFailed { .. } => "hook_failed",
+            Self::JobExited { .. } => "job_exited",
+            Self::JobKilled { .. } => "job_killed",
+            Self::JobStarted { .. } => "job_started",
+            Self::Leading { .. } => "leading",
+            Self::Librdkafka { .. } => "librdkafka",
+            Self::Preempting { .. } => "preempting",
+            Self::OnceSkipped { .. } => "once_skipped",
+            Self::Released { .. } => "released",
+            Self::Resigned { .. } => "resigned",
+            Self::Restarting { .. } => "restarting",
+            Self::Revoked { .. } => "revoked",
+            Self::Settling { .. } => "settling",
+            Self::Standby { .. } => "standby",
+            Self::Started { .. } => "started",
+            Self::Stopping { .. } => "stopping",
+            Self::Superseded { .. } => "superseded",
+            Self::TopicCreated { .. } => "topic_created",
+            Self::Unhealthy { .. } => "unhealthy",
+            Self::Warning { .. } => "warning",
+        }
+    }
+}
