@@ -39,6 +39,10 @@ const ANSWER: Duration = Duration::from_secs(2);
 const RETRY: Duration = Duration::from_millis(200);
 /// A log whose end is reported below what was read is cut when that is reported again so much later.
 const SHRUNK_FOR: Duration = Duration::from_secs(1);
+/// A topic that was just made may be unknown to a broker for so long.
+const NEW_WITHIN: Duration = Duration::from_millis(500);
+/// Between two looks at a topic that was just made, or is about to be.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// A topic that is still unknown after this is gone; until then a broker that has just started may not know it yet.
 const GONE_AFTER: Duration = Duration::from_secs(5);
 
@@ -307,12 +311,13 @@ impl Asker {
     fn find_topic(&mut self) {
         let reading = Arc::clone(&self.reading);
         let Source { access, elections, create_topic, .. } = &reading.source;
+        let mut missing_since = None;
         while !self.reading.is_over() {
             let limit = self.answer_limit.ask();
             let trouble = match topic::look(self.consumer.consumer().client(), elections, limit) {
                 Ok(Presence::There(found)) => return self.reading.found(found.partitions),
                 Ok(Presence::Coming) => {
-                    pause(Duration::from_millis(5));
+                    pause(LOOK_AGAIN);
                     continue;
                 }
                 Ok(Presence::Missing { brokers }) if *create_topic => {
@@ -326,6 +331,11 @@ impl Asker {
                     }
                 }
                 Ok(Presence::Missing { .. }) if reading.source.is_looked_at => {
+                    let since = *missing_since.get_or_insert_with(clock::now);
+                    if clock::now().since(since) < NEW_WITHIN {
+                        pause(LOOK_AGAIN);
+                        continue;
+                    }
                     TopicError::Refused(topic::missing(self.consumer.consumer().client(), elections, limit))
                 }
                 Ok(Presence::Missing { .. }) => TopicError::Refused(format!(
