@@ -74,6 +74,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -s h -l help -d 'Print h
 complete -c neli-run -n "__fish_neli_run_needs_command" -s V -l version -d 'Print version'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "status" -d 'Show who leads an election, or why nobody does, and who stands by'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "watch" -d 'Print one line per change of an election, as it happens'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "history" -d 'Show the terms that the topic keeps: who led, from when, for how long, and why it ended'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "resign" -d 'Ask the leader to stand down, and wait until another leads'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "end" -d 'End an election: every candidate stops its job and exits with 0'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "assert" -d 'Tell by the exit status whether a job may act still: neli-run assert && pay'
@@ -100,6 +101,18 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l embedded -d 
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l json -d 'Print every record of the election with the law\'s verdict, one JSON object a line'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l until-end -d 'Exit at what was the end when watch began'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s X -l property -d 'A librdkafka property; repeatable' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l since -d 'Leave out terms that were over before that: 7d, 2h [default: all that is kept]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l svg -d 'Draw the terms on a time axis, into this file' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l embedded -d 'A trial without Kafka, on this machine alone'
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l check -d 'Tell what is odd, and exit with 1 when two jobs may have run at once'
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l json -d 'Print one JSON object a term, and with --check one a finding'
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r

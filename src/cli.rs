@@ -33,6 +33,8 @@ pub enum Request {
     End(ParsedArgs),
     /// `--help` or `--version`: print it, exit 0.
     Help(Box<clap::Error>),
+    /// `history`.
+    History(ParsedArgs),
     /// `man`.
     Man,
     /// `resign`.
@@ -68,6 +70,7 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
                 "broker" => Ok(Request::Broker),
                 "completions" => Ok(Request::Completions(args)),
                 "end" => Ok(Request::End(args)),
+                "history" => Ok(Request::History(args)),
                 "man" => Ok(Request::Man),
                 "resign" => Ok(Request::Resign(args)),
                 "status" => Ok(Request::Status(args)),

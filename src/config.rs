@@ -143,6 +143,19 @@ pub struct Look {
     pub warnings: Vec<String>,
 }
 
+/// The configuration of `history`.
+#[derive(Clone, Debug)]
+pub struct HistoryOf {
+    /// Where.
+    pub look: Look,
+    /// `--since`: terms that were over before that are left out.
+    pub since: Option<Duration>,
+    /// `--check`: what the law finds odd.
+    pub check: bool,
+    /// `--svg`: the file for a drawing.
+    pub svg: Option<PathBuf>,
+}
+
 /// The configuration of `resign`.
 #[derive(Clone, Debug)]
 pub struct Resign {

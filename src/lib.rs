@@ -22,6 +22,7 @@ pub mod command {
     pub mod assert;
     pub mod broker;
     pub mod completions;
+    pub mod history;
     pub mod man;
     mod page;
     mod reading;

@@ -54,6 +54,11 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Star
             command::request::end(&end)
         }
         Request::Help(text) => command::stdout::written(text.print()),
+        Request::History(args) => {
+            let history = look::history(&args)?;
+            warn(&history.look.warnings);
+            command::history::main(&history)
+        }
         Request::Man => command::man::main(),
         Request::Status(args) => {
             let look = look::look(&args)?;

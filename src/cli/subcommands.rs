@@ -1,13 +1,14 @@
 //! The subcommands, as the parser knows them. `--help` and the manual are drawn from it.
 
+use clap::builder::ValueHint;
 use clap::{Arg, ArgAction, Command};
 
 use crate::cli::Words;
 use crate::cli::options::{ELECTION, Opt, wrapped};
 
 /// All of them, in the order of the help.
-pub(super) fn all() -> [Command; 8] {
-    [status(), watch(), resign(), end(), assert(), broker(), completions(), man()]
+pub(super) fn all() -> [Command; 9] {
+    [status(), watch(), history(), resign(), end(), assert(), broker(), completions(), man()]
 }
 
 fn status() -> Command {
@@ -18,6 +19,26 @@ fn status() -> Command {
 const STATUS: &str = "Exits with 0 when somebody leads, with 3 when nobody does, and with 4 when that can't be told. A leader that \
                       has been silent for longer than its lease leads no more. It reads the topic and writes nothing; READ on the \
                       topic is enough.";
+
+fn history() -> Command {
+    let about = "Show the terms that the topic keeps: who led, from when, for how long, and why it ended";
+    looks(about, HISTORY)
+        .name("history")
+        .arg(value(
+            "since",
+            "DURATION",
+            "Leave out terms that were over before that: 7d, 2h [default: all that is kept]",
+        ))
+        .arg(flag("check", "Tell what is odd, and exit with 1 when two jobs may have run at once"))
+        .arg(value("svg", "FILE", "Draw the terms on a time axis, into this file").value_hint(ValueHint::FilePath))
+        .arg(json("Print one JSON object a term, and with --check one a finding"))
+        .arg(timeout("5s"))
+}
+
+const HISTORY: &str = "GAP is the time between a term's end and the next claim. Times are the broker's timestamps. --check applies the \
+                       protocol's rules to all that is kept: terms that were claimed before the lease of the one before was over, \
+                       jobs that were killed too late, records that did not count or are missing, and times of 1s and more in which \
+                       nobody led. Exits with 4 when Kafka does not answer in time.";
 
 fn resign() -> Command {
     let about = "Ask the leader to stand down, and wait until another leads";

@@ -55,6 +55,10 @@ fn what_stands_in_the_wrong_place_is_put_right() {
         "--reason 'a\\tb': must be at most 400 bytes, without control characters",
     );
     refused("resign -g g -b a:1 --yes", "--yes: resign has no such option; neli-run resign --help lists them");
+    refused(
+        "history -g g -b a:1 --since yesterday",
+        "--since yesterday: must be a duration with its unit, such as 500ms, 5s or 2m",
+    );
     refused("completions ksh", "ksh: must be bash, fish or zsh");
     // Later options are not accepted before they do something.
     refused("-g g --roles 2 -- true", "--roles: no such option; did you mean --brokers?");

@@ -16,6 +16,7 @@ mod embedded;
 mod handover;
 mod harness_itself;
 mod health;
+mod history;
 mod hooks;
 mod job;
 mod log;

@@ -314,6 +314,7 @@ fn to_look_at_an_election() {
 const LOOKS: &[(&[&str], i32, &str)] = &[
     (&["watch", "--json", "--from", "start", "--until-end"], 0, "\"release\""),
     (&["status"], 3, "released term "),
+    (&["history"], 0, "the job has ended"),
     (&["assert", "--json", "--epoch", "0"], 83, "\"leads\":false"),
 ];
 

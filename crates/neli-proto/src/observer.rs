@@ -16,9 +16,11 @@ use crate::record::{Body, MemberId, Offset, Record, What};
 use crate::time::Time;
 
 pub use heard::{AgeBy, Heard, ReadAt};
+pub use history::{Finding, History, PastTerm, TermEnd};
 pub use sight::{Candidate, Change, Job, Leader, Leadership, Release, ResignRequest, Standby, VoidClaims};
 
 mod heard;
+mod history;
 mod sight;
 
 /// What tells its age by a timestamp may be as much younger than the clock says before the clocks are taken to differ.

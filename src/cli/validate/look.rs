@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{LONGEST, client, duration, election};
 use crate::cli::parsed_args::ParsedArgs;
-use crate::config::{Assert, End, Look, Resign};
+use crate::config::{Assert, End, HistoryOf, Look, Resign};
 use crate::exit::StartupError;
 
 /// How long Kafka's answers are waited for, unless `--timeout` says otherwise.
@@ -32,6 +32,20 @@ fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look, Startu
         json: args.flag("json")?.is_some(),
         timeout: timeout(args, default_timeout)?,
         warnings,
+    })
+}
+
+/// The configuration of `history`.
+///
+/// # Errors
+///
+/// When something is missing or out of its bounds.
+pub fn history(args: &ParsedArgs) -> Result<HistoryOf, StartupError> {
+    Ok(HistoryOf {
+        look: look(args)?,
+        since: args.value("since").map(|value| duration(&value)).transpose()?,
+        check: args.flag("check")?.is_some(),
+        svg: args.value("svg").map(|value| value.text.into()),
     })
 }
 

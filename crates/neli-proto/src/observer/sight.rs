@@ -233,6 +233,6 @@ impl Candidate {
     }
 }
 
-fn shown<'a>(name: Option<&'a str>, member: Option<&'a MemberId>) -> &'a str {
+pub(super) fn shown<'a>(name: Option<&'a str>, member: Option<&'a MemberId>) -> &'a str {
     name.or_else(|| member.map(MemberId::as_str)).unwrap_or("somebody")
 }

@@ -1,0 +1,250 @@
+//! `history`: the terms in the retained journal, and what the law finds odd about them.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use neli::program::{Elections, Key, ReadRecord, clock};
+use neli_proto::journal::Journal;
+use neli_proto::observer::{Finding, History, Leadership, PastTerm, ReadAt, TermEnd};
+use neli_proto::record::{Offset, Record};
+
+use crate::command::page::{Style, Tone, wrapped};
+use crate::command::reading::{self, Input, Reading, read_at};
+use crate::command::stdout;
+use crate::command::wording::{date, how_released, span};
+use crate::config::{HistoryOf, Look};
+use crate::exit::{ExitStatus, StartupError};
+use crate::report::log::{spoken, timestamp};
+use crate::text::{one_line, reason};
+
+mod json;
+mod svg;
+
+/// `--check`: two jobs may have run at once.
+const VIOLATED: ExitStatus = ExitStatus::Answer(1);
+/// The journal could not be read in time.
+const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
+
+/// Shows the terms of an election.
+///
+/// # Errors
+///
+/// Kafka refuses for good or does not answer, the log can't be read, or stdout or the file takes nothing more.
+pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
+    let HistoryOf { look, since, check, svg } = history;
+    let read = reading::run(read(look))?;
+    let at = read_at();
+    let from_ms = since.map(|since| at.wall_ms.saturating_sub(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)));
+    let rows = rows(&read, at, from_ms.unwrap_or_default());
+    if let Some(path) = svg {
+        std::fs::write(path, svg::draw(&look.election.group, &rows, at.wall_ms))
+            .map_err(|error| StartupError::new(format!("--svg {}: {}", path.display(), reason(&error))))?;
+    }
+    let findings = if *check { read.findings() } else { Vec::new() };
+    let text = match (look.json, check) {
+        (true, _) => json::lines(&look.election, at, &rows, &findings),
+        (false, true) => report(&rows, &findings, Style::of_stdout()),
+        (false, false) => table(&rows, Style::of_stdout()),
+    };
+    stdout::written(io::stdout().write_all(text.as_bytes()))?;
+    Ok(if findings.iter().any(Finding::is_violation) { VIOLATED } else { ExitStatus::Success })
+}
+
+/// Reads the whole journal, up to what is its end when the reading begins.
+async fn read(look: &Look) -> Result<History, StartupError> {
+    let access = reading::access(&look.client)?;
+    let mut reading = Reading::start(&access, &Elections::from(&look.election), look.election.partition)?;
+    let mut read: Option<(History, Offset)> = None;
+    let mut trouble = None;
+    loop {
+        // It may be long: an answer is waited for, and not its end.
+        let input = reading.next(Some(clock::now() + look.timeout)).await?;
+        let at = read_at();
+        match (input, &mut read) {
+            (Input::Cut, _) => return Err(reading.history_cut()),
+            (Input::Down(error), _) => trouble = Some(error),
+            (Input::Ends { asked, start, end }, None) => {
+                let mut journal = Journal::read_from(start, reading.origin(start, start));
+                journal.answered(at.now, asked, end);
+                read = Some((History::new(journal), end));
+                reading.read_from(start);
+            }
+            (Input::Ends { asked, end, .. }, Some((history, _))) => history.answered(at.now, asked, end),
+            (Input::Record(record), Some((history, _))) => take_in(history, at, &record),
+            (Input::CaughtUp(next), Some((history, end))) if next >= *end => return Ok(history.clone()),
+            (Input::Timeout, _) => {
+                let within = spoken(look.timeout);
+                let why = trouble.map_or_else(String::new, |why| format!("{why}: "));
+                return Err(StartupError::with(UNKNOWN, format!("{why}no answer within {within}")));
+            }
+            (Input::CaughtUp(_) | Input::Record(_) | Input::Up | Input::Warning(_), _) => {}
+        }
+        if let Some((history, _)) = read.take_if(|(history, end)| history.observer().journal().next() >= *end) {
+            return Ok(history);
+        }
+    }
+}
+
+fn take_in(history: &mut History, at: ReadAt, record: &ReadRecord) {
+    let ReadRecord { offset, key, value, written_ms, .. } = record;
+    match key {
+        Key::Election(_) => {
+            let parsed = value.as_deref().and_then(Record::parse);
+            history.read(at, *offset, parsed.as_ref(), *written_ms);
+        }
+        Key::Hello(_) | Key::Other => history.read_other(at.now, *offset),
+    }
+}
+
+/// A term, as it is shown.
+struct Row<'a> {
+    past: &'a PastTerm,
+    /// When it was over; none where it is not, or that is not known.
+    to_ms: Option<u64>,
+    end: End<'a>,
+    gap: Option<Duration>,
+}
+
+/// How a term ended, or how it stands.
+enum End<'a> {
+    Leads,
+    Released(&'a neli_proto::observer::Release),
+    /// The leader has been silent for longer than its lease.
+    Silent,
+    Unknown,
+}
+
+impl Row<'_> {
+    /// For how long it was led, up to now where it is.
+    fn led_for(&self, at_ms: u64) -> Option<Duration> {
+        let to_ms = match self.end {
+            End::Leads => Some(at_ms),
+            End::Released(_) | End::Silent | End::Unknown => self.to_ms,
+        };
+        Some(Duration::from_millis(to_ms?.saturating_sub(self.past.from_ms?)))
+    }
+
+    /// How it ended, in words.
+    fn how(&self) -> String {
+        match &self.end {
+            End::Leads => "leads".to_owned(),
+            End::Released(release) => how_released(release),
+            End::Silent => format!("silent beyond its lease ({})", spoken(self.past.lease)),
+            End::Unknown => "records are missing".to_owned(),
+        }
+    }
+}
+
+fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
+    let is_silent = matches!(history.observer().leadership(at), Leadership::Silent { .. });
+    let rows = history.terms().iter().enumerate().map(|(number, past)| {
+        let (end, to_ms) = match &past.end {
+            TermEnd::Open if is_silent => (End::Silent, past.silent_ms()),
+            TermEnd::Open => (End::Leads, None),
+            TermEnd::Released(release) => (End::Released(release), past.over_ms()),
+            TermEnd::Silent => (End::Silent, past.over_ms()),
+            TermEnd::Unknown => (End::Unknown, None),
+        };
+        Row { past, to_ms, end, gap: history.gap_after(number) }
+    });
+    rows.filter(|row| row.to_ms.is_none_or(|to_ms| to_ms >= from_ms)).collect()
+}
+
+const HEAD: [&str; 6] = ["TERM", "LEADER", "FROM", "LED FOR", "GAP", "END"];
+
+/// A line a term, in columns; where the terminal is too narrow for them, a paragraph a term.
+fn table(rows: &[Row<'_>], style: Style) -> String {
+    if rows.is_empty() {
+        return "no terms\n".to_owned();
+    }
+    let at_ms = clock::wall_ms();
+    let unknown = || "-".to_owned();
+    let cells: Vec<[String; 6]> = rows
+        .iter()
+        .map(|row| {
+            [
+                row.past.term.to_string(),
+                one_line(row.past.shown()),
+                row.past.from_ms.map_or_else(unknown, date),
+                row.led_for(at_ms).map_or_else(unknown, span),
+                row.gap.map_or_else(unknown, span),
+                one_line(&row.how()),
+            ]
+        })
+        .collect();
+    let width = |column: usize| {
+        let texts = cells.iter().filter_map(|cells| cells.get(column));
+        texts.map(|text| text.chars().count()).chain(HEAD.get(column).map(|head| head.len())).max().unwrap_or(0)
+    };
+    let widths: [usize; 6] = std::array::from_fn(width);
+    let before_last: usize = widths.iter().take(5).map(|width| width + 2).sum();
+    let columns = style.columns.unwrap_or(usize::MAX);
+    let mut text = String::new();
+    if before_last + 20 > columns {
+        for cells in &cells {
+            for line in wrapped(&cells.join("  "), columns) {
+                text += &line;
+                text.push('\n');
+            }
+        }
+        return text;
+    }
+    for row in std::iter::once(&HEAD.map(str::to_owned)).chain(&cells) {
+        let [first @ .., last] = row;
+        let columns_before = first.iter().zip(widths).map(|(text, width)| format!("{text:width$}  "));
+        let line = columns_before.collect::<Vec<_>>().concat();
+        for (number, part) in wrapped(last, columns.saturating_sub(before_last)).iter().enumerate() {
+            let begin = if number == 0 { line.clone() } else { " ".repeat(before_last) };
+            text += format!("{begin}{part}").trim_end();
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// What `--check` says: what may have been two jobs at once, first.
+fn report(rows: &[Row<'_>], findings: &[Finding], style: Style) -> String {
+    let is_violated = findings.iter().any(Finding::is_violation);
+    let terms = rows.len();
+    let (tone, verdict) = if is_violated {
+        (Tone::Bad, format!("{terms} terms: two jobs may have run at once"))
+    } else {
+        (Tone::Good, format!("{terms} terms: no two overlapped"))
+    };
+    let mut lines = vec![style.paint(tone, &verdict)];
+    let columns = style.columns.unwrap_or(usize::MAX);
+    let (bad, odd): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(|finding| finding.is_violation());
+    for finding in bad.into_iter().chain(odd) {
+        lines.extend(wrapped(&sentence(finding), columns));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// A finding, in words.
+fn sentence(finding: &Finding) -> String {
+    match finding {
+        Finding::Overlap { term, before, by } => format!(
+            "overlap: term {term} was claimed up to {} before the lease of term {before} was over, by the broker's timestamps",
+            spoken(*by)
+        ),
+        Finding::LateFence { term, late, overlaps } => {
+            let other = if *overlaps { ", and another led by then" } else { "" };
+            format!(
+                "late fence: the job of term {term} may have been alive until {} after its lease's end{other}",
+                spoken(*late)
+            )
+        }
+        Finding::Gap { after, gap } => format!("no leader for {} after term {after}", span(*gap)),
+        Finding::NotEffective { claims, words, nonsense } => format!(
+            "not effective: {claims} claims that came too late, {words} records of leaders that led no more, {nonsense} that make \
+             no sense"
+        ),
+        Finding::Missing { times } => {
+            format!("records are missing in {times} places: who led there can't be told")
+        }
+    }
+}
+
+fn or_null(ms: Option<u64>) -> Option<String> {
+    ms.map(timestamp)
+}

@@ -1,0 +1,104 @@
+//! `history --json`: a line a term, and a line a finding, as docs/json.md describes them.
+
+use neli::program::Election;
+use neli_proto::observer::{Finding, ReadAt};
+use serde::Serialize;
+
+use super::{End, Row, or_null, sentence};
+use crate::report::log::timestamp;
+
+#[derive(Serialize)]
+struct TermLine<'a> {
+    ts: String,
+    group: &'a str,
+    role: String,
+    kind: &'static str,
+    term: i64,
+    name: Option<&'a str>,
+    member: Option<&'a str>,
+    from: Option<String>,
+    to: Option<String>,
+    led_ms: Option<u64>,
+    lease_ms: u64,
+    end: &'static str,
+    why: Option<&'a str>,
+    exit: Option<u8>,
+    late_ms: Option<u64>,
+    once: Option<&'a str>,
+    gap_ms: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct FindingLine<'a> {
+    ts: String,
+    group: &'a str,
+    role: String,
+    kind: &'static str,
+    finding: &'static str,
+    violation: bool,
+    text: String,
+}
+
+/// All of them.
+pub(super) fn lines(election: &Election, at: ReadAt, rows: &[Row<'_>], findings: &[Finding]) -> String {
+    let terms = rows.iter().map(|row| line(&term(election, at, row)));
+    let findings = findings.iter().map(|finding| {
+        line(&FindingLine {
+            ts: timestamp(at.wall_ms),
+            group: &election.group,
+            role: election.label(),
+            kind: "finding",
+            finding: word(finding),
+            violation: finding.is_violation(),
+            text: sentence(finding),
+        })
+    });
+    terms.chain(findings).collect()
+}
+
+fn line(of: &impl Serialize) -> String {
+    // Strings and numbers under string keys: nothing of that can fail.
+    serde_json::to_string(of).unwrap_or_default() + "\n"
+}
+
+fn term<'a>(election: &'a Election, at: ReadAt, row: &'a Row<'_>) -> TermLine<'a> {
+    let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    let release = match row.end {
+        End::Released(release) => Some(release),
+        End::Leads | End::Silent | End::Unknown => None,
+    };
+    TermLine {
+        ts: timestamp(row.past.from_ms.or(row.past.last_word_ms).unwrap_or(at.wall_ms)),
+        group: &election.group,
+        role: election.label(),
+        kind: "term",
+        term: row.past.term,
+        name: row.past.name.as_deref(),
+        member: row.past.member.as_ref().map(neli_proto::record::MemberId::as_str),
+        from: or_null(row.past.from_ms),
+        to: or_null(row.to_ms),
+        led_ms: row.led_for(at.wall_ms).map(millis),
+        lease_ms: millis(row.past.lease),
+        end: match row.end {
+            End::Leads => "leads",
+            End::Released(_) => "released",
+            End::Silent => "silent",
+            End::Unknown => "unknown",
+        },
+        why: release.and_then(|release| release.why.as_deref()),
+        exit: release.and_then(|release| release.exit),
+        late_ms: release.and_then(|release| release.late).map(millis),
+        once: release.and_then(|release| release.once.as_deref()),
+        gap_ms: row.gap.map(millis),
+    }
+}
+
+const fn word(finding: &Finding) -> &'static str {
+    match finding {
+        Finding::Gap { .. } => "gap",
+        Finding::LateFence { .. } => "late-fence",
+        Finding::Missing { .. } => "missing",
+        Finding::NotEffective { .. } => "not-effective",
+        Finding::Overlap { .. } => "overlap",
+    }
+}

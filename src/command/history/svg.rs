@@ -1,0 +1,149 @@
+//! `history --svg`: a row a candidate, a bar a term, on a time axis; for a post-mortem, without this tool and without the network.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::{End, Row};
+use crate::command::wording::{date, span};
+use crate::text::one_line;
+
+/// In the drawing's own units, which a viewer scales.
+const WIDTH: u64 = 1_000;
+const LEFT: u64 = 160;
+const TOP: u64 = 60;
+const ROW: u64 = 26;
+const TICKS: u64 = 5;
+
+/// The drawing, as SVG.
+pub(super) fn draw(group: &str, rows: &[Row<'_>], now_ms: u64) -> String {
+    let begins = rows.iter().filter_map(|row| row.past.from_ms.or(row.past.last_word_ms)).min().unwrap_or(now_ms);
+    let axis = Axis { begin: begins, end: now_ms.max(begins + 1) };
+    let mut lanes: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in rows {
+        let next = u64::try_from(lanes.len()).unwrap_or_default();
+        lanes.entry(row.past.shown()).or_insert(next);
+    }
+    let bottom = TOP + ROW * u64::try_from(lanes.len()).unwrap_or_default().max(1);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <style>.led{{fill:#3a7d44}}.ended{{fill:#4a6fa5}}.lost{{fill:#b3402a}}.gap{{fill:#e9b44c}}.axis{{stroke:#999}}</style>\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n<text x=\"10\" y=\"22\" font-size=\"16\">{} {}: who led, from {} to {}</text>\n",
+        bottom + 60,
+        "election",
+        escaped(group),
+        date(axis.begin),
+        date(axis.end)
+    );
+    for (row, next) in rows.iter().zip(rows.iter().skip(1)) {
+        gap(&mut svg, &axis, row, next, bottom);
+    }
+    for (name, lane) in &lanes {
+        let y = TOP + ROW * lane + 17;
+        let _ = writeln!(
+            svg,
+            "<text x=\"{}\" y=\"{y}\" text-anchor=\"end\">{}</text>",
+            LEFT - 10,
+            escaped(&shortened(name))
+        );
+    }
+    for row in rows {
+        let lane = lanes.get(row.past.shown()).copied().unwrap_or_default();
+        bar(&mut svg, &axis, row, TOP + ROW * lane + 3, now_ms);
+    }
+    ticks(&mut svg, &axis, bottom);
+    let legend =
+        [("led", "leads"), ("ended", "ended in order"), ("lost", "fenced, silent or unknown"), ("gap", "no leader")];
+    for (place, (class, text)) in (0..).zip(legend) {
+        let x = LEFT + place * 190;
+        let _ = writeln!(
+            svg,
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{}\" width=\"12\" height=\"12\"/><text x=\"{}\" y=\"{}\">{text}</text>",
+            bottom + 36,
+            x + 18,
+            bottom + 46
+        );
+    }
+    svg + "</svg>\n"
+}
+
+/// The time axis.
+struct Axis {
+    begin: u64,
+    end: u64,
+}
+
+impl Axis {
+    /// Where a time is.
+    fn x(&self, ms: u64) -> u64 {
+        let room = u128::from(WIDTH - LEFT - 20);
+        let along = u128::from(ms.clamp(self.begin, self.end) - self.begin) * room / u128::from(self.end - self.begin);
+        LEFT + u64::try_from(along).unwrap_or_default()
+    }
+}
+
+fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
+    let from = axis.x(row.past.from_ms.unwrap_or(axis.begin));
+    let to = match row.end {
+        End::Leads => axis.x(now_ms),
+        End::Released(_) | End::Silent | End::Unknown => axis.x(row.to_ms.or(row.past.last_word_ms).unwrap_or(now_ms)),
+    };
+    let class = match &row.end {
+        End::Leads => "led",
+        End::Released(release) if !matches!(release.why.as_deref(), Some("fenced" | "guard-died")) => "ended",
+        End::Released(_) | End::Silent | End::Unknown => "lost",
+    };
+    let led_for = row.led_for(now_ms).map_or_else(String::new, |led| format!(", {}", span(led)));
+    let title = format!("term {}: {}{led_for}: {}", row.past.term, row.past.shown(), row.how());
+    let width = to.saturating_sub(from).max(2);
+    let title = escaped(&one_line(&title));
+    let _ = writeln!(
+        svg,
+        "<rect class=\"{class}\" x=\"{from}\" y=\"{y}\" width=\"{width}\" height=\"20\"><title>{title}</title></rect>"
+    );
+    if class == "lost" {
+        let _ = writeln!(svg, "<text x=\"{}\" y=\"{}\" fill=\"#b3402a\">&#10005;</text>", to.max(from + 2), y + 15);
+    }
+    if width > 40 {
+        let _ = writeln!(svg, "<text x=\"{}\" y=\"{}\" fill=\"#fff\">{}</text>", from + 4, y + 15, row.past.term);
+    }
+}
+
+/// The time in which nobody led, across all rows.
+fn gap(svg: &mut String, axis: &Axis, row: &Row<'_>, next: &Row<'_>, bottom: u64) {
+    let (Some(gap), Some(over), Some(claimed)) = (row.gap, row.to_ms, next.past.from_ms) else { return };
+    let (from, to) = (axis.x(over), axis.x(claimed));
+    let _ = writeln!(
+        svg,
+        "<rect class=\"gap\" x=\"{from}\" y=\"{TOP}\" width=\"{}\" height=\"{}\"><title>no leader for {}</title></rect>",
+        to.saturating_sub(from).max(1),
+        bottom - TOP,
+        span(gap)
+    );
+}
+
+fn ticks(svg: &mut String, axis: &Axis, bottom: u64) {
+    for tick in 0..=TICKS {
+        let ms = axis.begin + (axis.end - axis.begin) / TICKS * tick;
+        let x = axis.x(ms);
+        let anchor = if tick == TICKS { "end" } else { "middle" };
+        let _ = writeln!(
+            svg,
+            "<line class=\"axis\" x1=\"{x}\" y1=\"{TOP}\" x2=\"{x}\" y2=\"{}\"/><text x=\"{x}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
+            bottom + 4,
+            bottom + 18,
+            date(ms)
+        );
+    }
+}
+
+/// A name that fits beside its row.
+fn shortened(name: &str) -> String {
+    const LONGEST: usize = 20;
+    let name = one_line(name);
+    if name.chars().count() <= LONGEST { name } else { name.chars().take(LONGEST - 1).chain(['…']).collect() }
+}
+
+/// As it stands in XML. Other control characters have been spelled out.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

@@ -1,0 +1,113 @@
+//! `history`: the terms that the topic keeps, and what is odd about them.
+
+use std::fs;
+
+use harness::candidate::Elector;
+use harness::journal::Pen;
+use harness::kafka::Kafka;
+use harness::schema::Schema;
+use harness::stage::Stage;
+use harness::wait;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::stage;
+
+const PAGE: &str = include_str!("../../docs/json.md");
+
+/// Each line that is printed as JSON; they are as docs/json.md says.
+fn json(stage: &Stage, arguments: &[&str]) -> (Vec<Value>, i32) {
+    let answer = stage.ask("history", &[&["--json"], arguments].concat());
+    assert_eq!(answer.errors, "", "{answer:?}");
+    let lines: Vec<Value> = answer.text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let (term, finding) = (Schema::read(PAGE, "history"), Schema::read(PAGE, "history --check"));
+    for line in &lines {
+        if line["kind"] == "term" { term.assert_holds(line) } else { finding.assert_holds(line) }
+    }
+    (lines, answer.status)
+}
+
+fn written(stage: &Stage, records: &[&str]) {
+    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(Kafka::shared(), &stage.topic(), &[]);
+    let payloads: Vec<&[u8]> = records.iter().map(|record| record.as_bytes()).collect();
+    pen.write(&stage.key(), &payloads);
+}
+
+#[test]
+fn each_term_with_its_end_and_the_gap_to_the_next() {
+    let stage = stage(Elector::Log);
+    let mut first = stage.candidate().option("--name", "first").start();
+    stage.await_witness(first.await_lead());
+    let mut second = stage.candidate().option("--name", "second").start();
+    second.await_event("standby");
+    first.signal(Signal::SIGTERM);
+    let term = second.await_lead();
+    stage.await_witness(term);
+    let (lines, status) = json(&stage, &[]);
+    let told: Vec<(&str, &str)> =
+        lines.iter().map(|line| (line["name"].as_str().unwrap_or("?"), line["end"].as_str().unwrap_or("?"))).collect();
+    assert_eq!((told, status), (vec![("first", "released"), ("second", "leads")], 0));
+    assert_eq!((lines[0]["why"].as_str(), lines[0]["exit"].as_u64()), (Some("stopped"), Some(0)));
+    assert!(lines[0]["gap_ms"].is_u64() && lines[1]["gap_ms"].is_null(), "{lines:?}");
+
+    let answer = stage.ask("history", &[]);
+    let rows: Vec<&str> = answer.text.lines().collect();
+    assert!(rows[0].starts_with("TERM  LEADER  FROM"), "{answer:?}");
+    assert!(rows[1].starts_with("0     first   20") && rows[1].contains("a signal to neli-run"), "{answer:?}");
+    assert!(rows[2].starts_with(&format!("{term:<4}  second  20")) && rows[2].ends_with("  leads"), "{answer:?}");
+
+    let answer = stage.ask("history", &["--check"]);
+    assert!(answer.text.starts_with("2 terms: no two overlapped\n"), "{answer:?}");
+    assert_eq!(answer.status, 0);
+    // What was over before is left out; what goes on is not.
+    wait::until_true("a first term that is over for so long", || json(&stage, &["--since", "1ms"]).0.len() == 1);
+
+    let drawing = stage.directory().join("history.svg");
+    let answer = stage.ask("history", &["--svg", drawing.to_str().expect("UTF-8")]);
+    assert_eq!(answer.status, 0);
+    let drawn = fs::read_to_string(&drawing).expect("it was written");
+    assert!(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n"), "{drawn}");
+    assert!(drawn.contains("<title>term 0: first, ") && drawn.contains(&stage.group), "{drawn}");
+    stage.close([first, second]);
+}
+
+/// The journal of a leader whose successor did not wait for its lease to end.
+#[test]
+fn check_finds_two_leaders_at_once() {
+    let stage = stage(Elector::Log);
+    let claim = |member: &str, after: i64| {
+        format!(
+            r#"{{"v":1,"kind":"claim","member":"{member}","name":"{member}","seq":1,"after":{after},"lease_ms":60000}}"#
+        )
+    };
+    let late =
+        r#"{"v":1,"kind":"release","member":"a<b","name":"a<b","seq":2,"term":0,"seen":0,"why":"fenced","late_ms":70}"#;
+    written(&stage, &[&claim("a<b", -1), &claim("late", -1), &claim("c", 1), "nonsense", late]);
+    let answer = stage.ask("history", &["--check"]);
+    let lines: Vec<&str> = answer.text.lines().collect();
+    assert_eq!((lines[0], answer.status), ("2 terms: two jobs may have run at once", 1), "{answer:?}");
+    assert!(lines[1].starts_with("overlap: term 2 was claimed up to "), "{answer:?}");
+    assert!(lines[2].starts_with("late fence: the job of term 0 ") && lines[2].ends_with(" led by then"), "{answer:?}");
+    assert!(lines[3].starts_with("not effective: 1 claims that came too late, 1 records of leaders "), "{answer:?}");
+    let (objects, status) = json(&stage, &["--check"]);
+    let violations = objects.iter().filter(|line| line["violation"] == true).count();
+    assert_eq!((violations, status), (2, 1), "{objects:?}");
+
+    let drawing = stage.directory().join("history.svg");
+    assert_eq!(stage.ask("history", &["--svg", drawing.to_str().expect("UTF-8")]).status, 0);
+    let drawn = fs::read_to_string(&drawing).expect("it was written");
+    assert!(drawn.contains("a&lt;b") && !drawn.contains("a<b"), "{drawn}");
+}
+
+#[test]
+fn of_an_election_that_nobody_has_led() {
+    let stage = stage(Elector::Log);
+    written(&stage, &[]);
+    let answer = stage.ask("history", &[]);
+    assert_eq!((answer.text.as_str(), answer.errors.as_str(), answer.status), ("no terms\n", "", 0));
+    assert_eq!(json(&stage, &["--check"]), (Vec::new(), 0));
+    let answer = stage.ask("history", &["--svg", "/no/such/place"]);
+    assert_eq!(answer.errors, "neli-run: --svg /no/such/place: no such file or directory\n");
+    assert_eq!(answer.status, 125);
+}
