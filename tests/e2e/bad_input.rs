@@ -52,7 +52,6 @@ impl Guarded {
 /// Refused: 125, and one line that says why, in these words among others.
 pub(crate) fn assert_refused(mut run: Running, words: &[&str]) {
     assert_eq!(run.status(), 125, "{run:?}");
-    run.await_silence();
     let errors = run.events("error");
     assert_eq!(errors.len(), 1, "{run:?}");
     let told = errors[0].text("message").to_lowercase();

@@ -67,7 +67,6 @@ fn each_loss_has_its_status() {
         }
         assert_eq!(leader.status(), status, "{loss:?}");
         stage.assert_gone(term);
-        leader.await_silence();
         let released = leader.events("released").into_iter().find(|event| event.number("term") == term);
         assert_eq!(released.as_ref().map(|event| event.text("why")), why, "{loss:?}");
         let exiting = leader.await_event("exiting");

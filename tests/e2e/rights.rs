@@ -259,7 +259,6 @@ with_both_electors! {
 /// 125 and one line, though it had led.
 fn assert_refused_late(run: &mut harness::candidate::Running, words: &[String]) {
     assert_eq!(run.status(), 125, "{run:?}");
-    run.await_silence();
     let errors = run.events("error");
     assert_eq!(errors.len(), 1, "{run:?}");
     let told = errors[0].text("message");
@@ -367,7 +366,6 @@ fn a_priority_that_the_guard_can_not_be_above_is_refused() {
     for (behind, said) in [(&["chrt", "--fifo", "99"] as &[&str], "chrt -f 98"), (&bounded, "ulimit -r 11")] {
         let mut run = stage.candidate().start_behind(behind);
         assert_eq!(run.status(), 125);
-        run.await_silence();
         let lines = run.strange_lines().join("\n");
         assert!(lines.contains(said), "{lines}");
     }
