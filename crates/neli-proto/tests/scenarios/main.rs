@@ -1,7 +1,7 @@
-//! Stories of a candidate, of a supervisor and of a guard, as text: what happens, and below it, indented, what they do about it and
+//! Stories of a candidate, of a supervisor, of a guard and of a schedule, as text: what happens, and below it, indented, what they do about it and
 //! when they want to be woken. `UPDATE=1 cargo test --test scenarios` writes what they do; the diff is the review.
 //!
-//! A story begins with `candidate`, `guard` or `supervisor`. Times count from its first line. `timeout` goes on to the moment that
+//! A story begins with `candidate`, `guard`, `schedule` or `supervisor`. Times count from its first line. `timeout` goes on to the moment that
 //! was wanted last, and wakes there.
 
 use std::fs;
@@ -11,6 +11,7 @@ mod candidate;
 mod guard;
 #[path = "../proof/mod.rs"]
 mod proof;
+mod schedule;
 mod supervisor;
 mod words;
 
@@ -110,6 +111,10 @@ fn retell(told: &str) -> String {
             }
             ("guard", _) => {
                 subject = Some(Box::new(guard::Story::begin(&words)));
+                Vec::new()
+            }
+            ("schedule", _) => {
+                subject = Some(Box::new(schedule::Story::begin(&words)));
                 Vec::new()
             }
             ("supervisor", _) => {

@@ -1,0 +1,36 @@
+//! Windows: spans of wall-clock time, for each of which the job succeeds once.
+//!
+//! Which window a wall clock shows is the host's to say: nothing here knows a calendar.
+
+use alloc::boxed::Box;
+
+use serde::{Deserialize, Serialize};
+
+/// A span of wall-clock time, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+pub struct Span {
+    /// Its first moment.
+    #[serde(rename = "window_from_ms")]
+    pub from_ms: u64,
+    /// The first moment of the next one.
+    #[serde(rename = "window_until_ms")]
+    pub until_ms: u64,
+}
+
+/// A window, and how it is called.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Window {
+    /// Its start, as RFC 3339 has it, in UTC: the key of its run.
+    pub key: Box<str>,
+    /// When it is.
+    pub span: Span,
+}
+
+impl Span {
+    /// Whether somebody whose wall clock shows this window believes that `other` has begun on another machine: clocks may differ, by a
+    /// window at most.
+    #[must_use]
+    pub fn believes(self, other: Self) -> bool {
+        other.from_ms <= self.until_ms
+    }
+}

@@ -1,0 +1,90 @@
+//! The stories of a schedule. Its windows are numbered, and each lasts for a second.
+
+use neli_proto::schedule::{Action, CatchUp, Note, Recorded, Schedule, SkipReason};
+use neli_proto::time::Time;
+use neli_proto::window::{Span, Window};
+
+use crate::Subject;
+use crate::words::{Words, begin};
+
+/// A schedule, and the story's time, which it does not look at.
+pub(crate) struct Story {
+    schedule: Schedule,
+    /// Nothing runs, under a lead.
+    is_idle: bool,
+    now: Time,
+}
+
+impl Story {
+    /// `schedule catch-up=last|none`.
+    pub(crate) fn begin(words: &Words<'_>) -> Self {
+        let catch_up = match words.value("catch-up") {
+            None | Some("last") => CatchUp::Last,
+            Some("none") => CatchUp::None,
+            Some(other) => panic!("{other} is nothing to catch up"),
+        };
+        Self { schedule: Schedule::new(catch_up), is_idle: false, now: begin() }
+    }
+}
+
+impl Subject for Story {
+    fn now(&mut self) -> &mut Time {
+        &mut self.now
+    }
+
+    fn meet(&mut self, words: &Words<'_>) {
+        match words.verb() {
+            "ended" => {
+                self.is_idle = true;
+                self.schedule.ended();
+            }
+            "led" => {
+                self.is_idle = true;
+                self.schedule.led(match words.value("recorded") {
+                    None => Recorded::Nothing,
+                    Some("begun") => Recorded::NoOutcome,
+                    Some(_) => Recorded::Newest(span(words.number_of("recorded").unwrap_or_default())),
+                });
+            }
+            "shows" => {
+                let number: u64 = words.number(1);
+                let window = Window { key: number.to_string().into(), span: span(number) };
+                self.schedule.shows(&window, self.is_idle);
+            }
+            verb => panic!("{verb} does not happen to a schedule"),
+        }
+    }
+
+    fn handle_timeout(&mut self, _: Time) {}
+
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+
+    fn actions(&mut self) -> Vec<String> {
+        let actions: Vec<Action> = std::iter::from_fn(|| self.schedule.poll_action()).collect();
+        self.is_idle &= !actions.iter().any(|action| matches!(action, Action::Run(_)));
+        actions.into_iter().map(told).collect()
+    }
+}
+
+fn span(number: u64) -> Span {
+    Span { from_ms: number * 1_000, until_ms: (number + 1) * 1_000 }
+}
+
+fn told(action: Action) -> String {
+    match action {
+        Action::Note(Note::SetBack { until_ms }) => format!("says: set back, until {}", until_ms / 1_000),
+        Action::Note(Note::Skipped { span, why }) => {
+            let why = match why {
+                SkipReason::ClockSet => "the clock was set",
+                SkipReason::NobodyLed => "nobody led",
+                SkipReason::Overrun => "the run went on",
+            };
+            format!("says: {} to {} skipped, {why}", span.from_ms / 1_000, span.until_ms / 1_000 - 1)
+        }
+        Action::RecordSkip(window) => format!("records that {} is over", window.key),
+        Action::Run(window) => format!("runs {}", window.key),
+        Action::Wait { until_ms } => format!("waits for {}", until_ms / 1_000),
+    }
+}
