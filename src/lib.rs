@@ -6,6 +6,7 @@
 //! The README has the guarantees and their assumptions; the rules are cited as they are numbered in
 //! docs/protocol.md: the law is L1 to L4, the rules of a candidate are R0 to R8.
 
+pub mod calendar;
 pub mod cli;
 pub mod config;
 pub mod exit;

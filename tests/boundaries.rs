@@ -32,17 +32,18 @@ const CLOCK: &str = "crates/neli/src/clock.rs";
 const EFFECTS: [&str; 3] = ["crates/neli/src/kafka", "src/guard", "src/process"];
 
 /// Each module of `neli-run`, and those that it may use.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 12] = [
+    ("calendar", &[]),
     ("text", &[]),
     ("features", &[]),
     ("process", &["text"]),
     ("exit", &["text"]),
-    ("config", &["exit", "text"]),
+    ("config", &["calendar", "exit", "text"]),
     ("release", &["exit"]),
     ("report", &["config", "exit", "text"]),
     ("guard", &["config", "process", "report"]),
-    ("supervise", &["config", "exit", "guard", "process", "release", "report", "text"]),
-    ("cli", &["config", "exit", "features", "process", "text"]),
+    ("supervise", &["calendar", "config", "exit", "guard", "process", "release", "report", "text"]),
+    ("cli", &["calendar", "config", "exit", "features", "process", "text"]),
     ("command", &["cli", "config", "exit", "process", "report", "text"]),
 ];
 

@@ -1,0 +1,276 @@
+//! Calendars: which window of time a wall clock shows.
+//!
+//! The window is what machines agree on whose clocks differ: its start is the key of its run.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use croner::Cron;
+use jiff::civil::{DateTime, date};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, Zoned};
+use neli_proto::window::{Span, Window};
+
+/// Windows are counted from here, a Monday, so that those of a week begin on Mondays.
+const FIRST_EDGE: DateTime = date(1970, 1, 5).at(0, 0, 0, 0);
+
+/// A day, in seconds.
+const DAY: i64 = 24 * 60 * 60;
+
+/// The last moment that a calendar has, in milliseconds since 1970: that of the year 9999.
+const LAST: i64 = 253_402_300_799_999;
+
+/// When windows begin.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Calendar {
+    edges: Edges,
+    zone: TimeZone,
+}
+
+/// Where one window ends and the next begins.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Edges {
+    /// At the times of a cron expression.
+    At(Box<Cron>),
+    /// After one length each.
+    Every(Every),
+}
+
+/// Windows of one length.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Every {
+    /// In seconds; from a day on whole days.
+    length: i64,
+    /// By how much they begin later than midnight, in seconds; less than the length.
+    offset: i64,
+}
+
+impl Every {
+    /// The longest window: a year.
+    const LONGEST: i64 = 365 * DAY;
+
+    /// Windows of this length, which begin by this much later than the hour, the day or the Monday; `None` where that can't be.
+    #[must_use]
+    pub fn new(length: Duration, offset: Duration) -> Option<Self> {
+        let seconds = |span: Duration| i64::try_from(span.as_secs()).ok().filter(|_| span.subsec_nanos() == 0);
+        let (length, offset) = (seconds(length)?, seconds(offset)?);
+        let is_whole = length < DAY || length % DAY == 0;
+        ((1..=Self::LONGEST).contains(&length) && is_whole && offset < length).then_some(Self { length, offset })
+    }
+
+    /// Whether they begin at a time of day, which is another in another time zone.
+    #[must_use]
+    pub const fn is_by_the_day(self) -> bool {
+        self.length >= DAY
+    }
+
+    /// The longest of them.
+    #[must_use]
+    pub fn longest(self) -> Duration {
+        Duration::from_secs(self.length.unsigned_abs())
+    }
+
+    /// The last edge that is not after `now`, and the first that is.
+    fn around(self, zone: &TimeZone, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
+        let since = zone.to_datetime(now).duration_since(FIRST_EDGE).as_secs();
+        let nearest = (since - self.offset).div_euclid(self.length);
+        // Of an hour that is there twice the first counts, and for one that is left out the hour after it.
+        let edge = |count: i64| {
+            let since = SignedDuration::from_secs(count * self.length + self.offset);
+            zone.to_timestamp(FIRST_EDGE.checked_add(since).ok()?).ok()
+        };
+        let edges: Vec<Timestamp> = (nearest - 1..=nearest + 2).filter_map(edge).collect();
+        let from = edges.iter().filter(|edge| **edge <= now).max()?;
+        let until = edges.iter().filter(|edge| **edge > now).min()?;
+        Some((*from, *until))
+    }
+}
+
+impl Edges {
+    /// The times of a cron expression.
+    ///
+    /// # Errors
+    ///
+    /// It is none, or none of its times ever comes: one line.
+    pub fn of_cron(expression: &str) -> Result<Self, String> {
+        let cron = Cron::from_str(expression).map_err(|error| error.to_string())?;
+        cron.find_next_occurrence(&FIRST_EDGE, true).map_err(|_| "it never comes".to_owned())?;
+        Ok(Self::At(Box::new(cron)))
+    }
+
+    /// The last edge that is not after `now`, and the first that is, where there are any.
+    fn around(&self, zone: &TimeZone, now: Timestamp) -> (Option<Timestamp>, Option<Timestamp>) {
+        match self {
+            Self::At(cron) => {
+                let now = now.to_zoned(zone.clone());
+                (last_of(cron, &now), first_of(cron, &now))
+            }
+            Self::Every(every) => every.around(zone, now).unzip(),
+        }
+    }
+}
+
+/// The last time of the expression that is not after `now`. The search ends in an error at a whole day that a time zone leaves out, as
+/// Samoa's did on 30 December 2011: then it goes on beyond that.
+fn last_of(cron: &Cron, now: &Zoned) -> Option<Timestamp> {
+    let find = |from: &Zoned| cron.find_previous_occurrence(from, true).ok();
+    let before_change = || {
+        let change = now.time_zone().preceding(now.timestamp()).next()?.timestamp();
+        find(&change.checked_sub(SignedDuration::from_secs(1)).ok()?.to_zoned(now.time_zone().clone()))
+    };
+    find(now).or_else(before_change).map(|found| found.timestamp())
+}
+
+/// The first time of the expression that is after `now`; the same.
+fn first_of(cron: &Cron, now: &Zoned) -> Option<Timestamp> {
+    let after_change = || {
+        let change = now.time_zone().following(now.timestamp()).next()?.timestamp();
+        cron.find_next_occurrence(&change.to_zoned(now.time_zone().clone()), true).ok()
+    };
+    cron.find_next_occurrence(now, false).ok().or_else(after_change).map(|found| found.timestamp())
+}
+
+impl Calendar {
+    /// Windows that begin by the clocks of this time zone.
+    #[must_use]
+    pub const fn new(edges: Edges, zone: TimeZone) -> Self {
+        Self { edges, zone }
+    }
+
+    /// The window that a wall clock shows, in milliseconds since 1970.
+    #[must_use]
+    pub fn window(&self, wall_ms: u64) -> Window {
+        let now = i64::try_from(wall_ms).unwrap_or(LAST).min(LAST);
+        let now = Timestamp::from_second(now / 1_000).unwrap_or(Timestamp::UNIX_EPOCH);
+        let (from, until) = self.edges.around(&self.zone, now);
+        // Before the first of all edges, and after the last.
+        let from = from.unwrap_or(Timestamp::UNIX_EPOCH).max(Timestamp::UNIX_EPOCH);
+        let ms = |edge: Timestamp| u64::try_from(edge.as_millisecond()).unwrap_or(0);
+        let until_ms = until.map_or(LAST.unsigned_abs(), ms);
+        Window { key: from.to_string().into(), span: Span { from_ms: ms(from), until_ms } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: u64 = 3_600;
+
+    fn every(length: u64, offset: u64) -> Every {
+        Every::new(Duration::from_secs(length), Duration::from_secs(offset)).unwrap()
+    }
+
+    fn ms(text: &str) -> u64 {
+        text.parse::<Timestamp>().unwrap().as_millisecond().try_into().unwrap()
+    }
+
+    /// Where the window that is shown at that time begins and ends.
+    fn shown(calendar: &Calendar, at: &str) -> [String; 2] {
+        let Window { key, span } = calendar.window(ms(at));
+        let text = |ms: u64| Timestamp::from_millisecond(ms.try_into().unwrap()).unwrap().to_string();
+        assert_eq!(*key, *text(span.from_ms));
+        [span.from_ms, span.until_ms].map(text)
+    }
+
+    #[test]
+    fn a_window_begins_at_its_edge_and_ends_before_the_next() {
+        for (length, offset, at, expected) in [
+            (24 * HOUR, 0, "2026-11-22T00:00:00Z", ["2026-11-22T00:00:00Z", "2026-11-23T00:00:00Z"]),
+            (24 * HOUR, 0, "2026-11-22T23:59:59.999Z", ["2026-11-22T00:00:00Z", "2026-11-23T00:00:00Z"]),
+            (24 * HOUR, HOUR, "2026-11-22T00:59:59Z", ["2026-11-21T01:00:00Z", "2026-11-22T01:00:00Z"]),
+            (900, 0, "2026-11-22T12:29:59Z", ["2026-11-22T12:15:00Z", "2026-11-22T12:30:00Z"]),
+            (7 * 24 * HOUR, 0, "2026-11-22T12:00:00Z", ["2026-11-16T00:00:00Z", "2026-11-23T00:00:00Z"]),
+            (1, 0, "2026-11-22T12:00:00.5Z", ["2026-11-22T12:00:00Z", "2026-11-22T12:00:01Z"]),
+        ] {
+            assert_eq!(shown(&Calendar::new(Edges::Every(every(length, offset)), TimeZone::UTC), at), expected);
+        }
+    }
+
+    #[test]
+    fn a_length_is_whole_seconds_and_from_a_day_on_whole_days() {
+        let can_be = |length: Duration, offset: Duration| Every::new(length, offset).is_some();
+        let seconds = Duration::from_secs;
+        assert!(can_be(seconds(1), seconds(0)) && can_be(seconds(365 * 86_400), seconds(86_400)));
+        for (length, offset) in [
+            (seconds(0), seconds(0)),
+            (Duration::from_millis(1_500), seconds(0)),
+            (seconds(86_401), seconds(0)),
+            (seconds(366 * 86_400), seconds(0)),
+            (seconds(60), seconds(60)),
+            (seconds(60), Duration::from_millis(1)),
+        ] {
+            assert!(!can_be(length, offset), "{length:?}/{offset:?}");
+        }
+    }
+
+    #[test]
+    fn a_day_begins_at_midnight_there_whatever_its_length() {
+        let days = Edges::Every(every(24 * HOUR, 2 * HOUR + 1_800));
+        let berlin = Calendar::new(days, TimeZone::get("Europe/Berlin").unwrap());
+        // 02:30 is left out on the one day and is there twice on the other.
+        for (at, expected) in [
+            ("2026-03-28T12:00:00Z", ["2026-03-28T01:30:00Z", "2026-03-29T01:30:00Z"]),
+            ("2026-03-29T12:00:00Z", ["2026-03-29T01:30:00Z", "2026-03-30T00:30:00Z"]),
+            ("2026-10-25T00:30:00Z", ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]),
+            ("2026-10-25T01:45:00Z", ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]),
+        ] {
+            assert_eq!(shown(&berlin, at), expected, "{at}");
+        }
+    }
+
+    #[test]
+    fn a_cron_expression_is_read_in_its_time_zone() {
+        let berlin =
+            |expression| Calendar::new(Edges::of_cron(expression).unwrap(), TimeZone::get("Europe/Berlin").unwrap());
+        for (expression, at, expected) in [
+            ("30 2 * * *", "2026-11-22T12:00:00Z", ["2026-11-22T01:30:00Z", "2026-11-23T01:30:00Z"]),
+            ("30 2 * * *", "2026-11-22T01:30:00.5Z", ["2026-11-22T01:30:00Z", "2026-11-23T01:30:00Z"]),
+            ("@hourly", "2026-11-22T12:00:00Z", ["2026-11-22T12:00:00Z", "2026-11-22T13:00:00Z"]),
+            ("0 9 * * MON-FRI", "2026-11-22T12:00:00Z", ["2026-11-20T08:00:00Z", "2026-11-23T08:00:00Z"]),
+            ("*/10 * * * * *", "2026-11-22T12:00:05Z", ["2026-11-22T12:00:00Z", "2026-11-22T12:00:10Z"]),
+            // An hour that is left out, and one that is there twice: the times of an interval go on, others come once.
+            ("30 2 * * *", "2026-03-29T12:00:00Z", ["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]),
+            ("30 2 * * *", "2026-10-25T01:45:00Z", ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]),
+            ("*/30 * * * *", "2026-10-25T01:45:00Z", ["2026-10-25T01:30:00Z", "2026-10-25T02:00:00Z"]),
+        ] {
+            assert_eq!(shown(&berlin(expression), at), expected, "{expression} at {at}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_cron_expression_or_never_comes_is_told() {
+        for wrong in ["", "* * *", "61 * * * *", "daily", "0 0 30 2 *"] {
+            assert!(Edges::of_cron(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(Edges::of_cron("0 0 30 2 *"), Err("it never comes".to_owned()));
+    }
+
+    /// One window after the other, whichever of its moments it is asked at: around each change of a time zone's clocks.
+    #[test]
+    fn windows_follow_each_other_without_a_gap() {
+        const EXPRESSIONS: [&str; 5] = ["30 2 * * *", "0 0 * * *", "*/20 * * * *", "15 */2 * * *", "0 2,3 * * SUN"];
+        for name in ["Europe/Berlin", "America/Havana", "Pacific/Apia", "Australia/Lord_Howe"] {
+            let zone = TimeZone::get(name).unwrap();
+            let start: Timestamp = "2011-01-01T00:00:00Z".parse().unwrap();
+            let changes: Vec<u64> =
+                zone.following(start).take(4).map(|change| ms(&change.timestamp().to_string())).collect();
+            let days = [0, 2 * HOUR + 900].map(|offset| ("days", Edges::Every(every(24 * HOUR, offset))));
+            let crons = EXPRESSIONS.map(|expression| (expression, Edges::of_cron(expression).unwrap()));
+            for (what, edges) in days.into_iter().chain(crons) {
+                let calendar = Calendar::new(edges, zone.clone());
+                for change in &changes {
+                    let mut window = calendar.window(change - 36 * HOUR * 1_000).span;
+                    while window.from_ms < change + 36 * HOUR * 1_000 {
+                        for at in [window.from_ms, window.from_ms.midpoint(window.until_ms), window.until_ms - 1] {
+                            assert_eq!(calendar.window(at).span, window, "{name}, {what}, at {at}");
+                        }
+                        let next = calendar.window(window.until_ms).span;
+                        assert_eq!(next.from_ms, window.until_ms, "{name}, {what}");
+                        window = next;
+                    }
+                }
+            }
+        }
+    }
+}
