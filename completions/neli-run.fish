@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_neli_run_global_optspecs
-    string join \n g/group= name= elect= patience= claim-delay= priority= preempt preempt-after= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= settle= stop-signal= stop-timeout= restart= restart-delay= restart-limit= once= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet h/help V/version
+    string join \n g/group= name= elect= patience= claim-delay= priority= preempt preempt-after= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= settle= stop-signal= stop-timeout= restart= restart-delay= restart-limit= once= window= timezone= schedule= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet h/help V/version
 end
 
 function __fish_neli_run_needs_command
@@ -49,6 +49,11 @@ always\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l restart-delay -d 'From the end of a run to the next [default: 1s]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l restart-limit -d 'How often it is run again after failures [default: 10/5m]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l once -d 'The job succeeds once for this key, on all machines' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l window -d 'The job succeeds once in each window, on all machines' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l timezone -d 'Where a schedule\'s times are, and midnight of a window [default: UTC]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l schedule -d 'Run the job at these times, and keep the lead between' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l catch-up -d 'What a new leader runs of windows in which nobody led [default: last]' -r -f -a "last\t''
+none\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l retries -d 'So many failed runs of the key are followed by another [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l done-status -d 'What those exit with who find the key done [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l once-retention -d 'For how long a key is known [default: 90d]' -r

@@ -9,7 +9,11 @@ use neli::program::{Client, Election, Elections};
 use neli_proto::candidate::Timings;
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::RestartPolicy;
+use neli_proto::schedule::CatchUp;
 use neli_proto::supervisor::OnLoss;
+use neli_proto::window::Window;
+
+use crate::calendar::Calendar;
 
 mod kill_margin;
 
@@ -39,7 +43,7 @@ pub struct Config {
     pub wait: Option<Duration>,
     /// `--settle`: from the lead to the start of its job.
     pub settle: Duration,
-    /// `--once`: the key whose run succeeds once, and what belongs to it.
+    /// `--once`, `--window` or `--schedule`: what the job succeeds once for.
     pub once: Option<Once>,
     /// The number of the signal that asks the job to stop.
     pub stop_signal: i32,
@@ -80,17 +84,48 @@ impl Config {
     }
 }
 
-/// `--once` and what belongs to it.
+/// `--once`, `--window` or `--schedule`, and what belongs to it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Once {
-    /// The key.
-    pub key: String,
+    /// What the job succeeds once for.
+    pub occasion: Occasion,
     /// `--retries`: so many failed runs are followed by another.
     pub retries: u32,
     /// `--done-status`: with what those exit who find the key done.
     pub done_status: u8,
     /// `--once-retention`: for how long a topic of facts that is made here keeps a fact.
     pub retention: Duration,
+}
+
+/// What the job succeeds once for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Occasion {
+    /// `--once`: this key.
+    Key(String),
+    /// `--schedule`: each window of this calendar, one after the other.
+    Schedule(Calendar, CatchUp),
+    /// `--window`: this window of this calendar, which the wall clock showed at the start.
+    Window(Calendar, Window),
+}
+
+impl Once {
+    /// The key, where there is one that is no window's.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        match &self.occasion {
+            Occasion::Key(key) => Some(key),
+            Occasion::Schedule(..) | Occasion::Window(..) => None,
+        }
+    }
+
+    /// By what windows are told apart.
+    #[must_use]
+    pub const fn calendar(&self) -> Option<&Calendar> {
+        match &self.occasion {
+            Occasion::Key(_) => None,
+            Occasion::Schedule(calendar, _) | Occasion::Window(calendar, _) => Some(calendar),
+        }
+    }
 }
 
 /// The command line of each command that runs beside the job.

@@ -81,8 +81,8 @@ pub const TABLE: &[(&str, &str)] = &[
     ("the job's own", "The job ended by itself, or after TERM or INT to neli-run; 128 + n if signal n killed it."),
     (
         "0",
-        "Besides the job's own 0: the election was ended; a subcommand did what it was asked to; --once: the key was done \
-         (unless --done-status says otherwise). Where the key has failed for good: the status that was recorded.",
+        "Besides the job's own 0: the election was ended; a subcommand did what it was asked to; --once: the key was done, \
+         --window: the window (unless --done-status says otherwise). Where it has failed for good: the status that was recorded.",
     ),
     ("1 to 4", "The answer of a subcommand that asks: its section says which."),
     ("75", "Not leading within --wait."),

@@ -52,6 +52,7 @@ mod start;
 mod terminal;
 mod timeouts;
 mod translate;
+mod wall_clock;
 
 /// What is known of the process at the very start of `main`.
 #[derive(Clone, Debug)]
@@ -308,6 +309,7 @@ impl MainLoop {
         for at in self.timeouts.due(now) {
             self.take_passed(at, now);
             self.roles[at].node.handle_timeout(now);
+            self.tell_window(at, now, false);
             if let Some((message, _)) = self.roles[at].undecodable.poll(now) {
                 self.roles[at].logger.event(&LogEvent::Error { message });
             }

@@ -22,6 +22,7 @@ mod restart;
 mod signal;
 mod timings;
 mod watch;
+mod window;
 
 /// The longest of the durations that the protocol sets no bound to: a year, so that no sum of them overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);

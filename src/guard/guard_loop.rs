@@ -10,6 +10,7 @@ use std::time::Duration;
 use neli::program::clock;
 use neli_proto::guard::{Answers, Event, Guard, Remains};
 use neli_proto::time::Time;
+use neli_proto::window::Span;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -67,6 +68,8 @@ pub(super) struct GuardLoop {
     pub(super) job: Option<Job>,
     /// The number of that run, or of the last, in its term.
     pub(super) attempt: u64,
+    /// The window that it is for, or was, where it is for one.
+    pub(super) window: Option<Span>,
     pub(super) commands: Commands,
     /// The control group, below the tree's, that the next run, or this one, is born into.
     pub(super) run_cgroup: Option<OwnedFd>,
@@ -118,6 +121,7 @@ impl GuardLoop {
             lease: None,
             job: None,
             attempt: 0,
+            window: None,
             commands,
             run_cgroup: None,
             runs: 0,

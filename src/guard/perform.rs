@@ -16,11 +16,12 @@ use crate::guard::guard_loop::GuardLoop;
 use crate::guard::job::Job;
 use crate::guard::lease::Lease;
 use crate::guard::release;
-use crate::guard::variables::{ATTEMPT, EPOCH, EVENT, LEASE_FD, WHY};
+use crate::guard::variables::{ATTEMPT, EPOCH, EVENT, LEASE_FD, ONCE, WHY, WINDOW_END, WINDOW_START};
 use crate::process::shell::ShellOptions;
 use crate::process::spawn::{Kind, SpawnSpec, spawn};
 use crate::process::system;
 use crate::process::terminal::Handover;
+use crate::report::log::to_the_second;
 
 /// How many numbers fit into an answer.
 const MOST_STUCK: usize = 200;
@@ -78,7 +79,10 @@ impl GuardLoop {
                     let group = self.job.as_ref().filter(|_| but_group).map(|job| job.pid);
                     self.answer_left_behind(self.tree.signal_all_but(group, &[signal, SIGCONT]), false);
                 }
-                Action::Start { term, until, attempt } => self.start(term, until, attempt),
+                Action::Start { term, until, attempt, window } => {
+                    (self.attempt, self.window) = (attempt, window);
+                    self.start(term, until);
+                }
                 Action::StartCommand(kind) => self.start_command(kind, output),
                 Action::TakeBack => drop(self.terminal.take_back()),
             }
@@ -121,11 +125,11 @@ impl GuardLoop {
         self.guard.handle(clock::now(), Event::Learnt { begun });
     }
 
-    fn start(&mut self, term: i64, until: Time, attempt: u64) {
+    fn start(&mut self, term: i64, until: Time) {
         // The order was read, and is about to be carried out.
         self.flush();
-        match self.try_start(term, until, attempt) {
-            Ok(job) => (self.job, self.attempt) = (Some(job), attempt),
+        match self.try_start(term, until) {
+            Ok(job) => self.job = Some(job),
             Err((at, error)) => {
                 self.terminal.forget_job();
                 let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
@@ -134,14 +138,14 @@ impl GuardLoop {
         }
     }
 
-    fn try_start(&mut self, term: i64, until: Time, attempt: u64) -> Result<Job, (Step, io::Error)> {
+    fn try_start(&mut self, term: i64, until: Time) -> Result<Job, (Step, io::Error)> {
         let lease = match self.lease.take().filter(|(of, _)| *of == term) {
             Some((_, lease)) => lease,
             None => Lease::new(term, &mut self.slot).map_err(|error| (Step::Lease, error))?,
         };
         lease.grant(until);
+        let environment = self.variables(term, [variable(LEASE_FD, self.slot.number())]);
         let (_, lease) = self.lease.insert((term, lease));
-        let environment = [variable(EPOCH, term), variable(ATTEMPT, attempt), variable(LEASE_FD, self.slot.number())];
         let terminal = if self.guard_config.foreground { self.terminal.about_to_hand_on() } else { None };
         let foreground = terminal.as_ref().map(|terminal| Handover::of(terminal, &self.terminal));
         let spec = SpawnSpec {
@@ -163,8 +167,7 @@ impl GuardLoop {
 
     fn start_command(&mut self, kind: CommandKind, output: Option<BorrowedFd<'_>>) {
         let Some((term, lease)) = &self.lease else { return };
-        let environment =
-            [variable(EPOCH, term), variable(ATTEMPT, self.attempt), variable(EVENT, kind.event()), variable(WHY, "")];
+        let environment = self.variables(*term, [variable(EVENT, kind.event()), variable(WHY, "")]);
         let options = ShellOptions {
             cgroup: self.run_cgroup.as_ref().map(AsFd::as_fd),
             deadline: Some(lease.deadline()),
@@ -176,6 +179,16 @@ impl GuardLoop {
         if let Err(end) = self.commands.start(kind, options) {
             self.guard.handle(clock::now(), Event::CommandEnded { kind, end });
         }
+    }
+
+    /// What the run, and a command beside it, is told in its environment: of itself, and this.
+    fn variables<const N: usize>(&self, term: i64, own: [CString; N]) -> Vec<CString> {
+        let of_run = [variable(EPOCH, term), variable(ATTEMPT, self.attempt)];
+        let of_window = self.window.map(|window| {
+            let (start, end) = (to_the_second(window.from_ms), to_the_second(window.until_ms));
+            [variable(ONCE, &start), variable(WINDOW_START, &start), variable(WINDOW_END, end)]
+        });
+        of_run.into_iter().chain(of_window.into_iter().flatten()).chain(own).collect()
     }
 
     /// Becomes the program that releases the term in the supervisor's place. Everything that the guard has open is closed
@@ -190,6 +203,6 @@ impl GuardLoop {
 }
 
 fn variable(name: &str, value: impl fmt::Display) -> CString {
-    // A number holds no NUL.
+    // Neither a number nor a time holds a NUL.
     CString::new(format!("{name}={value}")).unwrap_or_default()
 }

@@ -11,5 +11,12 @@ pub(crate) const EVENT: &str = "NELI_EVENT";
 /// Why that came about.
 pub(crate) const WHY: &str = "NELI_WHY";
 
-/// All of them: those of a `neli-run` around this one are handed on to nobody.
-pub(crate) const ALL: [&str; 5] = [EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY];
+/// The key of the run: with a window, where that begins.
+pub(crate) const ONCE: &str = "NELI_ONCE";
+/// When the run's window begins, where it is for one.
+pub(crate) const WINDOW_START: &str = "NELI_WINDOW_START";
+/// When the next one does.
+pub(crate) const WINDOW_END: &str = "NELI_WINDOW_END";
+
+/// Those that are said anew at each run: those of a `neli-run` around this one are handed on to nobody.
+pub(crate) const ALL: [&str; 7] = [EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY, WINDOW_START, WINDOW_END];

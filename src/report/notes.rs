@@ -11,12 +11,13 @@ use neli_proto::health::Failure;
 use neli_proto::node::{Awaited, Awaits, Note, Refusal, Status};
 use neli_proto::once;
 use neli_proto::record::{JobState, Offset, Why};
+use neli_proto::schedule;
 use neli_proto::supervisor::{self, JobStatus};
 use neli_proto::time::Time;
 
 use crate::config::Config;
 use crate::exit::ExitStatus;
-use crate::report::log::{Due, Event, because, spoken, timestamp};
+use crate::report::log::{Due, Event, because, spoken, timestamp, to_the_second};
 use crate::text::{reason, signal_name};
 
 /// When something is noted, and what the node waited for then.
@@ -120,22 +121,33 @@ fn of_milestone(milestone: Milestone, claim: Option<Due>) -> Event {
 fn of_once(note: once::Note) -> Event {
     use once::Note;
     match note {
+        Note::NotBelieved(fact) => Event::Warning {
+            message: format!(
+                "the newest window that is recorded, {}, by {}, lies more than a window ahead of this machine's clock, and counts \
+                 for nothing: see which machine's clock is wrong",
+                fact.key,
+                somebody(fact.name)
+            ),
+            dropped: None,
+        },
         Note::NotRecorded(error) => Event::Warning {
             message: format!(
                 "the run's outcome is not recorded yet ({error}): the lead is kept until it is, and the release tells of it, too"
             ),
             dropped: None,
         },
+        Note::Schedule(note) => of_schedule(note),
         Note::Skipped(skip) => {
             let Fact { key, outcome, term, name, exit, ran_ms, at_ms, .. } = skip.fact;
             Event::OnceSkipped {
-                key: key.into(),
+                newer: (key != skip.key).then(|| key.into()),
+                key: skip.key.into(),
                 by: somebody(name),
                 term,
                 at: at_ms.map(timestamp),
                 exit: exit.unwrap_or_default(),
                 ran: ran_ms.map(Duration::from_millis),
-                done: outcome == Outcome::Done,
+                done: outcome != Outcome::Failed,
             }
         }
         Note::Unavailable(error) => Event::Warning {
@@ -143,6 +155,27 @@ fn of_once(note: once::Note) -> Event {
                 "what is recorded of the key can't be read or written, so the job is not run here: {error}"
             ),
             dropped: None,
+        },
+        Note::Waiting { until_ms } => Event::WindowAwaited { next: to_the_second(until_ms) },
+    }
+}
+
+fn of_schedule(note: schedule::Note) -> Event {
+    use schedule::{Note, SkipReason};
+    match note {
+        Note::SetBack { until_ms } => warning(&format!(
+            "this machine's clock was set back, into windows that are over: nothing is run again before it shows {}",
+            to_the_second(until_ms)
+        )),
+        Note::Skipped { span, why } => Event::WindowSkipped {
+            from: to_the_second(span.from_ms),
+            until: to_the_second(span.until_ms),
+            why: match why {
+                SkipReason::ClockSet => "clock-set",
+                SkipReason::NobodyLed => "nobody-led",
+                SkipReason::Overrun => "overrun",
+            }
+            .to_owned(),
         },
     }
 }
@@ -300,12 +333,21 @@ pub(crate) fn of_status(status: &Status) -> String {
         Position::AwaitingJudgement { .. } | Position::Claiming => "claiming the lead".to_owned(),
         Position::Departed => "leaving the election".to_owned(),
         Position::Fenced { term } => format!("fenced: the job is being killed (term {term})"),
+        Position::Leading { term, .. } if status.awaits.is_some_and(|awaits| awaits.what == Awaited::Window) => {
+            format!("leading, term {term}")
+        }
         Position::Leading { term, job, stopping } => format!("leading, term {term}, {}", of_job(job, *stopping)),
         Position::Listening => "reading the journal".to_owned(),
         Position::Releasing { term } => format!("releasing term {term}"),
         Position::Standby(standby) => of_standby(standby.clone(), None).sentence(),
         Position::Suspended => "suspended".to_owned(),
     }
+}
+
+/// With a schedule: when the next window begins, where that is awaited. It follows what the node does.
+pub(crate) fn of_next_window(status: &Status, next_ms: Option<u64>) -> String {
+    let next_ms = next_ms.filter(|_| status.awaits.is_some_and(|awaits| awaits.what == Awaited::Window));
+    next_ms.map_or_else(String::new, |next_ms| format!("; next window at {}", to_the_second(next_ms)))
 }
 
 /// What the service manager is told of several roles: `led` are the names of those that are held here.

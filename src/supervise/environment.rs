@@ -6,16 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use neli::program::Election;
 use neli_proto::record::MemberId;
 
-use crate::config::{Config, VARIABLE_PREFIX};
+use crate::config::{Config, Once, VARIABLE_PREFIX};
 use crate::guard::variables;
 use crate::report::notify;
 
 /// Of the variables of our own options, those that `neli-run assert` needs inside the job.
 const KEPT: [&str; 5] =
     ["NELI_RUN_BROKERS", "NELI_RUN_EMBEDDED", "NELI_RUN_GROUP", "NELI_RUN_PROPERTIES", "NELI_RUN_TOPIC"];
-
-/// The key of `--once`; that of a `neli-run` around this one is handed on to nobody.
-const ONCE: &str = "NELI_ONCE";
 
 /// The environment of every run of the job, but for what changes from run to run.
 pub(super) fn of_job(
@@ -39,11 +36,13 @@ pub(super) fn of_job(
     let own: Vec<(OsString, OsString)> = own.collect();
     let handed_on = inherited.filter(|(name, _)| {
         is_handed_on(name)
-            && name != ONCE
+            && name != variables::ONCE
             && !own.iter().any(|(own, _)| own == name)
             && !variables::ALL.iter().any(|own| name == own)
     });
-    let once = config.once.as_ref().map(|once| (ONCE.into(), once.key.clone().into()));
+    // Of a window the guard is told with each run.
+    let key = config.once.as_ref().and_then(Once::key);
+    let once = key.map(|key| (variables::ONCE.into(), key.into()));
     let handed_on: Vec<(OsString, OsString)> = handed_on.collect();
     handed_on.into_iter().chain(own).chain(once).collect()
 }

@@ -9,6 +9,7 @@ use neli_proto::time::Time;
 use neli_proto::topic::{self, TopicFacts};
 
 use super::MainLoop;
+use super::wall_clock::WallClock;
 use crate::config::Once;
 use crate::text::reason;
 
@@ -18,6 +19,8 @@ pub(super) struct FactsTopic {
     /// The Kafka keys under which the key's facts stand.
     keys: [(String, Place); 2],
     retention: Duration,
+    /// `--window` and `--schedule`: the window that the wall clock shows.
+    pub(super) wall_clock: Option<WallClock>,
     /// The reading that goes on, or was last, and its number: what an earlier one has reported is dropped.
     reading: Option<(u32, FactsReading)>,
     is_judged: bool,
@@ -25,11 +28,12 @@ pub(super) struct FactsTopic {
 
 impl FactsTopic {
     pub(super) fn new(election: &Election, once: &Once) -> Self {
-        let key = |place| (fact::record_key(&election.key(), &once.key, place), place);
+        let key = |place| (fact::record_key(&election.key(), once.key(), place), place);
         Self {
             name: format!("{}{}", election.topic, fact::TOPIC_SUFFIX),
             keys: [key(Place::Attempt), key(Place::Done)],
             retention: once.retention,
+            wall_clock: WallClock::of(once),
             reading: None,
             is_judged: false,
         }
@@ -82,10 +86,17 @@ impl MainLoop {
         let reading = self.roles[at].facts.as_ref().and_then(|facts| facts.reading.as_ref());
         let is_current = reading.is_some_and(|(number, _)| *number == id);
         let event = match event {
-            KafkaFacts::Appended => FactsEvent::Appended { id },
+            KafkaFacts::Appended => {
+                // What begins when a run's outcome is recorded, the clock says at that moment.
+                self.tell_window(at, now, false);
+                FactsEvent::Appended { id }
+            }
             KafkaFacts::NotAppended { error } => FactsEvent::NotAppended { id, error: error.into() },
             KafkaFacts::Read(_) | KafkaFacts::Topic(_) | KafkaFacts::Unread { .. } if !is_current => return,
-            KafkaFacts::Read(facts) => FactsEvent::Read { id, facts: *facts },
+            KafkaFacts::Read(facts) => {
+                self.tell_window(at, now, true);
+                FactsEvent::Read { id, facts }
+            }
             KafkaFacts::Topic(facts) => return self.judge_topic_of_facts(at, now, &facts),
             KafkaFacts::Unread { error } => FactsEvent::Unread { error: error.into() },
         };

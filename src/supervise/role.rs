@@ -1,5 +1,7 @@
 //! What this process has in one election.
 
+use std::time::Duration;
+
 use neli::program::{Election, clock, random};
 use neli_proto::candidate::{Elector, Event as ElectionEvent, Identity};
 use neli_proto::listener::FIRST_SPAN;
@@ -16,7 +18,7 @@ use nix::unistd;
 use super::commands::{self, RunningCommands};
 use super::facts::FactsTopic;
 use super::job::GuardedJob;
-use crate::config::Config;
+use crate::config::{Config, Occasion, Once};
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::Logger;
 use crate::supervise::orphans::Orphans;
@@ -36,7 +38,7 @@ pub(super) struct Role {
     pub(super) commands: RunningCommands,
     /// How it has ended for this process, once it has.
     pub(super) ending: Option<ExitStatus>,
-    /// `--once`: the topic of facts.
+    /// `--once`, `--window` or `--schedule`: the topic of facts.
     pub(super) facts: Option<FactsTopic>,
 }
 
@@ -71,7 +73,18 @@ impl Role {
     /// When there is something to do.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         let orphans = self.job.as_ref().and_then(|job| job.orphans.as_ref()).map(Orphans::again_at);
-        [self.node.poll_timeout(), self.undecodable.poll_timeout(), orphans].into_iter().flatten().min()
+        [self.node.poll_timeout(), self.undecodable.poll_timeout(), orphans, self.look_at()].into_iter().flatten().min()
+    }
+
+    /// When the window begins that follows the one that the wall clock shows, in milliseconds since 1970.
+    pub(super) fn next_window_ms(&self) -> Option<u64> {
+        self.facts.as_ref()?.wall_clock.as_ref()?.next_ms()
+    }
+
+    /// With a schedule: when the leader looks at the wall clock again.
+    fn look_at(&self) -> Option<Time> {
+        let wall_clock = self.facts.as_ref()?.wall_clock.as_ref()?;
+        self.node.leads().and_then(|_| wall_clock.look_at())
     }
 
     /// Whether nothing keeps the process from being stopped.
@@ -92,6 +105,15 @@ pub(super) const fn name_of(elector: Elector) -> &'static str {
         Elector::Group(_) => "group",
         Elector::Log => "log",
     }
+}
+
+fn policy_of(once: &Once, lease: Duration) -> once::Policy {
+    let (key, window, schedule) = match &once.occasion {
+        Occasion::Key(key) => (key.as_str().into(), None, None),
+        Occasion::Schedule(_, catch_up) => ("".into(), None, Some(*catch_up)),
+        Occasion::Window(_, window) => (window.key.clone(), Some(window.span), None),
+    };
+    once::Policy { key, window, schedule, retries: once.retries, done_status: once.done_status, lease }
 }
 
 fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
@@ -120,12 +142,7 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         job,
         hooks: commands::hooks_in(&config.commands),
         accepts_remade_topic: config.create_topic,
-        once: config.once.as_ref().map(|once| once::Policy {
-            key: once.key.as_str().into(),
-            retries: once.retries,
-            done_status: once.done_status,
-            lease: config.timings.lease(),
-        }),
+        once: config.once.as_ref().map(|once| policy_of(once, config.timings.lease())),
         started,
         wait: config.wait,
         first_span: FIRST_SPAN,

@@ -35,7 +35,8 @@ impl MainLoop {
         let (doing, is_leaving) = match self.roles.as_slice() {
             [role] => {
                 let status = role.node.status(now);
-                (notes::of_status(&status), status.is_leaving)
+                let next = notes::of_next_window(&status, role.next_window_ms());
+                (format!("{}{next}", notes::of_status(&status)), status.is_leaving)
             }
             roles => {
                 let led = roles.iter().filter(|role| role.node.leads().is_some()).map(|role| role.election.label());

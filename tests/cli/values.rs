@@ -1,6 +1,6 @@
 //! Values of options, each with its bounds.
 
-use crate::{refused, refused_value};
+use crate::{one_line, refused, refused_value, run, whole};
 
 #[test]
 fn a_name_has_bounds() {
@@ -75,7 +75,7 @@ fn a_key_has_bounds_and_what_belongs_to_it_has_a_key() {
     }
     refused_value("once-retention", "59m", "must be 1h to 365d");
     for (option, value) in [("retries", "1"), ("done-status", "3"), ("once-retention", "1day")] {
-        refused_value(option, value, "has no meaning without --once");
+        refused_value(option, value, "has no meaning without --once, --window or --schedule");
     }
     refused(
         "-g g -b a:1 --once k --restart always -- true",
@@ -86,6 +86,69 @@ fn a_key_has_bounds_and_what_belongs_to_it_has_a_key() {
         &format!("-g g -b a:1 -t {topic} --once k -- true"),
         "--once k: the topic's name must be at most 244 bytes, for .once is added",
     );
+}
+
+#[test]
+fn a_window_has_a_length_and_is_no_key_besides() {
+    let length = "must be a duration such as 15m or 1d, and where windows begin later than that says, by how much: 1d/2h; whole \
+                  seconds, 1s to 365d, from a day on whole days, and the offset less";
+    for wrong in ["", "0", "daily", "1d/", "/2h", "1d/1d", "500ms", "1500ms", "25h", "1month", "366d", "1h/-1m"] {
+        refused_value("window", wrong, length);
+    }
+    refused("-g g -b a:1 --timezone UTC -- true", "--timezone UTC: has no meaning without --window or --schedule");
+    refused(
+        "-g g -b a:1 --window 1d --timezone Nowhere -- true",
+        "--timezone Nowhere: is not in this machine's time zone database (tzdata); must be a name such as UTC or Europe/Berlin",
+    );
+    refused(
+        "-g g -b a:1 --window 6h --timezone Europe/Berlin -- true",
+        "--timezone Europe/Berlin: has no meaning with --window 6h: windows of less than a day are counted in UTC",
+    );
+    refused("-g g -b a:1 --window 1d --once k -- true", "--once k: can't be combined with --window 1d");
+    refused("-g g -b a:1 --window 90d -- true", "--once-retention 90d (the default): must be more than --window 90d");
+    refused(
+        "-g g -b a:1 --window 1d --restart always -- true",
+        "--restart always: can't be combined with --window 1d; --retries is meant",
+    );
+}
+
+#[test]
+fn a_schedule_is_a_cron_expression_or_a_length_and_a_daemons() {
+    for wrong in ["daily", "61 * * * *", ""] {
+        let output = run(&whole(&["--schedule", wrong]));
+        let line = one_line(&output);
+        let why = ": must be a cron expression such as '30 2 * * *', or every DURATION: ";
+        assert!(line.starts_with("neli-run: --schedule ") && line.contains(why), "{line}");
+        assert_eq!(output.status.code(), Some(125));
+    }
+    let refused = |options: &[&str], line: &str| {
+        let output = run(&whole(options));
+        assert_eq!(one_line(&output), format!("neli-run: {line}"));
+        assert_eq!(output.status.code(), Some(125));
+    };
+    refused(
+        &["--schedule", "0 0 30 2 *"],
+        "--schedule '0 0 30 2 *': must be a cron expression such as '30 2 * * *', or every DURATION: it never comes",
+    );
+    refused(
+        &["--schedule", "every 25h"],
+        "--schedule 'every 25h': after every: must be a duration such as 15m or 1d, and where windows begin later than that says, by \
+         how much: 1d/2h; whole seconds, 1s to 365d, from a day on whole days, and the offset less",
+    );
+    let daily = ["--schedule", "@daily"];
+    for (option, value) in [("--retries", "1"), ("--done-status", "3")] {
+        let line = format!("{option} {value}: has no meaning with --schedule @daily");
+        refused(&[&daily[..], &[option, value]].concat(), &line);
+    }
+    refused(&[&daily[..], &["--catch-up", "all"]].concat(), "--catch-up all: must be last or none");
+    refused(
+        &[&daily[..], &["--restart", "always"]].concat(),
+        "--restart always: can't be combined with --schedule @daily",
+    );
+    refused(&[&daily[..], &["--window", "1d"]].concat(), "--window 1d: can't be combined with --schedule @daily");
+    refused(&[&daily[..], &["--once", "k"]].concat(), "--once k: can't be combined with --schedule @daily");
+    refused(&["--catch-up", "last"], "--catch-up last: has no meaning without --schedule");
+    refused(&["--window", "1d", "--catch-up", "none"], "--catch-up none: has no meaning with --window 1d");
 }
 
 #[test]

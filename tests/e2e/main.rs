@@ -33,6 +33,7 @@ mod remade;
 mod resign;
 mod restart;
 mod rights;
+mod schedule;
 mod secrets;
 mod settle;
 mod shortage;
@@ -45,6 +46,7 @@ mod terminal;
 mod tls;
 mod tree;
 mod watch;
+mod window;
 
 use std::path::Path;
 

@@ -47,7 +47,7 @@ pub(crate) fn grant(term: i64, until: Time) -> Grant {
 }
 
 pub(crate) fn spawn(term: i64, until: Time) -> Order {
-    Order::Spawn { grant: grant(term, until), attempt: 1 }
+    Order::Spawn { grant: grant(term, until), attempt: 1, window: None }
 }
 
 /// A directory with a named pipe into which a job writes lines.

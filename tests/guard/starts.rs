@@ -29,7 +29,7 @@ fn killed_by(signal: i32) -> Answer {
 /// Runs to the end; how it ended.
 fn end_of_run(fixture: &GuardFixture, attempt: u64) -> Answer {
     let until = far_deadline();
-    fixture.send(&Order::Spawn { grant: grant(0, until), attempt });
+    fixture.send(&Order::Spawn { grant: grant(0, until), attempt, window: None });
     assert!(matches!(fixture.receive(), Answer::Accepted { .. }));
     assert!(matches!(fixture.receive(), Answer::Started { .. }));
     let end = fixture.receive();
@@ -102,7 +102,7 @@ fn arguments_and_environment_are_handed_on_to_the_byte() {
         ];
     });
     let until = far_deadline();
-    fixture.send(&Order::Spawn { grant: grant(42, until), attempt: 3 });
+    fixture.send(&Order::Spawn { grant: grant(42, until), attempt: 3, window: None });
     assert_eq!(fixture.receive(), Answer::Accepted { until });
     let Answer::Started { pid } = fixture.receive() else { panic!() };
     assert_eq!(fs::read(format!("/proc/{pid}/cmdline")).unwrap(), b"sleep\0--\x00600\0");
@@ -232,7 +232,7 @@ fn the_lease_goes_on_through_a_restart_and_is_nothing_once_the_term_is_over() {
     let until = far_deadline();
     let mut held = Vec::new();
     for attempt in [1, 2] {
-        fixture.send(&Order::Spawn { grant: grant(7, until), attempt });
+        fixture.send(&Order::Spawn { grant: grant(7, until), attempt, window: None });
         assert!(matches!(fixture.receive(), Answer::Accepted { .. }));
         let Answer::Started { pid } = fixture.receive() else { panic!() };
         assert_eq!(fixture.pipe.next_line(), "done");
@@ -277,7 +277,7 @@ fn signals_are_passed_on_to_the_main_process_or_its_group() {
 fn a_signal_right_after_a_spawn_comes_after_the_exec() {
     let fixture = GuardFixture::with(command(&["sleep", "600"]));
     for attempt in 1..=20 {
-        fixture.send(&Order::Spawn { grant: grant(0, far_deadline()), attempt });
+        fixture.send(&Order::Spawn { grant: grant(0, far_deadline()), attempt, window: None });
         fixture.send(&Order::Signal { signal: SIGTERM, to: Target::Main });
         assert!(matches!(fixture.receive(), Answer::Accepted { .. }));
         assert!(matches!(fixture.receive(), Answer::Started { .. }));

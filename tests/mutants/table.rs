@@ -1,5 +1,6 @@
 //! The mutants: each breaks one rule of the protocol, or of what carries it out. Those of this table are ways to two jobs at once;
-//! those of [`behaviour`] have the wrong candidate lead, or a job start at the wrong time; those of [`once`] have a key's job run again.
+//! those of [`behaviour`] have the wrong candidate lead, or a job start at the wrong time; those of [`once`] have a key's job run again, and
+//! those of [`schedule`] a window's, or not at all.
 
 /// One rule that is broken.
 pub(crate) struct Mutant {
@@ -41,10 +42,11 @@ use Notice::{Chaos, Law, Model};
 mod behaviour;
 mod library;
 mod once;
+mod schedule;
 
 /// All of them.
 pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
-    MUTANTS.iter().chain(behaviour::MUTANTS).chain(library::MUTANTS).chain(once::MUTANTS)
+    MUTANTS.iter().chain(behaviour::MUTANTS).chain(library::MUTANTS).chain(once::MUTANTS).chain(schedule::MUTANTS)
 }
 
 const fn edit(file: &'static str, text: &'static str, replacement: &'static str) -> Edit {

@@ -2,7 +2,7 @@
 //!
 //! A key has two places in that topic, which is compacted: one where a success stands, and one where the last run stands that was
 //! begun or has failed. A record of a run that reaches the log late, when another run has succeeded already, then replaces no
-//! success.
+//! success. The windows of an election have two places together, not two each: what stands there is about the newest.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::record::{MemberId, Offset};
+use crate::window::Span;
 
 /// What the name of the topic with the facts adds to the journal's.
 pub const TOPIC_SUFFIX: &str = ".once";
@@ -27,6 +28,8 @@ pub enum Outcome {
     Failed,
     /// It is about to be started, or was; how it ended is not written.
     Running,
+    /// `--schedule`: the window is over, and those before it, and there was no run.
+    Skipped,
 }
 
 /// What is recorded of a key's run.
@@ -34,6 +37,9 @@ pub enum Outcome {
 pub struct Fact {
     /// The key.
     pub key: Box<str>,
+    /// The window whose start the key is, where it is one.
+    #[serde(flatten)]
+    pub window: Option<Span>,
     /// How the run stands.
     pub outcome: Outcome,
     /// The term under which it runs, or ran.
@@ -57,7 +63,7 @@ pub struct Fact {
 pub enum Place {
     /// A run that was begun, or has failed.
     Attempt,
-    /// A success.
+    /// A success, or a window that is over without a run.
     Done,
 }
 
@@ -83,9 +89,17 @@ impl Fact {
     #[must_use]
     pub const fn place(&self) -> Place {
         match self.outcome {
-            Outcome::Done => Place::Done,
+            Outcome::Done | Outcome::Skipped => Place::Done,
             Outcome::Failed | Outcome::Running => Place::Attempt,
         }
+    }
+
+    /// Whether it reached the log late: `known`, which stands before it there, is of a later run. Terms begin anew with a journal
+    /// that was made anew, and windows do not.
+    #[must_use]
+    pub fn is_older_than(&self, known: &Self) -> bool {
+        let windows = self.window.zip(known.window);
+        self.term < known.term && windows.is_none_or(|(own, known)| own.from_ms <= known.from_ms)
     }
 
     /// The fact that a line of JSON says.
@@ -104,8 +118,10 @@ impl Fact {
         }
         let text = |field: &str| fields.get(field)?.as_str().map(Box::<str>::from);
         let number = |field: &str| fields.get(field)?.as_u64();
+        let span = number("window_from_ms").zip(number("window_until_ms"));
         Some(Self {
             key: text("key")?,
+            window: span.map(|(from_ms, until_ms)| Span { from_ms, until_ms }),
             outcome: Outcome::deserialize(fields.get("outcome")?).ok()?,
             term: fields.get("term")?.as_i64()?,
             member: text("member").map(|member| MemberId::from(&*member)),
@@ -149,9 +165,8 @@ impl Facts {
         match fact {
             None => *known = None,
             Some(Err(Unreadable)) => {}
-            // One that reached the log late is older than what stands there.
             Some(Ok(fact)) => {
-                if known.as_ref().is_none_or(|known| known.term <= fact.term) {
+                if known.as_ref().is_none_or(|known| !fact.is_older_than(known)) {
                     *known = Some(fact);
                 }
             }
@@ -160,13 +175,14 @@ impl Facts {
 }
 
 /// The Kafka key under which a fact about `key` stands in the topic: `<group>/<role>/<KEY>`, where `election` is the election's own
-/// key. In KEY `%` and `/` are written `%25` and `%2F`, so that two elections never share one.
+/// key. In KEY `%` and `/` are written `%25` and `%2F`, so that two elections never share one. Without KEY it is the place of the
+/// election's windows, `<group>/<role>`.
 #[must_use]
-pub fn record_key(election: &str, key: &str, place: Place) -> String {
-    let key = key.replace('%', "%25").replace('/', "%2F");
+pub fn record_key(election: &str, key: Option<&str>, place: Place) -> String {
+    let key = key.map(|key| format!("/{}", key.replace('%', "%25").replace('/', "%2F"))).unwrap_or_default();
     match place {
-        Place::Attempt => format!("{election}/{key}%attempt"),
-        Place::Done => format!("{election}/{key}"),
+        Place::Attempt => format!("{election}{key}%attempt"),
+        Place::Done => format!("{election}{key}"),
     }
 }
 
@@ -177,6 +193,7 @@ mod tests {
     fn fact(outcome: Outcome, term: Offset) -> Fact {
         Fact {
             key: "v1.42".into(),
+            window: None,
             outcome,
             term,
             member: Some(MemberId::from("m")),
@@ -198,9 +215,11 @@ mod tests {
 
     #[test]
     fn a_fact_comes_back_as_it_was_written() {
-        for outcome in [Outcome::Done, Outcome::Failed, Outcome::Running] {
+        for outcome in [Outcome::Done, Outcome::Failed, Outcome::Running, Outcome::Skipped] {
             let fact = Fact { exit: Some(3), ran_ms: Some(3_200), at_ms: Some(1_769_860_801_123), ..fact(outcome, 57) };
-            assert_eq!(Fact::parse(&fact.to_bytes()), Ok(fact));
+            assert_eq!(Fact::parse(&fact.to_bytes()), Ok(fact.clone()));
+            let of_window = Fact { window: Some(Span { from_ms: 5, until_ms: 10 }), ..fact };
+            assert_eq!(Fact::parse(&of_window.to_bytes()), Ok(of_window));
         }
         let line = br#"{"v":1,"key":"k","outcome":"done","term":7,"attempt":2,"of a later version":[]}"#;
         let expected = Fact { key: "k".into(), member: None, name: None, attempt: 2, ..fact(Outcome::Done, 7) };
@@ -220,6 +239,27 @@ mod tests {
     }
 
     #[test]
+    fn of_windows_the_newer_counts_where_terms_have_begun_anew_and_the_later_term_where_a_clock_was_wrong() {
+        let done = |term, from_ms| {
+            let window = Some(Span { from_ms, until_ms: from_ms + 10 });
+            Fact { window, ..fact(Outcome::Done, term) }
+        };
+        for (records, expected) in [
+            ([done(5, 10), done(9, 20)], done(9, 20)),
+            // The older run's record came late.
+            ([done(9, 20), done(5, 10)], done(9, 20)),
+            // The journal was made anew.
+            ([done(57, 10), done(0, 20)], done(0, 20)),
+            // The first one's clock was ahead.
+            ([done(5, 9_000), done(9, 20)], done(9, 20)),
+        ] {
+            let bytes = records.each_ref().map(Fact::to_bytes);
+            let facts = come_to(&bytes.each_ref().map(|bytes| (Place::Done, Some(&**bytes))));
+            assert_eq!(facts.done, Some(expected));
+        }
+    }
+
+    #[test]
     fn a_record_without_a_value_takes_back_and_one_that_is_no_fact_is_noticed() {
         let done = fact(Outcome::Done, 5).to_bytes();
         assert_eq!(come_to(&[(Place::Done, Some(&done)), (Place::Done, None)]), Facts::default());
@@ -230,10 +270,12 @@ mod tests {
 
     #[test]
     fn no_two_keys_of_any_elections_share_a_place() {
-        let of = |election, key| record_key(election, key, Place::Done);
+        let of = |election, key| record_key(election, Some(key), Place::Done);
         assert_eq!(of("billing/0", "v1.42"), "billing/0/v1.42");
         assert_ne!(of("g/0", "a/0/b"), of("g/0/a/0", "b"));
         assert_ne!(of("g/0", "a%2F"), of("g/0", "a/"));
-        assert_ne!(of("g/0", "a%attempt"), record_key("g/0", "a", Place::Attempt));
+        assert_ne!(of("g/0", "a%attempt"), record_key("g/0", Some("a"), Place::Attempt));
+        assert_eq!(record_key("billing/0", None, Place::Done), "billing/0");
+        assert_ne!(of("g/0", "a"), record_key("g/0", None, Place::Attempt));
     }
 }

@@ -41,7 +41,7 @@ pub struct Settings {
     /// Whether a topic that was deleted and made again is taken for the old one's successor. Who keeps the making of topics to
     /// themselves is not to find their jobs led by another topic's word.
     pub accepts_remade_topic: bool,
-    /// `--once`: the key whose run succeeds once.
+    /// `--once` and `--window`: the key whose run succeeds once.
     pub once: Option<once::Policy>,
     /// When the process started: `wait` runs from then on.
     pub started: Time,
@@ -159,6 +159,7 @@ impl Node {
                 let holds = self.supervisor.job_may_be_alive() || self.candidate.has_claimed();
                 self.refuse(now, Refusal::Said(error), holds);
             }
+            Event::Window(window) => self.once.iter_mut().for_each(|once| once.shows(now, &window)),
         }
         self.connect(now);
     }
@@ -218,7 +219,7 @@ impl Node {
             leader: self.candidate.leader(),
             position: self.candidate.position(),
             lease_end: self.candidate.lease_end(),
-            awaits: self.candidate.awaits().or_else(|| self.supervisor.awaits()),
+            awaits: self.candidate.awaits().or_else(|| self.awaits_window()).or_else(|| self.supervisor.awaits()),
             departs_at: self.candidate.departs_at(),
             standbys: self.candidate.standbys(now),
             is_leaving: self.candidate.is_leaving(),
@@ -305,7 +306,7 @@ impl Node {
                     LeadEvent::Held(right)
                 }
             },
-            From::StopJob(_) if self.once.as_mut().is_some_and(|once| once.holds_back_stop(now)) => return,
+            From::StopJob(why) if self.once.as_mut().is_some_and(|once| once.holds_back_stop(now, why)) => return,
             From::StopJob(why) => LeadEvent::StoppedFor(why),
             From::Ask => return self.actions.push_back(Action::ReadAnew),
             From::ForgetTerms => {
@@ -336,7 +337,7 @@ impl Node {
     /// An order of the supervisor's; with the first run of a lead goes the hook that runs beside it.
     fn order(&mut self, now: Time, order: Order) {
         self.actions.push_back(Action::Order(order));
-        if let Order::Spawn { grant, attempt: 1 } = order {
+        if let Order::Spawn { grant, attempt: 1, .. } = order {
             self.hooks.handle(now, hooks::Event::Led(grant.term));
         }
     }

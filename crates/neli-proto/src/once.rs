@@ -1,4 +1,4 @@
-//! `--once`: whether the job runs at a lead, by what is recorded of its key, and what is recorded of its run.
+//! `--once`, `--window` and `--schedule`: whether the job runs at a lead, by what is recorded of its key, and what is recorded of its run.
 //!
 //! The job is not ordered before the key's facts were read to an end that was asked for after the claim had taken effect, and
 //! before that the run begins was recorded and acknowledged. Its outcome is recorded and acknowledged before the term is released.
@@ -10,77 +10,21 @@ use core::time::Duration;
 
 use crate::candidate;
 use crate::fact::{Fact, Facts, Outcome};
-use crate::record::{Body, MemberId, Offset};
+use crate::record::{Body, MemberId, Offset, Why};
 use crate::supervisor::RunEnd;
 use crate::time::Time;
+use crate::window::{Span, Window};
+
+use scheduled::Scheduled;
+
+pub use action::{Action, Note, Policy, Skip};
+
+mod action;
+mod judging;
+mod scheduled;
 
 /// Between two attempts to record an outcome.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// What is to be done once, by whom.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Policy {
-    /// `--once`: the key.
-    pub key: Box<str>,
-    /// `--retries`: so many runs that failed are followed by another, counted across machines.
-    pub retries: u32,
-    /// `--done-status`: with what those exit who find the key done.
-    pub done_status: u8,
-    /// The leader's lease: a fact that can't be read or written within half of it is not waited for.
-    pub lease: Duration,
-}
-
-/// Why the job is not run.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Skip {
-    /// What was found.
-    pub fact: Fact,
-    /// What to exit with.
-    pub status: u8,
-}
-
-/// Things to do.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Action {
-    /// Record this fact, and report what becomes of it under this number.
-    Append {
-        /// The number.
-        id: u32,
-        /// The fact; the writer's wall clock is filled in.
-        fact: Fact,
-    },
-    /// Whether a vacancy may be claimed.
-    HoldClaims(bool),
-    /// Nothing of the job runs, and the outcome of its run is recorded, or can't be: the term ends.
-    Finish {
-        /// Another run of the key may follow.
-        again: bool,
-    },
-    /// Say so.
-    Note(Note),
-    /// Read the key's facts to an end that is asked for from now on; whatever was read before under another number is dropped.
-    Read {
-        /// The number.
-        id: u32,
-    },
-    /// The job may be started, under the term that is led.
-    Run,
-    /// Go for good: the job is not to be run.
-    Skip,
-    /// The facts can't be read or written: let another lead.
-    StandDown,
-}
-
-/// What a person is told.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Note {
-    /// The job is not run, and why.
-    Skipped(Skip),
-    /// The facts can't be read or written, and nothing runs because of it.
-    Unavailable(Box<str>),
-    /// The run's outcome could not be recorded yet.
-    NotRecorded(Box<str>),
-}
 
 /// One candidate's key.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -90,6 +34,10 @@ pub(crate) struct Once {
     name: Box<str>,
     /// What is known of the key: by its facts, by releases, and by own runs.
     known: Facts,
+    /// `--window` and `--schedule`: the window that the wall clock shows now.
+    shown: Option<Span>,
+    /// `--schedule`: which window is run, and when.
+    scheduled: Option<Scheduled>,
     phase: Phase,
     /// The number of the last reading or append.
     last_id: u32,
@@ -116,12 +64,16 @@ enum Phase {
     StandingBy,
     /// It goes, or lets another lead.
     Leaving,
+    /// `--schedule`: it leads, and the next window is awaited.
+    Waiting { term: Offset },
 }
 
 impl Once {
     /// That of a candidate that has just begun.
     pub(crate) fn new(policy: Policy, member: MemberId, name: Box<str>) -> Self {
         let mut once = Self {
+            shown: policy.window,
+            scheduled: policy.schedule.map(Scheduled::new),
             policy,
             member,
             name,
@@ -131,7 +83,9 @@ impl Once {
             trouble: None,
             actions: VecDeque::new(),
         };
-        once.ask();
+        if once.scheduled.is_none() {
+            once.ask();
+        }
         once
     }
 
@@ -139,7 +93,7 @@ impl Once {
         self.actions.pop_front()
     }
 
-    pub(crate) const fn poll_timeout(&self) -> Option<Time> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         match self.phase {
             Phase::Announcing { until, .. } | Phase::Reading { until, .. } => Some(until),
             Phase::Recording { again_at: Some(again_at), stop_by: None, .. } => Some(again_at),
@@ -152,6 +106,7 @@ impl Once {
             | Phase::Recorded { .. }
             | Phase::Running { .. }
             | Phase::StandingBy => None,
+            Phase::Waiting { .. } => self.scheduled.as_ref().and_then(Scheduled::poll_timeout),
         }
     }
 
@@ -159,7 +114,8 @@ impl Once {
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         match &mut self.phase {
             Phase::Announcing { until, .. } | Phase::Reading { until, .. } if now >= *until => self.give_up(),
-            Phase::Recording { stop_by: Some(by), .. } if now >= *by => self.finish(),
+            Phase::Recording { stop_by: Some(by), .. } if now >= *by => self.finish(now),
+            Phase::Waiting { .. } => self.record_skip_again(now),
             Phase::Recording { again_at, fact, id, .. } if again_at.is_some_and(|at| now >= at) => {
                 *again_at = None;
                 self.last_id += 1;
@@ -183,6 +139,16 @@ impl Once {
         self.phase = Phase::Reading { read, term, until: now + self.policy.lease / 2 };
     }
 
+    /// The window that the wall clock shows now.
+    pub(crate) fn shows(&mut self, now: Time, window: &Window) {
+        self.shown = Some(window.span);
+        let is_idle = matches!(self.phase, Phase::Waiting { .. });
+        if let Some(scheduled) = &mut self.scheduled {
+            scheduled.schedule.shows(window, is_idle);
+            self.follow_schedule(now);
+        }
+    }
+
     /// The facts were read to the end that was asked for.
     pub(crate) fn was_read(&mut self, now: Time, id: u32, facts: Facts) {
         match self.phase {
@@ -194,12 +160,16 @@ impl Once {
                 }
             }
             Phase::Reading { read, term, until } if read == id => {
-                if facts.is_unreadable() {
+                if self.is_unreadable(&facts) {
                     self.trouble = Some("a record of this key is none that this version can read".into());
                     return self.give_up();
                 }
                 self.learn(facts);
-                if !self.skip_if_settled() {
+                self.note_what_is_not_believed();
+                if self.scheduled.is_some() {
+                    self.phase = Phase::Waiting { term };
+                    self.begin_schedule(now);
+                } else if !self.skip_if_settled() {
                     self.announce(now, term, until);
                 }
             }
@@ -210,7 +180,8 @@ impl Once {
             | Phase::Recorded { .. }
             | Phase::Recording { .. }
             | Phase::Running { .. }
-            | Phase::StandingBy => {}
+            | Phase::StandingBy
+            | Phase::Waiting { .. } => {}
         }
     }
 
@@ -224,13 +195,14 @@ impl Once {
     }
 
     /// A fact was acknowledged.
-    pub(crate) fn was_appended(&mut self, id: u32) {
+    pub(crate) fn was_appended(&mut self, now: Time, id: u32) {
         match &self.phase {
             Phase::Announcing { id: awaited, fact, .. } if *awaited == id => {
                 self.phase = Phase::Running { fact: fact.clone() };
-                self.actions.push_back(Action::Run);
+                self.actions.push_back(Action::Run(self.policy.window));
             }
-            Phase::Recording { id: awaited, .. } if *awaited == id => self.finish(),
+            Phase::Recording { id: awaited, .. } if *awaited == id => self.finish(now),
+            Phase::Waiting { .. } => self.skip_was_recorded(id),
             Phase::Announcing { .. }
             | Phase::Asking { .. }
             | Phase::Leaving
@@ -253,6 +225,7 @@ impl Once {
                 *again_at = Some(now + RETRY);
                 self.actions.push_back(Action::Note(Note::NotRecorded(error)));
             }
+            Phase::Waiting { .. } => self.skip_was_not_recorded(now, id),
             Phase::Announcing { .. }
             | Phase::Asking { .. }
             | Phase::Leaving
@@ -273,7 +246,7 @@ impl Once {
         let told = Some(fact.clone());
         self.learn(match outcome {
             Outcome::Done => Facts { done: told, ..Facts::default() },
-            Outcome::Failed | Outcome::Running => Facts { attempt: told, ..Facts::default() },
+            Outcome::Failed | Outcome::Running | Outcome::Skipped => Facts { attempt: told, ..Facts::default() },
         });
         let id = self.next_id();
         self.actions.push_back(Action::Append { id, fact: fact.clone() });
@@ -281,9 +254,10 @@ impl Once {
     }
 
     /// The candidate stands down. Whether that has to wait until the outcome is recorded; for a lease at most.
-    pub(crate) fn holds_back_stop(&mut self, now: Time) -> bool {
+    pub(crate) fn holds_back_stop(&mut self, now: Time, why: Why) -> bool {
         let Phase::Recording { stop_by, .. } = &mut self.phase else { return false };
         stop_by.get_or_insert(now + self.policy.lease);
+        self.scheduled.iter_mut().for_each(|scheduled| scheduled.stop_for(why));
         true
     }
 
@@ -291,7 +265,9 @@ impl Once {
     /// the release is to carry.
     pub(crate) fn term_is_over(&mut self, is_leaving: bool) -> Option<Box<str>> {
         let has_outcome = matches!(self.phase, Phase::Recorded { .. } | Phase::Recording { .. });
-        if !is_leaving && self.phase != Phase::Leaving {
+        if self.scheduled.is_some() {
+            self.phase = Phase::StandingBy;
+        } else if !is_leaving && self.phase != Phase::Leaving {
             self.ask();
         }
         has_outcome.then(|| self.policy.key.clone())
@@ -302,8 +278,10 @@ impl Once {
         let candidate::Event::Read { record: Some(record), .. } = event else { return None };
         let Body::Release { term, exit: Some(exit), once: Some(key), .. } = &record.body else { return None };
         let is_anothers = record.member.as_ref() != Some(&self.member);
-        (is_anothers && *key == self.policy.key).then(|| Fact {
+        let is_wanted = self.scheduled.is_some() || *key == self.policy.key;
+        (is_anothers && is_wanted).then(|| Fact {
             key: key.clone(),
+            window: self.policy.window,
             outcome: if *exit == 0 { Outcome::Done } else { Outcome::Failed },
             term: *term,
             member: record.member.clone(),
@@ -317,6 +295,9 @@ impl Once {
 
     /// That release is effective. What is recorded of the run is read before anything is claimed.
     pub(crate) fn was_released(&mut self, fact: Fact) {
+        if let Some(scheduled) = &mut self.scheduled {
+            return scheduled.is_told(&fact.key);
+        }
         if fact.outcome == Outcome::Done {
             self.learn(Facts { done: Some(fact), ..Facts::default() });
         }
@@ -324,19 +305,6 @@ impl Once {
         if self.phase == Phase::StandingBy {
             self.ask();
         }
-    }
-
-    /// Why the job is not to be run, by all that is known.
-    fn skip(&self) -> Option<Skip> {
-        if let Some(fact) = &self.known.done {
-            // The runner's own exit status is its job's.
-            let is_own = fact.member.as_ref() == Some(&self.member);
-            let status = if is_own { 0 } else { self.policy.done_status };
-            return Some(Skip { fact: fact.clone(), status });
-        }
-        let failed = self.known.attempt.as_ref().filter(|fact| fact.outcome == Outcome::Failed)?;
-        let status = failed.exit.unwrap_or(1);
-        (failed.attempt > self.policy.retries).then(|| Skip { fact: failed.clone(), status })
     }
 
     /// What is exited with by whoever goes since the job is not to be run.
@@ -350,20 +318,15 @@ impl Once {
     }
 
     fn announce(&mut self, now: Time, term: Offset, until: Time) {
-        let attempt = match &self.known.attempt {
-            Some(Fact { outcome: Outcome::Failed, attempt, .. }) => attempt.saturating_add(1),
-            // It died, or was stopped: that is no failure.
-            Some(Fact { attempt, .. }) => *attempt,
-            None => 1,
-        };
         let fact = Fact {
             key: self.policy.key.clone(),
+            window: self.policy.window,
             outcome: Outcome::Running,
             term,
             member: Some(self.member.clone()),
             name: Some(self.name.clone()),
             exit: None,
-            attempt,
+            attempt: self.next_attempt(),
             ran_ms: None,
             at_ms: None,
         };
@@ -373,8 +336,11 @@ impl Once {
     }
 
     /// The outcome is recorded, or is not waited for any longer.
-    fn finish(&mut self) {
+    fn finish(&mut self, now: Time) {
         let Phase::Recording { fact, .. } = &self.phase else { return };
+        if self.scheduled.is_some() {
+            return self.run_is_recorded(now);
+        }
         self.phase = Phase::Recorded { fact: fact.clone() };
         let again = self.skip().is_none();
         self.actions.push_back(Action::Finish { again });
@@ -393,16 +359,6 @@ impl Once {
         self.actions.push_back(Action::Note(Note::Skipped(skip)));
         self.actions.push_back(Action::Skip);
         true
-    }
-
-    /// Of a place, the fact of the highest term counts; of one term's, the outcome, and of two of these the one that tells more.
-    fn learn(&mut self, facts: Facts) {
-        let newest = |known: Option<Fact>, fact: Option<Fact>| {
-            let rank = |fact: &Fact| (fact.term, fact.outcome != Outcome::Running, fact.at_ms.is_some());
-            known.into_iter().chain(fact).max_by_key(rank)
-        };
-        self.known.done = newest(self.known.done.take(), facts.done);
-        self.known.attempt = newest(self.known.attempt.take(), facts.attempt);
     }
 
     /// Nothing is claimed before the facts were read.

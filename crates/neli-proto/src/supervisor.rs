@@ -14,6 +14,7 @@ use crate::node::status::{Awaited, Awaits};
 use crate::record::{JobState, Offset, Why};
 use crate::restart::Backoff;
 use crate::time::Time;
+use crate::window::Span;
 use answers::TreeEnd;
 use terminal::Terminal;
 
@@ -47,6 +48,8 @@ pub struct Supervisor {
     run: Run,
     backoff: Backoff,
     failed_runs: FailedRuns,
+    /// The window that the next runs are for.
+    window: Option<Span>,
     /// Before each run of the term, and after one that ended by itself, the node says what follows.
     holds: bool,
     /// Why the last term is over, once it is.
@@ -216,6 +219,7 @@ impl Supervisor {
             run: Run::new(0),
             backoff: Backoff::default(),
             failed_runs: FailedRuns::default(),
+            window: None,
             holds: false,
             over: None,
             stop: None,
@@ -288,8 +292,9 @@ impl Supervisor {
             LeadEvent::Held(right) => self.held(now, right),
             LeadEvent::Killed(_) => self.lose(now),
             LeadEvent::Led(right) => self.led(now, right),
-            LeadEvent::MayRun => self.may_run(now),
+            LeadEvent::MayRun(window) => self.may_run(now, window),
             LeadEvent::StoppedFor(why) => self.stop(now, why),
+            LeadEvent::Waits => self.waits(now),
         }
         self.look_after_health(now);
     }

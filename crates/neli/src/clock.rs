@@ -1,4 +1,5 @@
-//! The only clock read: `CLOCK_BOOTTIME`, which goes on while the machine sleeps (R8), and the wall clock for display.
+//! The only clock read: `CLOCK_BOOTTIME`, which goes on while the machine sleeps (R8); and the wall clock, for display and for windows
+//! of time.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ pub fn now() -> Time {
     Time::from_nanos(nanos_of(ClockId::CLOCK_BOOTTIME))
 }
 
-/// Milliseconds since 1970 by the wall clock. For display only.
+/// Milliseconds since 1970 by the wall clock, which anybody may set at any time.
 #[must_use]
 pub fn wall_ms() -> u64 {
     nanos_of(ClockId::CLOCK_REALTIME) / 1_000_000

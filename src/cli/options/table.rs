@@ -261,6 +261,55 @@ pub const OPTIONS: &[Opt] = &[
                characters. Not with --restart.",
     },
     Opt {
+        long: "window",
+        short: None,
+        takes: Takes::Value("DURATION[/OFFSET]"),
+        default: Default::None,
+        section: Section::Job,
+        help: "The job succeeds once in each window, on all machines",
+        more: "For crontabs: the machines' lines start it at one time, and it runs on one of them. As --once with the window's \
+               start for its key: 1d is a day from midnight UTC on, 1d/2h one from 02:00 on, 7d a week from Monday on. The window \
+               is that of the machine's clock at the start, so that clocks may differ: put its edge far from the time of the \
+               crontab. A window is over when a newer one is done; one that is recorded and lies more than a window ahead of \
+               this machine's clock is not believed. The job finds the window in NELI_WINDOW_START and NELI_WINDOW_END. Whole \
+               seconds, 1s to 365d, from a day on whole days. Not with --once or --schedule.",
+    },
+    Opt {
+        long: "timezone",
+        short: None,
+        takes: Takes::Value("NAME"),
+        default: Default::Value("UTC"),
+        section: Section::Job,
+        help: "Where a schedule's times are, and midnight of a window",
+        more: "A name of this machine's time zone database, such as Europe/Berlin; the same on every machine. Windows of less than \
+               a day are counted in UTC. Only with --window or --schedule.",
+    },
+    Opt {
+        long: "schedule",
+        short: None,
+        takes: Takes::Value("CRON|every DURATION"),
+        default: Default::None,
+        section: Section::Job,
+        help: "Run the job at these times, and keep the lead between",
+        more: "A daemon in the place of a crontab: '30 2 * * *' (with seconds before, where six fields are given; @daily; L, W and \
+               #), or 'every 15m', 'every 1d/2h' with the windows of --window. Each time begins a window, which lasts until the next. \
+               Runs never overlap: what begins while a run goes on is skipped. A failed run does not end it. A new leader runs \
+               what was not done (--catch-up); at a first start there is nothing to catch up. Of an hour that a time zone leaves \
+               out, a fixed time comes after it; of one that is there twice, in the first. The clock may be set at any time: no \
+               window is run twice under one lead. What is run stands in the topic <topic>.once, too. The job finds its window in \
+               NELI_WINDOW_START and NELI_WINDOW_END. Not with --once, --window or --restart.",
+    },
+    Opt {
+        long: "catch-up",
+        short: None,
+        takes: Takes::OneOf("last|none", &["last", "none"]),
+        default: Default::Value("last"),
+        section: Section::Job,
+        help: "What a new leader runs of windows in which nobody led",
+        more: "With last: the window that its clock shows, where that was not done. With none: nothing before the next. What is \
+               skipped is told in the log. Only with --schedule.",
+    },
+    Opt {
         long: "retries",
         short: None,
         takes: Takes::Value("N"),
@@ -268,7 +317,7 @@ pub const OPTIONS: &[Opt] = &[
         section: Section::Job,
         help: "So many failed runs of the key are followed by another",
         more: "Counted across machines; a run fails by a status other than 0. When they are used up, everybody exits with \
-               the status that was recorded. Only with --once.",
+               the status that was recorded. Only with --once or --window.",
     },
     Opt {
         long: "done-status",
@@ -277,7 +326,7 @@ pub const OPTIONS: &[Opt] = &[
         default: Default::Value("0"),
         section: Section::Job,
         help: "What those exit with who find the key done",
-        more: "0 to 255. The one who runs the job exits with its status. Only with --once.",
+        more: "0 to 255. The one who runs the job exits with its status. Only with --once or --window.",
     },
     Opt {
         long: "once-retention",
@@ -287,7 +336,7 @@ pub const OPTIONS: &[Opt] = &[
         section: Section::Job,
         help: "For how long a key is known",
         more: "The retention.ms of the topic <topic>.once where it is made here; a warning tells where an existing one \
-               keeps less. 1h to 365d. Only with --once.",
+               keeps less. 1h to 365d. Only with --once, --window or --schedule.",
     },
     Opt {
         long: "on-loss",

@@ -1,4 +1,4 @@
-//! `--once`, `--retries`, `--done-status` and `--once-retention`.
+//! `--once`, `--window` or `--schedule`; `--retries`, `--done-status` and `--once-retention`.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use neli::program::{Election, names::LONGEST_TOPIC};
 use neli_proto::fact::TOPIC_SUFFIX;
 use neli_proto::restart::Restart;
 
-use super::{duration, restart};
+use super::{duration, restart, window};
 use crate::cli::parsed_args::{ParsedArgs, Value};
-use crate::config::Once;
+use crate::config::{Occasion, Once};
 use crate::exit::StartupError;
 
 /// The longest KEY, in bytes of the JSON that a release holds it in: a record must fit 1 KiB.
@@ -21,31 +21,48 @@ const SHORTEST_RETENTION: Duration = Duration::from_secs(60 * 60);
 pub(super) fn validate(args: &ParsedArgs, election: &Election) -> Result<Option<Once>, StartupError> {
     let settings = ["retries", "done-status", "once-retention"].map(|long| args.setting(long));
     let [retries, done_status, retention] = &settings;
-    let once = Once {
-        key: String::new(),
-        retries: validate_retries(retries)?,
-        done_status: validate_status(done_status)?,
-        retention: validate_retention(retention)?,
+    let (windows, once) = (window::validate(args)?, args.value("once"));
+    let kept = validate_retention(retention)?;
+    let (retries_left, skip_status) = (validate_retries(retries)?, validate_status(done_status)?);
+    let (value, occasion) = match (once, windows) {
+        (None, None) => {
+            return match settings.iter().find(|setting| setting.is_given()) {
+                Some(idle) => Err(idle.refuse("has no meaning without --once, --window or --schedule")),
+                None => Ok(None),
+            };
+        }
+        (Some(once), None) => (once.clone(), Occasion::Key(validate_key(&once)?)),
+        (None, Some(windows)) => {
+            if windows.longest.is_some_and(|longest| kept <= longest) {
+                return Err(retention.refuse(format!("must be more than {}", windows.value.shown())));
+            }
+            (windows.value, windows.occasion)
+        }
+        (Some(once), Some(windows)) => {
+            return Err(once.refuse(format!("can't be combined with {}", windows.value.shown())));
+        }
     };
-    let Some(value) = args.value("once") else {
-        return match settings.iter().find(|setting| setting.is_given()) {
-            Some(idle) => Err(idle.refuse("has no meaning without --once")),
-            None => Ok(None),
-        };
-    };
-    let key = validate_key(&value)?;
-    let topic = format!("{}{TOPIC_SUFFIX}", election.topic);
-    if topic.len() > LONGEST_TOPIC {
+    validate_topic(&value, election)?;
+    let is_schedule = matches!(occasion, Occasion::Schedule(..));
+    if let Some(idle) = [retries, done_status].into_iter().find(|setting| is_schedule && setting.is_given()) {
+        return Err(idle.refuse(format!("has no meaning with {}", value.shown())));
+    }
+    let restart = args.setting("restart");
+    if restart::validate(args)?.restart != Restart::No {
+        let meant = if is_schedule { "" } else { "; --retries is meant" };
+        return Err(restart.refuse(format!("can't be combined with {}{meant}", value.shown())));
+    }
+    Ok(Some(Once { occasion, retries: retries_left, done_status: skip_status, retention: kept }))
+}
+
+fn validate_topic(value: &Value, election: &Election) -> Result<(), StartupError> {
+    if election.topic.len() + TOPIC_SUFFIX.len() > LONGEST_TOPIC {
         let longest = LONGEST_TOPIC - TOPIC_SUFFIX.len();
         return Err(
             value.refuse(format!("the topic's name must be at most {longest} bytes, for {TOPIC_SUFFIX} is added"))
         );
     }
-    let restart = args.setting("restart");
-    if restart::validate(args)?.restart != Restart::No {
-        return Err(restart.refuse(format!("can't be combined with {}; --retries is meant", value.shown())));
-    }
-    Ok(Some(Once { key, ..once }))
+    Ok(())
 }
 
 fn validate_key(value: &Value) -> Result<String, StartupError> {

@@ -196,10 +196,13 @@ pub enum Event {
         /// This candidate's.
         own: u16,
     },
-    /// `--once`: the key needs no run.
+    /// `--once` or `--window`: the key needs no run.
     OnceSkipped {
         /// The key.
         key: String,
+        /// The key of the newer window that was run, where it is not this one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        newer: Option<String>,
         /// Who has run it.
         by: String,
         /// Under which term.
@@ -344,6 +347,20 @@ pub enum Event {
         /// How many log lines were lost here.
         #[serde(skip_serializing_if = "Option::is_none")]
         dropped: Option<u64>,
+    },
+    /// `--schedule`: nothing is left to be run before the next window.
+    WindowAwaited {
+        /// When that begins.
+        next: String,
+    },
+    /// `--schedule`: the job is not run for the windows between these times.
+    WindowSkipped {
+        /// When the first begins.
+        from: String,
+        /// When the last ends.
+        until: String,
+        /// `clock-set`, `nobody-led` or `overrun`.
+        why: String,
     },
 }
 

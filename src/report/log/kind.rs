@@ -17,7 +17,8 @@ impl Event {
             | Self::JobKilled { .. }
             | Self::Released { delivered: false, .. }
             | Self::Unhealthy { .. }
-            | Self::Warning { .. } => Level::Warning,
+            | Self::Warning { .. }
+            | Self::WindowSkipped { .. } => Level::Warning,
             Self::Assigned { .. }
             | Self::BrokerUp { .. }
             | Self::Claiming { .. }
@@ -36,7 +37,8 @@ impl Event {
             | Self::Standby { .. }
             | Self::Started { .. }
             | Self::Stopping { .. }
-            | Self::TopicCreated { .. } => Level::Info,
+            | Self::TopicCreated { .. }
+            | Self::WindowAwaited { .. } => Level::Info,
         }
     }
 
@@ -75,6 +77,8 @@ impl Event {
             Self::TopicCreated { .. } => "topic_created",
             Self::Unhealthy { .. } => "unhealthy",
             Self::Warning { .. } => "warning",
+            Self::WindowAwaited { .. } => "window_awaited",
+            Self::WindowSkipped { .. } => "window_skipped",
         }
     }
 }

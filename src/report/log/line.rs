@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use neli::program::Election;
 use serde::Serialize;
@@ -35,8 +35,18 @@ struct Json<'a> {
 /// have.
 #[must_use]
 pub fn timestamp(wall_ms: u64) -> String {
+    humantime::format_rfc3339_millis(wall_time(wall_ms)).to_string()
+}
+
+/// The same, to the second.
+#[must_use]
+pub fn to_the_second(wall_ms: u64) -> String {
+    humantime::format_rfc3339_seconds(wall_time(wall_ms)).to_string()
+}
+
+fn wall_time(wall_ms: u64) -> SystemTime {
     const LAST: u64 = 253_402_300_799_999;
-    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(wall_ms.min(LAST))).to_string()
+    UNIX_EPOCH + Duration::from_millis(wall_ms.min(LAST))
 }
 
 /// Whose log it is.

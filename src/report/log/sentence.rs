@@ -102,16 +102,21 @@ impl Event {
                 let checks = if *failures == 1 { "1 check".to_owned() } else { format!("{failures} checks in a row") };
                 format!("job unhealthy: {checks} failed (last: the health command {reason}{}; term {term})", with_reason(line))
             }
+            Self::WindowAwaited { next } => format!("the next window begins at {next}"),
+            Self::WindowSkipped { from, until, why } => {
+                format!("nothing is run for the time from {from} to {until}: {}", because(why))
+            }
         }
     }
 }
 
 /// What was found of a key that needs no run.
 fn once_skipped(event: &Event) -> String {
-    let Event::OnceSkipped { key, by, term, at, exit, ran, done } = event else { return String::new() };
+    let Event::OnceSkipped { key, newer, by, term, at, exit, ran, done } = event else { return String::new() };
     let at = at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
     let ran = ran.map_or_else(String::new, |ran| format!(" after {}", spoken(ran)));
     let (how, end) = if *done { ("was done", "") } else { ("has failed", ", and no retries are left") };
+    let key = newer.as_ref().map_or_else(|| key.clone(), |newer| format!("{key} is over: {newer}"));
     format!("{key} {how} by {by}{at} (term {term}, exit {exit}{ran}){end}")
 }
 
@@ -126,10 +131,13 @@ pub fn because(why: &str) -> &str {
         "fenced" => "the lease ran out",
         "guard-died" => "the guard died",
         "history-cut" => "the topic's records were cut, or it was made anew",
+        "nobody-led" => "nobody led then",
+        "overrun" => "the run before went on beyond its beginning",
         "refused" => "Kafka refuses this candidate",
         "resigned" => "it was asked to stand down",
         "restart-limit" => "the job failed too often",
         "revoked" => "the consumer group has chosen another candidate",
+        "clock-set" => "this machine's clock was set forward over it",
         "claim-expired" => "the claim took effect too late to be used",
         "skipped" => "the key needs no run",
         "stopped" => "a signal to neli-run",
@@ -251,12 +259,23 @@ mod tests {
             Event::Released { term: 42, why: "exited".to_owned(), delivered: true },
             Event::OnceSkipped {
                 key: "v1.42".to_owned(),
+                newer: None,
                 by: "db2".to_owned(),
                 term: 57,
                 at: Some("2026-01-31T02:00:04Z".to_owned()),
                 exit: 0,
                 ran: Some(Duration::from_millis(3_200)),
                 done: true,
+            },
+            Event::OnceSkipped {
+                key: "2026-01-31T00:00:00Z".to_owned(),
+                newer: Some("2026-02-01T00:00:00Z".to_owned()),
+                by: "db2".to_owned(),
+                term: 58,
+                at: None,
+                exit: 3,
+                ran: None,
+                done: false,
             },
             Event::BrokerDown { error: "kafka:9092: connection refused".to_owned(), down: seconds(30) },
             Event::TopicCreated { topic: "g.neli".to_owned(), replicas: 1, brokers: 1 },
@@ -282,6 +301,7 @@ mod tests {
                 "the job was ended by SIGKILL after 1h 2m 5s (status 137)",
                 "released term 42: the job has ended",
                 "v1.42 was done by db2 at 2026-01-31T02:00:04Z (term 57, exit 0 after 3.2s)",
+                "2026-01-31T00:00:00Z is over: 2026-02-01T00:00:00Z has failed by db2 (term 58, exit 3), and no retries are left",
                 "Kafka has not answered for 30s: kafka:9092: connection refused; waiting",
                 "created the topic \"g.neli\" with 1 replica, 1 broker being up; it stays so when more brokers come, and a \
                  warning at later starts says how to mend that",

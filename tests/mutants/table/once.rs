@@ -43,9 +43,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
                 ONCE,
                 "self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };",
                 "self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };
-                self.finish();",
+                self.finish(Time::ZERO);",
             ),
-            edit(ONCE, "(is_anothers && *key == self.policy.key)", "(is_anothers && *key != self.policy.key)"),
+            edit(ONCE, "self.scheduled.is_some() || *key == self.policy.key", "*key != self.policy.key"),
         ],
         noticed_by: &[Model("a_key_that_is_done")],
     },

@@ -3,6 +3,7 @@
 use super::killing::Means;
 use super::message::{Answer, CommandKind, Grant, Target};
 use crate::time::Time;
+use crate::window::Span;
 
 /// Things to do, in this order.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -81,6 +82,8 @@ pub enum Action {
         until: Time,
         /// `NELI_ATTEMPT`.
         attempt: u64,
+        /// The window that it is for, where it is for one.
+        window: Option<Span>,
     },
     /// Start a command; if that fails, [`Event::CommandEnded`](super::Event::CommandEnded) says so.
     StartCommand(CommandKind),

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::CommandEnd;
 use crate::time::Time;
+use crate::window::Span;
 
 /// From the supervisor to the guard.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
@@ -54,6 +55,9 @@ pub enum Order {
         grant: Grant,
         /// `NELI_ATTEMPT`: 1 for the first run in this term.
         attempt: u64,
+        /// The window that it is for, where it is for one.
+        #[serde(flatten)]
+        window: Option<Span>,
     },
     /// The barrier: the stop signal and SIGCONT, and SIGKILL to the whole tree later. Said again, the new moment counts.
     Stop {
@@ -229,10 +233,13 @@ mod tests {
     #[test]
     fn orders_and_answers_are_flat_objects() {
         let grant = Grant { term: 42, seen: 57, next_seq: 9, until: Time::from_nanos(1_000) };
-        let order = Order::Spawn { grant, attempt: 1 };
+        let spawn = |window| Order::Spawn { grant, attempt: 1, window };
         let text = r#"{"order":"spawn","term":42,"seen":57,"next_seq":9,"until":1000,"attempt":1}"#;
-        assert_eq!(serde_json::to_string(&order).unwrap(), text);
-        assert_eq!(serde_json::from_str::<Order>(text).unwrap(), order);
+        assert_eq!(serde_json::to_string(&spawn(None)).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Order>(text).unwrap(), spawn(None));
+        let of_window = spawn(Some(Span { from_ms: 5, until_ms: 10 }));
+        let text = serde_json::to_string(&of_window).unwrap();
+        assert_eq!(serde_json::from_str::<Order>(&text).unwrap(), of_window);
         assert_eq!(serde_json::to_string(&Answer::Gone).unwrap(), r#"{"answer":"gone"}"#);
     }
 }

@@ -8,6 +8,7 @@ use super::tenure::{GrantOutcome, Tenure};
 use super::{Guard, fenced};
 use crate::command::CommandEnd;
 use crate::time::Time;
+use crate::window::Span;
 
 impl Guard {
     pub(super) fn obey(&mut self, now: Time, order: &Order) {
@@ -41,7 +42,7 @@ impl Guard {
                     run.signal(signal, to, &mut self.actions);
                 }
             }
-            Order::Spawn { grant, attempt } => self.spawn(now, grant, attempt),
+            Order::Spawn { grant, attempt, window } => self.spawn(now, grant, attempt, window),
             Order::Stop { signal, kill_at } => {
                 if let Some(run) = &mut self.run {
                     run.stop(signal, kill_at, &mut self.actions);
@@ -83,7 +84,7 @@ impl Guard {
     }
 
     /// Starts the job, unless one is there: two at once is what no order can bring about.
-    fn spawn(&mut self, now: Time, grant: Grant, attempt: u64) {
+    fn spawn(&mut self, now: Time, grant: Grant, attempt: u64, window: Option<Span>) {
         if self.run.is_some() {
             return;
         }
@@ -95,7 +96,7 @@ impl Guard {
             return;
         }
         self.actions.push_back(Action::Answer(Answer::Accepted { until }));
-        self.actions.push_back(Action::Start { term: grant.term, until, attempt });
+        self.actions.push_back(Action::Start { term: grant.term, until, attempt, window });
         self.run = Some(GuardedRun::new());
     }
 

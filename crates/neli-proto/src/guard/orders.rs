@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_signal_to_a_run_that_is_over_does_not_come_to_the_next() {
         let grant = Grant { term: 1, seen: 1, next_seq: 1, until: Time::from_nanos(1) };
-        let spawn = Order::Spawn { grant, attempt: 2 };
+        let spawn = Order::Spawn { grant, attempt: 2, window: None };
         assert_eq!(taken_after(&[SIGNAL, spawn]), core::slice::from_ref(&spawn));
         assert_eq!(taken_after(&[spawn, SIGNAL]), [spawn, SIGNAL]);
     }

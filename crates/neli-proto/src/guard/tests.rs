@@ -12,7 +12,7 @@ fn told(guard: &mut Guard, millis: u64, event: Event) -> bool {
 
 fn spawn(until: u64) -> Event {
     let grant = Grant { term: 5, seen: 5, next_seq: 1, until: at(until) };
-    Event::Ordered(Order::Spawn { grant, attempt: 1 })
+    Event::Ordered(Order::Spawn { grant, attempt: 1, window: None })
 }
 
 fn nothing_left() -> Event {

@@ -10,6 +10,7 @@ use crate::guard::Answer;
 use crate::hooks::Hook;
 use crate::record::{MemberId, Why};
 use crate::supervisor;
+use crate::window::Window;
 
 /// Things that happened.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -67,6 +68,9 @@ pub enum Event {
         /// Why: one line.
         error: Box<str>,
     },
+    /// `--window` and `--schedule`: the window that the wall clock shows now. To be told before what is recorded of the windows, and
+    /// with a schedule whenever another is shown while the node leads.
+    Window(Window),
 }
 
 /// What came of a question about the key's facts, or of one that was to be recorded.
@@ -89,7 +93,7 @@ pub enum FactsEvent {
         /// As [`Action::ReadFacts`](super::Action::ReadFacts) has it.
         id: u32,
         /// What it says of the key.
-        facts: Facts,
+        facts: Box<Facts>,
     },
     /// The facts can't be read yet; that is tried again.
     Unread {

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Action, FactsEvent, Node, Note};
+use super::{Action, Awaited, Awaits, FactsEvent, Node, Note};
 use crate::candidate::{self, LocalEvent};
 use crate::once::{self, Once};
 use crate::record::Why;
@@ -20,7 +20,8 @@ impl Node {
         let Some((fact, once)) = told.zip(self.once.as_mut()) else { return };
         if self.candidate.released_term() == Some(fact.term) {
             once.was_released(fact);
-        } else if !once.holds_claims() {
+        }
+        if !once.holds_claims() {
             self.candidate.hold_claims(now, false);
         }
     }
@@ -29,9 +30,9 @@ impl Node {
     pub(super) fn facts(&mut self, now: Time, event: FactsEvent) {
         let Some(once) = &mut self.once else { return };
         match event {
-            FactsEvent::Appended { id } => once.was_appended(id),
+            FactsEvent::Appended { id } => once.was_appended(now, id),
             FactsEvent::NotAppended { id, error } => once.was_not_appended(now, id, error),
-            FactsEvent::Read { id, facts } => once.was_read(now, id, facts),
+            FactsEvent::Read { id, facts } => once.was_read(now, id, *facts),
             FactsEvent::Unread { error } => once.can_not_read(error),
         }
     }
@@ -51,14 +52,22 @@ impl Node {
             From::HoldClaims(are_held) => self.candidate.hold_claims(now, are_held),
             From::Note(note) => self.actions.push_back(Action::Note(Note::Once(note))),
             From::Read { id } => self.actions.push_back(Action::ReadFacts { id }),
-            From::Run => self.supervisor.handle_lead(now, LeadEvent::MayRun),
+            From::Run(window) => self.supervisor.handle_lead(now, LeadEvent::MayRun(window)),
             From::Skip => {
                 self.candidate.handle_local(now, LocalEvent::StandDown { why: Why::Skipped, leaving: true });
             }
             From::StandDown => {
                 self.candidate.handle_local(now, LocalEvent::StandDown { why: Why::FactsUnavailable, leaving: false });
             }
+            From::Stop(why) => self.supervisor.handle_lead(now, LeadEvent::StoppedFor(why)),
+            From::Wait => self.supervisor.handle_lead(now, LeadEvent::Waits),
         }
+    }
+
+    /// With a schedule: between two runs.
+    pub(super) fn awaits_window(&self) -> Option<Awaits> {
+        let is_waiting = self.once.as_ref().is_some_and(Once::is_waiting);
+        is_waiting.then_some(Awaits { what: Awaited::Window, until: None })
     }
 
     /// With what it ends: who goes since the key needs no run has a status for that.

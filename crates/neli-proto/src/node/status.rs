@@ -91,6 +91,8 @@ pub enum Awaited {
     Records,
     /// R2: that the leader, or whoever may lead, has been silent for so long that the node may claim.
     Silence,
+    /// `--schedule`: that the wall clock shows another window.
+    Window,
 }
 
 /// A fact that is only shown. No rule depends on it, so it does not tell two states apart: they are equal without it.

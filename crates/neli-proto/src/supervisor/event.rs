@@ -8,6 +8,7 @@ use crate::command::CommandEnd;
 use crate::guard::Grant;
 use crate::record::Why;
 use crate::terminal::Foreground;
+use crate::window::Span;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -95,8 +96,10 @@ pub enum LeadEvent {
     Killed(Loss),
     /// The candidate leads.
     Led(Grant),
-    /// A job that is held may run.
-    MayRun,
+    /// A job that is held may run: for this window, where it is for one.
+    MayRun(Option<Span>),
     /// The candidate stands down: the barrier.
     StoppedFor(Why),
+    /// A job that is held is not run before another window.
+    Waits,
 }

@@ -224,7 +224,7 @@ impl Supervisor {
         if let Some(watch) = &mut self.watch {
             watch.ask(now);
         }
-        self.order(Order::Spawn { grant: self.grant, attempt: self.run.attempt.into() });
+        self.order(Order::Spawn { grant: self.grant, attempt: self.run.attempt.into(), window: self.window });
     }
 
     pub(super) fn killed_at_timeout(&mut self) {

@@ -1,5 +1,7 @@
 //! The candidate's word: the job may run, for how long, and that it may no longer.
 
+use core::time::Duration;
+
 use super::answers::TreeEnd;
 use super::{Job, Killed, Run, Supervisor, Watch};
 use crate::guard::{Grant, Order};
@@ -7,6 +9,7 @@ use crate::record::{JobState, Why};
 use crate::restart::Backoff;
 use crate::supervisor::{Note, StopPolicy};
 use crate::time::Time;
+use crate::window::Span;
 
 impl Supervisor {
     /// The term is held, and the guard kept informed: who dies now owes a release.
@@ -19,14 +22,21 @@ impl Supervisor {
         self.extended(now, grant);
     }
 
-    pub(super) fn may_run(&mut self, now: Time) {
+    pub(super) fn may_run(&mut self, now: Time, window: Option<Span>) {
         if let Job::Held { end } = self.job {
-            let delay = self.policy.settle;
+            let delay = if self.run.attempt == 0 { self.policy.settle } else { Duration::ZERO };
+            self.window = window;
             self.job = Job::Restarting { at: now + delay, end };
             if !delay.is_zero() {
                 self.note(Note::Settling { delay });
             }
             self.start_run_if_due(now);
+        }
+    }
+
+    pub(super) fn waits(&mut self, now: Time) {
+        if let Job::Held { .. } = self.job {
+            self.report(JobState::Restarting, None, now);
         }
     }
 

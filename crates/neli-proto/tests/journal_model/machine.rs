@@ -103,6 +103,8 @@ impl Machine {
             accepts_remade_topic: true,
             once: setup.once.then(|| once::Policy {
                 key: "key".into(),
+                window: None,
+                schedule: None,
                 retries: 0,
                 done_status: 0,
                 lease: candidate.lease,

@@ -4,6 +4,8 @@
 
 mod host;
 mod once;
+mod schedule;
+mod windows;
 
 use std::time::Duration;
 

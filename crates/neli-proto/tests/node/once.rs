@@ -19,9 +19,13 @@ const KEY: &str = "v1.42";
 
 /// A candidate of the key that has read an empty log.
 fn listening(retries: u32) -> Host {
+    listening_for(Policy { key: KEY.into(), window: None, schedule: None, retries, done_status: 7, lease: LEASE })
+}
+
+pub(crate) fn listening_for(policy: Policy) -> Host {
     let mut host = Host::new(&[], true);
     let mut settings = Host::settings(host.now, &[Hook::Lead], true);
-    settings.once = Some(Policy { key: KEY.into(), retries, done_status: 7, lease: LEASE });
+    settings.once = Some(policy);
     host.node = Node::new(host.now, settings, Random::from_seed(1));
     host.identified(TopicIdentity::Unnamed);
     host.elects(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
@@ -31,15 +35,15 @@ fn listening(retries: u32) -> Host {
 
 /// What is asked for and what is to be recorded, in one look at what is to be done.
 #[derive(Debug, Default)]
-struct Asked {
-    read: Option<u32>,
-    appended: Option<(u32, Fact)>,
-    spawns: bool,
-    releases: Option<Record>,
-    actions: Vec<Action>,
+pub(crate) struct Asked {
+    pub(crate) read: Option<u32>,
+    pub(crate) appended: Option<(u32, Fact)>,
+    pub(crate) spawns: bool,
+    pub(crate) releases: Option<Record>,
+    pub(crate) actions: Vec<Action>,
 }
 
-fn asked(host: &mut Host) -> Asked {
+pub(crate) fn asked(host: &mut Host) -> Asked {
     let mut asked = Asked { actions: host.actions(), ..Asked::default() };
     for action in &asked.actions {
         asked.spawns |= matches!(action, Action::Order(Order::Spawn { .. }));
@@ -56,17 +60,18 @@ fn asked(host: &mut Host) -> Asked {
     asked
 }
 
-fn facts(host: &mut Host, event: FactsEvent) {
+pub(crate) fn facts(host: &mut Host, event: FactsEvent) {
     host.happens(Event::Facts(event));
 }
 
-fn read(host: &mut Host, id: u32, facts_of_key: Facts) {
-    facts(host, FactsEvent::Read { id, facts: facts_of_key });
+pub(crate) fn read(host: &mut Host, id: u32, facts_of_key: Facts) {
+    facts(host, FactsEvent::Read { id, facts: Box::new(facts_of_key) });
 }
 
 fn fact(outcome: Outcome, term: Offset, exit: Option<u8>, attempt: u32) -> Fact {
     let (member, name) = (Some(MemberId::from("db2")), Some("db2-name".into()));
-    Fact { key: KEY.into(), outcome, term, member, name, exit, attempt, ran_ms: Some(3_200), at_ms: Some(1_000) }
+    let (ran_ms, at_ms) = (Some(3_200), Some(1_000));
+    Fact { key: KEY.into(), window: None, outcome, term, member, name, exit, attempt, ran_ms, at_ms }
 }
 
 fn attempted(fact: Fact) -> Facts {

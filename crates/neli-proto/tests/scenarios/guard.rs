@@ -46,7 +46,11 @@ impl Story {
             "over" => Order::Over { term: term() },
             "released" => Order::Released { term: term() },
             "signal" => Order::Signal { signal: words.number(1), to: target(words.word(2)) },
-            "spawn" => Order::Spawn { grant: Self::grant(words), attempt: words.number_of("attempt").unwrap_or(1) },
+            "spawn" => Order::Spawn {
+                grant: Self::grant(words),
+                attempt: words.number_of("attempt").unwrap_or(1),
+                window: None,
+            },
             "stop" => Order::Stop { signal: words.number_of("signal"), kill_at: kill_at() },
             "take-back" => Order::TakeBack,
             _ => return None,
@@ -182,7 +186,7 @@ fn shown_action(action: Action) -> String {
             let but = if but_group { ", but for the main process's group" } else { "" };
             format!("signal {signal} and SIGCONT to who is left{but}, and answers who it was")
         }
-        Action::Start { term, until, attempt } => {
+        Action::Start { term, until, attempt, window: _ } => {
             format!("starts attempt {attempt} of term {term}, before {}", told(until))
         }
         Action::StartCommand(kind) => format!("starts the {} command", kind.event()),

@@ -12,6 +12,7 @@ use neli_proto::supervisor::{
     Action, Ending, Event, Foreground, JobStatus, LeadEvent, Lost, Note, OnLoss, Policy, RunEnd, StopPolicy,
 };
 use neli_proto::time::Time;
+use neli_proto::window::Span;
 
 use crate::Subject;
 use crate::words::{Words, begin, shown, told};
@@ -96,7 +97,12 @@ impl Story {
                 other => panic!("{other} is no loss"),
             }),
             "led" => LeadEvent::Led(grant()),
-            "may-run" => LeadEvent::MayRun,
+            "may-run" => LeadEvent::MayRun(
+                words
+                    .number_of("window")
+                    .map(|number: u64| Span { from_ms: number * 1_000, until_ms: (number + 1) * 1_000 }),
+            ),
+            "waits" => LeadEvent::Waits,
             "stopped-for" => LeadEvent::StoppedFor(crate::words::why(words.word(1))),
             _ => return None,
         })
@@ -235,8 +241,9 @@ fn shown_order(order: Order) -> String {
             };
             format!("orders: signal {signal} to the {target}")
         }
-        Order::Spawn { grant, attempt } => {
-            format!("orders: spawn, attempt {attempt}, term {} until {}", grant.term, told(grant.until))
+        Order::Spawn { grant, attempt, window } => {
+            let window = window.map(|window| format!(", window {}", window.from_ms / 1_000)).unwrap_or_default();
+            format!("orders: spawn, attempt {attempt}, term {} until {}{window}", grant.term, told(grant.until))
         }
         Order::Stop { signal: Some(signal), kill_at } => {
             format!("orders: stop by signal {signal}, kill at {}", told(kill_at))

@@ -35,10 +35,11 @@ const STATES: [State<Scene>; 7] = [
 ];
 
 /// The events.
-const EVENTS: [Happening<Scene>; 26] = [
+const EVENTS: [Happening<Scene>; 27] = [
     ("candidate: led", |scene| scene.lead(LeadEvent::Led(scene.grant()))),
     ("candidate: led, with `--once`", |scene| scene.lead(LeadEvent::Held(scene.grant()))),
-    ("node: the job may run", |scene| scene.lead(LeadEvent::MayRun)),
+    ("node: the job may run", |scene| scene.lead(LeadEvent::MayRun(None))),
+    ("node: the next window is awaited", |scene| scene.lead(LeadEvent::Waits)),
     ("candidate: extended", |scene| scene.lead(LeadEvent::Extended(scene.grant()))),
     ("candidate: stand down", |scene| scene.lead(LeadEvent::StoppedFor(Why::Resigned))),
     ("candidate: lease over", |scene| scene.lead(LeadEvent::Killed(Loss::LeaseOver))),

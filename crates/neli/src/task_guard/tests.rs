@@ -19,7 +19,7 @@ fn grant(term: i64, until: u64) -> Grant {
 }
 
 fn spawn(term: i64, until: u64) -> Order {
-    Order::Spawn { grant: grant(term, until), attempt: 1 }
+    Order::Spawn { grant: grant(term, until), attempt: 1, window: None }
 }
 
 const fn answer(answer: Answer) -> Effect {

@@ -68,7 +68,7 @@ impl World {
         }
         self.at(who, |machine, _, _| {
             if let Some(id) = machine.facts_asked.take() {
-                machine.facts_heard.push_back(FactsEvent::Read { id, facts });
+                machine.facts_heard.push_back(FactsEvent::Read { id, facts: Box::new(facts) });
             }
         });
     }

@@ -1,0 +1,75 @@
+//! What the records of a key, or of an election's windows, mean for the run that is wanted.
+
+use super::{Action, Note, Once, Skip};
+use crate::fact::{Fact, Facts, Outcome};
+
+impl Once {
+    /// Why the job is not to be run, by all that is known.
+    pub(super) fn skip(&self) -> Option<Skip> {
+        if let Some(fact) = self.known.done.as_ref().filter(|fact| self.covers(fact)) {
+            // The runner's own exit status is its job's.
+            let is_own = fact.member.as_ref() == Some(&self.member);
+            return Some(self.skip_for(fact, if is_own { 0 } else { self.policy.done_status }));
+        }
+        let failed = self.known.attempt.as_ref().filter(|fact| fact.outcome == Outcome::Failed && self.covers(fact))?;
+        (failed.attempt > self.policy.retries).then(|| self.skip_for(failed, failed.exit.unwrap_or(1)))
+    }
+
+    fn skip_for(&self, fact: &Fact, status: u8) -> Skip {
+        Skip { key: self.policy.key.clone(), fact: fact.clone(), status }
+    }
+
+    /// Whether it is about the run that is wanted: about its key, or about its window or a newer one. A window is over when a newer one
+    /// has its outcome.
+    fn covers(&self, fact: &Fact) -> bool {
+        match (self.policy.window, fact.window) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(own), Some(other)) => own.from_ms <= other.from_ms && self.believes(fact),
+        }
+    }
+
+    /// Whether the wall clock does not contradict it.
+    fn believes(&self, fact: &Fact) -> bool {
+        self.shown.zip(fact.window).is_none_or(|(shown, window)| shown.believes(window))
+    }
+
+    /// Whether something stands there that is no fact of this key or of these windows.
+    pub(super) fn is_unreadable(&self, facts: &Facts) -> bool {
+        let is_other = |fact: &Option<Fact>| fact.as_ref().is_some_and(|fact| fact.window.is_none());
+        let is_of_windows = self.policy.window.is_some() || self.scheduled.is_some();
+        facts.is_unreadable() || (is_of_windows && (is_other(&facts.done) || is_other(&facts.attempt)))
+    }
+
+    pub(super) fn note_what_is_not_believed(&mut self) {
+        let known = [&self.known.done, &self.known.attempt].into_iter().flatten();
+        if let Some(fact) = known.filter(|fact| !self.believes(fact)).max_by_key(|fact| fact.term) {
+            self.actions.push_back(Action::Note(Note::NotBelieved(fact.clone())));
+        }
+    }
+
+    /// The number of the run that is wanted: who died in a run, or was stopped, has not failed.
+    pub(super) fn next_attempt(&self) -> u32 {
+        let is_same = |fact: &&Fact| fact.window == self.policy.window;
+        match self.known.attempt.as_ref().filter(is_same) {
+            Some(Fact { outcome: Outcome::Failed, attempt, .. }) => attempt.saturating_add(1),
+            Some(Fact { attempt, .. }) => *attempt,
+            None => 1,
+        }
+    }
+
+    /// Of a place, the fact of the later run counts; of one run's, the outcome, and of two of these the one that tells more.
+    pub(super) fn learn(&mut self, facts: Facts) {
+        let tells = |fact: &Fact| (fact.outcome != Outcome::Running, fact.at_ms.is_some());
+        let newest = |known: Option<Fact>, told: Option<Fact>| match (known, told) {
+            (Some(known), Some(told)) => {
+                let is_same = told.term == known.term && told.window == known.window;
+                let is_known_better = told.is_older_than(&known) || (is_same && tells(&told) < tells(&known));
+                Some(if is_known_better { known } else { told })
+            }
+            (known, told) => told.or(known),
+        };
+        self.known.done = newest(self.known.done.take(), facts.done);
+        self.known.attempt = newest(self.known.attempt.take(), facts.attempt);
+    }
+}

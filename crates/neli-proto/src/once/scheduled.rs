@@ -1,0 +1,167 @@
+//! `--schedule`: a leader that runs the job in each window, and keeps the lead between the runs.
+
+use alloc::boxed::Box;
+
+use super::{Action, Note, Once, Phase, RETRY};
+use crate::fact::{Fact, Outcome};
+use crate::record::{Offset, Why};
+use crate::schedule::{self, CatchUp, Recorded, Schedule};
+use crate::time::Time;
+use crate::window::{Span, Window};
+
+/// What a schedule needs besides a key's run.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Scheduled {
+    pub(super) schedule: Schedule,
+    /// That a window is over without a run is to be recorded, and is not yet.
+    skip: Option<SkipToRecord>,
+    /// Until when it waits: told when that is recorded.
+    waits_until: Option<u64>,
+    /// Why a stop is wanted that was held back.
+    stop: Option<Why>,
+    /// The key of the last run of which a release has told.
+    told: Option<Box<str>>,
+}
+
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct SkipToRecord {
+    id: u32,
+    fact: Fact,
+    again_at: Option<Time>,
+}
+
+impl Scheduled {
+    pub(super) const fn new(catch_up: CatchUp) -> Self {
+        Self { schedule: Schedule::new(catch_up), skip: None, waits_until: None, stop: None, told: None }
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        self.skip.as_ref()?.again_at
+    }
+
+    pub(super) fn stop_for(&mut self, why: Why) {
+        self.stop.get_or_insert(why);
+    }
+
+    pub(super) fn is_told(&mut self, key: &str) {
+        self.told = Some(key.into());
+    }
+}
+
+impl Once {
+    /// Whether it leads, and the next window is awaited.
+    pub(crate) const fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::Waiting { .. })
+    }
+
+    /// The lead was won, and the facts are read.
+    pub(super) fn begin_schedule(&mut self, now: Time) {
+        let recorded = self.recorded();
+        let Some(scheduled) = &mut self.scheduled else { return };
+        (scheduled.skip, scheduled.stop, scheduled.waits_until) = (None, None, None);
+        scheduled.schedule.led(recorded);
+        self.follow_schedule(now);
+    }
+
+    /// The run's outcome is recorded, or is not waited for any longer.
+    pub(super) fn run_is_recorded(&mut self, now: Time) {
+        let Phase::Recording { fact, .. } = &self.phase else { return };
+        let term = fact.term;
+        let Some(scheduled) = &mut self.scheduled else { return };
+        if let Some(why) = scheduled.stop.take() {
+            self.phase = Phase::Recorded { fact: fact.clone() };
+            return self.actions.push_back(Action::Stop(why));
+        }
+        self.phase = Phase::Waiting { term };
+        scheduled.schedule.ended();
+        self.follow_schedule(now);
+    }
+
+    pub(super) fn follow_schedule(&mut self, now: Time) {
+        while let Some(action) = self.scheduled.as_mut().and_then(|scheduled| scheduled.schedule.poll_action()) {
+            let Phase::Waiting { term } = self.phase else { continue };
+            match action {
+                schedule::Action::Note(note) => self.actions.push_back(Action::Note(Note::Schedule(note))),
+                schedule::Action::RecordSkip(window) => self.record_skip(term, window),
+                schedule::Action::Run(window) => {
+                    (self.policy.key, self.policy.window) = (window.key, Some(window.span));
+                    // What runs now is recorded in place of what was skipped before.
+                    self.scheduled
+                        .iter_mut()
+                        .for_each(|scheduled| (scheduled.skip, scheduled.waits_until) = (None, None));
+                    self.announce(now, term, now + self.policy.lease / 2);
+                }
+                schedule::Action::Wait { until_ms } => {
+                    self.actions.push_back(Action::Wait);
+                    self.scheduled.iter_mut().for_each(|scheduled| scheduled.waits_until = Some(until_ms));
+                    self.tell_that_it_waits();
+                }
+            }
+        }
+    }
+
+    fn record_skip(&mut self, term: Offset, window: Window) {
+        let fact = Fact {
+            key: window.key,
+            window: Some(window.span),
+            outcome: Outcome::Skipped,
+            term,
+            member: Some(self.member.clone()),
+            name: Some(self.name.clone()),
+            exit: None,
+            attempt: 1,
+            ran_ms: None,
+            at_ms: None,
+        };
+        self.append_skip(fact);
+    }
+
+    fn append_skip(&mut self, fact: Fact) {
+        let id = self.next_id();
+        self.actions.push_back(Action::Append { id, fact: fact.clone() });
+        if let Some(scheduled) = &mut self.scheduled {
+            scheduled.skip = Some(SkipToRecord { id, fact, again_at: None });
+        }
+    }
+
+    pub(super) fn record_skip_again(&mut self, now: Time) {
+        let skip = self.scheduled.as_ref().and_then(|scheduled| scheduled.skip.as_ref());
+        if let Some(skip) = skip.filter(|skip| skip.again_at.is_some_and(|at| now >= at)) {
+            self.append_skip(skip.fact.clone());
+        }
+    }
+
+    pub(super) fn skip_was_recorded(&mut self, id: u32) {
+        self.scheduled.iter_mut().for_each(|scheduled| drop(scheduled.skip.take_if(|skip| skip.id == id)));
+        self.tell_that_it_waits();
+    }
+
+    fn tell_that_it_waits(&mut self) {
+        let Some(scheduled) = self.scheduled.as_mut().filter(|scheduled| scheduled.skip.is_none()) else { return };
+        if let Some(until_ms) = scheduled.waits_until.take() {
+            self.actions.push_back(Action::Note(Note::Waiting { until_ms }));
+        }
+    }
+
+    pub(super) fn skip_was_not_recorded(&mut self, now: Time, id: u32) {
+        let skip = self.scheduled.as_mut().and_then(|scheduled| scheduled.skip.as_mut());
+        if let Some(skip) = skip.filter(|skip| skip.id == id) {
+            skip.again_at = Some(now + RETRY);
+        }
+    }
+
+    /// The newest window that has its outcome, as far as the wall clock does not contradict it.
+    fn recorded(&self) -> Recorded {
+        let (done, attempt) = (self.known.done.as_ref(), self.known.attempt.as_ref());
+        let told = self.scheduled.as_ref().and_then(|scheduled| scheduled.told.as_ref());
+        let has_outcome = |fact: &&Fact| fact.outcome != Outcome::Running || Some(&fact.key) == told;
+        let spans = || done.into_iter().chain(attempt.filter(has_outcome)).filter_map(|fact| fact.window);
+        let newest = |is_wanted: &dyn Fn(&Span) -> bool| spans().filter(is_wanted).max_by_key(|span| span.from_ms);
+        let believed = newest(&|span| self.shown.is_none_or(|shown| shown.believes(*span)));
+        match believed.or_else(|| newest(&|_| true)) {
+            Some(span) => Recorded::Newest(span),
+            None if attempt.is_some() => Recorded::NoOutcome,
+            None => Recorded::Nothing,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! `--schedule`: a leader runs the job in each window, and keeps the lead between the runs.
+
+use std::time::Duration;
+
+use neli_proto::fact::{Fact, Facts, Outcome};
+use neli_proto::guard::Order;
+use neli_proto::node::{Action, Awaited, Event, FactsEvent, Note};
+use neli_proto::once::{self, Policy};
+use neli_proto::record::{Body, Record};
+use neli_proto::schedule::CatchUp;
+use neli_proto::supervisor::{Ending, JobStatus};
+
+use crate::host::{Host, LEASE, TERM, exits};
+use crate::once::{Asked, asked, facts, listening_for, read};
+use crate::windows::{attempted, done, span, window};
+
+/// A leader whose clock shows this window, when these facts are read.
+fn leads(shown: u64, found: Facts) -> (Host, Asked) {
+    let schedule = Some(CatchUp::Last);
+    let policy = Policy { key: "".into(), window: None, schedule, retries: 0, done_status: 0, lease: LEASE };
+    let mut host = listening_for(policy);
+    host.claims();
+    host.reads_what_it_sent();
+    let id = asked(&mut host).read.unwrap();
+    host.happens(Event::Window(window(shown)));
+    read(&mut host, id, found);
+    let asked = asked(&mut host);
+    (host, asked)
+}
+
+fn shows(host: &mut Host, number: u64) -> Asked {
+    host.happens(Event::Window(window(number)));
+    asked(host)
+}
+
+/// The job is started for this window, once that it begins is acknowledged.
+fn starts(host: &mut Host, asked: Asked, number: u64) {
+    let (id, fact) = asked.appended.unwrap();
+    assert_eq!((fact.outcome, fact.window), (Outcome::Running, Some(span(number))));
+    assert!(!asked.spawns);
+    facts(host, FactsEvent::Appended { id });
+    let is_for_window = |action: &Action| matches!(action, Action::Order(Order::Spawn { window: Some(window), .. }) if *window == span(number));
+    assert!(host.actions().iter().any(is_for_window));
+    host.started();
+    host.actions();
+}
+
+/// It ends, and that is acknowledged. Gives what is done then.
+fn ends(host: &mut Host, status: u8) -> Asked {
+    host.ends(JobStatus::Exited(status));
+    let (id, fact) = asked(host).appended.unwrap();
+    assert_eq!((fact.outcome, fact.exit), (if status == 0 { Outcome::Done } else { Outcome::Failed }, Some(status)));
+    facts(host, FactsEvent::Appended { id });
+    let asked = asked(host);
+    assert!(asked.releases.is_none() && exits(&asked.actions).is_empty(), "the lead is kept: {asked:?}");
+    asked
+}
+
+fn awaits_window(host: &Host) -> bool {
+    host.status().awaits.is_some_and(|awaits| awaits.what == Awaited::Window)
+}
+
+#[test]
+fn each_window_has_its_run_under_one_lead_and_a_failure_ends_nothing() {
+    let (mut host, first) = leads(5, done(4));
+    starts(&mut host, first, 5);
+    assert!(shows(&mut host, 5).appended.is_none());
+    assert!(ends(&mut host, 0).appended.is_none());
+    assert!(awaits_window(&host));
+    for number in 6..9 {
+        let due = shows(&mut host, number);
+        starts(&mut host, due, number);
+        host.reads_what_it_sent();
+        ends(&mut host, 3);
+        assert!(awaits_window(&host));
+    }
+    host.pass(LEASE / 5);
+    assert!(host.node.leads().is_some());
+}
+
+#[test]
+fn at_a_first_start_the_window_is_recorded_as_over() {
+    let (mut host, first) = leads(5, Facts::default());
+    let (id, fact) = first.appended.unwrap();
+    assert_eq!((fact.outcome, fact.window, fact.exit), (Outcome::Skipped, Some(span(5)), None));
+    assert!(awaits_window(&host));
+    // What is refused is tried again.
+    facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
+    assert!(asked(&mut host).appended.is_none());
+    host.pass(Duration::from_secs(1));
+    let (again, same) = asked(&mut host).appended.unwrap();
+    assert_eq!(same, fact);
+    facts(&mut host, FactsEvent::Appended { id: again });
+    let due = shows(&mut host, 6);
+    starts(&mut host, due, 6);
+}
+
+#[test]
+fn what_a_run_outlasts_is_skipped_and_recorded_as_over() {
+    let (mut host, first) = leads(5, done(4));
+    starts(&mut host, first, 5);
+    for number in 6..8 {
+        assert!(shows(&mut host, number).appended.is_none());
+    }
+    let skipped = ends(&mut host, 0);
+    let (_, fact) = skipped.appended.unwrap();
+    assert_eq!((fact.outcome, fact.window), (Outcome::Skipped, Some(span(7))));
+    let is_told = |action: &Action| matches!(action, Action::Note(Note::Once(once::Note::Schedule(_))));
+    assert_eq!(skipped.actions.iter().filter(|action| is_told(action)).count(), 1);
+}
+
+#[test]
+fn a_new_leader_runs_what_has_no_outcome() {
+    let mut interrupted = done(4);
+    interrupted.attempt = attempted(5, Outcome::Running, 1).attempt;
+    let skipped =
+        Facts { done: done(5).done.map(|fact| Fact { outcome: Outcome::Skipped, ..fact }), ..Facts::default() };
+    for (found, runs) in [
+        (interrupted, true),
+        (done(4), true),
+        (attempted(5, Outcome::Failed, 1), false),
+        (done(5), false),
+        (skipped, false),
+    ] {
+        let (host, first) = leads(5, found);
+        assert_eq!(first.appended.is_some(), runs, "{first:?}");
+        assert_eq!(awaits_window(&host), !runs);
+    }
+}
+
+/// The outcome stands in its release alone.
+#[test]
+fn what_a_release_tells_of_is_not_run_again() {
+    let schedule = Some(CatchUp::Last);
+    let policy = Policy { key: "".into(), window: None, schedule, retries: 0, done_status: 0, lease: LEASE };
+    let mut host = listening_for(policy);
+    // Its own claim comes second.
+    host.actions();
+    host.reads(crate::host::by("db2", Body::Claim { after: -1, lease_ms: 2_000 }));
+    let (why, exit, once) = (Some("fenced".into()), Some(0), Some(window(5).key));
+    let (late_ms, group_member, successor) = (None, None, None);
+    host.reads(crate::host::by(
+        "db2",
+        Body::Release { term: 0, seen: 0, why, exit, late_ms, group_member, once, successor },
+    ));
+    host.reads_what_it_sent();
+    host.claims();
+    host.reads_what_it_sent();
+    let id = asked(&mut host).read.unwrap();
+    host.happens(Event::Window(window(5)));
+    let mut found = done(4);
+    found.attempt = attempted(5, Outcome::Running, 1).attempt;
+    read(&mut host, id, found);
+    assert!(asked(&mut host).appended.is_none());
+    assert!(awaits_window(&host));
+}
+
+#[test]
+fn a_stop_between_two_runs_releases_at_once() {
+    let (mut host, _) = leads(5, done(5));
+    host.happens(Event::Signal { signal: TERM });
+    let stopped = asked(&mut host);
+    let Some(Record { body: Body::Release { once, why, .. }, .. }) = stopped.releases else { panic!("{stopped:?}") };
+    assert_eq!((once, why.as_deref()), (None, Some("stopped")));
+    assert!(shows(&mut host, 6).appended.is_none());
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::StoppedBy(TERM)]);
+}
+
+#[test]
+fn a_stop_waits_until_the_outcome_is_recorded_and_the_release_tells_of_it() {
+    let (mut host, first) = leads(5, done(4));
+    starts(&mut host, first, 5);
+    host.ends(JobStatus::Exited(0));
+    let (id, _) = asked(&mut host).appended.unwrap();
+    host.happens(Event::Signal { signal: TERM });
+    assert!(asked(&mut host).releases.is_none());
+    facts(&mut host, FactsEvent::Appended { id });
+    let stopped = asked(&mut host);
+    let Some(Record { body: Body::Release { once, exit, .. }, .. }) = stopped.releases else { panic!("{stopped:?}") };
+    assert_eq!((once, exit), (Some(window(5).key), Some(0)));
+}
+
+#[test]
+fn a_run_that_can_not_be_recorded_is_left_to_another() {
+    let (mut host, _) = leads(5, done(5));
+    let due = shows(&mut host, 6);
+    let (id, _) = due.appended.unwrap();
+    facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
+    let refused = asked(&mut host);
+    assert!(!refused.spawns && refused.releases.is_some(), "{refused:?}");
+}

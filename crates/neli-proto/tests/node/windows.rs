@@ -1,0 +1,137 @@
+//! `--window`: of the windows of an election the newest is recorded, by clocks that differ.
+
+use neli_proto::fact::{Fact, Facts, Outcome};
+use neli_proto::node::{Action, Event, FactsEvent, Note};
+use neli_proto::once::{self, Policy};
+use neli_proto::record::{Body, MemberId, Offset, Record};
+use neli_proto::supervisor::{Ending, JobStatus};
+use neli_proto::window::{Span, Window};
+
+use crate::host::{Host, LEASE, exits};
+use crate::once::{Asked, asked, facts, listening_for, read};
+
+/// The window of this number: each lasts for a second.
+pub(crate) fn span(number: u64) -> Span {
+    Span { from_ms: number * 1_000, until_ms: (number + 1) * 1_000 }
+}
+
+pub(crate) fn window(number: u64) -> Window {
+    Window { key: format!("window {number}").into(), span: span(number) }
+}
+
+/// What another has recorded of a window.
+fn fact(number: u64, outcome: Outcome, term: Offset, attempt: u32) -> Fact {
+    let exit = match outcome {
+        Outcome::Done | Outcome::Skipped => Some(0),
+        Outcome::Failed => Some(3),
+        Outcome::Running => None,
+    };
+    Fact {
+        key: window(number).key,
+        window: Some(span(number)),
+        outcome,
+        term,
+        member: Some(MemberId::from("db2")),
+        name: Some("db2-name".into()),
+        exit,
+        attempt,
+        ran_ms: None,
+        at_ms: Some(1_000),
+    }
+}
+
+pub(crate) fn done(number: u64) -> Facts {
+    Facts { done: Some(fact(number, Outcome::Done, 0, 1)), ..Facts::default() }
+}
+
+pub(crate) fn attempted(number: u64, outcome: Outcome, attempt: u32) -> Facts {
+    Facts { attempt: Some(fact(number, outcome, 0, attempt)), ..Facts::default() }
+}
+
+/// What is done by whoever was started in window 5, and leads when its clock shows the window `shown` and these facts are read.
+fn leads(shown: u64, found: Facts) -> (Host, Asked) {
+    let Window { key, span } = window(5);
+    let policy = Policy { key, window: Some(span), schedule: None, retries: 1, done_status: 7, lease: LEASE };
+    let mut host = listening_for(policy);
+    let first = asked(&mut host).read.unwrap();
+    read(&mut host, first, Facts::default());
+    host.claims();
+    host.reads_what_it_sent();
+    let id = asked(&mut host).read.unwrap();
+    host.happens(Event::Window(window(shown)));
+    read(&mut host, id, found);
+    let asked = asked(&mut host);
+    (host, asked)
+}
+
+/// The status with which it goes without a run.
+fn skips_with((mut host, asked): (Host, Asked)) -> Ending {
+    assert!(asked.appended.is_none() && asked.releases.is_some(), "{asked:?}");
+    host.reads_what_it_sent();
+    let ended = exits(&host.actions());
+    assert_eq!(ended.len(), 1);
+    ended[0]
+}
+
+fn runs_as((_, asked): &(Host, Asked)) -> u32 {
+    let (_, fact) = asked.appended.as_ref().unwrap_or_else(|| panic!("{asked:?}"));
+    assert_eq!((fact.outcome, &*fact.key, fact.window), (Outcome::Running, "window 5", Some(span(5))));
+    fact.attempt
+}
+
+fn is_warned((_, asked): &(Host, Asked)) -> bool {
+    asked.actions.iter().any(|action| matches!(action, Action::Note(Note::Once(once::Note::NotBelieved(_)))))
+}
+
+#[test]
+fn a_window_that_is_done_and_those_before_it_need_no_run() {
+    assert_eq!(skips_with(leads(5, done(5))), Ending::Skipped(7));
+    assert_eq!(skips_with(leads(5, done(6))), Ending::Skipped(7));
+    assert_eq!(runs_as(&leads(5, done(4))), 1);
+}
+
+#[test]
+fn a_window_far_ahead_of_the_clock_is_not_believed() {
+    let far = leads(5, done(7));
+    assert_eq!((runs_as(&far), is_warned(&far)), (1, true));
+    let far = leads(5, attempted(7, Outcome::Failed, 9));
+    assert_eq!((runs_as(&far), is_warned(&far)), (1, true));
+    // Who has stood by for long has a clock that goes on.
+    assert_eq!(skips_with(leads(8, done(8))), Ending::Skipped(7));
+    assert!(!is_warned(&leads(8, done(8))));
+}
+
+#[test]
+fn failures_are_counted_in_their_window() {
+    assert_eq!(runs_as(&leads(5, attempted(5, Outcome::Failed, 1))), 2);
+    assert_eq!(skips_with(leads(5, attempted(5, Outcome::Failed, 2))), Ending::Skipped(3));
+    assert_eq!(runs_as(&leads(5, attempted(4, Outcome::Failed, 2))), 1);
+    // A newer one has its outcome.
+    assert_eq!(skips_with(leads(5, attempted(6, Outcome::Failed, 2))), Ending::Skipped(3));
+    assert_eq!(runs_as(&leads(5, attempted(6, Outcome::Running, 1))), 1);
+}
+
+#[test]
+fn the_outcome_is_that_of_the_window_and_the_release_names_it() {
+    let (mut host, begun) = leads(6, done(4));
+    let (id, _) = begun.appended.unwrap();
+    facts(&mut host, FactsEvent::Appended { id });
+    assert!(asked(&mut host).spawns);
+    host.started();
+    host.actions();
+    host.ends(JobStatus::Exited(0));
+    let (id, fact) = asked(&mut host).appended.unwrap();
+    assert_eq!((fact.outcome, fact.window), (Outcome::Done, Some(span(5))));
+    facts(&mut host, FactsEvent::Appended { id });
+    let Some(Record { body: Body::Release { once, .. }, .. }) = asked(&mut host).releases else { panic!("no release") };
+    assert_eq!(once.as_deref(), Some("window 5"));
+}
+
+/// What stands where an election's windows are recorded and is about none.
+#[test]
+fn a_fact_of_no_window_is_no_reason_to_run() {
+    let mut found = done(5);
+    found.done = found.done.map(|fact| Fact { window: None, ..fact });
+    let (_, asked) = leads(5, found);
+    assert!(asked.appended.is_none() && asked.releases.is_some(), "{asked:?}");
+}

@@ -1,0 +1,95 @@
+//! `--window`, `--schedule`, `--catch-up` and `--timezone`.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use neli::program::clock;
+use neli_proto::schedule::CatchUp;
+
+use crate::calendar::{Calendar, Edges, Every};
+use crate::cli::parsed_args::{ParsedArgs, Value};
+use crate::config::Occasion;
+use crate::exit::StartupError;
+
+const LENGTH: &str = "must be a duration such as 15m or 1d, and where windows begin later than that says, by how much: 1d/2h; whole \
+                      seconds, 1s to 365d, from a day on whole days, and the offset less";
+
+/// The windows in which the job succeeds once.
+pub(super) struct Windows {
+    /// The option that asks for them.
+    pub(super) value: Value,
+    pub(super) occasion: Occasion,
+    /// How long the longest is, where all have one length.
+    pub(super) longest: Option<Duration>,
+}
+
+pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Windows>, StartupError> {
+    let (zone, catch_up) = (args.setting("timezone"), args.setting("catch-up"));
+    let given = match (args.value("window"), args.value("schedule")) {
+        (None, None) => {
+            let idle = [(&zone, "--window or --schedule"), (&catch_up, "--schedule")];
+            return match idle.iter().find(|(value, _)| value.is_given()) {
+                Some((value, needed)) => Err(value.refuse(format!("has no meaning without {needed}"))),
+                None => Ok(None),
+            };
+        }
+        (Some(window), Some(schedule)) => {
+            return Err(window.refuse(format!("can't be combined with {}", schedule.shown())));
+        }
+        (Some(window), None) if catch_up.is_given() => {
+            return Err(catch_up.refuse(format!("has no meaning with {}", window.shown())));
+        }
+        (Some(window), None) => {
+            let every = every(window.text()?).ok_or_else(|| window.refuse(LENGTH))?;
+            let calendar = Calendar::new(Edges::Every(every), time_zone(&zone, Some(every), &window)?);
+            let shown = calendar.window(clock::wall_ms());
+            Windows { value: window, occasion: Occasion::Window(calendar, shown), longest: Some(every.longest()) }
+        }
+        (None, Some(schedule)) => {
+            let (edges, every) = edges(&schedule)?;
+            let calendar = Calendar::new(edges, time_zone(&zone, every, &schedule)?);
+            let occasion = Occasion::Schedule(calendar, validate_catch_up(&catch_up)?);
+            Windows { value: schedule, occasion, longest: every.map(Every::longest) }
+        }
+    };
+    Ok(Some(given))
+}
+
+fn edges(schedule: &Value) -> Result<(Edges, Option<Every>), StartupError> {
+    let text = schedule.text()?;
+    if let Some(length) = text.strip_prefix("every ") {
+        let every = every(length.trim()).ok_or_else(|| schedule.refuse(format!("after every: {LENGTH}")))?;
+        return Ok((Edges::Every(every), Some(every)));
+    }
+    let edges = Edges::of_cron(text).map_err(|error| {
+        schedule.refuse(format!("must be a cron expression such as '30 2 * * *', or every DURATION: {error}"))
+    })?;
+    Ok((edges, None))
+}
+
+fn every(text: &str) -> Option<Every> {
+    let (length, offset) = text.split_once('/').unwrap_or((text, "0"));
+    let [length, offset] = [length, offset].map(|part| humantime::parse_duration(part).ok());
+    Every::new(length?, offset?)
+}
+
+fn validate_catch_up(value: &Value) -> Result<CatchUp, StartupError> {
+    match value.text()? {
+        "last" => Ok(CatchUp::Last),
+        "none" => Ok(CatchUp::None),
+        _ => Err(value.refuse("must be last or none")),
+    }
+}
+
+fn time_zone(zone: &Value, every: Option<Every>, windows: &Value) -> Result<TimeZone, StartupError> {
+    let found = TimeZone::get(zone.text()?).map_err(|_| {
+        zone.refuse("is not in this machine's time zone database (tzdata); must be a name such as UTC or Europe/Berlin")
+    })?;
+    if found != TimeZone::UTC && every.is_some_and(|every| !every.is_by_the_day()) {
+        return Err(zone.refuse(format!(
+            "has no meaning with {}: windows of less than a day are counted in UTC",
+            windows.shown()
+        )));
+    }
+    Ok(found)
+}

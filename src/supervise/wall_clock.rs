@@ -1,0 +1,73 @@
+//! Which window the wall clock shows: the node is told before it judges what is recorded, and with a schedule while it leads.
+//!
+//! No timer of the kernel's on the wall clock is waited for. The clock is looked at once a second, which costs less than the beat
+//! that a leader sends as often, and shows whoever sets it, however they do so.
+
+use std::time::Duration;
+
+use neli::program::clock;
+use neli_proto::node::Event;
+use neli_proto::time::Time;
+use neli_proto::window::Window;
+
+use super::MainLoop;
+use crate::calendar::Calendar;
+use crate::config::{Occasion, Once};
+
+/// How late a clock that was set is noticed, at most.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The wall clock, as windows.
+#[derive(Debug)]
+pub(super) struct WallClock {
+    calendar: Calendar,
+    /// With a schedule: it is looked at while the node leads.
+    is_followed: bool,
+    /// The window that was told last.
+    told: Option<Window>,
+    /// When to look again.
+    look_at: Time,
+}
+
+impl WallClock {
+    /// With the calendar of these windows; none where there are no windows.
+    pub(super) fn of(once: &Once) -> Option<Self> {
+        let is_followed = matches!(once.occasion, Occasion::Schedule(..));
+        once.calendar().map(|calendar| Self::new(calendar.clone(), is_followed))
+    }
+
+    const fn new(calendar: Calendar, is_followed: bool) -> Self {
+        Self { calendar, is_followed, told: None, look_at: Time::ZERO }
+    }
+
+    /// When to look again, while the node leads.
+    pub(super) fn look_at(&self) -> Option<Time> {
+        self.is_followed.then_some(self.look_at)
+    }
+
+    /// When the window begins that follows, in milliseconds since 1970.
+    pub(super) fn next_ms(&self) -> Option<u64> {
+        self.told.as_ref().map(|window| window.span.until_ms)
+    }
+
+    /// The window that is shown now, if that is to be told: when it is another one, or `anyway`.
+    fn look(&mut self, now: Time, wall_ms: u64, anyway: bool) -> Option<Window> {
+        let is_same = |told: &Window| told.span.from_ms <= wall_ms && wall_ms < told.span.until_ms;
+        let is_new = !self.told.as_ref().is_some_and(is_same);
+        let window = if is_new { self.told.insert(self.calendar.window(wall_ms)) } else { self.told.as_ref()? };
+        let left = Duration::from_millis(window.span.until_ms.saturating_sub(wall_ms));
+        self.look_at = now + left.min(LOOK_EVERY);
+        (is_new || anyway).then(|| window.clone())
+    }
+}
+
+impl MainLoop {
+    /// Tells the node of the window that the wall clock shows, where that is another one, or anyway.
+    pub(super) fn tell_window(&mut self, at: usize, now: Time, anyway: bool) {
+        let wall_clock = self.roles[at].facts.as_mut().and_then(|facts| facts.wall_clock.as_mut());
+        let window = wall_clock.and_then(|wall_clock| wall_clock.look(now, clock::wall_ms(), anyway));
+        if let Some(window) = window {
+            self.tell_at(at, now, Event::Window(window));
+        }
+    }
+}

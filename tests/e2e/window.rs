@@ -1,0 +1,163 @@
+//! `--window`: the job succeeds once in each window of time, by the clocks of machines that differ.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use harness::candidate::{Candidate, Elector, Running};
+use harness::install;
+use harness::stage::Stage;
+use harness::wait;
+use neli::program::clock;
+use neli_run::report::log::to_the_second;
+
+use crate::{stage, with_both_electors};
+
+/// A day, in seconds.
+const DAY: u64 = 24 * 60 * 60;
+const HOUR: u64 = 60 * 60;
+
+/// The wall clock of one machine, which the test sets.
+pub(crate) struct WallClock {
+    step: PathBuf,
+}
+
+impl WallClock {
+    /// The clock of the machine of this name, which shows so many seconds after the first midnight.
+    pub(crate) fn new(stage: &Stage, name: &str, seconds: u64) -> Self {
+        let clock = Self { step: stage.directory().join(format!("{name}-clock")) };
+        clock.set(seconds);
+        clock
+    }
+
+    pub(crate) fn set(&self, seconds: u64) {
+        let shown = i128::from(midnight(0)) + i128::from(seconds);
+        let step = shown - i128::from(clock::wall_ms() / 1_000);
+        // A clock is set at once, as the kernel does it.
+        let next = self.step.with_extension("next");
+        fs::write(&next, step.to_string()).expect("our own directory");
+        fs::rename(&next, &self.step).expect("our own directory");
+    }
+
+    /// A candidate on that machine.
+    pub(crate) fn candidate(&self, candidate: Candidate) -> Candidate {
+        candidate.variable("LD_PRELOAD", install::stepped_clock()).variable("STEPPED_CLOCK", &self.step)
+    }
+}
+
+/// When the day of this number begins, in seconds since 1970; the first, 0, begins in two days by the real clock.
+fn midnight(day: u64) -> u64 {
+    static TODAY: OnceLock<u64> = OnceLock::new();
+    (TODAY.get_or_init(|| clock::wall_ms() / 1_000 / DAY) + 2 + day) * DAY
+}
+
+/// The same as the key of a window.
+pub(crate) fn key(day: u64) -> String {
+    to_the_second(midnight(day) * 1_000)
+}
+
+/// Where each run writes a line.
+fn runs_of(stage: &Stage) -> PathBuf {
+    stage.directory().join("runs")
+}
+
+/// Who ran so far, in which window.
+fn runs(stage: &Stage) -> Vec<String> {
+    fs::read_to_string(runs_of(stage)).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+/// A machine of this name, whose crontab starts a job that writes a line when it begins, and then does this.
+fn start(stage: &Stage, (name, clock): (&str, &WallClock), script: &str) -> Running {
+    crontab(stage, (name, clock), script).start()
+}
+
+fn crontab(stage: &Stage, (name, clock): (&str, &WallClock), script: &str) -> Candidate {
+    let script = format!("echo $NELI_NAME $NELI_WINDOW_START >> {}; {script}", runs_of(stage).display());
+    let candidate = stage.candidate().option("--window", "1d").option("--name", name).job(["sh", "-c", &script]);
+    clock.candidate(candidate)
+}
+
+fn assert_skipped(run: &mut Running, by: &str, (key, newer): (&str, Option<&str>)) {
+    assert_eq!(run.status(), 0, "{run:?}");
+    let skipped = run.await_event("once_skipped");
+    assert_eq!((skipped.text("key"), skipped.text("by")), (key, by), "{skipped:?}");
+    assert_eq!(skipped.fields.get("newer").and_then(|newer| newer.as_str()), newer, "{skipped:?}");
+    assert!(run.events("job_started").is_empty(), "{run:?}");
+}
+
+with_both_electors! {
+    /// Three crontabs at one time, by clocks that differ by forty seconds; and a day later.
+    fn clocks_that_differ_agree_on_the_window(elector) {
+        let stage = stage(elector);
+        let go = stage.directory().join("go");
+        let until_told = format!("until [ -e {} ]; do sleep 0.01; done", go.display());
+        let machines = [("a", 2 * HOUR - 20), ("b", 2 * HOUR), ("c", 2 * HOUR + 20)];
+        let clocks = machines.map(|(name, seconds)| (name, WallClock::new(&stage, name, seconds)));
+        let mut starts: Vec<Running> =
+            clocks.iter().map(|(name, clock)| start(&stage, (name, clock), &until_told)).collect();
+        wait::until_true("a run", || runs(&stage).len() == 1);
+        fs::write(&go, "").expect("ours");
+        let runner = runs(&stage)[0].split(' ').next().expect("a name").to_owned();
+        assert_eq!(runs(&stage), [format!("{runner} {}", key(0))]);
+        for ((name, _), start) in clocks.iter().zip(&mut starts) {
+            if *name == runner {
+                assert_eq!(start.status(), 0);
+            } else {
+                assert_skipped(start, &runner, (&key(0), None));
+            }
+        }
+        let [(late, late_clock), (next, next_clock), _] = &clocks;
+        next_clock.set(DAY + 2 * HOUR);
+        assert_eq!(start(&stage, (next, next_clock), "true").status(), 0);
+        assert_eq!(runs(&stage)[1..], [format!("{next} {}", key(1))]);
+        // Its crontab was late by a day: that window is over.
+        assert_skipped(&mut start(&stage, (late, late_clock), "true"), next, (&key(0), Some(&key(1))));
+        assert_eq!(runs(&stage).len(), 2);
+    }
+}
+
+/// A clock that is set back over a window's edge, just after the job has run in the new window.
+#[test]
+fn a_leap_backwards_runs_nothing_twice() {
+    let stage = stage(Elector::Log);
+    let clock = WallClock::new(&stage, "a", DAY + 5);
+    assert_eq!(start(&stage, ("a", &clock), "true").status(), 0);
+    clock.set(DAY - 60);
+    assert_skipped(&mut start(&stage, ("a", &clock), "true"), "a", (&key(0), Some(&key(1))));
+    clock.set(DAY + 5);
+    assert_skipped(&mut start(&stage, ("a", &clock), "true"), "a", (&key(1), None));
+    clock.set(2 * DAY + 5);
+    assert_eq!(start(&stage, ("a", &clock), "true").status(), 0);
+    assert_eq!(runs(&stage), [format!("a {}", key(1)), format!("a {}", key(2))]);
+}
+
+/// One machine's clock is ten days ahead: the others don't wait for ten days.
+#[test]
+fn a_clock_that_is_far_ahead_stops_nobody() {
+    let stage = stage(Elector::Log);
+    let ahead = WallClock::new(&stage, "ahead", 10 * DAY + HOUR);
+    assert_eq!(start(&stage, ("ahead", &ahead), "true").status(), 0);
+    let right = WallClock::new(&stage, "right", HOUR);
+    let mut run = start(&stage, ("a", &right), "true");
+    assert_eq!(run.status(), 0);
+    let warnings = run.warnings_with("lies more than a window ahead of this machine's clock");
+    assert_eq!(warnings.len(), 1, "{run:?}");
+    assert_skipped(&mut start(&stage, ("b", &right), "true"), "a", (&key(0), None));
+    assert_eq!(runs(&stage), [format!("ahead {}", key(10)), format!("a {}", key(0))]);
+}
+
+/// Retries are counted in the window, and the next one begins anew.
+#[test]
+fn what_has_failed_in_a_window_is_tried_again_in_the_next() {
+    let stage = stage(Elector::Log);
+    let clock = WallClock::new(&stage, "a", HOUR);
+    let failing = |name| crontab(&stage, (name, &clock), "exit 3").option("--retries", "1").start();
+    assert_eq!(failing("a").status(), 3);
+    assert_eq!(runs(&stage).len(), 2);
+    let mut second = failing("b");
+    assert_eq!(second.status(), 3);
+    assert!(second.events("job_started").is_empty(), "{second:?}");
+    clock.set(DAY + HOUR);
+    assert_eq!(failing("b").status(), 3);
+    assert_eq!(runs(&stage)[2..], [format!("b {}", key(1)), format!("b {}", key(1))]);
+}

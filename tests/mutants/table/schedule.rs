@@ -1,0 +1,38 @@
+//! The mutants of windows and schedules: a window that is run twice, or not at all.
+
+use super::Notice::Scenarios;
+use super::{Mutant, edit};
+
+const SCHEDULE: &str = "crates/neli-proto/src/schedule.rs";
+const WINDOW: &str = "crates/neli-proto/src/window.rs";
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "AnyClockBelieved",
+        breaks: "Windows: one that a wrong clock has recorded stops everybody until it comes",
+        edits: &[edit(WINDOW, "other.from_ms <= self.until_ms", "let _ = (self, other); true")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "OverrunForgotten",
+        breaks: "--schedule: what a run has outlasted is neither told nor recorded as over",
+        edits: &[edit(
+            SCHEDULE,
+            "if ‹shown.span.from_ms <= run.from_ms || self.over_with(shown.span).is_some()› {",
+            "true",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "RecordedWindowForgotten",
+        breaks: "--schedule: a new leader runs a window that is done",
+        edits: &[edit(SCHEDULE, "self.be_over(Span { from_ms: 0, ..newest });", "let _ = newest;")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "SetBackForgotten",
+        breaks: "--schedule: a clock that is set back has windows run again",
+        edits: &[edit(SCHEDULE, "if let Some(over) = ‹self.over_with(window.span).copied()› {", "None::<Span>")],
+        noticed_by: &[Scenarios],
+    },
+];
