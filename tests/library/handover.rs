@@ -135,7 +135,27 @@ with_both_electors! {
         });
     }
 
-    /// An operator's request reaches the library as it reaches `neli-run`; the callback is awaited before the release.
+    /// An operator's request reaches the library as it reaches `neli-run`: the task is told why, and another leads.
+    fn an_operator_has_the_leader_resign(elector) {
+        let stage = stage(elector);
+        run(async {
+            let first = candidate(&stage).join().await.expect("it stands");
+            let mut lead = first.lead().await.expect("it leads");
+            let term = lead.lease().token();
+            let second = candidate(&stage).join().await.expect("it stands");
+            let ask = async {
+                let text =
+                    format!(r#"{{"v":1,"kind":"request","what":"resign","term":{term},"by":"me","reason":"why"}}"#);
+                Pen::new(Kafka::shared(), &stage.topic(), &[]).write(&stage.key(), &[text.as_bytes()]);
+            };
+            let (told, ()) = tokio::join!(lead.run(async |lease| lease.ending().await), ask);
+            assert_eq!(told, Ok(Reason::Resigned));
+            let next = soon("the next lead", PATIENCE, second.lead()).await.expect("it leads");
+            assert!(next.lease().token() > term);
+        });
+    }
+
+    /// The callback is awaited before the release.
     fn what_comes_before_the_release_is_awaited(elector) {
         let stage = stage(elector);
         run(async {
