@@ -409,6 +409,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_next_window_is_told_where_it_is_awaited() {
+        let job = JobReport { state: JobState::Restarting, pid: None, attempt: 3, since: Time::ZERO };
+        let status = |what| Status {
+            leader: None,
+            position: Position::Leading { term: 42, job, stopping: None },
+            lease_end: None,
+            awaits: Some(Awaits { what, until: None }),
+            departs_at: None,
+            standbys: Vec::new(),
+            is_leaving: false,
+        };
+        let told =
+            |status: &Status| format!("{}{}", of_status(status), of_next_window(status, Some(1_769_825_400_000)));
+        assert_eq!(told(&status(Awaited::Window)), "leading, term 42; next window at 2026-01-31T02:10:00Z");
+        assert!(!told(&status(Awaited::JobEnd)).contains("window"));
+    }
+
+    #[test]
     fn the_status_says_what_the_node_does() {
         let job = |state, pid, attempt| JobReport { state, pid, attempt, since: Time::ZERO };
         let leading = |job, stopping| Position::Leading { term: 42, job, stopping };

@@ -1,8 +1,9 @@
 //! The mutants of windows and schedules: a window that is run twice, or not at all.
 
-use super::Notice::Scenarios;
+use super::Notice::{Model, Scenarios};
 use super::{Mutant, edit};
 
+const JUDGING: &str = "crates/neli-proto/src/once/judging.rs";
 const SCHEDULE: &str = "crates/neli-proto/src/schedule.rs";
 const WINDOW: &str = "crates/neli-proto/src/window.rs";
 
@@ -12,6 +13,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "Windows: one that a wrong clock has recorded stops everybody until it comes",
         edits: &[edit(WINDOW, "other.from_ms <= self.until_ms", "let _ = (self, other); true")],
         noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "OlderWindowRun",
+        breaks: "--window: a window is run although a newer one is done",
+        edits: &[edit(
+            JUDGING,
+            "‹own.from_ms <= other.from_ms› && self.believes(fact)",
+            "own.from_ms == other.from_ms",
+        )],
+        noticed_by: &[Model("a_window_that_is_over")],
     },
     Mutant {
         name: "OverrunForgotten",
@@ -27,7 +38,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "RecordedWindowForgotten",
         breaks: "--schedule: a new leader runs a window that is done",
         edits: &[edit(SCHEDULE, "self.be_over(Span { from_ms: 0, ..newest });", "let _ = newest;")],
-        noticed_by: &[Scenarios],
+        noticed_by: &[Scenarios, Model("a_schedule_whose_leader_dies")],
     },
     Mutant {
         name: "SetBackForgotten",

@@ -8,7 +8,6 @@ use neli_proto::fact::Fact;
 use neli_proto::guard::{Answer, Grant, Order};
 use neli_proto::hooks::Hook;
 use neli_proto::node::{self, Action, FactsEvent, Node, Settings};
-use neli_proto::once;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Offset, Record};
 use neli_proto::supervisor::{Event, Policy, StopPolicy};
@@ -18,7 +17,7 @@ use neli_proto::topic::TopicIdentity;
 use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::{Guard, Life};
 use crate::kafka::Log;
-use crate::setup::{Setup, Who};
+use crate::setup::{Occasion, Setup, Who};
 use crate::world::Breach;
 
 pub(crate) use reader::{Reader, Reading};
@@ -101,14 +100,7 @@ impl Machine {
             job: policy,
             hooks: setup.hooks.to_vec(),
             accepts_remade_topic: true,
-            once: setup.once.then(|| once::Policy {
-                key: "key".into(),
-                window: None,
-                schedule: None,
-                retries: 0,
-                done_status: 0,
-                lease: candidate.lease,
-            }),
+            once: setup.once.map(|once| once.policy(index, candidate.lease)),
             started: now,
             wait: None,
             first_span: setup.span,
@@ -252,6 +244,10 @@ impl Machine {
             self.hear_of_election(now, receipt);
         } else if let Some(event) = self.facts_heard.pop_front() {
             actions.said.push(format!("it hears of its facts: {event:?}"));
+            let shown = setup.once.and_then(Occasion::shown);
+            if let Some(window) = shown.filter(|_| matches!(event, FactsEvent::Read { .. })) {
+                self.node.handle(now, node::Event::Window(window));
+            }
             self.node.handle(now, node::Event::Facts(event));
         }
         self.perform(now, setup, actions);

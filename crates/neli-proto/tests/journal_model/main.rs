@@ -245,6 +245,16 @@ fn a_runner_that_is_stopped() {
 }
 
 #[test]
+fn a_schedule_whose_leader_dies() {
+    look_into(worlds::a_schedule_whose_leader_dies, &[]);
+}
+
+#[test]
+fn a_window_that_is_over() {
+    look_into(worlds::a_window_that_is_over, &[]);
+}
+
+#[test]
 fn a_runner_that_dies() {
     look_into(worlds::a_runner_that_dies, &[]);
 }

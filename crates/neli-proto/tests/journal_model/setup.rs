@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{Durations, Elector, Timings};
+use neli_proto::fact::{Fact, Outcome};
 use neli_proto::health::HealthPolicy;
 use neli_proto::hooks::Hook;
+use neli_proto::once::Policy;
 use neli_proto::record::Offset;
 use neli_proto::restart::{Restart, RestartPolicy};
+use neli_proto::schedule::CatchUp;
 use neli_proto::supervisor::OnLoss;
 use neli_proto::timings::kill_margin;
+use neli_proto::window::{Span, Window};
 
 use crate::step::Step;
 use crate::world::World;
@@ -55,8 +59,8 @@ pub(crate) struct Setup {
     pub(crate) claims_are_acknowledged: bool,
     /// By how much the guard may be scheduled late.
     pub(crate) guard_late: Duration,
-    /// The job runs once, for a key.
-    pub(crate) once: bool,
+    /// The job runs once: for what.
+    pub(crate) once: Option<Occasion>,
     /// Where a machine has died, or its candidate has gone, another begins.
     pub(crate) reborn: bool,
     /// What may happen.
@@ -71,6 +75,64 @@ pub(crate) struct Setup {
     pub(crate) depth: usize,
     /// With so many states there is a mistake in the world: it is to be small.
     pub(crate) most_states: usize,
+}
+
+/// What the job runs once for.
+#[derive(Clone, Copy)]
+pub(crate) enum Occasion {
+    /// One key.
+    Key,
+    /// The window of this number, on each machine. The clock shows the newest of them.
+    Windows([u64; 3]),
+    /// Each window, one after the other; the clock of each machine shows the one of this number, and the one before it is done.
+    Schedule(u64),
+}
+
+impl Occasion {
+    /// The window that the clock shows.
+    pub(crate) fn shown(self) -> Option<Window> {
+        match self {
+            Self::Key => None,
+            Self::Windows(numbers) => numbers.into_iter().max().map(window),
+            Self::Schedule(number) => Some(window(number)),
+        }
+    }
+
+    /// What is recorded before anybody begins.
+    pub(crate) fn recorded(self) -> Option<Fact> {
+        let Self::Schedule(number) = self else { return None };
+        let Window { key, span } = window(number - 1);
+        Some(Fact {
+            key,
+            window: Some(span),
+            outcome: Outcome::Done,
+            term: -1,
+            member: None,
+            name: None,
+            exit: Some(0),
+            attempt: 1,
+            ran_ms: None,
+            at_ms: None,
+        })
+    }
+
+    /// What a machine's candidate is told.
+    pub(crate) fn policy(self, who: Who, lease: Duration) -> Policy {
+        let (key, window, schedule) = match self {
+            Self::Key => ("key".into(), None, None),
+            Self::Windows(numbers) => {
+                let Window { key, span } = window(numbers[who]);
+                (key, Some(span), None)
+            }
+            Self::Schedule(_) => ("".into(), None, Some(CatchUp::Last)),
+        };
+        Policy { key, window, schedule, retries: 0, done_status: 0, lease }
+    }
+}
+
+/// The window of this number.
+fn window(number: u64) -> Window {
+    Window { key: format!("window {number}").into(), span: Span { from_ms: number * 10, until_ms: (number + 1) * 10 } }
 }
 
 /// One candidate's settings.
@@ -278,7 +340,7 @@ impl Setup {
             slow_pipe: false,
             claims_are_acknowledged: false,
             guard_late: Duration::ZERO,
-            once: false,
+            once: None,
             reborn: false,
             faults: Faults::none(),
             before: |_| {},

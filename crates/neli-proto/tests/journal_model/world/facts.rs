@@ -7,7 +7,7 @@ use neli_proto::node::FactsEvent;
 use neli_proto::record::{Body, Offset, Record, Why};
 
 use super::{Breach, World};
-use crate::setup::Who;
+use crate::setup::{Occasion, Who};
 use crate::step::Step;
 
 /// The topic, and what is under way to it.
@@ -63,7 +63,8 @@ impl World {
 
     pub(super) fn read_facts(&mut self, who: Who) {
         let mut facts = Facts::default();
-        for fact in &self.facts.log {
+        let before = self.setup.once.and_then(Occasion::recorded);
+        for fact in before.iter().chain(&self.facts.log) {
             facts.take(fact.place(), Some(&fact.to_bytes()));
         }
         self.at(who, |machine, _, _| {

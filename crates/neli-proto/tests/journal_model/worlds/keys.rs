@@ -1,14 +1,14 @@
-//! `--once`: no two runs of a key succeed, but where a machine dies or loses its lease between the job's end and the acknowledged
+//! `--once`, `--window` and `--schedule`: no two runs of a key, or of a window, succeed, but where a machine dies or loses its lease between the job's end and the acknowledged
 //! fact.
 
 use super::{NONE, millis};
-use crate::setup::{A, B, Faults, Setup};
+use crate::setup::{A, B, Faults, Occasion, Setup};
 use crate::step::Step;
 
 /// A runner ends well, and another stands by: whatever is late, it does not run the job again.
 pub(crate) fn a_key_that_is_done() -> Setup {
     Setup {
-        once: true,
+        once: Some(Occasion::Key),
         before: |world| {
             world.begin(A);
             world.begin(B);
@@ -23,7 +23,7 @@ pub(crate) fn a_key_that_is_done() -> Setup {
 /// A runner is stopped, and its lease ends, between its job's end and the acknowledgement of the outcome.
 pub(crate) fn a_runner_that_is_stopped() -> Setup {
     Setup {
-        once: true,
+        once: Some(Occasion::Key),
         before: |world| {
             world.begin(A);
             world.begin(B);
@@ -39,7 +39,7 @@ pub(crate) fn a_runner_that_is_stopped() -> Setup {
 /// A runner dies when it has recorded its outcome, or before, and is followed.
 pub(crate) fn a_runner_that_dies() -> Setup {
     Setup {
-        once: true,
+        once: Some(Occasion::Key),
         before: |world| {
             world.begin(A);
             world.begin(B);
@@ -48,5 +48,35 @@ pub(crate) fn a_runner_that_dies() -> Setup {
         may: |_, step| !matches!(step, Step::Crash(B) | Step::MainEnds(B)),
         limit: millis(60),
         ..Setup::named("a runner that dies")
+    }
+}
+
+/// Two crontabs, of which one is late by a window: when the newer one's run has succeeded, the older one's does not begin.
+pub(crate) fn a_window_that_is_over() -> Setup {
+    Setup {
+        once: Some(Occasion::Windows([5, 4, 4])),
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { exits: 1, fact_delays: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::MainEnds(B)),
+        limit: millis(60),
+        ..Setup::named("a window that is over")
+    }
+}
+
+/// The leader of a schedule has run a window, and dies: whoever leads next does not run that window again.
+pub(crate) fn a_schedule_whose_leader_dies() -> Setup {
+    Setup {
+        once: Some(Occasion::Schedule(5)),
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { exits: 1, fact_delays: 1, crashes: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Crash(B) | Step::MainEnds(B)),
+        limit: millis(60),
+        ..Setup::named("a schedule whose leader dies")
     }
 }
