@@ -96,11 +96,7 @@ impl Once {
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         match self.phase {
             Phase::Announcing { until, .. } | Phase::Reading { until, .. } => Some(until),
-            Phase::Recording { again_at: Some(again_at), stop_by: None, .. } => Some(again_at),
-            Phase::Recording { again_at: None, stop_by, .. } => stop_by,
-            Phase::Recording { again_at: Some(again_at), stop_by: Some(stop_by), .. } => {
-                Some(if again_at.as_nanos() < stop_by.as_nanos() { again_at } else { stop_by })
-            }
+            Phase::Recording { again_at, stop_by, .. } => [again_at, stop_by].into_iter().flatten().min(),
             Phase::Asking { .. }
             | Phase::Leaving
             | Phase::Recorded { .. }
@@ -116,12 +112,7 @@ impl Once {
             Phase::Announcing { until, .. } | Phase::Reading { until, .. } if now >= *until => self.give_up(),
             Phase::Recording { stop_by: Some(by), .. } if now >= *by => self.finish(now),
             Phase::Waiting { .. } => self.record_skip_again(now),
-            Phase::Recording { again_at, fact, id, .. } if again_at.is_some_and(|at| now >= at) => {
-                *again_at = None;
-                self.last_id += 1;
-                *id = self.last_id;
-                self.actions.push_back(Action::Append { id: *id, fact: fact.clone() });
-            }
+            Phase::Recording { again_at: Some(at), .. } if now >= *at => self.append_again(),
             Phase::Announcing { .. }
             | Phase::Asking { .. }
             | Phase::Leaving
@@ -373,6 +364,14 @@ impl Once {
         self.trouble = None;
         self.actions.push_back(Action::Read { id });
         id
+    }
+
+    /// The outcome was not acknowledged: it is recorded under another number.
+    fn append_again(&mut self) {
+        let next = self.next_id();
+        let Phase::Recording { again_at, fact, id, .. } = &mut self.phase else { return };
+        (*again_at, *id) = (None, next);
+        self.actions.push_back(Action::Append { id: next, fact: fact.clone() });
     }
 
     fn next_id(&mut self) -> u32 {
