@@ -31,6 +31,9 @@ _neli__run() {
             neli__run,history)
                 cmd="neli__run__subcmd__history"
                 ;;
+            neli__run,list)
+                cmd="neli__run__subcmd__list"
+                ;;
             neli__run,man)
                 cmd="neli__run__subcmd__man"
                 ;;
@@ -50,7 +53,7 @@ _neli__run() {
 
     case "${cmd}" in
         neli__run)
-            opts="-g -b -t -X -v -q -h -V --group --name --elect --patience --claim-delay --priority --preempt --preempt-after --wait --brokers --embedded --topic --no-create-topic --property --properties --lease --heartbeat-interval --fence-warning --settle --stop-signal --stop-timeout --restart --restart-delay --restart-limit --once --window --timezone --schedule --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --help --version status watch history resign end assert broker completions man"
+            opts="-g -b -t -X -v -q -h -V --group --name --elect --patience --claim-delay --priority --preempt --preempt-after --wait --brokers --embedded --topic --no-create-topic --property --properties --lease --heartbeat-interval --fence-warning --settle --stop-signal --stop-timeout --restart --restart-delay --restart-limit --once --window --timezone --schedule --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --help --version status list watch history resign end assert broker completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -490,6 +493,71 @@ _neli__run() {
                     return 0
                     ;;
                 --svg)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        neli__subcmd__run__subcmd__list)
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --json --timeout --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --group)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -g)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --brokers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -b)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --topic)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --property)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -X)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --properties)
                     local oldifs
                     if [ -n "${IFS+x}" ]; then
                         oldifs="$IFS"

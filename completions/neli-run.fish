@@ -78,6 +78,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -s q -l quiet -d 'Log wa
 complete -c neli-run -n "__fish_neli_run_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_needs_command" -s V -l version -d 'Print version'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "status" -d 'Show who leads an election, or why nobody does, and who stands by'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "list" -d 'Show the elections of a topic, or of all topics whose names end in .neli'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "watch" -d 'Print one line per change of an election, as it happens'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "history" -d 'Show the terms that the topic keeps: who led, from when, for how long, and why it ended'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "resign" -d 'Ask the leader to stand down, and wait until another leads'
@@ -95,6 +96,15 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l timeout -d 
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l embedded -d 'A trial without Kafka, on this machine alone'
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l json -d 'Print one JSON object'
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s X -l property -d 'A librdkafka property; repeatable' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l embedded -d 'A trial without Kafka, on this machine alone'
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l json -d 'Print one JSON object an election'
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r

@@ -35,6 +35,8 @@ pub enum Request {
     Help(Box<clap::Error>),
     /// `history`.
     History(ParsedArgs),
+    /// `list`.
+    List(ParsedArgs),
     /// `man`.
     Man,
     /// `resign`.
@@ -71,6 +73,7 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
                 "completions" => Ok(Request::Completions(args)),
                 "end" => Ok(Request::End(args)),
                 "history" => Ok(Request::History(args)),
+                "list" => Ok(Request::List(args)),
                 "man" => Ok(Request::Man),
                 "resign" => Ok(Request::Resign(args)),
                 "status" => Ok(Request::Status(args)),

@@ -178,6 +178,23 @@ pub struct Look {
     pub warnings: Vec<String>,
 }
 
+/// The configuration of `list`.
+#[derive(Clone, Debug)]
+pub struct List {
+    /// How Kafka is reached.
+    pub client: Client,
+    /// `--topic`: this one alone.
+    pub topic: Option<String>,
+    /// `--group`: its elections alone.
+    pub group: Option<String>,
+    /// `--json`: for programs.
+    pub json: bool,
+    /// `--timeout`: how long Kafka's answers are waited for.
+    pub timeout: Duration,
+    /// What is no reason to refuse, and ought to be known.
+    pub warnings: Vec<String>,
+}
+
 /// The configuration of `history`.
 #[derive(Clone, Debug)]
 pub struct HistoryOf {

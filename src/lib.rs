@@ -24,6 +24,7 @@ pub mod command {
     pub mod broker;
     pub mod completions;
     pub mod history;
+    pub mod list;
     pub mod man;
     mod page;
     mod reading;

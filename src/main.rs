@@ -59,6 +59,11 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Star
             warn(&history.look.warnings);
             command::history::main(&history)
         }
+        Request::List(args) => {
+            let list = look::list(&args)?;
+            warn(&list.warnings);
+            command::list::main(&list)
+        }
         Request::Man => command::man::main(),
         Request::Status(args) => {
             let look = look::look(&args)?;

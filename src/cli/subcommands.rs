@@ -7,8 +7,8 @@ use crate::cli::Words;
 use crate::cli::options::{ELECTION, Opt, wrapped};
 
 /// All of them, in the order of the help.
-pub(super) fn all() -> [Command; 9] {
-    [status(), watch(), history(), resign(), end(), assert(), broker(), completions(), man()]
+pub(super) fn all() -> [Command; 10] {
+    [status(), list(), watch(), history(), resign(), end(), assert(), broker(), completions(), man()]
 }
 
 fn status() -> Command {
@@ -19,6 +19,15 @@ fn status() -> Command {
 const STATUS: &str = "Exits with 0 when somebody leads, with 3 when nobody does, and with 4 when that can't be told. A leader that \
                       has been silent for longer than its lease leads no more. It reads the topic and writes nothing; READ on the \
                       topic is enough.";
+
+fn list() -> Command {
+    let about = "Show the elections of a topic, or of all topics whose names end in .neli";
+    looks(about, LIST).name("list").arg(json("Print one JSON object an election")).arg(timeout("5s"))
+}
+
+const LIST: &str = "With --topic those of that topic, with --group those of that group alone. An election is found by its records among \
+                    the last 100,000 of each partition. Ages are told by the broker's timestamps: status looks more closely. Exits \
+                    with 4 when Kafka does not answer in time, or not all of several topics could be read.";
 
 fn history() -> Command {
     let about = "Show the terms that the topic keeps: who led, from when, for how long, and why it ended";

@@ -8,7 +8,7 @@ use neli_proto::journal::Journal;
 use neli_proto::observer::{Finding, History, Leadership, PastTerm, ReadAt, TermEnd};
 use neli_proto::record::{Offset, Record};
 
-use crate::command::page::{Style, Tone, wrapped};
+use crate::command::page::{Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Input, Reading, read_at};
 use crate::command::stdout;
 use crate::command::wording::{date, how_released, span};
@@ -152,7 +152,7 @@ fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
 
 const HEAD: [&str; 6] = ["TERM", "LEADER", "FROM", "LED FOR", "GAP", "END"];
 
-/// A line a term, in columns; where the terminal is too narrow for them, a paragraph a term.
+/// A line a term.
 fn table(rows: &[Row<'_>], style: Style) -> String {
     if rows.is_empty() {
         return "no terms\n".to_owned();
@@ -172,34 +172,7 @@ fn table(rows: &[Row<'_>], style: Style) -> String {
             ]
         })
         .collect();
-    let width = |column: usize| {
-        let texts = cells.iter().filter_map(|cells| cells.get(column));
-        texts.map(|text| text.chars().count()).chain(HEAD.get(column).map(|head| head.len())).max().unwrap_or(0)
-    };
-    let widths: [usize; 6] = std::array::from_fn(width);
-    let before_last: usize = widths.iter().take(5).map(|width| width + 2).sum();
-    let columns = style.columns.unwrap_or(usize::MAX);
-    let mut text = String::new();
-    if before_last + 20 > columns {
-        for cells in &cells {
-            for line in wrapped(&cells.join("  "), columns) {
-                text += &line;
-                text.push('\n');
-            }
-        }
-        return text;
-    }
-    for row in std::iter::once(&HEAD.map(str::to_owned)).chain(&cells) {
-        let [first @ .., last] = row;
-        let columns_before = first.iter().zip(widths).map(|(text, width)| format!("{text:width$}  "));
-        let line = columns_before.collect::<Vec<_>>().concat();
-        for (number, part) in wrapped(last, columns.saturating_sub(before_last)).iter().enumerate() {
-            let begin = if number == 0 { line.clone() } else { " ".repeat(before_last) };
-            text += format!("{begin}{part}").trim_end();
-            text.push('\n');
-        }
-    }
-    text
+    columns(HEAD, &cells, style)
 }
 
 /// What `--check` says: what may have been two jobs at once, first.
@@ -212,10 +185,10 @@ fn report(rows: &[Row<'_>], findings: &[Finding], style: Style) -> String {
         (Tone::Good, format!("{terms} terms: no two overlapped"))
     };
     let mut lines = vec![style.paint(tone, &verdict)];
-    let columns = style.columns.unwrap_or(usize::MAX);
+    let width = style.columns.unwrap_or(usize::MAX);
     let (bad, odd): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(|finding| finding.is_violation());
     for finding in bad.into_iter().chain(odd) {
-        lines.extend(wrapped(&sentence(finding), columns));
+        lines.extend(wrapped(&sentence(finding), width));
     }
     lines.join("\n") + "\n"
 }

@@ -99,6 +99,39 @@ impl Page {
     }
 }
 
+/// The last column has at least this much room, or there are no columns.
+const LAST_COLUMN: usize = 20;
+
+/// Rows in columns as wide as their texts, below a row of headings; the last column is wrapped. Where the terminal is too narrow for
+/// that, a paragraph a row.
+pub(super) fn columns<const N: usize>(head: [&str; N], rows: &[[String; N]], style: Style) -> String {
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        let texts = rows.iter().filter_map(|row| row.get(column)).map(|text| text.chars().count());
+        texts.chain(head.get(column).map(|head| head.len())).max().unwrap_or_default()
+    });
+    let before_last: usize = widths.iter().take(N - 1).map(|width| width + 2).sum();
+    let terminal = style.columns.unwrap_or(usize::MAX);
+    let mut text = String::new();
+    if before_last + LAST_COLUMN > terminal {
+        for row in rows {
+            text += &wrapped(&row.join("  "), terminal).join("\n");
+            text.push('\n');
+        }
+        return text;
+    }
+    for row in std::iter::once(&head.map(str::to_owned)).chain(rows) {
+        let cells = row.iter().zip(widths).take(N - 1).map(|(text, width)| format!("{text:width$}  "));
+        let before = cells.collect::<Vec<_>>().concat();
+        let last = row.last().map(String::as_str).unwrap_or_default();
+        for (number, part) in wrapped(last, terminal.saturating_sub(before_last)).iter().enumerate() {
+            let begin = if number == 0 { before.clone() } else { " ".repeat(before_last) };
+            text += format!("{begin}{part}").trim_end();
+            text.push('\n');
+        }
+    }
+    text
+}
+
 /// The text in lines of at most so many columns, broken between words, and inside a word that is longer than a line.
 pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
@@ -160,6 +193,15 @@ mod tests {
             narrow,
             "billing: no leader:\ndb2 has been silent\nfor 108s (lease 15s)\nclaimable\n  since 05:40:50Z\n  (93s)\nstandbys\n  none\n"
         );
+    }
+
+    #[test]
+    fn columns_are_aligned_and_the_last_is_wrapped() {
+        let rows = [["0".to_owned(), "first".to_owned(), "ended by a signal to neli-run".to_owned()]];
+        let of = |columns| super::columns(["TERM", "BY", "END"], &rows, Style { is_coloured: false, columns });
+        assert_eq!(of(None), "TERM  BY     END\n0     first  ended by a signal to neli-run\n");
+        assert_eq!(of(Some(33)), "TERM  BY     END\n0     first  ended by a signal to\n             neli-run\n");
+        assert_eq!(of(Some(20)), "0  first  ended by a\nsignal to neli-run\n");
     }
 
     #[test]

@@ -380,7 +380,8 @@ impl Seen {
             Key::Hello(_) => self.observer.read_hello(at, offset, parsed(), written_ms),
             Key::Other => {
                 self.observer.read_other(at.now, offset);
-                self.others.extend(other_key.as_deref().and_then(group_of));
+                let election = other_key.as_deref().and_then(key_of_election);
+                self.others.extend(election.map(|(group, ..)| group.to_owned()));
             }
         }
     }
@@ -414,11 +415,12 @@ impl Seen {
     }
 }
 
-/// The group in a key of another election: `<group>/<role>`, or `<group>/<role>/hello`.
-fn group_of(key: &[u8]) -> Option<String> {
+/// Group and role in the key of an election's record, `<group>/<role>`, or of a hello, `<group>/<role>/hello`; and whether it is a hello.
+pub(super) fn key_of_election(key: &[u8]) -> Option<(&str, &str, bool)> {
     let key = std::str::from_utf8(key).ok()?;
-    let (group, _) = key.strip_suffix("/hello").unwrap_or(key).rsplit_once('/')?;
-    (!group.is_empty()).then(|| group.to_owned())
+    let (label, is_hello) = key.strip_suffix("/hello").map_or((key, false), |label| (label, true));
+    let (group, role) = label.rsplit_once('/')?;
+    (!group.is_empty() && !role.is_empty()).then_some((group, role, is_hello))
 }
 
 #[cfg(test)]
@@ -426,9 +428,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_names_its_group() {
-        let groups = ["a/0", "a/b/ingest", "a/0/hello", "a", "/0", ""].map(|key| group_of(key.as_bytes()));
-        let expected = [Some("a"), Some("a/b"), Some("a"), None, None, None];
-        assert_eq!(groups, expected.map(|group| group.map(str::to_owned)));
+    fn a_key_names_its_election() {
+        let told = ["a/0", "a/b/ingest", "a/0/hello", "a", "/0", "a/", ""].map(|key| key_of_election(key.as_bytes()));
+        let expected =
+            [Some(("a", "0", false)), Some(("a/b", "ingest", false)), Some(("a", "0", true)), None, None, None, None];
+        assert_eq!(told, expected);
     }
 }

@@ -59,6 +59,18 @@ pub(super) fn leadership(leadership: Leadership<'_>) -> String {
     }
 }
 
+/// The same as one word, as docs/json.md lists them.
+pub(super) const fn state(leadership: Leadership<'_>) -> &'static str {
+    match leadership {
+        Leadership::Forgotten => "forgotten",
+        Leadership::Led { .. } => "led",
+        Leadership::NeverLed => "never-led",
+        Leadership::Released { .. } => "released",
+        Leadership::Silent { .. } => "silent",
+        Leadership::Unknown => "unknown",
+    }
+}
+
 /// Why a term ended, and how its job did.
 pub(super) fn how_released(release: &Release) -> String {
     let why = because(release.why.as_deref().unwrap_or("no reason said"));

@@ -59,6 +59,7 @@ fn what_stands_in_the_wrong_place_is_put_right() {
         "history -g g -b a:1 --since yesterday",
         "--since yesterday: must be a duration with its unit, such as 500ms, 5s or 2m",
     );
+    refused("list now", "now: list takes no such argument; neli-run list --help lists them");
     refused("completions ksh", "ksh: must be bash, fish or zsh");
     // Later options are not accepted before they do something.
     refused("-g g --roles 2 -- true", "--roles: no such option; did you mean --brokers?");

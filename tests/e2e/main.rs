@@ -19,6 +19,7 @@ mod health;
 mod history;
 mod hooks;
 mod job;
+mod list;
 mod log;
 mod loss;
 mod many_groups;

@@ -91,6 +91,14 @@ impl Observer {
         }
     }
 
+    /// Whatever stands before `offset` and was not handed over are records of no interest.
+    pub fn read_others_up_to(&mut self, now: Time, offset: Offset) {
+        let next = self.journal.next();
+        if offset > next {
+            self.journal.read_others(now, next, offset - 1);
+        }
+    }
+
     /// A hello stands at `offset`; `None` is one that does not parse.
     pub fn read_hello(&mut self, at: ReadAt, offset: Offset, record: Option<Record>, written_ms: Option<u64>) {
         self.read_other(at.now, offset);

@@ -94,7 +94,7 @@ mod kafka {
     pub(crate) mod producer;
     pub(crate) mod reader;
     mod reading;
-    mod topic;
+    pub(crate) mod topic;
 }
 
 pub use builder::{Builder, Elector};
@@ -121,6 +121,7 @@ pub mod program {
     pub use crate::kafka::librdkafka::topic_identity;
     pub use crate::kafka::producer::Producer;
     pub use crate::kafka::reader::{Reader, Source};
+    pub use crate::kafka::topic::topics;
     pub use crate::session::event::{RoleEvent, SessionEvent};
     pub use crate::session::{Session, SessionSettings};
     pub use crate::text::{ClientError, reason, shown_duration};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{LONGEST, client, duration, election};
 use crate::cli::parsed_args::ParsedArgs;
-use crate::config::{Assert, End, HistoryOf, Look, Resign};
+use crate::config::{Assert, End, HistoryOf, List, Look, Resign};
 use crate::exit::StartupError;
 
 /// How long Kafka's answers are waited for, unless `--timeout` says otherwise.
@@ -31,6 +31,24 @@ fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look, Startu
         client: client(args, &mut warnings)?,
         json: args.flag("json")?.is_some(),
         timeout: timeout(args, default_timeout)?,
+        warnings,
+    })
+}
+
+/// The configuration of `list`.
+///
+/// # Errors
+///
+/// When something is missing or out of its bounds.
+pub fn list(args: &ParsedArgs) -> Result<List, StartupError> {
+    let text = |long| args.value(long).map(|value| value.text().map(str::to_owned)).transpose();
+    let mut warnings = args.environment().warnings();
+    Ok(List {
+        client: client(args, &mut warnings)?,
+        topic: text("topic")?,
+        group: text("group")?,
+        json: args.flag("json")?.is_some(),
+        timeout: timeout(args, TIMEOUT)?,
         warnings,
     })
 }

@@ -8,7 +8,7 @@ use neli_proto::record::MemberId;
 use serde::Serialize;
 
 use super::Sight;
-use crate::command::wording::{job_state, leadership};
+use crate::command::wording::{job_state, leadership, state};
 use crate::report::log::timestamp;
 
 #[derive(Serialize)]
@@ -80,26 +80,25 @@ impl<'a> Line<'a> {
         let of_nobody = Self {
             void_claims: observer.void_claims().map_or(0, |claims| claims.count),
             standbys: sight.standbys.iter().map(CandidateLine::of).collect(),
+            state: state(sight.leadership),
             ..Self::blank(election, *at)
         };
         let why = Some(leadership(sight.leadership));
         match sight.leadership {
             Leadership::Led { leader, age, left } => {
-                Self { state: "led", leader: Some(leader_line(sight, leader, age, left)), ..of_nobody }
+                Self { leader: Some(leader_line(sight, leader, age, left)), ..of_nobody }
             }
             Leadership::Silent { leader, age, claimable_since } => {
                 let since = at.wall_ms.saturating_sub(millis(claimable_since));
                 let leader = Some(leader_line(sight, leader, age, Duration::ZERO));
-                Self { state: "silent", why, claimable_since: Some(timestamp(since)), leader, ..of_nobody }
+                Self { why, claimable_since: Some(timestamp(since)), leader, ..of_nobody }
             }
             Leadership::Released { release, .. } => {
                 let release = ReleaseLine::of(release, *at);
                 let claimable_since = Some(release.at.clone());
-                Self { state: "released", why, claimable_since, release: Some(release), ..of_nobody }
+                Self { why, claimable_since, release: Some(release), ..of_nobody }
             }
-            Leadership::NeverLed => Self { state: "never-led", why, ..of_nobody },
-            Leadership::Forgotten => Self { state: "forgotten", why, ..of_nobody },
-            Leadership::Unknown => Self { state: "unknown", why, ..of_nobody },
+            Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown => Self { why, ..of_nobody },
         }
     }
 

@@ -5,15 +5,19 @@ use std::time::Duration;
 
 use neli_proto::topic::{Layout, Settings, TopicFacts};
 use rdkafka::client::{Client, ClientContext};
+use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::metadata::MetadataBroker;
+use rdkafka::metadata::{MetadataBroker, MetadataTopic};
 
 use crate::clock;
 use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
+use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::{ErrorClass, plain};
 use crate::kafka::librdkafka::{broker_settings, create_topic, topic_settings};
+use crate::text::ClientError;
 
 /// How much longer than two round trips an answer about the settings may take.
 const SETTINGS_ALLOWANCE: Duration = Duration::from_secs(1);
@@ -129,6 +133,29 @@ pub(super) fn names(client: &Client<impl ClientContext>, timeout: Duration) -> R
     let mut names: Vec<String> = metadata.topics().iter().map(|topic| topic.name().to_owned()).collect();
     names.sort();
     Ok(names)
+}
+
+/// The topics that this user may see, in the order of their names, with their partitions. Waits `timeout` for an answer.
+///
+/// # Errors
+///
+/// One line: nobody answers, or librdkafka takes no such client.
+pub fn topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>, ClientError> {
+    let context = KafkaContext::new(access);
+    let consumer: BaseConsumer<KafkaContext> =
+        BaseConsumer::from_config_and_context(&access.reader(None), context.clone())
+            .map_err(|error| ClientError(explain(&error)))?;
+    let metadata = consumer.fetch_metadata(None, timeout).map_err(|error| {
+        // What went wrong with the connection is in its events.
+        let _ = consumer.poll(Duration::ZERO);
+        let plain = || plain(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail));
+        ClientError(context.trouble().unwrap_or_else(|| format!("{}: {}", access.bootstrap, plain())))
+    })?;
+    let counted = |topic: &MetadataTopic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX);
+    let mut topics: Vec<(String, i32)> =
+        metadata.topics().iter().map(|topic| (topic.name().to_owned(), counted(topic))).collect();
+    topics.sort();
+    Ok(topics)
 }
 
 /// The line about a topic that is missing, for somebody who looks at an election: its name may be mistyped.

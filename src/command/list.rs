@@ -1,0 +1,222 @@
+//! `list`: the elections that are found in a topic, or in all topics whose names end in `.neli`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use neli::program::{Access, Elections, ReadRecord, clock, topics};
+use neli_proto::journal::{Journal, Origin};
+use neli_proto::observer::{Leadership, Observer, ReadAt};
+use neli_proto::record::{Offset, Record};
+use serde::Serialize;
+
+use crate::command::page::{Style, columns};
+use crate::command::reading::{self, Input, Reading, key_of_election, read_at};
+use crate::command::stdout;
+use crate::command::wording::{leadership, span, state};
+use crate::config::List;
+use crate::exit::{ExitStatus, StartupError};
+use crate::report::log::{spoken, timestamp};
+use crate::text::one_line;
+
+/// Kafka does not answer in time.
+const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
+
+/// What the name of a journal's topic ends in.
+const SUFFIX: &str = ".neli";
+
+/// So many partitions are connected to before the first of them is read.
+const AHEAD: usize = 8;
+
+/// How far before the end of a partition the reading begins: an election of which nothing was written since is not found.
+const SPAN: Offset = 100_000;
+
+/// A partition and the elections in it.
+struct Found {
+    topic: String,
+    partition: i32,
+    /// By group and role.
+    elections: BTreeMap<(String, String), Observer>,
+}
+
+/// An election as JSON: docs/json.md describes it.
+#[derive(Serialize)]
+struct Line<'a> {
+    ts: String,
+    group: &'a str,
+    role: &'a str,
+    topic: &'a str,
+    partition: i32,
+    state: &'static str,
+    why: Option<String>,
+    leader: Option<String>,
+    term: Option<Offset>,
+    heartbeat_age_ms: Option<u64>,
+    standbys: usize,
+}
+
+/// Shows the elections.
+///
+/// # Errors
+///
+/// Kafka refuses for good or does not answer, a log can't be read, or stdout takes nothing more.
+pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
+    let (found, unread) = reading::run(find(list))?;
+    let at = read_at();
+    let elections =
+        found.iter().flat_map(|found| found.elections.iter().map(move |(key, observer)| (found, key, observer)));
+    let lines = elections.map(|(found, (group, role), observer)| line(found, (group, role), observer, at));
+    let lines: Vec<Line<'_>> =
+        lines.filter(|line| list.group.as_deref().is_none_or(|group| group == line.group)).collect();
+    let text = if list.json {
+        // Strings and numbers under string keys: nothing of that can fail.
+        lines.iter().map(|line| serde_json::to_string(line).unwrap_or_default() + "\n").collect()
+    } else {
+        table(&lines)
+    };
+    stdout::written(io::stdout().write_all(text.as_bytes()))?;
+    if unread.is_empty() {
+        return Ok(ExitStatus::Success);
+    }
+    Err(StartupError::with(UNKNOWN, format!("not all could be read: {}", unread.join("; "))))
+}
+
+/// What is found, and which partitions could not be read.
+async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
+    let access = reading::access(&list.client)?;
+    let all = topics(&access, list.timeout)
+        .map_err(|why| StartupError::with(UNKNOWN, format!("{why} (no answer within {})", spoken(list.timeout))))?;
+    let is_meant = |name: &str| list.topic.as_deref().map_or(name.ends_with(SUFFIX), |topic| topic == name);
+    let mut partitions = all
+        .iter()
+        .filter(|(name, _)| is_meant(name))
+        .flat_map(|(name, count)| (0..*count).map(move |partition| (name.clone(), partition)));
+    if let Some(topic) = list.topic.as_ref().filter(|topic| !all.iter().any(|(name, _)| name == *topic)) {
+        return Err(StartupError::new(format!("topic \"{topic}\" does not exist")));
+    }
+    let (mut ahead, mut found, mut unread) = (VecDeque::new(), Vec::new(), Vec::new());
+    loop {
+        while ahead.len() < AHEAD
+            && let Some((topic, partition)) = partitions.next()
+        {
+            let reading = start(&access, &topic, partition)?;
+            ahead.push_back((topic, partition, reading));
+        }
+        let Some((topic, partition, reading)) = ahead.pop_front() else { return Ok((found, unread)) };
+        match read(reading, list).await {
+            Ok(elections) => found.push(Found { topic, partition, elections }),
+            // Of several, one that is just being deleted, say, or may not be read hides none of the others.
+            Err(why) if list.topic.is_none() => unread.push(format!("{topic} [{partition}]: {why}")),
+            Err(why) => return Err(why),
+        }
+    }
+}
+
+/// Reads all keys: no election has this group.
+fn start(access: &Access, topic: &str, partition: i32) -> Result<Reading, StartupError> {
+    let elections = Elections { group: String::new(), topic: topic.to_owned(), roles: 0..1, names: Arc::default() };
+    Reading::start(access, &elections, partition)
+}
+
+async fn read(mut reading: Reading, list: &List) -> Result<BTreeMap<(String, String), Observer>, StartupError> {
+    let mut bounds = None;
+    let mut next = 0;
+    let mut elections: BTreeMap<(String, String), Observer> = BTreeMap::new();
+    let mut trouble = None;
+    loop {
+        let at = read_at();
+        match reading.next(Some(clock::now() + list.timeout)).await? {
+            Input::Ends { start, end, .. } if bounds.is_none() => {
+                let from = start.max(end - SPAN);
+                bounds = Some((from, reading.origin(from, start), end));
+                next = from;
+                reading.read_from(from);
+            }
+            Input::Record(record) => {
+                next = record.offset + 1;
+                if let Some((from, origin, _)) = bounds {
+                    take_in(&mut elections, at, record, (from, origin));
+                }
+            }
+            Input::CaughtUp(caught_up) => next = caught_up,
+            Input::Cut => return Err(reading.history_cut()),
+            Input::Down(error) => trouble = Some(error),
+            Input::Timeout => {
+                let why = trouble.map_or_else(String::new, |why| format!("{why}: "));
+                return Err(StartupError::with(UNKNOWN, format!("{why}no answer within {}", spoken(list.timeout))));
+            }
+            Input::Ends { .. } | Input::Up | Input::Warning(_) => {}
+        }
+        if bounds.is_some_and(|(_, _, end)| next >= end) {
+            return Ok(elections);
+        }
+    }
+}
+
+fn take_in(
+    elections: &mut BTreeMap<(String, String), Observer>,
+    at: ReadAt,
+    record: ReadRecord,
+    (from, origin): (Offset, Origin),
+) {
+    let ReadRecord { offset, value, other_key, written_ms, .. } = record;
+    let Some((group, role, is_hello)) = other_key.as_deref().and_then(key_of_election) else { return };
+    let key = (group.to_owned(), role.to_owned());
+    let observer = elections.entry(key).or_insert_with(|| Observer::new(Journal::read_from(from, origin)));
+    // What stands in between is other elections'.
+    observer.read_others_up_to(at.now, offset);
+    let parsed = value.as_deref().and_then(Record::parse);
+    if is_hello {
+        observer.read_hello(at, offset, parsed, written_ms);
+    } else {
+        observer.read(at, offset, parsed.as_ref(), written_ms);
+    }
+}
+
+fn line<'a>(found: &'a Found, (group, role): (&'a str, &'a str), observer: &'a Observer, at: ReadAt) -> Line<'a> {
+    let sight = observer.leadership(at);
+    let (leader, age) = match sight {
+        Leadership::Led { leader, age, .. } | Leadership::Silent { leader, age, .. } => (Some(leader), Some(age)),
+        Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown => {
+            (None, None)
+        }
+    };
+    Line {
+        ts: timestamp(at.wall_ms),
+        group,
+        role,
+        topic: &found.topic,
+        partition: found.partition,
+        state: state(sight),
+        why: Some(leadership(sight)).filter(|_| !matches!(sight, Leadership::Led { .. })),
+        leader: leader.map(|leader| leader.shown().to_owned()),
+        term: leader.map(|leader| leader.term),
+        heartbeat_age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        standbys: observer.standbys(at).len(),
+    }
+}
+
+fn table(lines: &[Line<'_>]) -> String {
+    if lines.is_empty() {
+        return "no elections\n".to_owned();
+    }
+    let cells: Vec<[String; 6]> = lines
+        .iter()
+        .map(|line| {
+            let age = line.heartbeat_age_ms.map(std::time::Duration::from_millis);
+            let seen = match (&line.leader, age, &line.why) {
+                (Some(leader), Some(age), None) => format!("{leader} leads, heartbeat {} ago", span(age)),
+                (_, _, why) => why.clone().unwrap_or_default(),
+            };
+            [
+                one_line(line.group),
+                one_line(line.role),
+                line.topic.to_owned(),
+                line.term.map_or_else(|| "-".to_owned(), |term| term.to_string()),
+                line.standbys.to_string(),
+                one_line(&seen),
+            ]
+        })
+        .collect();
+    columns(["GROUP", "ROLE", "TOPIC", "TERM", "STANDBYS", "LEADER"], &cells, Style::of_stdout())
+}

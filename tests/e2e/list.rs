@@ -1,0 +1,77 @@
+//! `list`: which elections there are.
+
+use std::process::Command;
+
+use harness::candidate::Elector;
+use harness::journal::Pen;
+use harness::kafka::Kafka;
+use harness::schema::Schema;
+use harness::stage::Answer;
+use serde_json::Value;
+
+use crate::{PROGRAM, stage};
+
+fn list(arguments: &[&str]) -> Answer {
+    let mut command = Command::new(PROGRAM);
+    command.args(["list", "--brokers", Kafka::shared().address()]).args(arguments);
+    Answer::of(command)
+}
+
+/// Each election; as docs/json.md says.
+fn json(arguments: &[&str]) -> Vec<Value> {
+    let answer = list(&[&["--json"], arguments].concat());
+    // The broker is everybody's: another test may be deleting a topic of its own.
+    let is_one_topic = arguments.contains(&"--topic");
+    assert!((answer.errors.is_empty() && answer.status == 0) || !is_one_topic, "{answer:?}");
+    let schema = Schema::read(include_str!("../../docs/json.md"), "list");
+    let lines = answer.text.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    lines.inspect(|line| schema.assert_holds(line)).collect()
+}
+
+#[test]
+fn the_elections_of_a_topic_and_those_of_all() {
+    let stage = stage(Elector::Log);
+    let topic = stage.topic();
+    Kafka::shared().create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(Kafka::shared(), &topic, &[]);
+    let claim = |after: i64| {
+        format!(r#"{{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":{after},"lease_ms":60000}}"#)
+    };
+    let hello = br#"{"v":1,"kind":"hello","member":"h","name":"other","seq":1}"#;
+    pen.write("a/b/ingest", &[claim(-1).as_bytes()]);
+    pen.write("a/b/ingest/hello", &[hello, b"garbage"]);
+    pen.write("no election's key", &[b"x"]);
+    pen.write_keyless(b"x");
+    let release =
+        br#"{"v":1,"kind":"release","member":"m","name":"web","seq":9,"term":5,"seen":5,"why":"exited","exit":0}"#;
+    pen.write("c/0", &[claim(4).as_bytes(), release]);
+    let found = json(&["--topic", &topic]);
+    let told: Vec<[&str; 3]> =
+        found.iter().map(|line| ["group", "role", "state"].map(|field| line[field].as_str().unwrap_or("?"))).collect();
+    assert_eq!(told, [["a/b", "ingest", "led"], ["c", "0", "released"]]);
+    assert_eq!((found[0]["leader"].as_str(), found[0]["standbys"].as_u64()), (Some("web"), Some(1)));
+    assert_eq!(json(&["--topic", &topic, "--group", "c"]).len(), 1);
+
+    let text = list(&["--topic", &topic]).text;
+    let rows: Vec<&str> = text.lines().collect();
+    assert!(rows[0].starts_with("GROUP  ROLE    TOPIC"), "{text}");
+    assert!(rows[1].starts_with("a/b    ingest  ") && rows[1].contains("  web leads, heartbeat "), "{text}");
+    assert!(rows[2].contains("  no leader: web released term 5 "), "{text}");
+
+    let mut run = stage.candidate().job(["true"]).start();
+    assert_eq!(run.status(), 0);
+    let all = json(&[]);
+    let is_there = |group: &str| all.iter().any(|line| line["group"] == group && line["topic"] == topic.as_str());
+    assert!(is_there("c") && is_there("a/b") && is_there(&stage.group), "{all:?}");
+}
+
+#[test]
+fn a_topic_that_does_not_exist_and_a_broker_that_is_away() {
+    let answer = list(&["--topic", "no-such-topic"]);
+    assert_eq!((answer.errors.as_str(), answer.status), ("neli-run: topic \"no-such-topic\" does not exist\n", 125));
+    let mut command = Command::new(PROGRAM);
+    command.args(["list", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
+    let answer = Answer::of(command);
+    assert_eq!((answer.text.as_str(), answer.status), ("", 4), "{answer:?}");
+    assert!(answer.errors.starts_with("neli-run: 127.0.0.1:1") && answer.errors.lines().count() == 1, "{answer:?}");
+}
