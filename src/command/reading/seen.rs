@@ -1,0 +1,198 @@
+//! One election, read up to the log's end.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use neli::program::{Key, ReadRecord, clock};
+use neli_proto::journal::{Journal, View};
+use neli_proto::listener::FIRST_SPAN;
+use neli_proto::observer::{Observer, ReadAt};
+use neli_proto::record::{Offset, Record};
+use neli_proto::time::Time;
+
+use super::{Input, Reading, read_at};
+use crate::exit::StartupError;
+use crate::report::log::spoken;
+
+/// How long the record of the current term's claim is waited for, where it was not read: it only tells since when somebody leads.
+const CLAIM_WITHIN: Duration = Duration::from_millis(300);
+/// Where what was read does not tell who leads, the next reading begins so many times as far back.
+const FURTHER: Offset = 8;
+
+/// An election, as it was read.
+pub(in crate::command) struct Seen {
+    pub(in crate::command) observer: Observer,
+    /// The groups of other elections on the same partition.
+    pub(in crate::command) others: BTreeSet<String>,
+    /// Where the reading began.
+    from: Offset,
+    /// Where the log begins, and where it ended when the reading began.
+    start: Offset,
+    end: Offset,
+}
+
+/// Why an election was not read to its end.
+pub(in crate::command) enum Unread {
+    /// Kafka refuses for good, or the log can't be read.
+    Refused(StartupError),
+    /// Kafka has not answered in time, as a sentence says.
+    NoAnswer(String),
+}
+
+impl From<StartupError> for Unread {
+    fn from(refusal: StartupError) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Reads an election up to what is the log's end, as far back as it takes to know who leads; and listens for a moment where its
+/// timestamps are not to be believed. Kafka's answers are waited for so long, in all.
+///
+/// # Errors
+///
+/// As [`Unread`] says.
+pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration) -> Result<Seen, Unread> {
+    let (deadline, mut span) = (clock::now() + timeout, FIRST_SPAN);
+    let mut seen = loop {
+        let seen = read_to_end(reading, span, deadline, timeout).await?;
+        let is_undecided = matches!(seen.observer.journal().view(), View::Undecided(_));
+        if !is_undecided || seen.from == seen.start {
+            break seen;
+        }
+        span = span.saturating_mul(FURTHER);
+        reading.begin_anew()?;
+    };
+    seen.observer.caught_up();
+    if let Some(doubt) = seen.observer.doubts_timestamps(read_at()) {
+        let until = deadline.min(clock::now() + doubt);
+        while seen.observer.doubts_timestamps(read_at()).is_some() {
+            let input = reading.next(Some(until)).await?;
+            if matches!(input, Input::Timeout) {
+                break;
+            }
+            seen.take_in(input);
+        }
+    }
+    Ok(seen)
+}
+
+async fn read_to_end(reading: &mut Reading, span: Offset, deadline: Time, timeout: Duration) -> Result<Seen, Unread> {
+    let mut seen: Option<Seen> = None;
+    let mut trouble = None;
+    loop {
+        match reading.next(Some(deadline)).await? {
+            Input::Ends { asked, start, end } if seen.is_none() => {
+                let from = start.max(end - span);
+                let mut journal = Journal::read_from(from, reading.origin(from, start));
+                journal.answered(clock::now(), asked, end);
+                seen = Some(Seen { observer: Observer::new(journal), others: BTreeSet::new(), from, start, end });
+                reading.read_from(from);
+            }
+            Input::Timeout => return Err(Unread::NoAnswer(no_answer(timeout, trouble))),
+            Input::Cut => return Err(reading.history_cut().into()),
+            Input::Down(error) => trouble = Some(error),
+            Input::CaughtUp(next) if seen.as_ref().is_some_and(|seen| next >= seen.end) => {
+                if let Some(seen) = seen {
+                    return Ok(seen);
+                }
+            }
+            input @ (Input::CaughtUp(_) | Input::Ends { .. } | Input::Record(_) | Input::Up | Input::Warning(_)) => {
+                if let Some(seen) = &mut seen {
+                    seen.take_in(input);
+                }
+            }
+        }
+        if let Some(seen) = seen.take_if(|seen| seen.observer.journal().next() >= seen.end) {
+            return Ok(seen);
+        }
+    }
+}
+
+/// That Kafka has not answered in time, and what was said of that last.
+fn no_answer(timeout: Duration, why: Option<String>) -> String {
+    let within = spoken(timeout);
+    why.map_or_else(|| format!("no answer within {within}"), |why| format!("{why} (no answer within {within})"))
+}
+
+impl Seen {
+    /// Takes in what was read.
+    pub(in crate::command) fn take_in(&mut self, input: Input) {
+        let at = read_at();
+        match input {
+            Input::Ends { asked, end, .. } => self.observer.answered(at.now, asked, end),
+            Input::Record(record) if record.offset >= self.observer.journal().next() => self.take_in_record(at, record),
+            Input::CaughtUp(_)
+            | Input::Cut
+            | Input::Down(_)
+            | Input::Record(_)
+            | Input::Timeout
+            | Input::Up
+            | Input::Warning(_) => {}
+        }
+    }
+
+    fn take_in_record(&mut self, at: ReadAt, record: ReadRecord) {
+        let ReadRecord { offset, key, value, other_key, written_ms } = record;
+        let parsed = || value.as_deref().and_then(Record::parse);
+        match key {
+            Key::Election(_) => {
+                self.observer.read(at, offset, parsed().as_ref(), written_ms);
+            }
+            Key::Hello(_) => self.observer.read_hello(at, offset, parsed(), written_ms),
+            Key::Other => {
+                self.observer.read_other(at.now, offset);
+                let election = other_key.as_deref().and_then(key_of_election);
+                self.others.extend(election.map(|(group, ..)| group.to_owned()));
+            }
+        }
+    }
+
+    /// Reads the current term's claim, where that lies further back than what was read: it tells since when somebody leads.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Reading::start`] and [`Reading::next`].
+    pub(in crate::command) async fn learn_claim(&mut self, reading: &Reading) -> Result<(), StartupError> {
+        let leader = self.observer.leader().filter(|leader| leader.claimed_ms.is_none());
+        let Some(term) = leader.map(|leader| leader.term).filter(|term| (self.start..self.from).contains(term)) else {
+            return Ok(());
+        };
+        // By a connection of its own: on the other one the fetch that waits for the next record is in the way.
+        let mut aside = Reading::start(&reading.source.access, &reading.source.elections, reading.partition)?;
+        let until = clock::now() + CLAIM_WITHIN;
+        let mut is_asked_for = false;
+        loop {
+            match aside.next(Some(until)).await? {
+                Input::Ends { .. } if !std::mem::replace(&mut is_asked_for, true) => aside.read_from(term),
+                Input::Record(record) if record.offset == term => {
+                    self.observer.learn_claim(term, record.written_ms);
+                    return Ok(());
+                }
+                // Retention was quicker, or the broker is slow: since when is not known.
+                Input::Cut | Input::Record(_) | Input::Timeout => return Ok(()),
+                Input::CaughtUp(_) | Input::Down(_) | Input::Ends { .. } | Input::Up | Input::Warning(_) => {}
+            }
+        }
+    }
+}
+
+/// Group and role in the key of an election's record, `<group>/<role>`, or of a hello, `<group>/<role>/hello`; and whether it is a hello.
+pub(in crate::command) fn key_of_election(key: &[u8]) -> Option<(&str, &str, bool)> {
+    let key = std::str::from_utf8(key).ok()?;
+    let (label, is_hello) = key.strip_suffix("/hello").map_or((key, false), |label| (label, true));
+    let (group, role) = label.rsplit_once('/')?;
+    (!group.is_empty() && !role.is_empty()).then_some((group, role, is_hello))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_names_its_election() {
+        let told = ["a/0", "a/b/ingest", "a/0/hello", "a", "/0", "a/", ""].map(|key| key_of_election(key.as_bytes()));
+        let expected =
+            [Some(("a", "0", false)), Some(("a/b", "ingest", false)), Some(("a", "0", true)), None, None, None, None];
+        assert_eq!(told, expected);
+    }
+}
