@@ -5,20 +5,21 @@ use std::time::Duration;
 
 use neli_proto::candidate::{self, JobReport, Loss, Milestone, Position, Standby, Waiting};
 use neli_proto::command::CommandEnd;
-use neli_proto::fact::{Fact, Outcome};
 use neli_proto::guard::Named;
 use neli_proto::health::Failure;
 use neli_proto::node::{Awaited, Awaits, Note, Refusal, Status};
-use neli_proto::once;
 use neli_proto::record::{JobState, Offset, Why};
-use neli_proto::schedule;
 use neli_proto::supervisor::{self, JobStatus};
 use neli_proto::time::Time;
 
 use crate::config::Config;
 use crate::exit::ExitStatus;
-use crate::report::log::{Due, Event, because, spoken, timestamp, to_the_second};
+use crate::report::log::{Due, Event, because, spoken, timestamp};
 use crate::text::{reason, signal_name};
+
+pub(crate) use once::of_next_window;
+
+mod once;
 
 /// When something is noted, and what the node waited for then.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +56,7 @@ pub(crate) fn of_node(note: Note, moment: Moment, config: &Config, guard: i32) -
         Note::HookFailed { hook, end } => Event::HookFailed { hook: hook.event().to_owned(), reason: how(&end) },
         Note::Job { term, note } => of_supervisor(note, term, moment, config, guard),
         Note::Milestone(milestone) => of_milestone(milestone, moment.claim()),
-        Note::Once(note) => of_once(note),
+        Note::Once(note) => once::of_once(note),
         Note::Refused(Refusal::Said(error)) => Event::Error { message: error.into() },
         Note::Refused(Refusal::TopicRemade) => {
             let name = &config.election.topic;
@@ -115,68 +116,6 @@ fn of_milestone(milestone: Milestone, claim: Option<Due>) -> Event {
             "the topic was deleted and made again: what was read of the old one counts no more, whoever led there is fenced, and \
              fencing tokens may begin from 0 again",
         ),
-    }
-}
-
-fn of_once(note: once::Note) -> Event {
-    use once::Note;
-    match note {
-        Note::NotBelieved(fact) => Event::Warning {
-            message: format!(
-                "the newest window that is recorded, {}, by {}, lies more than a window ahead of this machine's clock, and counts \
-                 for nothing: see which machine's clock is wrong",
-                fact.key,
-                somebody(fact.name)
-            ),
-            dropped: None,
-        },
-        Note::NotRecorded(error) => Event::Warning {
-            message: format!(
-                "the run's outcome is not recorded yet ({error}): the lead is kept until it is, and the release tells of it, too"
-            ),
-            dropped: None,
-        },
-        Note::Schedule(note) => of_schedule(note),
-        Note::Skipped(skip) => {
-            let Fact { key, outcome, term, name, exit, ran_ms, at_ms, .. } = skip.fact;
-            Event::OnceSkipped {
-                newer: (key != skip.key).then(|| key.into()),
-                key: skip.key.into(),
-                by: somebody(name),
-                term,
-                at: at_ms.map(timestamp),
-                exit: exit.unwrap_or_default(),
-                ran: ran_ms.map(Duration::from_millis),
-                done: outcome != Outcome::Failed,
-            }
-        }
-        Note::Unavailable(error) => Event::Warning {
-            message: format!(
-                "what is recorded of the key can't be read or written, so the job is not run here: {error}"
-            ),
-            dropped: None,
-        },
-        Note::Waiting { until_ms } => Event::WindowAwaited { next: to_the_second(until_ms) },
-    }
-}
-
-fn of_schedule(note: schedule::Note) -> Event {
-    use schedule::{Note, SkipReason};
-    match note {
-        Note::SetBack { until_ms } => warning(&format!(
-            "this machine's clock was set back, into windows that are over: nothing is run again before it shows {}",
-            to_the_second(until_ms)
-        )),
-        Note::Skipped { span, why } => Event::WindowSkipped {
-            from: to_the_second(span.from_ms),
-            until: to_the_second(span.until_ms),
-            why: match why {
-                SkipReason::ClockSet => "clock-set",
-                SkipReason::NobodyLed => "nobody-led",
-                SkipReason::Overrun => "overrun",
-            }
-            .to_owned(),
-        },
     }
 }
 
@@ -287,7 +226,7 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: Option<&str>)
         ExitStatus::NotLeader => "not the leader".to_owned(),
         ExitStatus::Refused => "neli-run can't stand for election; the line above says why".to_owned(),
         ExitStatus::RestartLimit => "the job failed more often than --restart-limit allows".to_owned(),
-        ExitStatus::Skipped(_) => "--once: the key needs no run here".to_owned(),
+        ExitStatus::Skipped(_) => "nothing is left to be run for this key (--once, --window)".to_owned(),
         ExitStatus::Stopped(signal) => format!("stopped by {} while no job ran", signal_name(signal.into())),
         ExitStatus::Unkillable => "something of the job can't be killed; nothing was released".to_owned(),
     };
@@ -342,12 +281,6 @@ pub(crate) fn of_status(status: &Status) -> String {
         Position::Standby(standby) => of_standby(standby.clone(), None).sentence(),
         Position::Suspended => "suspended".to_owned(),
     }
-}
-
-/// With a schedule: when the next window begins, where that is awaited. It follows what the node does.
-pub(crate) fn of_next_window(status: &Status, next_ms: Option<u64>) -> String {
-    let next_ms = next_ms.filter(|_| status.awaits.is_some_and(|awaits| awaits.what == Awaited::Window));
-    next_ms.map_or_else(String::new, |next_ms| format!("; next window at {}", to_the_second(next_ms)))
 }
 
 /// What the service manager is told of several roles: `led` are the names of those that are held here.
@@ -407,24 +340,6 @@ fn text(text: Option<Box<str>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_next_window_is_told_where_it_is_awaited() {
-        let job = JobReport { state: JobState::Restarting, pid: None, attempt: 3, since: Time::ZERO };
-        let status = |what| Status {
-            leader: None,
-            position: Position::Leading { term: 42, job, stopping: None },
-            lease_end: None,
-            awaits: Some(Awaits { what, until: None }),
-            departs_at: None,
-            standbys: Vec::new(),
-            is_leaving: false,
-        };
-        let told =
-            |status: &Status| format!("{}{}", of_status(status), of_next_window(status, Some(1_769_825_400_000)));
-        assert_eq!(told(&status(Awaited::Window)), "leading, term 42; next window at 2026-01-31T02:10:00Z");
-        assert!(!told(&status(Awaited::JobEnd)).contains("window"));
-    }
 
     #[test]
     fn the_status_says_what_the_node_does() {

@@ -1,0 +1,107 @@
+//! The log's events for what is noted of keys, windows and schedules.
+
+use std::time::Duration;
+
+use neli_proto::fact::{Fact, Outcome};
+use neli_proto::node::{Awaited, Status};
+use neli_proto::{once, schedule};
+
+use super::{somebody, warning};
+use crate::report::log::{Event, timestamp, to_the_second};
+
+pub(super) fn of_once(note: once::Note) -> Event {
+    use once::Note;
+    match note {
+        Note::NotBelieved(fact) => Event::Warning {
+            message: format!(
+                "the newest window that is recorded, {}, by {}, lies more than a window ahead of this machine's clock, and counts \
+                 for nothing: see which machine's clock is wrong",
+                fact.key,
+                somebody(fact.name)
+            ),
+            dropped: None,
+        },
+        Note::NotRecorded(error) => Event::Warning {
+            message: format!(
+                "the run's outcome is not recorded yet ({error}): the lead is kept until it is, and the release tells of it, too"
+            ),
+            dropped: None,
+        },
+        Note::Schedule(note) => of_schedule(note),
+        Note::Skipped(skip) => {
+            let Fact { key, outcome, term, name, exit, ran_ms, at_ms, .. } = skip.fact;
+            Event::OnceSkipped {
+                newer: (key != skip.key).then(|| key.into()),
+                key: skip.key.into(),
+                by: somebody(name),
+                term,
+                at: at_ms.map(timestamp),
+                exit: exit.unwrap_or_default(),
+                ran: ran_ms.map(Duration::from_millis),
+                done: outcome != Outcome::Failed,
+            }
+        }
+        Note::Unavailable(error) => Event::Warning {
+            message: format!(
+                "what is recorded of the key can't be read or written, so the job is not run here: {error}"
+            ),
+            dropped: None,
+        },
+        Note::Waiting { until_ms } => Event::WindowAwaited { next: to_the_second(until_ms) },
+    }
+}
+
+fn of_schedule(note: schedule::Note) -> Event {
+    use schedule::{Note, SkipReason};
+    match note {
+        Note::SetBack { until_ms } => warning(&format!(
+            "this machine's clock was set back, into windows that are over: nothing is run again before it shows {}",
+            to_the_second(until_ms)
+        )),
+        Note::Skipped { span, why } => Event::WindowSkipped {
+            from: to_the_second(span.from_ms),
+            until: to_the_second(span.until_ms),
+            why: match why {
+                SkipReason::ClockSet => "clock-set",
+                SkipReason::NobodyLed => "nobody-led",
+                SkipReason::Overrun => "overrun",
+            }
+            .to_owned(),
+        },
+    }
+}
+
+/// With a schedule: when the next window begins, where that is awaited. It follows what the node does.
+pub(crate) fn of_next_window(status: &Status, next_ms: Option<u64>) -> String {
+    let next_ms = next_ms.filter(|_| status.awaits.is_some_and(|awaits| awaits.what == Awaited::Window));
+    next_ms.map_or_else(String::new, |next_ms| format!("; next window at {}", to_the_second(next_ms)))
+}
+
+#[cfg(test)]
+mod tests {
+    use neli_proto::candidate::{JobReport, Position};
+    use neli_proto::node::Awaits;
+    use neli_proto::record::JobState;
+    use neli_proto::time::Time;
+
+    use super::super::of_status;
+    use super::*;
+
+    #[test]
+    fn the_next_window_is_told_where_it_is_awaited() {
+        let job = JobReport { state: JobState::Restarting, pid: None, attempt: 3, since: Time::ZERO };
+        let status = |what| Status {
+            leader: None,
+            position: Position::Leading { term: 42, job, stopping: None },
+            lease_end: None,
+            awaits: Some(Awaits { what, until: None }),
+            departs_at: None,
+            standbys: Vec::new(),
+            is_leaving: false,
+        };
+        let told =
+            |status: &Status| format!("{}{}", of_status(status), of_next_window(status, Some(1_769_825_400_000)));
+        assert_eq!(told(&status(Awaited::Window)), "leading, term 42; next window at 2026-01-31T02:10:00Z");
+        assert!(!told(&status(Awaited::JobEnd)).contains("window"));
+    }
+}
