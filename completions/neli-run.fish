@@ -80,7 +80,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -s V -l version -d 'Prin
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "status" -d 'Show who leads an election, or why nobody does, and who stands by'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "list" -d 'Show the elections of a topic, or of all topics whose names end in .neli'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "watch" -d 'Print one line per change of an election, as it happens'
-complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "history" -d 'Show the terms that the topic keeps: who led, from when, for how long, and why it ended'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "history" -d 'Show the terms that the topic keeps: who led, for how long, and why it ended'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "resign" -d 'Ask the leader to stand down, and wait until another leads'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "end" -d 'End an election: every candidate stops its job and exits with 0'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "assert" -d 'Tell by the exit status whether a job may act still: neli-run assert && pay'

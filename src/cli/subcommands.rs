@@ -30,7 +30,7 @@ const LIST: &str = "With --topic those of that topic, with --group those of that
                     with 4 when Kafka does not answer in time, or not all of several topics could be read.";
 
 fn history() -> Command {
-    let about = "Show the terms that the topic keeps: who led, from when, for how long, and why it ended";
+    let about = "Show the terms that the topic keeps: who led, for how long, and why it ended";
     looks(about, HISTORY)
         .name("history")
         .arg(value(
