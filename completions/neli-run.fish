@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_neli_run_global_optspecs
-    string join \n g/group= name= elect= patience= claim-delay= priority= preempt preempt-after= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= settle= stop-signal= stop-timeout= restart= restart-delay= restart-limit= once= window= timezone= schedule= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet h/help V/version
+    string join \n g/group= name= elect= patience= claim-delay= priority= preempt preempt-after= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= settle= overlap= stop-signal= stop-timeout= restart= restart-delay= restart-limit= once= window= timezone= schedule= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet h/help V/version
 end
 
 function __fish_neli_run_needs_command
@@ -41,6 +41,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l lease -d 'How long a 
 complete -c neli-run -n "__fish_neli_run_needs_command" -l heartbeat-interval -d 'Between two heartbeats [default: a fifth of --lease, at most 1s]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l fence-warning -d 'The stop signal comes this long before the kill [default: a quarter of --lease, at most 2500ms]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l settle -d 'From the lead to the start of its job [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l overlap -d 'Let the next leader\'s job start before the old one stops' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-signal -d 'What asks the job to stop, by name or number [default: TERM]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-timeout -d 'From the stop signal to SIGKILL [default: 8s]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l restart -d 'Whether the job is run again here when it ends [default: no]' -r -f -a "no\t''

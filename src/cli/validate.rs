@@ -16,6 +16,7 @@ mod commands;
 mod executable;
 pub mod look;
 mod once;
+mod overlap;
 mod priority;
 mod properties;
 mod restart;

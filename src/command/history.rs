@@ -108,6 +108,8 @@ struct Row<'a> {
 /// How a term ended, or how it stands.
 enum End<'a> {
     Leads,
+    /// `--overlap`: another has claimed while its job ran on.
+    Overlapped,
     Released(&'a neli_proto::observer::Release),
     /// The leader has been silent for longer than its lease.
     Silent,
@@ -119,7 +121,7 @@ impl Row<'_> {
     fn led_for(&self, at_ms: u64) -> Option<Duration> {
         let to_ms = match self.end {
             End::Leads => Some(at_ms),
-            End::Released(_) | End::Silent | End::Unknown => self.to_ms,
+            End::Overlapped | End::Released(_) | End::Silent | End::Unknown => self.to_ms,
         };
         Some(Duration::from_millis(to_ms?.saturating_sub(self.past.from_ms?)))
     }
@@ -128,6 +130,7 @@ impl Row<'_> {
     fn how(&self) -> String {
         match &self.end {
             End::Leads => "leads".to_owned(),
+            End::Overlapped => "another led while its job ran on (--overlap)".to_owned(),
             End::Released(release) => how_released(release),
             End::Silent => format!("silent beyond its lease ({})", spoken(self.past.lease)),
             End::Unknown => "records are missing".to_owned(),
@@ -141,6 +144,7 @@ fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
         let (end, to_ms) = match &past.end {
             TermEnd::Open if is_silent => (End::Silent, past.silent_ms()),
             TermEnd::Open => (End::Leads, None),
+            TermEnd::Overlapped { .. } => (End::Overlapped, past.over_ms()),
             TermEnd::Released(release) => (End::Released(release), past.over_ms()),
             TermEnd::Silent => (End::Silent, past.over_ms()),
             TermEnd::Unknown => (End::Unknown, None),

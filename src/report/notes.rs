@@ -85,6 +85,7 @@ fn of_candidate(note: candidate::Note) -> Event {
             dropped: None,
         },
         Note::Resigned { term, by, reason } => Event::Resigned { term, by: somebody(by), reason: text(reason) },
+        Note::Yielding { term, why, patience } => Event::Yielding { term, why: why.to_string(), patience },
         Note::TopicUnnamed => Event::Debug {
             message:
                 "this broker has no ids for topics (Kafka before 2.8): a topic that is deleted and made again under a \
@@ -109,6 +110,9 @@ fn of_milestone(milestone: Milestone, claim: Option<Due>) -> Event {
             Event::Fenced { term, why, left, late }
         }
         Milestone::Leading { term, .. } => Event::Leading { term },
+        Milestone::Overlapped { term, by_term, by, within } => {
+            Event::Overlapped { term, by_term, leader: somebody(by), within }
+        }
         Milestone::Released { term, why, delivered } => Event::Released { term, why: why.to_string(), delivered },
         Milestone::Standby(standby) => of_standby(Some(standby), claim),
         Milestone::Superseded { term, by_term, by } => Event::Superseded { term, by_term, leader: somebody(by) },
@@ -164,7 +168,7 @@ fn of_supervisor(note: supervisor::Note, term: Offset, moment: Moment, config: &
                       as a failed run"
                 .to_owned(),
         },
-        Note::Stopping { why } => stopping(term, why, moment, config),
+        Note::Stopping { why, timeout } => stopping(term, why, timeout, moment, config),
         Note::Stuck { pids } => {
             let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
             let message = format!(
@@ -182,11 +186,11 @@ fn of_supervisor(note: supervisor::Note, term: Offset, moment: Moment, config: &
 }
 
 /// The job is asked to stop. Where no heartbeat comes back, the lease's end may come before the stop timeout's.
-fn stopping(term: Offset, why: Why, moment: Moment, config: &Config) -> Event {
+fn stopping(term: Offset, why: Why, timeout: Duration, moment: Moment, config: &Config) -> Event {
     let lease_end = moment.lease_end.filter(|_| why == Why::Fenced);
     let killed_at = lease_end.map(|end| (end - config.timings.kill_margin()).since(moment.now));
-    let at_lease_end = killed_at.is_some_and(|left| left < config.stop_timeout);
-    let timeout = killed_at.filter(|_| at_lease_end).unwrap_or(config.stop_timeout);
+    let at_lease_end = killed_at.is_some_and(|left| left < timeout);
+    let timeout = killed_at.filter(|_| at_lease_end).unwrap_or(timeout);
     Event::Stopping { term, why: why.to_string(), signal: config.stop_signal, timeout, at_lease_end }
 }
 
@@ -277,6 +281,7 @@ pub(crate) fn of_status(status: &Status) -> String {
         }
         Position::Leading { term, job, stopping } => format!("leading, term {term}, {}", of_job(job, *stopping)),
         Position::Listening => "reading the journal".to_owned(),
+        Position::Overlapped { term } => format!("another leads, and the job of term {term} is being stopped"),
         Position::Releasing { term } => format!("releasing term {term}"),
         Position::Standby(standby) => of_standby(standby.clone(), None).sentence(),
         Position::Suspended => "suspended".to_owned(),
@@ -306,7 +311,8 @@ fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
     let attempt = if job.attempt > 1 { format!(" (attempt {})", job.attempt) } else { String::new() };
     match (job.state, stopping) {
         (JobState::Restarting, _) => format!("job to be started again{attempt}"),
-        (JobState::Running, _) => format!("job{pid} running{attempt}"),
+        (JobState::Running, None) => format!("job{pid} running{attempt}"),
+        (JobState::Running, Some(_)) => format!("job{pid} running until another has claimed{attempt}"),
         (JobState::Starting, _) => format!("job starting{attempt}"),
         (JobState::Stopping, Some(why)) => format!("job{pid} stopping: {}", because(why.as_str())),
         (JobState::Stopping, None) => "job ended, what it left is stopping".to_owned(),

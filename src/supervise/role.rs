@@ -124,6 +124,7 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         elector: Some(name_of(config.timings.elector()).into()),
         group_member: None,
         priority: config.priority,
+        overlap_ms: None,
     };
     let job = Policy {
         settle: config.settle,

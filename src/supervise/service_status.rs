@@ -64,10 +64,12 @@ impl MainLoop {
     }
 }
 
-/// How long a stop takes at most: the barrier, or the wait for a claim under way; a lease for what SIGKILL does not end at
-/// once; a lease for the release's delivery; what the hook has that runs at exit; and what leaving the group and the last
-/// line of the log take.
+/// How long a stop takes at most: with `--overlap` a lease, in which another may claim; the barrier, or the wait for a claim under
+/// way; a lease for what SIGKILL does not end at once; a lease for the release's delivery; what the hook has that runs at exit; and
+/// what leaving the group and the last line of the log take.
 fn longest_stop(config: &Config) -> Duration {
     let hook = if config.commands.on_standby.is_some() { hooks::LIMIT } else { Duration::ZERO };
-    config.stop_timeout.max(config.timings.lease()) + 2 * config.timings.lease() + hook + Duration::from_secs(1)
+    let lease = config.timings.lease();
+    let yields = config.timings.overlap().map_or(Duration::ZERO, |_| lease);
+    yields + config.stop_timeout.max(lease) + 2 * lease + hook + Duration::from_secs(1)
 }

@@ -31,6 +31,7 @@ fn a_duration_has_a_unit_and_bounds() {
         "preempt-after",
         "wait",
         "settle",
+        "overlap",
         "stop-timeout",
         "restart-delay",
         "health-interval",
@@ -220,6 +221,30 @@ fn a_priority_is_a_number_and_preempts_only_lower_ones() {
     refused(
         "-g g -b a:1 --priority 5 --patience never -- true",
         "--priority 5: can't be combined with --patience never: none but the group's choice claims",
+    );
+}
+
+#[test]
+fn an_overlap_fits_into_the_lease_and_is_for_jobs_that_start_at_once() {
+    for wrong in ["0", "9ms", "10001ms"] {
+        refused_value("overlap", wrong, "must be 10ms to 10s, half of --lease 20s (the default)");
+    }
+    refused_value("overlap", "10500us", "must be whole milliseconds");
+    refused(
+        "-g g -b a:1 --lease 1s --overlap 600ms -- true",
+        "--overlap 600ms: must be 10ms to 500ms, half of --lease 1s",
+    );
+    refused(
+        "-g g -b a:1 --overlap 1s --once k -- true",
+        "--overlap 1s: can't be combined with --once k: its job never runs twice at a time",
+    );
+    refused(
+        "-g g -b a:1 --overlap 1s --window 1d -- true",
+        "--overlap 1s: can't be combined with --window 1d: its job never runs twice at a time",
+    );
+    refused(
+        "-g g -b a:1 --overlap 1s --settle 1s -- true",
+        "--overlap 1s: can't be combined with --settle 1s: the next job is to start at once",
     );
 }
 

@@ -28,6 +28,7 @@ mod never_pause;
 #[cfg(feature = "oidc")]
 mod oidc;
 mod once;
+mod overlap;
 mod priority;
 mod process_one;
 mod remade;

@@ -69,7 +69,7 @@ fn preempting(stage: &Stage, priority: u16) -> Candidate {
 }
 
 /// Waits until so many candidates have said hello.
-fn await_hellos(stage: &Stage, count: usize) {
+pub(crate) fn await_hellos(stage: &Stage, count: usize) {
     let key = format!("{}/hello", stage.key()).into_bytes();
     wait::until_true("hellos", || {
         let records = harness::journal::read(Kafka::shared(), &stage.topic());

@@ -1,6 +1,6 @@
 //! The mutants: each breaks one rule of the protocol, or of what carries it out. Those of this table are ways to two jobs at once;
-//! those of [`behaviour`] have the wrong candidate lead, or a job start at the wrong time; those of [`once`] have a key's job run again, and
-//! those of [`schedule`] a window's, or not at all.
+//! those of [`behaviour`] have the wrong candidate lead, or a job start at the wrong time; those of [`once`] have a key's job run again,
+//! those of [`schedule`] a window's, or not at all; those of [`overlap`] have a third job run, or two for too long.
 
 /// One rule that is broken.
 pub(crate) struct Mutant {
@@ -42,11 +42,13 @@ use Notice::{Chaos, Law, Model};
 mod behaviour;
 mod library;
 mod once;
+mod overlap;
 mod schedule;
 
 /// All of them.
 pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
-    MUTANTS.iter().chain(behaviour::MUTANTS).chain(library::MUTANTS).chain(once::MUTANTS).chain(schedule::MUTANTS)
+    let keyed = once::MUTANTS.iter().chain(schedule::MUTANTS);
+    MUTANTS.iter().chain(behaviour::MUTANTS).chain(library::MUTANTS).chain(keyed).chain(overlap::MUTANTS)
 }
 
 const fn edit(file: &'static str, text: &'static str, replacement: &'static str) -> Edit {
@@ -245,7 +247,11 @@ const MUTANTS: &[Mutant] = &[
         name: "MainEndTakenForAll",
         breaks: "R6: the main process's end counts as the end of the whole tree",
         edits: &[
-            edit(RUNNING, "self.order_stop(now);", "return self.nothing_left(Why::Exited, TreeEnd::of_no_run());"),
+            edit(
+                RUNNING,
+                "self.order_stop_by(now + self.policy.stop.timeout);",
+                "return self.nothing_left(Why::Exited, TreeEnd::of_no_run());",
+            ),
             GUARD_NOT_TOLD,
         ],
         noticed_by: &[Model("a_daemon_that_is_left")],
@@ -343,7 +349,11 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R6: a stop before the guard has said that the job runs is taken for done, and the release goes out; the guard starts \
                  the job all the same",
         edits: &[
-            edit(STOPPING, "self.begin_to_stop(now, reason, None)", "self.nothing_left(reason, TreeEnd::of_no_run())"),
+            edit(
+                STOPPING,
+                "self.begin_to_stop(now, reason, None, timeout)",
+                "self.nothing_left(reason, TreeEnd::of_no_run())",
+            ),
             GUARD_NOT_TOLD,
         ],
         noticed_by: &[Model("a_stop_behind_the_spawn")],
@@ -354,8 +364,8 @@ const MUTANTS: &[Mutant] = &[
         edits: &[
             edit(
                 STOPPING,
-                "self.begin_to_stop(now, reason, Some(main));",
-                "let _ = main; self.order_stop(now); self.nothing_left(reason, TreeEnd::of_no_run());",
+                "self.begin_to_stop(now, reason, Some(main), timeout);",
+                "let _ = main; self.order_stop_by(now + timeout); self.nothing_left(reason, TreeEnd::of_no_run());",
             ),
             edit(NODE, "self.actions.push_back(Action::Order(Order::Released { term }));", ""),
             GUARD_NOT_TOLD,

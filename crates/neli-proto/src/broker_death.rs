@@ -55,6 +55,7 @@ mod tests {
             fence_warning: (lease / 4).min(FENCE_WARNING),
             claim_delay: Duration::ZERO,
             preempt_after: None,
+            overlap: None,
         };
         Timings::new(durations, Elector::Log).unwrap()
     }

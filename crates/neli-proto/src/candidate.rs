@@ -33,6 +33,8 @@ mod fenced;
 mod identifying;
 mod leading;
 mod membership;
+mod overlapped;
+mod overlapping;
 mod position;
 mod preempting;
 mod reading;

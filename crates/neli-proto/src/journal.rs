@@ -8,8 +8,12 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::record::{Body, MemberId, Offset, Record, What};
+use crate::record::{Body, JobState, MemberId, Offset, Record, What};
 use crate::time::Time;
+
+pub use earlier_job::EarlierJob;
+
+mod earlier_job;
 
 /// For how long an answer about the log's end tells markers from missing records (L4): what was appended after the
 /// asking is then too young to be deleted.
@@ -50,6 +54,10 @@ pub struct Term {
     pub member: Option<MemberId>,
     /// How the leader is called.
     pub name: Option<Box<str>>,
+    /// `--overlap`: the leader is to stop, and another may claim while its job runs on.
+    pub yields: bool,
+    /// Its job has been alive, as its beats tell.
+    pub has_run: bool,
 }
 
 /// What a reader knows of the election.
@@ -100,6 +108,7 @@ pub struct Journal {
     /// The last record of the election.
     last_of_election: Option<Offset>,
     view: View,
+    earlier_job: EarlierJob,
     answers: Vec<Answer>,
     /// R0: the topic deletes whole segments from its head and nothing else, so what is missing in between is a marker.
     gaps_are_markers: bool,
@@ -116,12 +125,17 @@ impl Journal {
             Origin::CutHead => View::Undecided(Undecided { empty_since_cut_head: true, ..Undecided::new() }),
             Origin::Middle => View::Undecided(Undecided::new()),
         };
+        let earlier_job = match origin {
+            Origin::Beginning => EarlierJob::Gone,
+            Origin::CutHead | Origin::Middle => EarlierJob::Unknown,
+        };
         Self {
             window: from,
             next: from,
             last: None,
             last_of_election: None,
             view,
+            earlier_job,
             answers: Vec::new(),
             gaps_are_markers: false,
             has_gap: false,
@@ -154,6 +168,7 @@ impl Journal {
         }
         self.next = offset;
         self.window = offset;
+        self.earlier_job = EarlierJob::Unknown;
         if !matches!(self.view, View::Undecided(_)) {
             self.view = View::Undecided(Undecided::new());
         }
@@ -203,6 +218,12 @@ impl Journal {
         &self.view
     }
 
+    /// `--overlap`: what may be left of the job before, in a decided view.
+    #[must_use]
+    pub const fn earlier_job(&self) -> &EarlierJob {
+        &self.earlier_job
+    }
+
     /// The current term (L2), in a decided view.
     #[must_use]
     pub fn term(&self) -> Option<Offset> {
@@ -230,7 +251,7 @@ impl Journal {
         let Some(record) = record.filter(|record| record.makes_sense_at(offset)) else {
             return Verdict::Nonsense;
         };
-        match &record.body {
+        let verdict = match &record.body {
             Body::Beat { term, seen, .. } => self.judge_word_of_leader(*term, *seen, record, false),
             Body::Claim { after, .. } => self.judge_claim(offset, *after, record),
             Body::Release { term, seen, .. } => self.judge_word_of_leader(*term, *seen, record, true),
@@ -241,7 +262,9 @@ impl Journal {
                 (_, What::Resign) => Verdict::Void,
             },
             Body::Hello { .. } => Verdict::Nonsense,
-        }
+        };
+        self.earlier_job.heard(verdict, record);
+        verdict
     }
 
     /// L1 and L2, as far as L4 lets this reader judge.
@@ -250,9 +273,11 @@ impl Journal {
             return Verdict::Void;
         }
         if after >= self.window - 1 {
+            self.earlier_job.claimed(&self.view, record);
             self.view = View::Led(Term::of(offset, record));
             return Verdict::Effective;
         }
+        self.earlier_job = EarlierJob::Unknown;
         match &mut self.view {
             View::Undecided(undecided) => undecided.unjudged = Some(offset),
             View::Led(_) | View::NeverLed | View::Released { .. } => {
@@ -268,6 +293,7 @@ impl Journal {
         match &mut self.view {
             View::Led(current) if current.offset == term && current.member == record.member => {
                 current.lease = current.lease.max(record.body.lease().unwrap_or_default());
+                current.hear(&record.body);
             }
             View::Led(_) | View::NeverLed | View::Released { .. } => return Verdict::Void,
             View::Undecided(undecided) => {
@@ -294,11 +320,23 @@ impl Journal {
 
 impl Term {
     fn of(offset: Offset, record: &Record) -> Self {
-        Self {
+        let mut term = Self {
             offset,
             lease: record.body.lease().unwrap_or_default(),
             member: record.member.clone(),
             name: record.name.clone(),
+            yields: false,
+            has_run: false,
+        };
+        term.hear(&record.body);
+        term
+    }
+
+    /// What a beat tells of its job.
+    fn hear(&mut self, body: &Body) {
+        if let Body::Beat { state, overlap, .. } = body {
+            self.yields |= overlap.is_some_and(|overlap| overlap.yields);
+            self.has_run |= *state == Some(JobState::Running);
         }
     }
 }

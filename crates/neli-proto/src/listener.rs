@@ -8,12 +8,14 @@ use core::time::Duration;
 use crate::journal::{Journal, Origin, Verdict, View};
 use crate::record::{Body, Offset, Record};
 use crate::time::Time;
+use overlap::Overlaps;
 
 pub use bounds::{HistoryCut, LogBounds};
 pub use claim_window::{ClaimWindow, Predecessor, silence};
 
 mod bounds;
 mod claim_window;
+mod overlap;
 
 /// R1: how far before the end a reading begins, in offsets.
 pub const FIRST_SPAN: Offset = 10_000;
@@ -69,6 +71,8 @@ pub struct Listener {
     distrusted: bool,
     /// A batch can't be decoded: nothing behind it can be read.
     undecodable: bool,
+    /// `--overlap`.
+    overlaps: Overlaps,
 }
 
 /// How far the reading is.
@@ -122,6 +126,7 @@ impl Listener {
             history_cut: false,
             distrusted: false,
             undecodable: false,
+            overlaps: Overlaps::default(),
         }
     }
 
@@ -140,6 +145,7 @@ impl Listener {
         self.cut_is_harmless = false;
         self.journal = Journal::read_from(0, Origin::Middle);
         self.known_end = (now, 0);
+        self.overlaps.forget();
         self.ask_anew(now);
     }
 
@@ -203,6 +209,7 @@ impl Listener {
                 self.heard_leader |= !own;
             }
         }
+        self.note_overlap(now);
         self.passed(now, offset);
         Received { verdict, fresh }
     }

@@ -308,6 +308,7 @@ impl Node {
             },
             From::StopJob(why) if self.once.as_mut().is_some_and(|once| once.holds_back_stop(now, why)) => return,
             From::StopJob(why) => LeadEvent::StoppedFor(why),
+            From::StopJobWithin { why, within } => LeadEvent::StoppedWithin { why, within },
             From::Ask => return self.actions.push_back(Action::ReadAnew),
             From::ForgetTerms => {
                 self.guard_is_outdated = true;
@@ -323,6 +324,7 @@ impl Node {
             From::Note(note) => return self.actions.push_back(Action::Note(Note::Election(note))),
             From::Reached(milestone) => return self.reached(now, milestone),
             From::ReadFrom(offset) => return self.actions.push_back(Action::ReadFrom(offset)),
+            From::Refuse { why } => return self.kafka_refuses(now, Refusal::Said(why)),
             From::RenewProducer => return self.actions.push_back(Action::RenewProducer),
             From::Send { record } => return self.actions.push_back(Action::Send { record }),
             // A stopped process ends no hook in time.
@@ -357,8 +359,10 @@ impl Node {
                 self.nothing_to_release(*term);
                 hooks::Event::Superseded
             }
-            // Its hook runs beside the job: when that is started.
-            Milestone::Leading { .. } => return self.actions.push_back(Action::Note(Note::Milestone(milestone))),
+            // Its hook runs beside the job: when that is started; and who is overlapped is told of the end by the release.
+            Milestone::Leading { .. } | Milestone::Overlapped { .. } => {
+                return self.actions.push_back(Action::Note(Note::Milestone(milestone)));
+            }
             Milestone::TopicRemade if self.accepts_remade_topic => {
                 return self.actions.push_back(Action::Note(Note::Milestone(milestone)));
             }

@@ -14,13 +14,16 @@ use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
 use crate::record::{Body, MemberId, Offset, Record, What};
 use crate::time::Time;
+use side_by_side::SideBySide;
 
 pub use heard::{AgeBy, Heard, ReadAt};
 pub use history::{Finding, History, PastTerm, TermEnd};
+pub use side_by_side::OverlappedJob;
 pub use sight::{Candidate, Change, Job, Leader, Leadership, Release, ResignRequest, Standby, VoidClaims};
 
 mod heard;
 mod history;
+mod side_by_side;
 mod sight;
 
 /// What tells its age by a timestamp may be as much younger than the clock says before the clocks are taken to differ.
@@ -122,6 +125,7 @@ impl Observer {
     ) -> (Verdict, Vec<Change>) {
         let before = core::mem::discriminant(self.journal.view());
         let term_before = self.journal.term();
+        let jobs_before = SideBySide::of(&self.journal);
         // By the clock as it was known before: what was told of the leader until now was told by that.
         let silent = self.leader.as_ref().map(|leader| self.age(leader.word, at)).unwrap_or_default();
         let verdict = self.journal.read(at.now, offset, record);
@@ -145,6 +149,7 @@ impl Observer {
             }
             View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => {}
         }
+        changes.extend(jobs_before.change_to(&self.journal));
         match (verdict, record) {
             (Verdict::Effective, Some(record)) => self.effective(record, heard, silent, &mut changes),
             (Verdict::Void, Some(Record { body: Body::Claim { .. }, name, member, .. })) => {

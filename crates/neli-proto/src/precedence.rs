@@ -65,6 +65,8 @@ pub struct Precedence {
     leader: Option<MemberId>,
     /// The others, by their last hello.
     heard: BTreeMap<MemberId, Heard>,
+    /// Its own first hello was read: whoever is heard for the first time from now on came later.
+    is_introduced: bool,
 }
 
 /// What the last hello of another candidate told.
@@ -74,6 +76,8 @@ struct Heard {
     group_member: Option<Box<str>>,
     name: Option<Box<str>>,
     priority: u16,
+    /// Its first hello stands before this candidate's own.
+    came_before: bool,
 }
 
 impl Heard {
@@ -97,6 +101,7 @@ impl Precedence {
             foreseen: false,
             leader: None,
             heard: BTreeMap::new(),
+            is_introduced: false,
         }
     }
 
@@ -176,11 +181,22 @@ impl Precedence {
 
     /// Another candidate said hello.
     pub fn heard(&mut self, now: Time, hello: Hello) {
-        let Hello { member, group_member, name, priority } = hello;
+        let Hello { member, group_member, name, priority, overlaps: _ } = hello;
         self.heard.retain(|_, heard| heard.holds(now));
         if self.heard.len() < STANDBYS_COUNTED || self.heard.contains_key(&member) {
-            self.heard.insert(member, Heard { at: now, group_member, name, priority });
+            let came_before = self.heard.get(&member).map_or(!self.is_introduced, |heard| heard.came_before);
+            self.heard.insert(member, Heard { at: now, group_member, name, priority, came_before });
         }
+    }
+
+    /// This candidate's own hello was read.
+    pub(crate) const fn introduced(&mut self) {
+        self.is_introduced = true;
+    }
+
+    /// Whether another that says hello was heard before this candidate's own hello was: it came first, and is alive.
+    pub(crate) fn came_before(&self, member: &MemberId) -> bool {
+        self.is_introduced && self.heard.get(member).is_some_and(|heard| heard.came_before)
     }
 
     /// Another candidate released a term: most do so because they go, and whoever stays says hello again. Gives the id by which its

@@ -13,6 +13,13 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use fields::{Fields, is_default};
+
+pub use overlap::Overlap;
+
+mod fields;
+mod overlap;
+
 /// An offset in the partition; -1 is "before the first".
 pub type Offset = i64;
 
@@ -77,6 +84,8 @@ pub struct Hello {
     pub name: Option<Box<str>>,
     /// `--priority`: who has more claims first.
     pub priority: u16,
+    /// `--overlap`: whether it was given.
+    pub overlaps: bool,
 }
 
 /// What a record says.
@@ -99,6 +108,9 @@ pub enum Body {
         attempt: Option<u32>,
         /// For how long it has been in this state, in milliseconds of the leader's clock.
         since_ms: Option<u64>,
+        /// `--overlap`; left out without it.
+        #[serde(flatten)]
+        overlap: Option<Overlap>,
     },
     /// A candidate asks to lead.
     Claim {
@@ -106,6 +118,9 @@ pub enum Body {
         after: Offset,
         /// The lease that the candidate would have, in milliseconds.
         lease_ms: u64,
+        /// `--overlap`; left out without it.
+        #[serde(flatten)]
+        overlap: Option<Overlap>,
     },
     /// A candidate exists. Its key is not the election's, so that it never counts in the law.
     Hello {
@@ -123,6 +138,9 @@ pub enum Body {
         /// `--priority`: who has more claims first; left out where it is 0.
         #[serde(skip_serializing_if = "is_default")]
         priority: u16,
+        /// `--overlap`, in milliseconds; left out without it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        overlap_ms: Option<u64>,
     },
     /// The term is over: no process of its job is left.
     Release {
@@ -278,12 +296,12 @@ impl Record {
     /// What a record under the hello's key tells of its writer; nothing where it does not say who that is.
     #[must_use]
     pub fn into_hello(self) -> Option<Hello> {
-        let (group_member, priority) = match self.body {
-            Body::Hello { group_member, priority, .. } => (group_member, priority),
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => (None, 0),
+        let (group_member, priority, overlaps) = match self.body {
+            Body::Hello { group_member, priority, overlap_ms, .. } => (group_member, priority, overlap_ms.is_some()),
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => (None, 0, false),
         };
         let name = self.name;
-        self.member.map(|member| Hello { member, group_member, name, priority })
+        self.member.map(|member| Hello { member, group_member, name, priority, overlaps })
     }
 
     /// The record as a line of JSON, without a line end.
@@ -307,7 +325,7 @@ impl Record {
     #[must_use]
     pub fn makes_sense_at(&self, offset: Offset) -> bool {
         match self.body {
-            Body::Claim { after, lease_ms } => (-1..offset).contains(&after) && LEASE_MS.contains(&lease_ms),
+            Body::Claim { after, lease_ms, .. } => (-1..offset).contains(&after) && LEASE_MS.contains(&lease_ms),
             Body::Beat { term, seen, lease_ms, .. } => {
                 0 <= term && term <= seen && seen < offset && LEASE_MS.contains(&lease_ms)
             }
@@ -331,8 +349,13 @@ impl Body {
                 pid: fields.number("pid"),
                 attempt: fields.number("attempt"),
                 since_ms: fields.number("since_ms"),
+                overlap: Overlap::parse(fields),
             },
-            "claim" => Self::Claim { after: fields.offset("after")?, lease_ms: fields.number("lease_ms")? },
+            "claim" => Self::Claim {
+                after: fields.offset("after")?,
+                lease_ms: fields.number("lease_ms")?,
+                overlap: Overlap::parse(fields),
+            },
             "hello" => Self::Hello {
                 host: fields.text("host"),
                 pid: fields.number("pid"),
@@ -340,6 +363,7 @@ impl Body {
                 elector: fields.text("elector"),
                 group_member: fields.text("group_member"),
                 priority: fields.number("priority").unwrap_or_default(),
+                overlap_ms: fields.number("overlap_ms"),
             },
             "release" => Self::Release {
                 term: fields.offset("term")?,
@@ -361,6 +385,15 @@ impl Body {
         })
     }
 
+    /// What a claim or a beat tells of `--overlap`.
+    #[must_use]
+    pub const fn overlap(&self) -> Option<Overlap> {
+        match self {
+            Self::Beat { overlap, .. } | Self::Claim { overlap, .. } => *overlap,
+            Self::Hello { .. } | Self::Release { .. } | Self::Request { .. } => None,
+        }
+    }
+
     /// The lease that the record tells of.
     #[must_use]
     pub fn lease(&self) -> Option<Duration> {
@@ -368,33 +401,6 @@ impl Body {
             Self::Beat { lease_ms, .. } | Self::Claim { lease_ms, .. } => Some(Duration::from_millis(*lease_ms)),
             Self::Hello { .. } | Self::Release { .. } | Self::Request { .. } => None,
         }
-    }
-}
-
-/// Whether a field says nothing that its absence does not say.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a field over by reference")]
-fn is_default(number: &u16) -> bool {
-    *number == 0
-}
-
-/// A JSON object's fields, each by the type that it should have.
-struct Fields<'a>(&'a Map<String, Value>);
-
-impl Fields<'_> {
-    fn offset(&self, field: &str) -> Option<Offset> {
-        self.0.get(field)?.as_i64()
-    }
-
-    fn number<T: TryFrom<u64>>(&self, field: &str) -> Option<T> {
-        T::try_from(self.0.get(field)?.as_u64()?).ok()
-    }
-
-    fn text(&self, field: &str) -> Option<Box<str>> {
-        self.0.get(field)?.as_str().map(Box::from)
-    }
-
-    fn word<T: for<'de> Deserialize<'de>>(&self, field: &str) -> Option<T> {
-        T::deserialize(self.0.get(field)?).ok()
     }
 }
 

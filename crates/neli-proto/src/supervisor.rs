@@ -294,6 +294,7 @@ impl Supervisor {
             LeadEvent::Led(right) => self.led(now, right),
             LeadEvent::MayRun(window) => self.may_run(now, window),
             LeadEvent::StoppedFor(why) => self.stop(now, why),
+            LeadEvent::StoppedWithin { why, within } => self.stop_within(now, why, within),
             LeadEvent::Waits => self.waits(now),
         }
         self.look_after_health(now);

@@ -12,6 +12,8 @@ pub const SHORTEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.start());
 pub const LONGEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.end());
 /// The shortest heartbeat interval: an echo takes a few milliseconds, and a log that keeps a day is no place for more.
 const SHORTEST_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(10);
+/// The shortest overlap: a successor's claim takes a few milliseconds to be seen, and its job about one to start.
+const SHORTEST_OVERLAP: Duration = Duration::from_millis(10);
 /// The shortest kill margin.
 const SHORTEST_KILL_MARGIN: Duration = Duration::from_millis(20);
 
@@ -37,6 +39,8 @@ pub struct Durations {
     pub claim_delay: Duration,
     /// `--preempt-after`: how long it stands by under a leader of lower priority before it asks that to resign; none without `--preempt`.
     pub preempt_after: Option<Duration>,
+    /// `--overlap`: for how long its job may run beside its successor's, from when the successor's claim is seen; none without it.
+    pub overlap: Option<Duration>,
 }
 
 /// Which relation does not hold.
@@ -51,6 +55,8 @@ pub enum TimingsError {
     KillMargin,
     /// The lease is shorter than 300 ms, longer than 60 s, or not in whole milliseconds.
     Lease,
+    /// The overlap is shorter than 10 ms, longer than half the lease, or not in whole milliseconds.
+    Overlap,
 }
 
 impl fmt::Display for TimingsError {
@@ -63,6 +69,7 @@ impl fmt::Display for TimingsError {
                  and the fence warning"
             }
             Self::Lease => "the lease must be 300 ms to 60 s, in whole milliseconds",
+            Self::Overlap => "the overlap must be 10 ms to half of the lease, in whole milliseconds",
         })
     }
 }
@@ -79,6 +86,12 @@ pub fn heartbeat_intervals(lease: Duration) -> RangeInclusive<Duration> {
 #[must_use]
 pub fn longest_fence_warning(lease: Duration) -> Duration {
     lease / 2
+}
+
+/// The overlaps that a lease allows: so much of it is left when the successor's claim is seen, unless Kafka was slow for as long.
+#[must_use]
+pub fn overlaps(lease: Duration) -> RangeInclusive<Duration> {
+    SHORTEST_OVERLAP..=lease / 2
 }
 
 /// The longest heartbeat interval that is chosen unless one is given: a beat a second is 20 MB of journal a day, and a leader
@@ -113,10 +126,12 @@ impl Timings {
     ///
     /// One of the relations does not hold.
     pub fn new(durations: Durations, elector: Elector) -> Result<Self, TimingsError> {
-        let Durations { lease, heartbeat_interval, kill_margin, fence_warning, .. } = durations;
+        let Durations { lease, heartbeat_interval, kill_margin, fence_warning, overlap, .. } = durations;
         let timings = Self { durations, elector };
-        if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) || lease.subsec_nanos() % 1_000_000 != 0 {
+        if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) || !is_whole(lease) {
             Err(TimingsError::Lease)
+        } else if overlap.is_some_and(|overlap| !overlaps(lease).contains(&overlap) || !is_whole(overlap)) {
+            Err(TimingsError::Overlap)
         } else if !heartbeat_intervals(lease).contains(&heartbeat_interval) {
             Err(TimingsError::HeartbeatInterval)
         } else if fence_warning > longest_fence_warning(lease) {
@@ -176,11 +191,23 @@ impl Timings {
         self.durations.preempt_after
     }
 
+    /// `--overlap`: for how long its job may run beside its successor's, from when the successor's claim is seen; at most half the
+    /// lease; none without it.
+    #[must_use]
+    pub const fn overlap(&self) -> Option<Duration> {
+        self.durations.overlap
+    }
+
     /// Who claims a vacancy first.
     #[must_use]
     pub const fn elector(&self) -> Elector {
         self.elector
     }
+}
+
+/// Whether it is in whole milliseconds: records tell of it so.
+const fn is_whole(duration: Duration) -> bool {
+    duration.subsec_nanos().is_multiple_of(1_000_000)
 }
 
 /// Who should lead first (docs/protocol.md, Precedence).
@@ -216,6 +243,7 @@ mod tests {
         fence_warning: ms(250),
         claim_delay: Duration::ZERO,
         preempt_after: None,
+        overlap: None,
     };
 
     fn made(durations: Durations) -> Result<(), TimingsError> {
@@ -238,6 +266,10 @@ mod tests {
         let warning = |fence_warning| made(Durations { fence_warning, ..FITTING });
         assert_eq!([warning(Duration::ZERO), warning(ms(500))], [Ok(()); 2]);
         assert_eq!(warning(ms(500) + nano), Err(TimingsError::FenceWarning));
+        let overlap = |overlap| made(Durations { overlap: Some(overlap), ..FITTING });
+        assert_eq!([overlap(ms(10)), overlap(ms(500))], [Ok(()); 2]);
+        let wrong = [Duration::ZERO, ms(9), ms(501), ms(100) + nano];
+        assert_eq!(wrong.map(overlap), [Err(TimingsError::Overlap); 4]);
         let margin = |kill_margin| made(Durations { kill_margin, ..FITTING });
         assert_eq!([margin(ms(20)), margin(ms(450))], [Ok(()); 2]);
         assert_eq!([margin(ms(19)), margin(ms(450) + nano)], [Err(TimingsError::KillMargin); 2]);

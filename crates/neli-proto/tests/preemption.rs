@@ -58,9 +58,18 @@ impl World {
             fence_warning: LEASE / 4,
             claim_delay: Duration::ZERO,
             preempt_after: preempts.then_some(PREEMPT_AFTER),
+            overlap: None,
         };
         let timings = Timings::new(durations, self.elector).unwrap_or_else(|error| panic!("{error}"));
-        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority };
+        let hello = Body::Hello {
+            host: None,
+            pid: None,
+            version: None,
+            elector: None,
+            group_member: None,
+            priority,
+            overlap_ms: None,
+        };
         let identity = Identity { member: MemberId::from_random(self.begun.into()), name: "one".into(), hello };
         let setup = Setup { identity, timings, started: self.now, wait: None, first_span: FIRST_SPAN };
         let mut candidate = Candidate::new(self.now, setup, Random::from_seed(self.begun));
@@ -132,7 +141,9 @@ impl World {
                 | Action::LookForEnd
                 | Action::Note(_)
                 | Action::Reached(_)
+                | Action::Refuse { .. }
                 | Action::RenewProducer
+                | Action::StopJobWithin { .. }
                 | Action::Suspend => {}
             }
         }

@@ -25,7 +25,7 @@ const LEASE: Duration = Duration::from_secs(20);
 const STRANGER_WRITES: u32 = 20;
 
 const fn hello_of(member: MemberId) -> Hello {
-    Hello { member, group_member: None, name: None, priority: 0 }
+    Hello { member, group_member: None, name: None, priority: 0, overlaps: false }
 }
 
 /// What is on its way, to whom it goes, and when it was put there: what comes first goes first.
@@ -73,13 +73,21 @@ impl World {
                 fence_warning: LEASE / 4,
                 claim_delay: Duration::ZERO,
                 preempt_after: None,
+                overlap: None,
             },
             Elector::Log,
         )
         .unwrap_or_else(|error| panic!("{error}"));
         let candidate = |index: usize| {
-            let hello =
-                Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 };
+            let hello = Body::Hello {
+                host: None,
+                pid: None,
+                version: None,
+                elector: None,
+                group_member: None,
+                priority: 0,
+                overlap_ms: None,
+            };
             let member = MemberId::from_random(index as u128 + 1);
             let identity = Identity { member, name: "one of them".into(), hello };
             let setup = Setup { identity, timings: timings.clone(), started: now, wait: None, first_span: FIRST_SPAN };
@@ -140,8 +148,10 @@ impl World {
                 | Action::Note(_)
                 | Action::Reached(_)
                 | Action::ReadFrom(_)
+                | Action::Refuse { .. }
                 | Action::RenewProducer
                 | Action::StopJob(_)
+                | Action::StopJobWithin { .. }
                 | Action::Suspend => {}
             }
         }
@@ -207,7 +217,7 @@ fn of_leader(seq: u64, body: Body) -> Record {
 /// claims of somebody who had not read it, and what makes no sense.
 fn takes_after_release(candidates: usize, round_trip: Duration, seed: u64) -> Duration {
     let lease_ms = u64::try_from(LEASE.as_millis()).expect("seconds");
-    let claim = of_leader(1, Body::Claim { after: -1, lease_ms });
+    let claim = of_leader(1, Body::Claim { after: -1, lease_ms, overlap: None });
     let mut world = World::with_log(vec![Some(claim)], candidates, round_trip, seed);
     // By then every hello has been read, and the leader's silence is not over.
     let end = world.now + LEASE / 2;
@@ -227,7 +237,7 @@ fn takes_after_release(candidates: usize, round_trip: Duration, seed: u64) -> Du
         )
     };
     world.put(end, Arrival::Appended(Some(release())));
-    let late_claim = |seq| of_leader(seq, Body::Claim { after: 0, lease_ms });
+    let late_claim = |seq| of_leader(seq, Body::Claim { after: 0, lease_ms, overlap: None });
     let strays = [Some(release()), Some(late_claim(3)), None, Some(release()), Some(late_claim(4)), None];
     for (nth, stray) in (1..).zip(strays) {
         world.put(end + round_trip * nth / 2, Arrival::Appended(stray));

@@ -274,6 +274,7 @@ fn hello(elector: Elector) -> Body {
         elector: Some(elector.into()),
         group_member: None,
         priority: 0,
+        overlap_ms: None,
     }
 }
 

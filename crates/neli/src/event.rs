@@ -119,7 +119,7 @@ impl Event {
                 "the topic was deleted and made again: what was read of the old one counts no more, and fencing tokens may \
                  begin from 0 again",
             ),
-            Note::Job { term, note: supervisor::Note::Stopping { why } } => {
+            Note::Job { term, note: supervisor::Note::Stopping { why, .. } } => {
                 Self::Revoked { term: *term, reason: Reason::of(*why) }
             }
             Note::Election(candidate::Note::UnusedPartitions) => Self::warning(

@@ -194,6 +194,19 @@ pub const OPTIONS: &[Opt] = &[
                same lead do not wait. --on-lead runs with the first.",
     },
     Opt {
+        long: "overlap",
+        short: None,
+        takes: Takes::Value("DURATION"),
+        default: Default::None,
+        section: Section::Job,
+        help: "Let the next leader's job start before the old one stops",
+        more: "For work that must not pause, and may run twice for a moment. A leader that is told to stop, asked to resign, or \
+               revoked keeps its job running until another has claimed (a lease at most), and ends it within this time of \
+               seeing the claim: the stop signal when the new job runs, or after half of it; SIGKILL at its end, or at the \
+               stop timeout. Two jobs run at once then, never three. 10ms to half of --lease. Every candidate of the election \
+               needs it, or none. Not with --once, --window, --schedule or --settle.",
+    },
+    Opt {
         long: "stop-signal",
         short: None,
         takes: Takes::Value("SIGNAL"),

@@ -44,6 +44,7 @@ fn what_is_not_said_is_as_the_manual_says() {
             fence_warning: Duration::from_millis(2_500),
             claim_delay: Duration::ZERO,
             preempt_after: None,
+            overlap: None,
         },
         Elector::Group(Patience::For(Duration::from_millis(500))),
     )

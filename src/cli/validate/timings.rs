@@ -8,6 +8,7 @@ use neli_proto::timings::{
 };
 
 use super::duration;
+use super::overlap::overlap;
 use super::priority::preempt_after;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::exit::StartupError;
@@ -31,6 +32,7 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Timings, StartupError> {
         fence_warning: fence_warning(args, lease)?,
         claim_delay,
         preempt_after: preempt_after(args)?,
+        overlap: overlap(args, lease)?,
     };
     Timings::new(durations, elector(args, claim_delay)?).map_err(StartupError::new)
 }

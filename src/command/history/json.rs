@@ -65,7 +65,7 @@ fn term<'a>(election: &'a Election, at: ReadAt, row: &'a Row<'_>) -> TermLine<'a
     let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     let release = match row.end {
         End::Released(release) => Some(release),
-        End::Leads | End::Silent | End::Unknown => None,
+        End::Leads | End::Overlapped | End::Silent | End::Unknown => None,
     };
     TermLine {
         ts: timestamp(row.past.from_ms.or(row.past.last_word_ms).unwrap_or(at.wall_ms)),
@@ -81,6 +81,7 @@ fn term<'a>(election: &'a Election, at: ReadAt, row: &'a Row<'_>) -> TermLine<'a
         lease_ms: millis(row.past.lease),
         end: match row.end {
             End::Leads => "leads",
+            End::Overlapped => "overlapped",
             End::Released(_) => "released",
             End::Silent => "silent",
             End::Unknown => "unknown",

@@ -85,10 +85,13 @@ fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
     let from = axis.x(row.past.from_ms.unwrap_or(axis.begin));
     let to = match row.end {
         End::Leads => axis.x(now_ms),
-        End::Released(_) | End::Silent | End::Unknown => axis.x(row.to_ms.or(row.past.last_word_ms).unwrap_or(now_ms)),
+        End::Overlapped | End::Released(_) | End::Silent | End::Unknown => {
+            axis.x(row.to_ms.or(row.past.last_word_ms).unwrap_or(now_ms))
+        }
     };
     let class = match &row.end {
         End::Leads => "led",
+        End::Overlapped => "ended",
         End::Released(release) if !matches!(release.why.as_deref(), Some("fenced" | "guard-died")) => "ended",
         End::Released(_) | End::Silent | End::Unknown => "lost",
     };

@@ -1,7 +1,7 @@
 //! What `watch` prints of each record: every one with the law's verdict, as JSON; or what changed, as sentences.
 
 use neli_proto::journal::{Journal, Verdict};
-use neli_proto::observer::{Change, Leader, Leadership, Observer, ReadAt};
+use neli_proto::observer::{Change, Leader, Leadership, Observer, OverlappedJob, ReadAt};
 use neli_proto::record::{MAX_BYTES, Offset, Record, What};
 use neli_proto::time::Time;
 use serde::Serialize;
@@ -70,13 +70,18 @@ impl Account {
         }
         for change in changes {
             let was_silent = self.is_silent;
-            self.is_silent &= matches!(change, Change::Requested { .. });
+            self.is_silent &= matches!(change, Change::EarlierJobGone { .. } | Change::Requested { .. });
             let wall_ms = match &change {
                 Change::HeardAgain { .. } if !was_silent => continue,
                 Change::HeardAgain { .. } => Some(at.wall_ms),
-                Change::Job(_) | Change::Led | Change::Missing | Change::Released(_) | Change::Requested { .. } => {
-                    written_ms
-                }
+                Change::EarlierJobGone { .. }
+                | Change::Job(_)
+                | Change::Led
+                | Change::Missing
+                | Change::Overlapped(_)
+                | Change::Released(_)
+                | Change::Requested { .. }
+                | Change::Yields => written_ms,
             };
             // The job is followed before the first offset that is shown, too: what was known then is no change.
             if !self.json && offset >= self.first {
@@ -135,10 +140,18 @@ impl Account {
         let term = leader.map(|leader| leader.term).unwrap_or_default();
         let leader = leader.map_or("somebody", Leader::shown);
         match change {
+            Change::EarlierJobGone { term } => format!("nothing is left of the job of term {term}"),
             Change::HeardAgain { silent } => format!("{leader} leads on, after {} of silence", span(silent)),
             Change::Job(of_leader) => format!("{leader}: {}", job(of_leader)),
             Change::Led => format!("{leader} leads, term {term}"),
             Change::Missing => "records are missing: who leads can't be told before the leader's next word".to_owned(),
+            Change::Overlapped(OverlappedJob { term, name, lease }) => {
+                let name = name.map_or_else(String::new, |name| format!(" of {name}"));
+                format!(
+                    "the job{name} (term {term}) may run beside the job of {leader} until it is released, for {} at most",
+                    span(lease)
+                )
+            }
             Change::Released(release) => format!("term {} was released: {}", release.term, how_released(&release)),
             Change::Requested { what, by, reason } => {
                 let by = by.as_deref().unwrap_or("somebody");
@@ -148,6 +161,7 @@ impl Account {
                     What::Resign => format!("{by} has asked {leader} to stand down{reason}"),
                 }
             }
+            Change::Yields => format!("{leader} is to stop: its job runs on until another has claimed"),
         }
     }
 }

@@ -218,6 +218,18 @@ pub enum Event {
         /// It has succeeded; else it has failed, and no retries are left.
         done: bool,
     },
+    /// `--overlap`: another's claim took effect, and both jobs run for a while.
+    Overlapped {
+        /// Our term.
+        term: i64,
+        /// The other's term.
+        by_term: i64,
+        /// The other's name.
+        leader: String,
+        /// From now to SIGKILL, at most.
+        #[serde(rename = "within_ms", serialize_with = "milliseconds")]
+        within: Duration,
+    },
     /// The term was given back: nothing of the job is left.
     Released {
         /// The term.
@@ -361,6 +373,16 @@ pub enum Event {
         until: String,
         /// `clock-set`, `nobody-led` or `overrun`.
         why: String,
+    },
+    /// `--overlap`: the leader is to stop, and its job runs on until another has claimed.
+    Yielding {
+        /// The term.
+        term: i64,
+        /// What for.
+        why: String,
+        /// For how long at most.
+        #[serde(rename = "patience_ms", serialize_with = "milliseconds")]
+        patience: Duration,
     },
 }
 

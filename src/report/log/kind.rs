@@ -29,6 +29,7 @@ impl Event {
             | Self::Leading { .. }
             | Self::Preempting { .. }
             | Self::OnceSkipped { .. }
+            | Self::Overlapped { .. }
             | Self::Released { .. }
             | Self::Resigned { .. }
             | Self::Restarting { .. }
@@ -38,7 +39,8 @@ impl Event {
             | Self::Started { .. }
             | Self::Stopping { .. }
             | Self::TopicCreated { .. }
-            | Self::WindowAwaited { .. } => Level::Info,
+            | Self::WindowAwaited { .. }
+            | Self::Yielding { .. } => Level::Info,
         }
     }
 
@@ -65,6 +67,7 @@ impl Event {
             Self::Librdkafka { .. } => "librdkafka",
             Self::Preempting { .. } => "preempting",
             Self::OnceSkipped { .. } => "once_skipped",
+            Self::Overlapped { .. } => "overlapped",
             Self::Released { .. } => "released",
             Self::Resigned { .. } => "resigned",
             Self::Restarting { .. } => "restarting",
@@ -79,6 +82,7 @@ impl Event {
             Self::Warning { .. } => "warning",
             Self::WindowAwaited { .. } => "window_awaited",
             Self::WindowSkipped { .. } => "window_skipped",
+            Self::Yielding { .. } => "yielding",
         }
     }
 }

@@ -58,6 +58,8 @@ impl Event {
                 )
             }
             Self::OnceSkipped { .. } => once_skipped(self),
+            Self::Overlapped { term, by_term, leader, within } => overlapped(*term, *by_term, leader, *within),
+            Self::Yielding { term, why, patience } => yielding(*term, why, *patience),
             Self::Released { term, why, delivered: true } => format!("released term {term}: {}", because(why)),
             Self::Released { term, why, delivered: false } => format!(
                 "released term {term}: {}; Kafka has not confirmed it, so the others may have to wait out the lease",
@@ -118,6 +120,18 @@ fn once_skipped(event: &Event) -> String {
     let (how, end) = if *done { ("was done", "") } else { ("has failed", ", and no retries are left") };
     let key = newer.as_ref().map_or_else(|| key.clone(), |newer| format!("{key} is over: {newer}"));
     format!("{key} {how} by {by}{at} (term {term}, exit {exit}{ran}){end}")
+}
+
+fn overlapped(term: i64, by_term: i64, leader: &str, within: Duration) -> String {
+    let within = spoken(within);
+    format!(
+        "{leader} leads with term {by_term}: the job of term {term} runs on beside its job for {within} at most (--overlap)"
+    )
+}
+
+fn yielding(term: i64, why: &str, patience: Duration) -> String {
+    let (why, patience) = (because(why), spoken(patience));
+    format!("{why}: the job runs on until another has claimed, for {patience} at most (--overlap, term {term})")
 }
 
 /// A protocol's word for why something happened, spelled out; anything else as it is.

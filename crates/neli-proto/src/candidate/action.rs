@@ -36,6 +36,11 @@ pub enum Action {
     Reached(Milestone),
     /// Read from this offset, which the log holds.
     ReadFrom(Offset),
+    /// Go for good: another candidate stands in the election with `--overlap`, and this one without it, or the other way round.
+    Refuse {
+        /// Says so: one line.
+        why: Box<str>,
+    },
     /// Make a new producer, and forget the one before.
     RenewProducer,
     /// Hand this record to the producer: the send time is the time of the input that caused it (R3).
@@ -45,6 +50,13 @@ pub enum Action {
     },
     /// The barrier: stop the job, and say when nothing of it is left. Beats go on.
     StopJob(Why),
+    /// The same, in this time at most. No beat goes on.
+    StopJobWithin {
+        /// Why.
+        why: Why,
+        /// SIGKILL comes after this time, or after the stop timeout.
+        within: Duration,
+    },
     /// Stop the process, once the group is left: no term is held, no claim under way, and none will be until
     /// [`LocalEvent::Continued`](super::LocalEvent::Continued).
     Suspend,
@@ -94,6 +106,17 @@ pub enum Milestone {
         term: Offset,
         /// When the lease ends if no beat comes back.
         until: Time,
+    },
+    /// `--overlap`: another's claim took effect, and the job runs on beside the other's for this long at most.
+    Overlapped {
+        /// The term that is over.
+        term: Offset,
+        /// The other's term.
+        by_term: Offset,
+        /// The other.
+        by: Option<Box<str>>,
+        /// For how long.
+        within: Duration,
     },
     /// A term was released, or could not be.
     Released {
@@ -198,4 +221,13 @@ pub enum Note {
     TopicUnnamed,
     /// The topic has more partitions than roles.
     UnusedPartitions,
+    /// `--overlap`: the job runs on until another has claimed.
+    Yielding {
+        /// The term.
+        term: Offset,
+        /// What it stands down for.
+        why: Why,
+        /// For how long at most.
+        patience: Duration,
+    },
 }

@@ -33,7 +33,8 @@ impl Claiming {
         let after = common.listener.last();
         let seq = common.next_seq();
         let lease_ms = common.lease_ms();
-        common.send(seq, Body::Claim { after, lease_ms });
+        let overlap = common.overlap_of_claim();
+        common.send(seq, Body::Claim { after, lease_ms, overlap });
         if let Judgement::Awaited { claimed } = &mut common.judgement {
             *claimed = true;
         }

@@ -87,12 +87,13 @@ impl Common {
     /// That of a candidate that begins to listen.
     pub(super) fn new(now: Time, setup: Setup, random: Random) -> Self {
         let Setup { identity, timings, started, wait, first_span } = setup;
+        let overlaps = timings.overlap().is_some();
         Self {
             precedence: Precedence::new(timings.elector(), timings.claim_delay()).of_priority(identity.priority()),
             identity,
             timings,
             random,
-            listener: Listener::asking(now, first_span),
+            listener: Listener::asking(now, first_span).with_overlap(overlaps),
             topic: KnownTopic::unknown(),
             seq: 0,
             judgement: Judgement::awaited(),
@@ -150,8 +151,9 @@ impl Common {
         self.next_hello = Some(now + HELLO_INTERVAL);
         let seq = self.next_seq();
         let mut hello = self.identity.hello.clone();
-        if let Body::Hello { group_member, .. } = &mut hello {
+        if let Body::Hello { group_member, overlap_ms, .. } = &mut hello {
             *group_member = self.precedence.group_member().map(Into::into);
+            *overlap_ms = self.overlap_ms();
         }
         self.send(seq, hello);
     }

@@ -18,6 +18,8 @@ pub(super) struct Fenced {
     pub(super) stood_down: Option<Why>,
     pub(super) lease_end: Time,
     pub(super) loss: Loss,
+    /// `--overlap`: the lease was over before the job was, which another had overlapped with this term.
+    pub(super) overlapped_by: Option<Offset>,
 }
 
 impl Fenced {
@@ -66,13 +68,14 @@ impl Fenced {
     }
 
     fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> Role {
-        let Self { term, why, stood_down, lease_end, loss } = self;
+        let Self { term, why, stood_down, lease_end, loss, overlapped_by } = self;
         let late = end.gone_at.map(|gone_at| gone_at.since(lease_end)).filter(|late| !late.is_zero());
         if loss != Loss::Superseded {
             let left = lease_end.since(end.gone_at.unwrap_or(now));
             common.actions.push_back(Action::Reached(Milestone::Fenced { term, why, loss, left, late }));
         }
         let is_cut = loss == Loss::HistoryCut;
-        Releasing::of_job(common, now, end, JobTerm { why, stood_down, held_until: lease_end, late, is_cut })
+        let term = JobTerm { why, stood_down, held_until: lease_end, late, is_cut, overlapped_by };
+        Releasing::of_job(common, now, end, term)
     }
 }

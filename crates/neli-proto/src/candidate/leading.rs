@@ -7,8 +7,9 @@ use super::Common;
 use super::action::{Action, Loss, Milestone, Note};
 use super::event::{JobEnd, JobReport};
 use super::fenced::Fenced;
+use super::overlapped::Overlapped;
 use super::reading::OwnClaim;
-use super::reasons::rank;
+use super::reasons::{lets_job_run_on, rank};
 use super::releasing::{JobTerm, Releasing};
 use super::role::{Input, Role};
 use crate::guard::Grant;
@@ -43,7 +44,17 @@ pub(super) struct Leading {
     grant: Grant,
     /// The job has been asked to stop.
     stopping: Option<Why>,
+    /// `--overlap`: it is to stop, and its job runs on for another to claim.
+    yielding: Option<Yielding>,
     job: JobReport,
+}
+
+/// `--overlap`: a leader that is to stop.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct Yielding {
+    why: Why,
+    /// Who is claimed from by nobody stops then all the same.
+    until: Time,
 }
 
 /// A beat that was sent.
@@ -75,6 +86,7 @@ impl Leading {
             extended: true,
             grant,
             stopping: None,
+            yielding: None,
             job: JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now },
         })
     }
@@ -87,8 +99,9 @@ impl Leading {
         self.lease_end
     }
 
-    pub(super) const fn stopping(&self) -> Option<Why> {
-        self.stopping
+    /// Why it stands down, if it does.
+    pub(super) fn stopping(&self) -> Option<Why> {
+        self.stopping.or(self.yielding.map(|yielding| yielding.why))
     }
 
     pub(super) const fn job(&self) -> JobReport {
@@ -96,7 +109,7 @@ impl Leading {
     }
 
     pub(super) fn due(&self, common: &Common) -> Option<Time> {
-        let due = [Some(self.deadline(common)), Some(self.next_beat), self.warning_due(common)];
+        let due = [Some(self.deadline(common)), Some(self.next_beat), self.warning_due(common), self.yields_until()];
         due.into_iter().flatten().min()
     }
 
@@ -111,15 +124,19 @@ impl Leading {
             Input::HistoryCut => return self.lose(common, Why::Fenced, Loss::HistoryCut),
             Input::JobChanged(job) => self.job_changed(now, job),
             Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
-            Input::Revoked => self.stop(common, Why::Revoked),
+            Input::Revoked => self.stand_down(common, now, Why::Revoked),
             Input::StandDown { why } => {
                 // Before the barrier: the successor is to be known by the time of the release. Who hands a role over knows him.
                 if why != Why::Spread {
                     common.leave_group();
                 }
-                self.stop(common, why);
+                self.stand_down(common, now, why);
             }
             Input::TimedOut => {
+                if let Some(yielding) = self.yielding.filter(|_| self.yields_until().is_some_and(|until| now >= until))
+                {
+                    self.stop(common, yielding.why);
+                }
                 if self.warning_due(common).is_some_and(|due| now >= due) {
                     self.warn_of_fence(common, now);
                 }
@@ -131,11 +148,14 @@ impl Leading {
                 }
             }
             Input::ViewChanged => {
+                if let Some(by_term) = common.overlapping_claim(self.term) {
+                    return self.overlapped(common, now, by_term);
+                }
                 if let Some(by) = common.superseded(self.term) {
                     let (term, by_term, by) = (self.term, by.term, by.name);
                     common.actions.push_back(Action::Reached(Milestone::Superseded { term, by_term, by }));
                     // Another leads: whatever this term stood down for has come about.
-                    self.stopping = None;
+                    (self.stopping, self.yielding) = (None, None);
                     return self.lose(common, Why::Fenced, Loss::Superseded);
                 }
             }
@@ -208,6 +228,7 @@ impl Leading {
             pid,
             attempt: Some(attempt),
             since_ms: u64::try_from(now.since(since).as_millis()).ok(),
+            overlap: common.overlap_of_beat(now, self.yielding.is_some()),
         };
         common.send(seq, beat);
     }
@@ -234,8 +255,40 @@ impl Leading {
         self.stop(common, Why::Fenced);
     }
 
+    /// R7: a stop in order; with `--overlap` once another has claimed, where one stands by.
+    fn stand_down(&mut self, common: &mut Common, now: Time, why: Why) {
+        if self.stopping.is_some() || !lets_job_run_on(why) {
+            return self.stop(common, why);
+        }
+        match &mut self.yielding {
+            Some(yielding) if rank(why) > rank(yielding.why) => yielding.why = why,
+            Some(_) => {}
+            None if self.job.state == JobState::Running && common.may_yield(now) => {
+                let (term, patience) = (self.term, common.timings.lease());
+                self.yielding = Some(Yielding { why, until: now + patience });
+                // The others are told at once.
+                self.next_beat = now;
+                common.actions.push_back(Action::Note(Note::Yielding { term, why, patience }));
+            }
+            None => self.stop(common, why),
+        }
+    }
+
+    /// Until when its job runs on for another to claim.
+    fn yields_until(&self) -> Option<Time> {
+        self.yielding.filter(|_| self.stopping.is_none()).map(|yielding| yielding.until)
+    }
+
+    fn overlapped(self, common: &mut Common, now: Time, by_term: Offset) -> Role {
+        let why = self.stopping().unwrap_or(Why::Fenced);
+        let overlapped = Overlapped::begin(common, now, (self.term, by_term), why, self.lease_end);
+        let runs_on = self.stopping.is_none() && self.job.state == JobState::Running;
+        if runs_on { Role::Overlapped(overlapped) } else { overlapped.stop(common, now) }
+    }
+
     /// The barrier begins, unless it has.
     fn stop(&mut self, common: &mut Common, why: Why) {
+        let why = self.yielding.map_or(why, |yielding| if rank(why) > rank(yielding.why) { why } else { yielding.why });
         match self.stopping {
             None => {
                 self.stopping = Some(why);
@@ -250,13 +303,15 @@ impl Leading {
     /// R5: a lease that ended is not taken up again.
     fn lose(self, common: &mut Common, why: Why, loss: Loss) -> Role {
         common.actions.push_back(Action::Kill(loss));
-        Role::Fenced(Fenced { term: self.term, why, stood_down: self.stopping, lease_end: self.lease_end, loss })
+        let (stood_down, overlapped_by) = (self.stopping(), None);
+        Role::Fenced(Fenced { term: self.term, why, stood_down, lease_end: self.lease_end, loss, overlapped_by })
     }
 
     fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> Role {
-        let why = self.stopping.unwrap_or(end.why);
+        let why = self.stopping().unwrap_or(end.why);
         // R7: until one lease after the last effective record that was sent.
         let held_until = self.last_effective_sent + common.timings.lease();
-        Releasing::of_job(common, now, end, JobTerm { why, stood_down: None, held_until, late: None, is_cut: false })
+        let term = JobTerm { why, stood_down: None, held_until, late: None, is_cut: false, overlapped_by: None };
+        Releasing::of_job(common, now, end, term)
     }
 }

@@ -39,6 +39,11 @@ pub enum Position {
     },
     /// It reads what was written before it came (R1).
     Listening,
+    /// `--overlap`: another leads, and the job runs on beside its own for a while.
+    Overlapped {
+        /// The term that is over.
+        term: Offset,
+    },
     /// Nothing of the job is left, and the release is on its way.
     Releasing {
         /// The term.
@@ -60,6 +65,7 @@ impl Candidate {
             Role::Departed => Position::Departed,
             Role::Fenced(role) => Position::Fenced { term: role.term() },
             Role::Leading(role) => Position::Leading { term: role.term(), job: role.job(), stopping: role.stopping() },
+            Role::Overlapped(role) => Position::Overlapped { term: role.term() },
             Role::Releasing(role) => Position::Releasing { term: role.term() },
             Role::StandingBy(_) if !self.common.listener.is_caught_up() => Position::Listening,
             Role::StandingBy(_) => Position::Standby(self.common.standing_by.clone()),
@@ -102,6 +108,7 @@ impl Candidate {
             Role::AwaitingJudgement(role) => Some(role.lease_end(&self.common)),
             Role::Fenced(role) => Some(role.lease_end()),
             Role::Leading(role) => Some(role.lease_end()),
+            Role::Overlapped(role) => Some(role.lease_end()),
             Role::Claiming(_) | Role::Departed | Role::Releasing(_) | Role::StandingBy(_) | Role::Suspended(_) => None,
         }
     }
@@ -115,6 +122,7 @@ impl Candidate {
             | Role::Departed
             | Role::Fenced(_)
             | Role::Leading(_)
+            | Role::Overlapped(_)
             | Role::Releasing(_)
             | Role::Suspended(_) => None,
         }
@@ -126,7 +134,7 @@ impl Candidate {
         let (what, until) = match &self.role {
             Role::AwaitingJudgement(role) => (Awaited::Judgement, Some(role.expires_at(common))),
             Role::Claiming(role) => (Awaited::Claim, Some(role.expires_at(common))),
-            Role::Departed | Role::Fenced(_) | Role::Leading(_) => return None,
+            Role::Departed | Role::Fenced(_) | Role::Leading(_) | Role::Overlapped(_) => return None,
             Role::Releasing(role) => (Awaited::Delivery, Some(role.gives_up_at())),
             Role::StandingBy(_) if !common.listener.is_caught_up() => (Awaited::Records, None),
             Role::StandingBy(_) if common.claims_are_held => (Awaited::Facts, None),
@@ -183,6 +191,7 @@ impl Candidate {
             | Role::Claiming(_)
             | Role::Departed
             | Role::Fenced(_)
+            | Role::Overlapped(_)
             | Role::Releasing(_)
             | Role::StandingBy(_)
             | Role::Suspended(_) => None,

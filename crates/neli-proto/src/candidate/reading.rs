@@ -79,6 +79,7 @@ impl Candidate {
                 }
                 Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Release { .. } => {
                     self.common.read_of_another(now, record, received);
+                    self.compare_with_leader(record, received);
                 }
             }
         }
@@ -92,8 +93,13 @@ impl Candidate {
         }
         self.common.listener.read_others(now, first, last);
         self.common.kafka_answers();
-        if let Some(hello) = hello.filter(|hello| hello.member != self.common.identity.member) {
-            self.common.precedence.heard(now, hello);
+        match hello {
+            Some(hello) if hello.member != self.common.identity.member => {
+                self.compare_with_standby(&hello);
+                self.common.precedence.heard(now, hello);
+            }
+            Some(_) => self.common.precedence.introduced(),
+            None => {}
         }
         self.view_changed(now);
     }

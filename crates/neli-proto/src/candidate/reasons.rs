@@ -37,6 +37,26 @@ pub(super) const fn lets_another_lead(why: Why) -> bool {
     }
 }
 
+/// `--overlap`: whether the job is well and wanted, and may run on until another has claimed.
+pub(super) const fn lets_job_run_on(why: Why) -> bool {
+    match why {
+        Why::Resigned | Why::Revoked | Why::Spread | Why::Stopped => true,
+        Why::ClaimExpired
+        | Why::Ended
+        | Why::Exited
+        | Why::FactsUnavailable
+        | Why::Failed
+        | Why::Fenced
+        | Why::GuardDied
+        | Why::Refused
+        | Why::RestartLimit
+        | Why::Skipped
+        | Why::SupervisorDied
+        | Why::Suspended
+        | Why::Unhealthy => false,
+    }
+}
+
 /// Whether the lead was lost by what this machine, or its job, could not do.
 pub(super) const fn is_lost(why: Why) -> bool {
     match why {

@@ -28,6 +28,8 @@ pub(super) struct Releasing {
     give_up: Time,
     /// The journal is read anew afterwards: the lease was lost (R5).
     anew: bool,
+    /// `--overlap`: another has claimed while the job ran on. The release is void, and tells that nothing is left of the job.
+    overlapped_by: Option<Offset>,
 }
 
 /// What a release tells of the job's end.
@@ -67,6 +69,7 @@ struct Release {
     held_until: Time,
     /// The lease was lost.
     anew: bool,
+    overlapped_by: Option<Offset>,
 }
 
 /// A term whose job has ended.
@@ -82,13 +85,16 @@ pub(super) struct JobTerm {
     pub(super) late: Option<Duration>,
     /// The history was cut: a term of that number may be another's.
     pub(super) is_cut: bool,
+    /// `--overlap`: the term of the claim that took effect while the job ran on.
+    pub(super) overlapped_by: Option<Offset>,
 }
 
 impl Releasing {
     /// Releases the term of a claim that is not taken up. Its lease ends at `lease_end`.
     pub(super) fn of_claim(common: &mut Common, now: Time, claim: OwnClaim, why: Why, lease_end: Time) -> Role {
         let nothing_runs = NothingRuns::NeverLed(claim);
-        Self::begin(common, now, Release { nothing_runs, why, end: End::default(), held_until: lease_end, anew: false })
+        let (end, held_until) = (End::default(), lease_end);
+        Self::begin(common, now, Release { nothing_runs, why, end, held_until, anew: false, overlapped_by: None })
     }
 
     /// A claim that was given up took effect all the same: its lease is over (R5).
@@ -99,23 +105,25 @@ impl Releasing {
     /// Nothing is left of a term's job: the term is released, if it is still ours to release.
     pub(super) fn of_job(common: &mut Common, now: Time, job_end: JobEnd, term: JobTerm) -> Role {
         let JobEnd { proof, exit, leaving, once, back_off, .. } = job_end;
-        let JobTerm { why, stood_down, held_until, late, is_cut } = term;
+        let JobTerm { why, stood_down, held_until, late, is_cut, overlapped_by } = term;
         if leaving {
             common.leaving.get_or_insert(why);
             common.leave_group();
         }
         common.back_off(back_off);
         common.has_lost_lead = is_lost(why) || stood_down.is_some_and(is_lost);
-        if lets_another_lead(why) || stood_down.is_some_and(lets_another_lead) {
+        // Who was overlapped has let another lead.
+        if overlapped_by.is_none() && (lets_another_lead(why) || stood_down.is_some_and(lets_another_lead)) {
             common.cool_off(now);
         }
         // R6: a release is written only while the term is current in our own view. After a cut the view is of another history, in
         // which a term of that number may be another's.
-        let is_current = common.is_current(proof.term()) && !is_cut;
+        let is_current = (common.is_current(proof.term()) || overlapped_by.is_some()) && !is_cut;
         if is_current {
             let anew = matches!(why, Why::Fenced | Why::GuardDied);
             let nothing_runs = NothingRuns::NothingLeft(proof);
-            Self::begin(common, now, Release { nothing_runs, why, end: End { exit, late, once }, held_until, anew })
+            let end = End { exit, late, once };
+            Self::begin(common, now, Release { nothing_runs, why, end, held_until, anew, overlapped_by })
         } else {
             common.ask_anew(now);
             StandingBy::from(now)
@@ -123,13 +131,13 @@ impl Releasing {
     }
 
     fn begin(common: &mut Common, now: Time, release: Release) -> Role {
-        let Release { nothing_runs, why, end, held_until, anew } = release;
+        let Release { nothing_runs, why, end, held_until, anew, overlapped_by } = release;
         let term = nothing_runs.into_term();
         common.highest_term = common.highest_term.max(term);
         // Whoever goes waits no longer than the lease would have lasted (R7); whoever stays has nothing better to do.
         let goes = common.leaving.is_some() || common.suspending;
         let give_up = held_until.max(if goes { now } else { now + common.timings.lease() });
-        let mut releasing = Self { term, seq: 0, why, end, again_at: None, give_up, anew };
+        let mut releasing = Self { term, seq: 0, why, end, again_at: None, give_up, anew, overlapped_by };
         releasing.send(common);
         Role::Releasing(releasing)
     }
@@ -165,7 +173,7 @@ impl Releasing {
                 }
                 if self.again_at.is_some_and(|again| now >= again) {
                     // A second release is void, so it may be sent as often as there is time; but only while the term is current.
-                    if !common.is_current(self.term) {
+                    if !common.is_current(self.term) && self.overlapped_by.is_none() {
                         return self.over(common, now, false);
                     }
                     self.send(common);
@@ -202,7 +210,8 @@ impl Releasing {
         self.again_at = None;
         let release = Body::Release {
             term: self.term,
-            seen: common.listener.last(),
+            // It was current up to the claim that overlaps it.
+            seen: self.overlapped_by.map_or(common.listener.last(), |by| by - 1),
             why: Some(self.why.as_str().into()),
             exit: self.end.exit,
             late_ms: self.end.late.map(late_ms),

@@ -7,6 +7,7 @@ use super::event::{JobEnd, JobReport};
 use super::fenced::Fenced;
 use super::identifying::Confirmation;
 use super::leading::Leading;
+use super::overlapped::Overlapped;
 use super::reading::OwnClaim;
 use super::releasing::Releasing;
 use super::standing_by::StandingBy;
@@ -27,6 +28,8 @@ pub(super) enum Role {
     Fenced(Fenced),
     /// It leads.
     Leading(Leading),
+    /// `--overlap`: another leads, and the job runs on beside its own for a while.
+    Overlapped(Overlapped),
     /// Nothing of the job is left, nothing will be started, and the release is on its way (R6).
     Releasing(Releasing),
     /// Nothing is held.
@@ -113,6 +116,7 @@ impl Role {
             Self::Departed => Self::Departed,
             Self::Fenced(role) => role.step(common, now, input),
             Self::Leading(role) => role.step(common, now, input),
+            Self::Overlapped(role) => role.step(common, now, input),
             Self::Releasing(role) => role.step(common, now, input),
             Self::StandingBy(role) => role.step(common, now, input),
             Self::Suspended(role) => role.step(common, now, input),
@@ -126,6 +130,7 @@ impl Role {
             Self::Claiming(role) => Some(role.expires_at(common)),
             Self::Departed | Self::Fenced(_) | Self::Suspended(_) => None,
             Self::Leading(role) => role.due(common),
+            Self::Overlapped(role) => role.due(common),
             Self::Releasing(role) => Some(role.due()),
             Self::StandingBy(role) => role.due(common),
         }
@@ -145,6 +150,7 @@ impl Role {
             | Self::Claiming(_)
             | Self::Departed
             | Self::Fenced(_)
+            | Self::Overlapped(_)
             | Self::Releasing(_)
             | Self::Suspended(_) => Confirmation::Nothing,
         }
@@ -157,7 +163,7 @@ impl Role {
             Self::Fenced(role) => Some((role.term(), role.stood_down())),
             Self::Leading(role) => Some((role.term(), role.stopping())),
             Self::Releasing(role) => Some((role.term(), common.cooling_off.map(|_| Why::Resigned))),
-            Self::Claiming(_) | Self::Departed | Self::StandingBy(_) | Self::Suspended(_) => None,
+            Self::Claiming(_) | Self::Departed | Self::Overlapped(_) | Self::StandingBy(_) | Self::Suspended(_) => None,
         }
     }
 }

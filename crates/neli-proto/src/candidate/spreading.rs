@@ -13,7 +13,7 @@ impl Candidate {
         match &self.role {
             Role::AwaitingJudgement(_) | Role::Claiming(_) => Holding::Claiming,
             Role::Departed => Holding::Done,
-            Role::Fenced(_) | Role::Releasing(_) => Holding::Ending,
+            Role::Fenced(_) | Role::Overlapped(_) | Role::Releasing(_) => Holding::Ending,
             Role::Leading(role) if role.stopping().is_some() => Holding::Ending,
             Role::Leading(_) => Holding::Leading,
             Role::StandingBy(_) | Role::Suspended(_) => self.common.holding_as_read(),

@@ -115,6 +115,10 @@ impl StandingBy {
         if opening.confirmed_from.is_some_and(|from| !common.is_topic_confirmed_since(from)) {
             return None;
         }
+        // What is taken from a leader that yields is to be led at once.
+        if opening.over.is_some() && common.judgement != Judgement::Fit {
+            return None;
+        }
         let delay = common.claim_delay(opening.since, opening.predecessor)?;
         let draw = common.draw?;
         let due = opening.since + delay.fixed + delay.random.mul_f64(draw.share.as_secs_f64());

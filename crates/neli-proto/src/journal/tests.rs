@@ -7,11 +7,20 @@ fn record(body: Body) -> Record {
 }
 
 fn claim(after: Offset) -> Record {
-    record(Body::Claim { after, lease_ms: 1000 })
+    record(Body::Claim { after, lease_ms: 1000, overlap: None })
 }
 
 fn beat(term: Offset, seen: Offset) -> Record {
-    record(Body::Beat { term, seen, lease_ms: 1000, state: None, pid: None, attempt: None, since_ms: None })
+    record(Body::Beat {
+        term,
+        seen,
+        lease_ms: 1000,
+        state: None,
+        pid: None,
+        attempt: None,
+        since_ms: None,
+        overlap: None,
+    })
 }
 
 fn release(term: Offset, seen: Offset) -> Record {

@@ -4,12 +4,13 @@ use core::time::Duration;
 
 use super::{Listener, Stage};
 use crate::journal::View;
+use crate::record::Offset;
 use crate::time::Time;
 use crate::timings::LONGEST_LEASE;
 
 /// The topic's identity is confirmed at most this long before a silence is over, so that no claim waits for the answer. A topic
 /// that is made again after that may be claimed by whoever takes it for the old one.
-const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
 
 /// From when on a vacancy or a silence may be claimed, before any delay.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -21,6 +22,8 @@ pub struct ClaimWindow {
     /// When it is a silence and no vacancy: the topic's identity must have been confirmed at this time or later. Whoever missed
     /// that the topic was made again takes the new leader's beats for void.
     pub confirmed_from: Option<Time>,
+    /// `--overlap`: the term whose leader yields, and whose job runs on.
+    pub over: Option<Offset>,
 }
 
 /// What became of whoever led before, as far as that says who may claim first.
@@ -71,10 +74,17 @@ impl Listener {
                 View::Released { why: Some(why), .. } if **why == *"supervisor-died" => Predecessor::Died,
                 View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => Predecessor::Gone,
             };
-            return Some(ClaimWindow { since, predecessor, confirmed_from: None });
+            let since = self.after_earlier_job(since);
+            return Some(ClaimWindow { since, predecessor, confirmed_from: None, over: None });
+        }
+        if let Some(window) = self.overlap_window() {
+            return Some(window);
         }
         let (predecessor, silent_since, since) = match self.journal.view() {
-            View::Led(term) => (Predecessor::Silent, self.last_effective, self.last_effective + silence(term.lease)),
+            View::Led(term) => {
+                let since = self.after_earlier_job(self.last_effective + silence(term.lease));
+                (Predecessor::Silent, self.last_effective, since)
+            }
             View::NeverLed | View::Released { .. } | View::Undecided(_) => {
                 let longest_allowed = self.began + silence(LONGEST_LEASE);
                 let longest_heard = self.last_record + silence(self.longest_lease);
@@ -82,7 +92,7 @@ impl Listener {
             }
         };
         let confirmed_from = since - (since.since(silent_since) / 2).min(CONFIRMED_WITHIN);
-        Some(ClaimWindow { since, predecessor, confirmed_from: Some(confirmed_from) })
+        Some(ClaimWindow { since, predecessor, confirmed_from: Some(confirmed_from), over: None })
     }
 }
 

@@ -33,6 +33,11 @@ pub struct PastTerm {
 pub enum TermEnd {
     /// It has not, as far as the records tell.
     Open,
+    /// `--overlap`: another claimed while its job ran on.
+    Overlapped {
+        /// When, in milliseconds since 1970.
+        claimed_ms: Option<u64>,
+    },
     /// It was released.
     Released(Release),
     /// Another claimed after the silence of its leader.
@@ -139,26 +144,31 @@ impl History {
             return;
         }
         let (verdict, changes) = self.observer.read(at, offset, record, written_ms);
+        let mut is_last_word = false;
         for change in changes {
             match change {
+                // The release that tells so is void, and as it should be.
+                Change::EarlierJobGone { .. } => is_last_word = !is_late(record),
                 Change::Led => self.led(),
                 Change::Missing => {
                     self.missing += 1;
                     self.close(TermEnd::Unknown);
                 }
+                Change::Overlapped(job) => self.overlapped(job.term, written_ms),
                 Change::Released(release) => {
                     if let Some(late) = release.late {
                         self.late.push(Finding::LateFence { term: release.term, late, overlaps: false });
                     }
                     self.close(TermEnd::Released(release));
                 }
-                Change::HeardAgain { .. } | Change::Job(_) | Change::Requested { .. } => {}
+                Change::HeardAgain { .. } | Change::Job(_) | Change::Requested { .. } | Change::Yields => {}
             }
         }
         match verdict {
             Verdict::Effective => self.word(),
             Verdict::Nonsense => self.nonsense += 1,
             Verdict::Undecided => {}
+            Verdict::Void if is_last_word => {}
             Verdict::Void => self.void(record),
         }
     }
@@ -216,6 +226,13 @@ impl History {
         self.terms.push(PastTerm { term, member, name, lease, from_ms, last_word_ms, end: TermEnd::Open });
     }
 
+    /// The claim that was read has ended that term, and not for its leader's silence.
+    fn overlapped(&mut self, over: Offset, claimed_ms: Option<u64>) {
+        if let Some(term) = self.terms.iter_mut().rev().find(|term| term.term == over) {
+            term.end = TermEnd::Overlapped { claimed_ms };
+        }
+    }
+
     /// The term that was open is over.
     fn close(&mut self, end: TermEnd) {
         if let Some(term) = self.terms.last_mut().filter(|term| term.end == TermEnd::Open) {
@@ -246,12 +263,18 @@ impl History {
     }
 }
 
+/// Whether it tells that something of a job was alive after its lease's end.
+fn is_late(record: Option<&Record>) -> bool {
+    matches!(record.map(|record| &record.body), Some(Body::Release { late_ms: Some(_), .. }))
+}
+
 impl PastTerm {
     /// When its leader's right was over, at the latest, in milliseconds since 1970; none where it is not, or that is not known.
     #[must_use]
     pub fn over_ms(&self) -> Option<u64> {
         match &self.end {
             TermEnd::Open | TermEnd::Unknown => None,
+            TermEnd::Overlapped { claimed_ms } => *claimed_ms,
             TermEnd::Released(release) => release.heard.written_ms,
             TermEnd::Silent => self.silent_ms(),
         }
@@ -293,6 +316,22 @@ mod tests {
 
     fn beat(member: &str, term: Offset) -> alloc::string::String {
         format!(r#"{{"v":1,"kind":"beat","member":"{member}","seq":2,"term":{term},"seen":{term},"lease_ms":5000}}"#)
+    }
+
+    #[test]
+    fn a_job_that_another_overlaps_is_nothing_odd() {
+        let marked =
+            |line: alloc::string::String, more: &str| line.replace("\"lease_ms\"", &format!("{more},\"lease_ms\""));
+        let history = history(&[
+            (0, &marked(claim("a", -1), "\"overlap_ms\":900")),
+            (1_000, &marked(beat("a", 0), "\"overlap_ms\":900,\"yields\":true")),
+            (1_100, &marked(claim("b", 1), "\"overlap_ms\":900,\"over\":0")),
+            (1_500, &release("a", 0, "")),
+            (2_000, &marked(beat("b", 2), "\"overlap_ms\":900")),
+        ]);
+        let ends: Vec<TermEnd> = history.terms().iter().map(|term| term.end.clone()).collect();
+        assert_eq!(ends, [TermEnd::Overlapped { claimed_ms: Some(1_100) }, TermEnd::Open]);
+        assert_eq!(history.findings(), []);
     }
 
     fn release(member: &str, term: Offset, late: &str) -> alloc::string::String {

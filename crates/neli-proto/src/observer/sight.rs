@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::Heard;
+use super::{Heard, OverlappedJob};
 use crate::journal::Term;
 use crate::record::{Body, JobState, MemberId, Offset, Record, What};
 
@@ -155,6 +155,11 @@ pub enum Leadership<'a> {
 /// What a record has changed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Change {
+    /// `--overlap`: nothing is left of a job that might run beside the leader's.
+    EarlierJobGone {
+        /// Its term.
+        term: Offset,
+    },
     /// A leader that was silent beyond its lease has been heard again, and leads on.
     HeardAgain {
         /// For how long it was silent.
@@ -166,6 +171,8 @@ pub enum Change {
     Led,
     /// Records are missing: who leads can't be told.
     Missing,
+    /// `--overlap`: a job may run beside the leader's from now on.
+    Overlapped(OverlappedJob),
     /// The term is over.
     Released(Release),
     /// An operator asks for something.
@@ -177,6 +184,8 @@ pub enum Change {
         /// And why.
         reason: Option<Box<str>>,
     },
+    /// `--overlap`: the leader is to stop, and its job runs on until another has claimed.
+    Yields,
 }
 
 impl Leader {

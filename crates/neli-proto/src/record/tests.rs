@@ -16,8 +16,14 @@ fn bodies() -> Vec<Body> {
             pid: Some(12),
             attempt: Some(1),
             since_ms: Some(40),
+            overlap: Some(Overlap { within_ms: 150, over: None, yields: true }),
         },
-        Body::Claim { after: -1, lease_ms: 300 },
+        Body::Claim { after: -1, lease_ms: 300, overlap: None },
+        Body::Claim {
+            after: 4,
+            lease_ms: 300,
+            overlap: Some(Overlap { within_ms: 150, over: Some(2), yields: false }),
+        },
         Body::Hello {
             host: Some("h".into()),
             pid: Some(1),
@@ -25,6 +31,7 @@ fn bodies() -> Vec<Body> {
             elector: Some("log".into()),
             group_member: Some("neli-run-2".into()),
             priority: 10,
+            overlap_ms: Some(150),
         },
         Body::Release {
             term: 0,
@@ -60,7 +67,7 @@ fn what_is_written_is_read() {
 
 #[test]
 fn the_line_is_as_the_protocol_says() {
-    let line = record(Body::Claim { after: 41, lease_ms: 5000 }).to_bytes();
+    let line = record(Body::Claim { after: 41, lease_ms: 5000, overlap: None }).to_bytes();
     let said = r#"{"v":1,"member":"m1","name":"a:1","seq":7,"kind":"claim","after":41,"lease_ms":5000}"#;
     assert_eq!(String::from_utf8(line).unwrap(), said);
 }
@@ -72,7 +79,16 @@ fn what_is_odd_beside_the_law_is_unknown() {
     assert_eq!((read.member, read.name, read.seq), (None, None, None));
     assert_eq!(
         read.body,
-        Body::Beat { term: 3, seen: 4, lease_ms: 300, state: None, pid: None, attempt: None, since_ms: None }
+        Body::Beat {
+            term: 3,
+            seen: 4,
+            lease_ms: 300,
+            state: None,
+            pid: None,
+            attempt: None,
+            since_ms: None,
+            overlap: None
+        }
     );
 }
 
@@ -105,9 +121,18 @@ fn what_the_law_reads_must_be_right() {
 #[test]
 fn a_record_speaks_of_what_came_before_it() {
     let beat = |term, seen, lease_ms| {
-        record(Body::Beat { term, seen, lease_ms, state: None, pid: None, attempt: None, since_ms: None })
+        record(Body::Beat {
+            term,
+            seen,
+            lease_ms,
+            state: None,
+            pid: None,
+            attempt: None,
+            since_ms: None,
+            overlap: None,
+        })
     };
-    let claim = |after, lease_ms| record(Body::Claim { after, lease_ms });
+    let claim = |after, lease_ms| record(Body::Claim { after, lease_ms, overlap: None });
     let release = |term, seen| {
         record(Body::Release {
             term,
@@ -140,7 +165,15 @@ fn a_record_speaks_of_what_came_before_it() {
     assert!(!resign(None).makes_sense_at(10));
     assert!(!resign(Some(10)).makes_sense_at(10));
     assert!(
-        !record(Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 })
-            .makes_sense_at(10)
+        !record(Body::Hello {
+            host: None,
+            pid: None,
+            version: None,
+            elector: None,
+            group_member: None,
+            priority: 0,
+            overlap_ms: None
+        })
+        .makes_sense_at(10)
     );
 }

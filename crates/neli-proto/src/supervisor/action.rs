@@ -123,6 +123,8 @@ pub enum Note {
     Stopping {
         /// Why.
         why: Why,
+        /// From the stop signal to SIGKILL.
+        timeout: Duration,
     },
     /// The lead was won, and the first run waits.
     Settling {

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::candidate::{Departure, Loss};
 use crate::command::CommandEnd;
@@ -100,6 +101,13 @@ pub enum LeadEvent {
     MayRun(Option<Span>),
     /// The candidate stands down: the barrier.
     StoppedFor(Why),
+    /// Another leads already: the barrier, in this time at most.
+    StoppedWithin {
+        /// Why.
+        why: Why,
+        /// For how long.
+        within: Duration,
+    },
     /// A job that is held is not run before another window.
     Waits,
 }

@@ -135,7 +135,7 @@ impl Supervisor {
                 self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: None };
                 if left {
                     // A daemon that the job left behind counts as running work: it is asked, then killed.
-                    self.order_stop(now);
+                    self.order_stop_by(now + self.policy.stop.timeout);
                     self.report(JobState::Stopping, None, now);
                 }
             }

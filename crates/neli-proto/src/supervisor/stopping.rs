@@ -67,11 +67,29 @@ impl Supervisor {
 
     /// The barrier. Where no run is alive it is behind us at once.
     pub(super) fn stop(&mut self, now: Time, reason: Why) {
+        self.stop_in(now, reason, self.policy.stop.timeout);
+    }
+
+    /// The same where another leads already: SIGKILL comes after that time at the latest, in a barrier that runs, too.
+    pub(super) fn stop_within(&mut self, now: Time, reason: Why, within: Duration) {
+        let timeout = within.min(self.policy.stop.timeout);
+        self.stop_in(now, reason, timeout);
+        if let Job::Stopping { kill_at, .. } = &mut self.job {
+            let sooner = now + timeout;
+            if kill_at.is_none_or(|kill_at| sooner < kill_at) {
+                *kill_at = kill_at.map(|_| sooner);
+                // It was asked already.
+                self.order(Order::Stop { signal: None, kill_at: sooner });
+            }
+        }
+    }
+
+    fn stop_in(&mut self, now: Time, reason: Why, timeout: Duration) {
         match &mut self.job {
-            Job::Ordered => self.begin_to_stop(now, reason, None),
+            Job::Ordered => self.begin_to_stop(now, reason, None, timeout),
             Job::Running { pid, since } => {
                 let main = (*pid, *since);
-                self.begin_to_stop(now, reason, Some(main));
+                self.begin_to_stop(now, reason, Some(main), timeout);
             }
             // What the job left behind has been asked already; but this is no end by itself any more.
             Job::Stopping { why: why @ Why::Exited, .. } => *why = reason,
@@ -83,9 +101,10 @@ impl Supervisor {
         }
     }
 
-    fn begin_to_stop(&mut self, now: Time, why: Why, main: Option<(u32, Time)>) {
-        self.note(Note::Stopping { why });
-        let kill_at = self.order_stop(now);
+    fn begin_to_stop(&mut self, now: Time, why: Why, main: Option<(u32, Time)>, timeout: Duration) {
+        self.note(Note::Stopping { why, timeout });
+        let kill_at = now + timeout;
+        self.order_stop_by(kill_at);
         self.job = Job::Stopping { why, main, kill_at: Some(kill_at) };
         self.report(JobState::Stopping, main.map(|(pid, _)| pid), now);
     }
@@ -113,13 +132,6 @@ impl Supervisor {
         self.run.be_killed(if why == Why::Fenced { Killed::ForLoss } else { Killed::InBarrier });
         self.job = Job::Stopping { why, main, kill_at: None };
         self.order(Order::Kill);
-    }
-
-    /// When SIGKILL comes.
-    pub(super) fn order_stop(&mut self, now: Time) -> Time {
-        let kill_at = now + self.policy.stop.timeout;
-        self.order_stop_by(kill_at);
-        kill_at
     }
 
     /// The guard asks whoever was not asked in this barrier.

@@ -8,7 +8,7 @@ use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{self, Action, Node, Settings};
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, MemberId, Offset, Record, What, Why};
+use neli_proto::record::{Body, Hello, MemberId, Offset, Overlap, Record, What, Why};
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use neli_proto::supervisor::{Ending, Event, Lost, OnLoss, Policy, StopPolicy};
 use neli_proto::time::Time;
@@ -58,6 +58,15 @@ pub(crate) const LEASE: Duration = Duration::from_secs(5);
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const RESTART_DELAY: Duration = Duration::from_secs(20);
 
+/// What a life may have besides.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Spans {
+    /// `--settle`.
+    pub(crate) settle: Duration,
+    /// `--overlap`.
+    pub(crate) overlap: Option<Duration>,
+}
+
 /// What Kafka does with what is sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kafka {
@@ -75,6 +84,8 @@ pub(crate) struct Scene {
     node: Node,
     guard: GuardProcess,
     pub(crate) kafka: Kafka,
+    /// `--overlap`: for how long it waits for another before it stops.
+    yields_for: Duration,
     /// Where the next record is read.
     end: Offset,
     /// The terms that were won and released, as the log has them.
@@ -99,14 +110,22 @@ impl Scene {
 
     /// A candidate that has just begun.
     pub(crate) fn new(on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
-        Self::settling(Duration::ZERO, on_loss, restart, limit)
+        Self::with(Spans::default(), on_loss, restart, limit)
     }
 
-    /// The same with a `--settle`.
-    pub(crate) fn settling(settle: Duration, on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
+    /// The same with a `--settle`, or an `--overlap`.
+    pub(crate) fn with(spans: Spans, on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
+        let Spans { settle, overlap } = spans;
         let now = Time::from_nanos(1_000_000_000_000);
-        let hello =
-            Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 };
+        let hello = Body::Hello {
+            host: None,
+            pid: None,
+            version: None,
+            elector: None,
+            group_member: None,
+            priority: 0,
+            overlap_ms: None,
+        };
         let timings = Timings::new(
             Durations {
                 lease: LEASE,
@@ -115,6 +134,7 @@ impl Scene {
                 fence_warning: LEASE / 4,
                 claim_delay: Duration::ZERO,
                 preempt_after: None,
+                overlap,
             },
             Elector::Group(Patience::For(Duration::from_millis(500))),
         )
@@ -147,6 +167,7 @@ impl Scene {
             node: Node::new(now, settings, Random::from_seed(1)),
             guard: GuardProcess { holds_start: true, ..GuardProcess::new() },
             kafka: Kafka::Answers,
+            yields_for: overlap.map_or(Duration::ZERO, |_| LEASE),
             end: 0,
             terms: (0, 0),
             spawns: 0,
@@ -200,7 +221,7 @@ impl Scene {
             Cause::Stuck => self.hear(Event::OrphansStuck { pids: vec![77] }),
             Cause::Superseded => {
                 let after = self.end - 1;
-                self.append(Some("other"), Body::Claim { after, lease_ms: 5_000 });
+                self.append(Some("other"), Body::Claim { after, lease_ms: 5_000, overlap: None });
             }
             Cause::Term => self.signal_term(),
             Cause::Unhealthy => {
@@ -218,7 +239,7 @@ impl Scene {
         match (self.guard.run, manner) {
             (Some(Run { is_dying: false, main_is_gone: true, .. }), Manner::Obeys) => self.gone(),
             (Some(Run { is_dying: false, .. }), Manner::Obeys) => self.main_ends(OBEYING, false),
-            (Some(Run { is_dying: false, .. }), Manner::Stubborn) => self.pass(STOP_TIMEOUT),
+            (Some(Run { is_dying: false, .. }), Manner::Stubborn) => self.pass(self.yields_for + STOP_TIMEOUT),
             (None | Some(Run { is_dying: true, .. }), _) => {}
         }
         self.die();
@@ -266,6 +287,22 @@ impl Scene {
         let before = std::mem::replace(&mut self.kafka, Kafka::IsGone);
         self.pass(span);
         self.kafka = before;
+    }
+
+    /// Another stands by.
+    pub(crate) fn hear_standby(&mut self) {
+        let (member, name) = (MemberId::from("other"), None);
+        let hello = Hello { member, group_member: None, name, priority: 0, overlaps: true };
+        let offset = self.end;
+        self.end += 1;
+        self.tell(candidate::Event::ReadOther { offset, hello: Some(hello) });
+    }
+
+    /// Another claims, and the job may run on for a while.
+    pub(crate) fn overlap(&mut self) {
+        let over = self.node.leads();
+        let overlap = Some(Overlap { within_ms: 1_000, over, yields: false });
+        self.append(Some("other"), Body::Claim { after: self.end - 1, lease_ms: 5_000, overlap });
     }
 
     /// What was appended last was not, after all.

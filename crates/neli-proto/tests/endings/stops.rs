@@ -6,7 +6,7 @@ use std::time::Duration;
 use neli_proto::restart::Restart;
 use neli_proto::supervisor::OnLoss;
 
-use crate::scene::{Cause, Kafka, LEASE, Manner, OBEYING, Outcome, RESTART_DELAY, STOP_TIMEOUT, Scene};
+use crate::scene::{Cause, Kafka, LEASE, Manner, OBEYING, Outcome, RESTART_DELAY, STOP_TIMEOUT, Scene, Spans};
 
 type Step = (&'static str, fn(&mut Scene));
 
@@ -79,27 +79,51 @@ const SETTLING: &[Step] = &[
     ("the job runs", Scene::say_started),
 ];
 
+/// A lead that another takes over while the job runs on.
+const OVERLAPPING: &[Step] = &[
+    ("the topic is judged", Scene::judge),
+    ("the log is empty", Scene::answer),
+    ("the group knows it", Scene::name),
+    ("the group has chosen", Scene::assign),
+    ("the hello is read", Scene::read),
+    ("another stands by", Scene::hear_standby),
+    ("the claim is read", Scene::read),
+    ("the job runs", Scene::say_started),
+    ("the first beat is read", Scene::read),
+    ("it is asked to resign", |scene| scene.happens(Cause::Resigned)),
+    ("the request is read", Scene::read),
+    ("its beat says that it yields", Scene::read),
+    ("another claims over its term", Scene::overlap),
+    ("that claim is read", Scene::read),
+    ("the job is asked to stop", |scene| scene.pass(LEASE / 8)),
+];
+
 #[test]
 fn at_every_instant() {
-    stop_at_every_instant_of(&Life { steps: LIFE, runs: 3, settle: Duration::ZERO });
+    stop_at_every_instant_of(&Life { steps: LIFE, runs: 3, spans: Spans::default() });
+}
+
+#[test]
+fn at_every_instant_of_a_hand_over() {
+    let overlap = Some(Duration::from_secs(1));
+    stop_at_every_instant_of(&Life { steps: OVERLAPPING, runs: 1, spans: Spans { overlap, ..Spans::default() } });
 }
 
 #[test]
 fn at_every_instant_before_the_first_run() {
-    stop_at_every_instant_of(&Life { steps: SETTLING, runs: 1, settle: SETTLE });
+    stop_at_every_instant_of(&Life { steps: SETTLING, runs: 1, spans: Spans { settle: SETTLE, ..Spans::default() } });
 }
 
 #[test]
 fn at_every_instant_before_a_late_judgement() {
-    stop_at_every_instant_of(&Life { steps: JUDGED_LATE, runs: 1, settle: Duration::ZERO });
+    stop_at_every_instant_of(&Life { steps: JUDGED_LATE, runs: 1, spans: Spans::default() });
 }
 
 /// A life, and how many runs the whole of it has.
 struct Life {
     steps: &'static [Step],
     runs: usize,
-    /// `--settle`.
-    settle: Duration,
+    spans: Spans,
 }
 
 fn stop_at_every_instant_of(life: &Life) {
@@ -117,7 +141,7 @@ fn stop_at_every_instant_of(life: &Life) {
 }
 
 fn stop_after(life: &Life, steps: usize, (kafka, manner, cause): (Kafka, Manner, Cause), told: &str) {
-    let mut scene = Scene::settling(life.settle, OnLoss::Standby, Restart::Always, None);
+    let mut scene = Scene::with(life.spans, OnLoss::Standby, Restart::Always, None);
     scene.kafka = Kafka::Lags;
     for (_, step) in &life.steps[..steps] {
         step(&mut scene);

@@ -42,7 +42,11 @@ impl fmt::Display for Sealed {
         let by = self.record.name.as_deref().unwrap_or("somebody");
         match &self.record.body {
             Body::Beat { term, seen, .. } => write!(f, "{by}'s beat of term {term}, seen {seen}"),
-            Body::Claim { after, .. } => write!(f, "{by}'s claim, after {after}"),
+            Body::Claim { after, overlap, .. } => {
+                let over = overlap.and_then(|overlap| overlap.over);
+                let over = over.map(|over| format!(", over term {over}")).unwrap_or_default();
+                write!(f, "{by}'s claim, after {after}{over}")
+            }
             Body::Hello { .. } => write!(f, "{by}'s hello"),
             Body::Release { term, seen, why, .. } => {
                 write!(f, "{by}'s release of term {term}, seen {seen}, {}", why.as_deref().unwrap_or("no reason"))
@@ -103,6 +107,15 @@ impl Log {
         let skipped = usize::try_from(from).ok()?;
         let mut offsets = (from..).zip(self.entries.get(skipped..)?);
         offsets.find(|(_, entry)| !matches!(entry.slot, Slot::Absent)).map(|(offset, entry)| (offset, &entry.slot))
+    }
+
+    /// The record at an offset, and when it was appended.
+    pub(crate) fn at(&self, offset: Offset) -> Option<(Time, &Record)> {
+        let entry = self.entries.get(usize::try_from(offset).ok()?)?;
+        match &entry.slot {
+            Slot::Record(sealed) => Some((entry.appended, sealed.record())),
+            Slot::Absent | Slot::Nonsense | Slot::Other => None,
+        }
     }
 
     /// Offsets whose records may be deleted one by one.

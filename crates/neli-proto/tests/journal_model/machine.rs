@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use neli_proto::candidate::{self, Identity};
+use neli_proto::candidate::{self, Identity, Milestone};
 use neli_proto::command::CommandEnd;
 use neli_proto::fact::Fact;
 use neli_proto::guard::{Answer, Grant, Order};
@@ -46,6 +46,8 @@ pub(crate) struct Machine {
     pub(crate) leads_in: Option<u8>,
     /// Its broker has died, and it has not noticed: what it sends reaches nobody.
     pub(crate) cut_off: bool,
+    /// Another's claim has overlapped its term: until when its job may run at most, unless it is stopped meanwhile.
+    pub(crate) overlapped_until: Option<Time>,
     /// The last term whose release it handed over: nothing of it runs any more (R6).
     pub(crate) released: Offset,
     /// The health command that runs, and the hooks that do.
@@ -79,8 +81,15 @@ impl Machine {
     /// A candidate that begins at `now`.
     pub(crate) fn begin(now: Time, (index, birth): (Who, usize), setup: &Setup, actions: &mut Actions) -> Self {
         let candidate = &setup.candidates[index];
-        let hello =
-            Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 };
+        let hello = Body::Hello {
+            host: None,
+            pid: None,
+            version: None,
+            elector: None,
+            group_member: None,
+            priority: 0,
+            overlap_ms: None,
+        };
         let name = crate::setup::NAMES[index];
         let member = MemberId::from(&*format!("{name}{birth}"));
         let identity = Identity { member: member.clone(), name: name.into(), hello };
@@ -117,6 +126,7 @@ impl Machine {
             is_muted: false,
             leads_in: None,
             cut_off: false,
+            overlapped_until: None,
             released: -1,
             check: None,
             hooks: Vec::new(),
@@ -309,7 +319,12 @@ impl Machine {
                 }
                 self.hear_of_job(now, Event::OrphansGone);
             }
-            Action::Note(note) => actions.said.push(format!("{note:?}")),
+            Action::Note(note) => {
+                if let node::Note::Milestone(Milestone::Overlapped { within, .. }) = note {
+                    self.overlapped_until = (self.guard.life == Life::Awake).then_some(now + within);
+                }
+                actions.said.push(format!("{note:?}"));
+            }
             Action::Order(order) => {
                 actions.said.push(format!("{order:?}"));
                 self.order(now, order, setup, actions);
@@ -339,7 +354,7 @@ impl Machine {
                     }
                 }
                 // Hellos count in no law, and only take up offsets.
-                if !matches!(record.body, Body::Hello { .. }) {
+                if setup.overlaps() || !matches!(record.body, Body::Hello { .. }) {
                     actions.sent.push(record);
                 }
             }

@@ -259,26 +259,56 @@ fn a_runner_that_dies() {
     look_into(worlds::a_runner_that_dies, &[]);
 }
 
+#[test]
+fn a_leader_that_yields() {
+    look_into(worlds::a_leader_that_yields, &[]);
+}
+
+#[test]
+fn a_death_beside_another_job() {
+    look_into(worlds::a_death_beside_another_job, &[]);
+}
+
+#[test]
+fn two_hand_overs_in_a_row() {
+    look_into(worlds::two_hand_overs_in_a_row, &[]);
+}
+
+#[test]
+fn a_vacancy_beside_an_overlapped_job() {
+    look_into(worlds::a_vacancy_beside_an_overlapped_job, &[]);
+}
+
+#[test]
+fn a_start_beside_two_jobs() {
+    look_into(worlds::a_start_beside_two_jobs, &[]);
+}
+
 const LEASES: [[u64; 3]; 3] = [[300, 300, 300], [60_000, 60_000, 60_000], [300, 60_000, 1_200]];
 
-fn walk_with_everything(seeds: std::ops::Range<u64>) {
+fn walk_with_everything(setup: fn([u64; 3]) -> Setup, seeds: std::ops::Range<u64>) {
     flaws::break_only(None);
     for leases in LEASES {
         for seed in seeds.clone() {
-            walk::walk(worlds::everything(leases), seed, 3_000);
+            walk::walk(setup(leases), seed, 3_000);
         }
     }
 }
 
 #[test]
 fn walks_with_everything_at_once() {
-    walk_with_everything(0..200);
+    walk_with_everything(worlds::everything, 0..200);
+}
+
+#[test]
+fn walks_with_everything_and_overlap() {
+    walk_with_everything(worlds::everything_with_overlap, 0..200);
 }
 
 #[test]
 #[ignore = "larger: 27 million steps"]
 fn many_walks_with_everything_at_once() {
-    walk_with_everything(1_000..4_000);
+    walk_with_everything(worlds::everything, 1_000..4_000);
 }
 
 #[test]

@@ -142,6 +142,7 @@ pub(crate) struct CandidateSetup {
     pub(crate) stop_timeout: Duration,
     pub(crate) claim_delay: Duration,
     pub(crate) settle: Duration,
+    pub(crate) overlap: Option<Duration>,
     pub(crate) restart: RestartPolicy,
     pub(crate) on_loss: OnLoss,
 }
@@ -281,6 +282,7 @@ impl CandidateSetup {
             stop_timeout: Duration::from_millis(150),
             claim_delay: Duration::ZERO,
             settle: Duration::ZERO,
+            overlap: None,
             restart: RestartPolicy::NEVER,
             on_loss: OnLoss::Standby,
         }
@@ -302,6 +304,11 @@ impl CandidateSetup {
         Self { settle: Duration::from_millis(millis), ..self }
     }
 
+    /// Lets its job run beside its successor's for so many milliseconds.
+    pub(crate) const fn overlapping(self, millis: u64) -> Self {
+        Self { overlap: Some(Duration::from_millis(millis)), ..self }
+    }
+
     /// Goes for good when it loses the lead.
     pub(crate) const fn exiting(self) -> Self {
         Self { on_loss: OnLoss::Exit, ..self }
@@ -315,12 +322,18 @@ impl CandidateSetup {
             fence_warning: Duration::ZERO,
             claim_delay: self.claim_delay,
             preempt_after: None,
+            overlap: self.overlap,
         };
         Timings::new(durations, Elector::Log).unwrap_or_else(|error| panic!("{}: {error}", self.lease.as_millis()))
     }
 }
 
 impl Setup {
+    /// Whether a job may run beside its successor's; then candidates hear each other's hellos.
+    pub(crate) fn overlaps(&self) -> bool {
+        self.candidates.iter().any(|candidate| candidate.overlap.is_some())
+    }
+
     /// Two candidates with short leases, a log that is empty and believed, and nothing that goes wrong.
     pub(crate) fn named(name: &'static str) -> Self {
         Self {

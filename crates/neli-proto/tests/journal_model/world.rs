@@ -22,6 +22,7 @@ use facts::FactsTopic;
 
 mod appends;
 mod facts;
+mod overlaps;
 mod possible;
 mod story;
 
@@ -276,8 +277,8 @@ impl World {
             Step::Mute(who) => self.at(who, |machine, _, _| machine.is_muted = true),
             Step::Nonsense => self.append_slot(Slot::Nonsense),
             Step::Other => self.append_slot(Slot::Other),
-            Step::Pause(who) => self.at(who, |machine, _, _| machine.life = Life::Asleep),
-            Step::PauseGuard(who) => self.at(who, |machine, _, _| machine.guard.life = Life::Asleep),
+            Step::Pause(who) => self.at(who, |machine, _, _| machine.pause()),
+            Step::PauseGuard(who) => self.at(who, |machine, _, _| machine.pause_guard()),
             Step::Read(who) | Step::ReadLate(who) => {
                 let log = Rc::clone(&self.log);
                 self.at(who, |machine, now, (setup, actions)| machine.read(now, &log.part, setup, actions));
@@ -357,12 +358,15 @@ impl World {
         // Each topic may have a job for as long as a remake goes unnoticed.
         let is_excused = self.remakes > 0 && self.now <= self.remade_at + self.setup.remade_for;
         let of_one_topic = |one: usize, other: usize| alive[one].part.leads_in == alive[other].part.leads_in;
-        let two_jobs = (0..alive.len()).any(|one| (0..one).any(|other| !is_excused || of_one_topic(one, other)));
+        let is_overlap = matches!(&alive[..], [one, other] if self.may_overlap(&one.part, &other.part));
+        let two_jobs =
+            !is_overlap && (0..alive.len()).any(|one| (0..one).any(|other| !is_excused || of_one_topic(one, other)));
         if let Some((term, released)) = self.machine(who).and_then(|it| Some((it.guard.living_term()?, it.released))) {
             if term <= released {
                 breach = breach.or(Some(Breach::RunAfterRelease));
             }
-            if term < self.highest_started && !self.remade && self.remakes == 0 {
+            let is_overlapped = self.is_overlapped(term, self.highest_started);
+            if term < self.highest_started && !is_overlapped && !self.remade && self.remakes == 0 {
                 breach = Some(Breach::TokenFell);
             }
             self.highest_started = self.highest_started.max(term);

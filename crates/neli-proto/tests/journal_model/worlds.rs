@@ -12,12 +12,14 @@ pub(crate) use claims::*;
 pub(crate) use jobs::*;
 pub(crate) use keys::*;
 pub(crate) use large::*;
+pub(crate) use overlaps::*;
 pub(crate) use topics::*;
 
 mod claims;
 mod jobs;
 mod keys;
 mod large;
+mod overlaps;
 mod topics;
 
 const NONE: Faults = Faults::none();

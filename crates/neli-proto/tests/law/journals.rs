@@ -117,7 +117,7 @@ impl Writer {
         };
         let lease_ms = if first == 7 { 60_001 } else { 300 + u64::from(second) };
         match kind {
-            6..11 => Body::Claim { after: seen, lease_ms },
+            6..11 => Body::Claim { after: seen, lease_ms, overlap: None },
             11..16 => Body::Beat {
                 term: self.term(first),
                 seen,
@@ -126,6 +126,7 @@ impl Writer {
                 pid: None,
                 attempt: None,
                 since_ms: None,
+                overlap: None,
             },
             16..19 => Body::Release {
                 term: self.term(first),
@@ -141,7 +142,15 @@ impl Writer {
                 Body::Request { what: What::Resign, term: Some(self.term(first)), by: None, reason: None }
             }
             _ if first < 6 => Body::Request { what: What::End, term: None, by: None, reason: None },
-            _ => Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 },
+            _ => Body::Hello {
+                host: None,
+                pid: None,
+                version: None,
+                elector: None,
+                group_member: None,
+                priority: 0,
+                overlap_ms: None,
+            },
         }
     }
 

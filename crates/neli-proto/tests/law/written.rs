@@ -95,7 +95,7 @@ impl Law {
     fn judge(&self, offset: Offset, record: &Record) -> Verdict {
         let a_lease = |ms: u64| (300..=60_000).contains(&ms);
         match record.body {
-            Body::Claim { after, lease_ms } if -1 <= after && after < offset && a_lease(lease_ms) => {
+            Body::Claim { after, lease_ms, .. } if -1 <= after && after < offset && a_lease(lease_ms) => {
                 self.judge_claim(offset, after)
             }
             Body::Beat { term, seen, lease_ms, .. }

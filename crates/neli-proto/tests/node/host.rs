@@ -19,6 +19,16 @@ pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 pub(crate) const TERM: i32 = 15;
 pub(crate) const TSTP_ENDS: i32 = 18;
 
+const DURATIONS: Durations = Durations {
+    lease: LEASE,
+    heartbeat_interval: Duration::from_secs(1),
+    kill_margin: Duration::from_millis(100),
+    fence_warning: Duration::ZERO,
+    claim_delay: Duration::ZERO,
+    preempt_after: None,
+    overlap: None,
+};
+
 /// A node, its time, and the log.
 #[derive(Clone)]
 pub(crate) struct Host {
@@ -38,26 +48,21 @@ impl Host {
 
     /// Those of a node that begins at `now`.
     pub(crate) fn settings(now: Time, hooks: &[Hook], accepts_remade_topic: bool) -> Settings {
-        let hello =
-            Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 };
-        let kill_margin = LEASE / 50;
+        let hello = Body::Hello {
+            host: None,
+            pid: None,
+            version: None,
+            elector: None,
+            group_member: None,
+            priority: 0,
+            overlap_ms: None,
+        };
         Settings {
             identity: Identity { member: MemberId::from("me"), name: "me".into(), hello },
-            timings: Timings::new(
-                Durations {
-                    lease: LEASE,
-                    heartbeat_interval: LEASE / 5,
-                    kill_margin,
-                    fence_warning: Duration::ZERO,
-                    claim_delay: Duration::ZERO,
-                    preempt_after: None,
-                },
-                Elector::Log,
-            )
-            .unwrap_or_else(|error| panic!("{error}")),
+            timings: Timings::new(DURATIONS, Elector::Log).unwrap_or_else(|error| panic!("{error}")),
             job: Policy {
                 settle: Duration::ZERO,
-                stop: StopPolicy { signal: TERM, timeout: STOP_TIMEOUT, kill_margin },
+                stop: StopPolicy { signal: TERM, timeout: STOP_TIMEOUT, kill_margin: DURATIONS.kill_margin },
                 restart: RestartPolicy::NEVER,
                 on_loss: OnLoss::Standby,
                 health: None,
@@ -71,9 +76,23 @@ impl Host {
         }
     }
 
+    /// One that lets its job run beside its successor's for a second.
+    pub(crate) fn overlapping() -> Self {
+        let now = Time::ZERO + Duration::from_secs(1_000);
+        let settings = Self::settings(now, &[], true);
+        let durations = Durations { overlap: Some(Duration::from_secs(1)), ..DURATIONS };
+        let timings = Timings::new(durations, Elector::Log).unwrap_or_else(|error| panic!("{error}"));
+        let node = Node::new(now, Settings { timings, ..settings }, Random::from_seed(1));
+        Self { node, now, log: Vec::new(), sent: Vec::new() }.listened()
+    }
+
     /// Reads an empty log, in a topic that will do; on the way to its claim.
     pub(crate) fn listening(hooks: &[Hook]) -> Self {
-        let mut host = Self::new(hooks, true);
+        Self::new(hooks, true).listened()
+    }
+
+    fn listened(self) -> Self {
+        let mut host = self;
         host.identified(TopicIdentity::Unnamed);
         host.elects(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
         host
@@ -81,7 +100,12 @@ impl Host {
 
     /// A leader whose job runs.
     pub(crate) fn leading(hooks: &[Hook]) -> Self {
-        let mut host = Self::listening(hooks);
+        Self::listening(hooks).led()
+    }
+
+    /// The same, which leads now, and whose job runs.
+    pub(crate) fn led(self) -> Self {
+        let mut host = self;
         host.answered();
         host.claims();
         host.reads_what_it_sent();

@@ -4,6 +4,7 @@
 
 mod host;
 mod once;
+mod overlap;
 mod schedule;
 mod windows;
 
@@ -30,9 +31,17 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     host.answered_with(1);
     host.actions();
     let lease_ms = 2_000;
-    host.reads(by("db1", Body::Claim { after: -1, lease_ms }));
+    host.reads(by("db1", Body::Claim { after: -1, lease_ms, overlap: None }));
     let since = host.now;
-    let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 };
+    let hello = Body::Hello {
+        host: None,
+        pid: None,
+        version: None,
+        elector: None,
+        group_member: None,
+        priority: 0,
+        overlap_ms: None,
+    };
     host.reads(by("db1", hello.clone()));
     host.reads(by("db3", hello));
     host.pass(Duration::from_secs(1));
@@ -258,7 +267,7 @@ fn hooks_follow_the_lead_and_are_never_before_what_starts_or_kills() {
     host.started();
     // Another's claim: it was the first to be judged after ours.
     let after = host.end() - 1;
-    host.reads(by("db2", Body::Claim { after, lease_ms: 5_000 }));
+    host.reads(by("db2", Body::Claim { after, lease_ms: 5_000, overlap: None }));
     let actions = host.actions();
     assert!(actions.contains(&Action::Order(Order::Released { term })), "the term is over: {actions:?}");
     let fence = hooks_in(&actions);
@@ -286,7 +295,7 @@ fn whoever_goes_waits_for_the_hook_alone_and_a_second_stop_kills_it() {
     let mut host = Host::listening(&[Hook::Standby]);
     host.answered_with(1);
     host.actions();
-    host.reads(by("db1", Body::Claim { after: -1, lease_ms: 5_000 }));
+    host.reads(by("db1", Body::Claim { after: -1, lease_ms: 5_000, overlap: None }));
     let started = hooks_in(&host.actions());
     let [HookRun { id: running, .. }] = started[..] else { panic!("{started:?}") };
     host.happens(Event::Signal { signal: TERM });
@@ -339,7 +348,8 @@ fn whoever_leaves_the_group_says_whether_it_is_alone() {
         let mut host = Host::listening(&[]);
         host.answered();
         if others > 0 {
-            let hello = Hello { member: MemberId::from("db3"), group_member: None, name: None, priority: 0 };
+            let hello =
+                Hello { member: MemberId::from("db3"), group_member: None, name: None, priority: 0, overlaps: false };
             host.elects(candidate::Event::ReadOther { offset: 0, hello: Some(hello) });
         }
         assert_eq!(host.node.is_alone(host.now), others == 0);

@@ -276,7 +276,7 @@ fn a_release_that_tells_that_the_key_is_done_is_no_vacancy() {
         let id = asked(&mut host).read.unwrap();
         read(&mut host, id, Facts::default());
         host.actions();
-        host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000 }));
+        host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
         let (why, group_member, late_ms, successor) = (Some("exited".into()), None, None, None);
         let (exit, once) = (Some(exit), Some(KEY.into()));
         host.reads(by("db1", Body::Release { term: 0, seen: 0, why, exit, late_ms, group_member, once, successor }));

@@ -136,7 +136,7 @@ fn what_a_release_tells_of_is_not_run_again() {
     let mut host = listening_for(policy);
     // Its own claim comes second.
     host.actions();
-    host.reads(crate::host::by("db2", Body::Claim { after: -1, lease_ms: 2_000 }));
+    host.reads(crate::host::by("db2", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
     let (why, exit, once) = (Some("fenced".into()), Some(0), Some(window(5).key));
     let (late_ms, group_member, successor) = (None, None, None);
     host.reads(crate::host::by(

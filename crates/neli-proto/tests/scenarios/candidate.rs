@@ -11,7 +11,7 @@ use neli_proto::guard::Grant;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Hello, JobState, Record, What};
+use neli_proto::record::{Body, Hello, JobState, Overlap, Record, What};
 use neli_proto::supervisor::NothingLeft;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
@@ -36,7 +36,7 @@ pub(crate) struct Story {
 
 impl Story {
     /// `candidate lease=1s heartbeat=300ms margin=20ms warning=0 elect=log|group|never patience=500ms delay=0 wait=2s ids
-    /// priority=10 preempt preempt-after=1m`.
+    /// priority=10 preempt preempt-after=1m overlap=100ms`.
     pub(crate) fn begin(words: &Words<'_>) -> (Self, Vec<String>) {
         let lease = words.span_of("lease").unwrap_or(Duration::from_secs(1));
         let patience = words.span_of("patience").unwrap_or(Duration::from_millis(500));
@@ -56,12 +56,21 @@ impl Story {
                 preempt_after: words
                     .says("preempt")
                     .then(|| words.span_of("preempt-after").unwrap_or(Duration::from_secs(60))),
+                overlap: words.span_of("overlap"),
             },
             elector,
         )
         .unwrap_or_else(|error| panic!("{error}"));
         let priority = words.number_of("priority").unwrap_or(0);
-        let hello = Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority };
+        let hello = Body::Hello {
+            host: None,
+            pid: None,
+            version: None,
+            elector: None,
+            group_member: None,
+            priority,
+            overlap_ms: None,
+        };
         let identity = Identity { member: member("me"), name: "me".into(), hello };
         let now = begin();
         let setup = Setup { identity, timings, started: now, wait: words.span_of("wait"), first_span: FIRST_SPAN };
@@ -82,13 +91,7 @@ impl Story {
             "continued" => LocalEvent::Continued,
             "fenced" => LocalEvent::Fenced { why: words.why() },
             "job" => LocalEvent::JobChanged(JobReport {
-                state: match words.word(1) {
-                    "restarting" => JobState::Restarting,
-                    "running" => JobState::Running,
-                    "starting" => JobState::Starting,
-                    "stopping" => JobState::Stopping,
-                    other => panic!("{other} is no state of a job"),
-                },
+                state: job_state(words.word(1)),
                 pid: words.number_of("pid"),
                 attempt: 1,
                 since: self.now,
@@ -167,7 +170,8 @@ impl Story {
         let (who, id) = words.value("hello").map(|hello| hello.split_once('@').unwrap_or((hello, "")))?;
         let group_member = Some(id.into()).filter(|_| !id.is_empty());
         let priority = words.number_of("priority").unwrap_or(0);
-        Some(Hello { member: member(who), group_member, name: None, priority })
+        let (name, overlaps) = (who.into(), words.says("overlaps"));
+        Some(Hello { member: member(who), group_member, name: Some(name), priority, overlaps })
     }
 
     /// `nonsense`, `sent 3` (what the candidate itself sent), or a record in full.
@@ -189,12 +193,13 @@ impl Story {
                 term: offset("term"),
                 seen: offset("seen"),
                 lease_ms: lease_ms(),
-                state: None,
+                state: words.value("state").map(job_state),
                 pid: None,
                 attempt: None,
                 since_ms: None,
+                overlap: overlap(words),
             },
-            "claim" => Body::Claim { after: offset("after"), lease_ms: lease_ms() },
+            "claim" => Body::Claim { after: offset("after"), lease_ms: lease_ms(), overlap: overlap(words) },
             "end" => Body::Request { what: What::End, term: None, by: by.map(Into::into), reason: None },
             "release" => Body::Release {
                 term: offset("term"),
@@ -266,6 +271,30 @@ impl Subject for Story {
     }
 }
 
+fn job_state(word: &str) -> JobState {
+    match word {
+        "restarting" => JobState::Restarting,
+        "running" => JobState::Running,
+        "starting" => JobState::Starting,
+        "stopping" => JobState::Stopping,
+        other => panic!("{other} is no state of a job"),
+    }
+}
+
+/// `overlap=100ms over=3 yields`.
+fn overlap(words: &Words<'_>) -> Option<Overlap> {
+    let within = words.span_of("overlap")?;
+    let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+    Some(Overlap { within_ms, over: words.number_of("over"), yields: words.says("yields") })
+}
+
+fn shown_overlap(overlap: Option<Overlap>) -> String {
+    let Some(Overlap { within_ms, over, yields }) = overlap else { return String::new() };
+    let over = over.map(|over| format!(" over={over}")).unwrap_or_default();
+    let yields = if yields { " yields" } else { "" };
+    format!(" overlap={within_ms}ms{over}{yields}")
+}
+
 fn shown_action(action: Action) -> String {
     match action {
         Action::Ask => "asks where the log ends".to_owned(),
@@ -281,9 +310,11 @@ fn shown_action(action: Action) -> String {
         Action::Note(note) => shown_note(note),
         Action::Reached(milestone) => shown_milestone(milestone),
         Action::ReadFrom(offset) => format!("reads from {offset}"),
+        Action::Refuse { why } => format!("refuses: {why}"),
         Action::RenewProducer => "makes a new producer".to_owned(),
         Action::Send { record } => format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body)),
         Action::StopJob(why) => format!("has the job stopped: {why}"),
+        Action::StopJobWithin { why, within } => format!("has the job stopped within {}: {why}", shown(within)),
         Action::Suspend => "has the process suspended".to_owned(),
     }
 }
@@ -296,16 +327,19 @@ fn shown_grant(grant: Grant) -> String {
 fn shown_body(body: &Body) -> String {
     let lease = |millis: &u64| shown(span(&format!("{millis}ms")));
     match body {
-        Body::Beat { term, seen, lease_ms, state, pid, .. } => {
+        Body::Beat { term, seen, lease_ms, state, pid, overlap, .. } => {
             let state = state.map(|state| format!(" {state:?}").to_lowercase()).unwrap_or_default();
             let pid = pid.map(|pid| format!(" pid={pid}")).unwrap_or_default();
-            format!("beat term={term} seen={seen} lease={}{state}{pid}", lease(lease_ms))
+            format!("beat term={term} seen={seen} lease={}{state}{pid}{}", lease(lease_ms), shown_overlap(*overlap))
         }
-        Body::Claim { after, lease_ms } => format!("claim after={after} lease={}", lease(lease_ms)),
-        Body::Hello { group_member, priority, .. } => {
+        Body::Claim { after, lease_ms, overlap } => {
+            format!("claim after={after} lease={}{}", lease(lease_ms), shown_overlap(*overlap))
+        }
+        Body::Hello { group_member, priority, overlap_ms, .. } => {
             let group_member = group_member.as_ref().map(|id| format!(" as {id}")).unwrap_or_default();
             let priority = if *priority == 0 { String::new() } else { format!(" priority={priority}") };
-            format!("hello{group_member}{priority}")
+            let overlap = overlap_ms.map(|within| format!(" overlap={within}ms")).unwrap_or_default();
+            format!("hello{group_member}{priority}{overlap}")
         }
         Body::Release { term, seen, why, exit, late_ms, group_member, once, successor } => {
             let exit = exit.map(|exit| format!(" exit={exit}")).unwrap_or_default();
@@ -340,6 +374,9 @@ fn shown_note(note: Note) -> String {
         Note::Resigned { term, by, .. } => format!("says: term {term} is asked to resign by {}", named(by)),
         Note::TopicUnnamed => NO_IDS.to_owned(),
         Note::UnusedPartitions => "says: the topic has more partitions than roles".to_owned(),
+        Note::Yielding { term, why, patience } => {
+            format!("says: term {term} yields for {} at most, {why}", shown(patience))
+        }
     }
 }
 
@@ -350,6 +387,9 @@ fn shown_milestone(milestone: Milestone) -> String {
             format!("says: fenced, term {term}, {why}, {loss:?}, {} left{late}", shown(left))
         }
         Milestone::Leading { term, until } => format!("says: leading, term {term}, until {}", told(until)),
+        Milestone::Overlapped { term, by_term, by, within } => {
+            format!("says: term {term} is overlapped by {}, term {by_term}, for {}", named(by), shown(within))
+        }
         Milestone::Released { term, why, delivered } => {
             format!("says: released, term {term}, {why}, delivered: {delivered}")
         }

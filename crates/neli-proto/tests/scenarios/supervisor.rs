@@ -104,6 +104,10 @@ impl Story {
             ),
             "waits" => LeadEvent::Waits,
             "stopped-for" => LeadEvent::StoppedFor(crate::words::why(words.word(1))),
+            "stopped-within" => LeadEvent::StoppedWithin {
+                why: crate::words::why(words.word(1)),
+                within: words.needed("within", words.span_of("within")),
+            },
             _ => return None,
         })
     }
@@ -299,7 +303,7 @@ fn shown_note(note: Note) -> String {
         Note::Restarting { attempt, delay } => format!("says: attempt {attempt} follows in {}", shown(delay)),
         Note::Settling { delay } => format!("says: the job starts in {}", shown(delay)),
         Note::StartedUnseen => "says: the job runs, and no descriptor is left to watch it by".to_owned(),
-        Note::Stopping { why } => format!("says: stopping, {why}"),
+        Note::Stopping { why, .. } => format!("says: stopping, {why}"),
         Note::Stuck { pids } => format!("says: can't be killed: {pids:?}"),
         Note::Unhealthy(failure) => {
             format!("says: unhealthy, {} failures: {:?} {:?}", failure.count, failure.end, failure.last_line)

@@ -49,7 +49,7 @@ const STATES: [State<Scene>; 8] = [
 const EVENTS: [Happening<Scene>; 24] = [
     ("own claim read: effective", |scene| scene.read_own_claim(scene.end - 1)),
     ("own claim read: void", |scene| {
-        scene.read_of("db2", Body::Claim { after: -2, lease_ms: 0 });
+        scene.read_of("db2", Body::Claim { after: -2, lease_ms: 0, overlap: None });
         scene.actions();
         scene.read_own_claim(-1);
     }),
@@ -57,7 +57,7 @@ const EVENTS: [Happening<Scene>; 24] = [
     ("own release read", Scene::read_own_release),
     ("claim of another: effective", |scene| {
         let after = scene.end - 1;
-        scene.read_of("db2", Body::Claim { after, lease_ms: 10_000 });
+        scene.read_of("db2", Body::Claim { after, lease_ms: 10_000, overlap: None });
     }),
     ("`resign` of its term", |scene| {
         let term = Some(scene.grant.term);
@@ -110,6 +110,7 @@ impl Subject for Scene {
             Position::Fenced { .. } => "fenced",
             Position::Leading { .. } => "leading",
             Position::Listening => "listening",
+            Position::Overlapped { .. } => "overlapped",
             Position::Releasing { .. } => "releasing",
             Position::Standby(_) => "standing by",
             Position::Suspended => "suspended",
@@ -136,10 +137,18 @@ impl Scene {
             fence_warning: LEASE / 4,
             claim_delay: Duration::ZERO,
             preempt_after: None,
+            overlap: None,
         };
         let elector = Elector::Group(Patience::For(Duration::from_millis(500)));
-        let hello =
-            Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0 };
+        let hello = Body::Hello {
+            host: None,
+            pid: None,
+            version: None,
+            elector: None,
+            group_member: None,
+            priority: 0,
+            overlap_ms: None,
+        };
         let setup = Setup {
             identity: Identity { member: MemberId::from("me"), name: "me".into(), hello },
             timings: Timings::new(durations, elector).unwrap_or_else(|error| panic!("{error}")),
@@ -169,7 +178,7 @@ impl Scene {
     fn standing_by() -> Self {
         let mut scene = Self::listened(true);
         scene.wait_for("claiming");
-        scene.read_of("db1", Body::Claim { after: -1, lease_ms: 10_000 });
+        scene.read_of("db1", Body::Claim { after: -1, lease_ms: 10_000, overlap: None });
         scene.read_own_claim(-1);
         scene
     }
@@ -271,13 +280,16 @@ impl Scene {
     }
 
     fn read_own_claim(&mut self, after: Offset) {
-        self.read_own(self.claim, Body::Claim { after, lease_ms: 10_000 });
+        self.read_own(self.claim, Body::Claim { after, lease_ms: 10_000, overlap: None });
     }
 
     fn read_own_beat(&mut self) {
         let (term, seen) = (self.grant.term, self.end - 1);
         let (lease_ms, state, pid) = (10_000, None, None);
-        self.read_own(self.beat, Body::Beat { term, seen, lease_ms, state, pid, attempt: None, since_ms: None });
+        self.read_own(
+            self.beat,
+            Body::Beat { term, seen, lease_ms, state, pid, attempt: None, since_ms: None, overlap: None },
+        );
     }
 
     fn read_own_release(&mut self) {
@@ -323,6 +335,7 @@ impl Scene {
             Action::LookForEnd => "ask where the log ends",
             Action::Note(_) | Action::Reached(_) => return None,
             Action::ReadFrom(_) => "read",
+            Action::Refuse { .. } => "refuse",
             Action::RenewProducer => "new producer",
             Action::Send { record } => {
                 let seq = record.seq.unwrap_or_default();
@@ -343,7 +356,7 @@ impl Scene {
                     Body::Request { .. } => "send a request",
                 }
             }
-            Action::StopJob(_) => "stop the job",
+            Action::StopJob(_) | Action::StopJobWithin { .. } => "stop the job",
             Action::Suspend => "suspend",
         };
         Some(shown.to_owned())

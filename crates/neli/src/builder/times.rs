@@ -56,6 +56,7 @@ impl TimeOptions {
                 fence_warning,
                 claim_delay: Duration::ZERO,
                 preempt_after: None,
+                overlap: None,
             };
             Timings::new(durations, elector)
         };

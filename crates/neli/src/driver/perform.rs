@@ -67,7 +67,7 @@ impl Driver {
             self.tell(event);
         }
         match note {
-            Note::Job { note: supervisor::Note::Stopping { why }, .. } => {
+            Note::Job { note: supervisor::Note::Stopping { why, .. }, .. } => {
                 // What the guard is ordered next.
                 self.held.iter().for_each(|held| held.tenure.stop(Reason::of(why)));
             }

@@ -77,6 +77,16 @@ impl Machine {
         }
     }
 
+    /// The supervisor is stopped: what its job may do beside another's ends with the lease alone.
+    pub(crate) fn pause(&mut self) {
+        (self.life, self.overlapped_until) = (Life::Asleep, None);
+    }
+
+    /// The guard is stopped; so is this.
+    pub(crate) fn pause_guard(&mut self) {
+        (self.guard.life, self.overlapped_until) = (Life::Asleep, None);
+    }
+
     /// SIGKILL to the guard.
     pub(crate) fn kill_guard(&mut self, now: Time) {
         self.guard.be_killed();

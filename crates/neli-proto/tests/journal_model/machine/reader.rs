@@ -1,7 +1,7 @@
 //! What a machine reads of the log.
 
 use neli_proto::candidate;
-use neli_proto::record::Offset;
+use neli_proto::record::{Body, Offset, Record};
 use neli_proto::time::Time;
 
 use super::{Actions, Machine};
@@ -67,7 +67,11 @@ impl Machine {
                     Slot::Record(sealed) => Some(sealed.record().clone()),
                     Slot::Absent | Slot::Nonsense | Slot::Other => None,
                 };
+                let hello = record.clone().filter(|record| matches!(record.body, Body::Hello { .. }));
                 match slot {
+                    Slot::Record(_) if hello.is_some() => {
+                        candidate::Event::ReadOther { offset, hello: hello.and_then(Record::into_hello) }
+                    }
                     Slot::Nonsense | Slot::Record(_) => candidate::Event::Read { offset, record },
                     Slot::Absent | Slot::Other => candidate::Event::ReadOther { offset, hello: None },
                 }

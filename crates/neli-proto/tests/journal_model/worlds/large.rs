@@ -1,5 +1,7 @@
 //! Larger worlds, and one for the walks that nobody could search.
 
+use std::time::Duration;
+
 use super::{ALL_HOOKS, NONE, SHORT, millis, often_looked_after};
 use crate::setup::{A, B, CandidateSetup, Faults, Setup, Who};
 use crate::step::Step;
@@ -58,6 +60,16 @@ pub(crate) fn guard_and_supervisor() -> Setup {
         most_states: 6_000_000,
         ..Setup::named("guard and supervisor")
     }
+}
+
+/// Everything at once, and jobs that may run beside each other.
+pub(crate) fn everything_with_overlap(leases: [u64; 3]) -> Setup {
+    let mut setup = everything(leases);
+    for candidate in &mut setup.candidates {
+        candidate.settle = Duration::ZERO;
+        *candidate = candidate.overlapping(120);
+    }
+    Setup { name: "everything with overlap", ..setup }
 }
 
 /// Everything at once, for the walks: nobody could search it.

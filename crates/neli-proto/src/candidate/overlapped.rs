@@ -1,0 +1,131 @@
+//! `--overlap`: another has claimed, and the job that runs here is to stop within that time, or with the lease.
+
+use super::Common;
+use super::action::{Action, Loss, Milestone};
+use super::event::JobEnd;
+use super::fenced::Fenced;
+use super::reasons::rank;
+use super::releasing::{JobTerm, Releasing};
+use super::role::{Input, Role};
+use crate::record::{Offset, Why};
+use crate::time::Time;
+
+/// A term that is over, and whose job runs on beside the next one's. Its lease is not extended any more.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Overlapped {
+    term: Offset,
+    /// The term of whoever has claimed.
+    by_term: Offset,
+    /// What it stands down for.
+    why: Why,
+    lease_end: Time,
+    /// The job is asked to stop then, unless the other's runs before; `None` when it was asked.
+    asks_at: Option<Time>,
+    /// What is left of the job is killed then.
+    kill_at: Time,
+}
+
+impl Overlapped {
+    /// The claim of `by_term` was read. A job that was not asked to stop runs on until the other's runs, or for half of the time.
+    pub(super) fn begin(
+        common: &mut Common,
+        now: Time,
+        (term, by_term): (Offset, Offset),
+        why: Why,
+        lease_end: Time,
+    ) -> Self {
+        let within = common.timings.overlap().unwrap_or_default();
+        let by = common.leader_name();
+        common.actions.push_back(Action::Reached(Milestone::Overlapped { term, by_term, by, within }));
+        Self { term, by_term, why, lease_end, asks_at: Some(now + within / 2), kill_at: now + within }
+    }
+
+    pub(super) const fn term(&self) -> Offset {
+        self.term
+    }
+
+    pub(super) const fn lease_end(&self) -> Time {
+        self.lease_end
+    }
+
+    pub(super) fn due(&self, common: &Common) -> Option<Time> {
+        [Some(self.deadline(common)), self.asks_at].into_iter().flatten().min()
+    }
+
+    fn deadline(&self, common: &Common) -> Time {
+        self.lease_end - common.timings.kill_margin()
+    }
+
+    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> Role {
+        match input {
+            Input::GuardFenced { why } => return self.lose(common, why, Loss::LeaseOver),
+            Input::HistoryCut => return self.lose(common, Why::Fenced, Loss::HistoryCut),
+            Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
+            Input::StandDown { why } => {
+                if rank(why) > rank(self.why) {
+                    self.why = why;
+                }
+            }
+            Input::TimedOut => {
+                if self.asks_at.is_some_and(|asks_at| now >= asks_at) {
+                    return self.stop(common, now);
+                }
+            }
+            Input::TimePassed => {
+                if now >= self.deadline(common) {
+                    return self.lose(common, Why::Fenced, Loss::LeaseOver);
+                }
+            }
+            Input::ViewChanged => return self.view_changed(common, now),
+            Input::BeatEffective { .. }
+            | Input::ClaimEffective(_)
+            | Input::ClaimVoid { .. }
+            | Input::Continued
+            | Input::Delivered { .. }
+            | Input::GivenUp
+            | Input::JobChanged(_)
+            | Input::LogTrusted
+            | Input::MoveOn
+            | Input::NothingLeft(_)
+            | Input::ReleaseRead { .. }
+            | Input::Revoked
+            | Input::TopicJudged { .. }
+            | Input::Undelivered { .. } => {}
+        }
+        Role::Overlapped(self)
+    }
+
+    /// The job is asked to stop, once; SIGKILL comes when the time is over.
+    pub(super) fn stop(mut self, common: &mut Common, now: Time) -> Role {
+        self.asks_at = None;
+        let within = self.kill_at.since(now);
+        common.actions.push_back(Action::StopJobWithin { why: self.why, within });
+        Role::Overlapped(self)
+    }
+
+    fn view_changed(self, common: &mut Common, now: Time) -> Role {
+        match common.current_term() {
+            Some(term) if term.offset == self.by_term && term.has_run && self.asks_at.is_some() => {
+                self.stop(common, now)
+            }
+            // By its claim nothing is left here: a clock was wrong, as wherever a leader is superseded.
+            Some(term) if term.offset > self.by_term => self.lose(common, Why::Fenced, Loss::Superseded),
+            Some(_) | None => Role::Overlapped(self),
+        }
+    }
+
+    /// R5: the lease is over, and of the job something may be left.
+    fn lose(self, common: &mut Common, why: Why, loss: Loss) -> Role {
+        let Self { term, by_term, why: stood_down, lease_end, .. } = self;
+        common.actions.push_back(Action::Kill(loss));
+        let (stood_down, overlapped_by) = (Some(stood_down), Some(by_term));
+        Role::Fenced(Fenced { term, why, stood_down, lease_end, loss, overlapped_by })
+    }
+
+    fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> Role {
+        let Self { why, by_term, lease_end, .. } = self;
+        let overlapped_by = Some(by_term);
+        let term = JobTerm { why, stood_down: None, held_until: lease_end, late: None, is_cut: false, overlapped_by };
+        Releasing::of_job(common, now, end, term)
+    }
+}

@@ -1,0 +1,92 @@
+//! `--overlap`: what claims and beats tell of it, and who stands in an election without it.
+
+use alloc::boxed::Box;
+use alloc::format;
+
+use super::action::Action;
+use super::role::Role;
+use super::{Candidate, Common};
+use crate::journal::{Term, Verdict, View};
+use crate::listener::Received;
+use crate::record::{Hello, Offset, Overlap, Record};
+use crate::time::Time;
+
+impl Common {
+    /// The term that is current, with what is known of it.
+    pub(super) fn current_term(&self) -> Option<&Term> {
+        match self.listener.journal().view() {
+            View::Led(term) => Some(term),
+            View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
+        }
+    }
+
+    pub(super) fn leader_name(&self) -> Option<Box<str>> {
+        self.current_term().and_then(|term| term.name.clone())
+    }
+
+    /// `--overlap`, as records tell it.
+    pub(super) fn overlap_ms(&self) -> Option<u64> {
+        self.timings.overlap().and_then(|within| u64::try_from(within.as_millis()).ok())
+    }
+
+    /// What a claim that is sent now tells.
+    pub(super) fn overlap_of_claim(&self) -> Option<Overlap> {
+        let over = self.listener.claim_window().and_then(|window| window.over);
+        self.overlap_ms().map(|within_ms| Overlap { within_ms, over, yields: false })
+    }
+
+    /// What a beat that is sent now tells.
+    pub(super) fn overlap_of_beat(&self, now: Time, yields: bool) -> Option<Overlap> {
+        let may_be_alive = self.listener.earlier_job_gone_at().is_some_and(|gone_at| now < gone_at);
+        let over = self.listener.journal().earlier_job().term().filter(|_| may_be_alive);
+        self.overlap_ms().map(|within_ms| Overlap { within_ms, over, yields })
+    }
+
+    /// Whether a leader that is to stop lets its job run on: somebody stands by who may claim.
+    pub(super) fn may_yield(&self, now: Time) -> bool {
+        self.timings.overlap().is_some() && self.precedence.standbys(now) > 0
+    }
+
+    /// The term of a claim that has taken effect over this one, and may run beside it for a while.
+    pub(super) fn overlapping_claim(&self, term: Offset) -> Option<Offset> {
+        let is_over = self.listener.journal().earlier_job().term() == Some(term);
+        let by_term = self.current_term().map(|current| current.offset).filter(|by_term| *by_term != term);
+        by_term.filter(|_| is_over && self.timings.overlap().is_some())
+    }
+}
+
+impl Candidate {
+    /// A claim or a beat of another was read. Who stands by in an election that the other leads in another way goes.
+    pub(super) fn compare_with_leader(&mut self, record: &Record, received: Received) {
+        let is_told = received.fresh && received.verdict == Verdict::Effective && record.body.lease().is_some();
+        let overlaps = record.body.overlap().is_some();
+        if is_told && overlaps != self.common.timings.overlap().is_some() && self.role.holds_nothing() {
+            self.refuse_beside(record.name.as_deref(), overlaps);
+        }
+    }
+
+    /// A hello of another was read. Of two that differ the one that came later goes.
+    pub(super) fn compare_with_standby(&mut self, hello: &Hello) {
+        let differs = hello.overlaps != self.common.timings.overlap().is_some();
+        if differs && self.common.precedence.came_before(&hello.member) && self.role.holds_nothing() {
+            self.refuse_beside(hello.name.as_deref(), hello.overlaps);
+        }
+    }
+
+    fn refuse_beside(&mut self, name: Option<&str>, overlaps: bool) {
+        let name = name.unwrap_or("another candidate");
+        let why = if overlaps {
+            format!("--overlap is missing: {name} stands in this election with it; all its candidates need it, or none")
+        } else {
+            format!("--overlap: {name} stands in this election without it; all its candidates need it, or none")
+        };
+        self.common.actions.push_back(Action::Refuse { why: why.into() });
+    }
+}
+
+impl Role {
+    /// Whether neither a term nor a job is held.
+    const fn holds_nothing(&self) -> bool {
+        matches!(self, Self::Claiming(_) | Self::StandingBy(_) | Self::Suspended(_))
+    }
+}

@@ -1,0 +1,50 @@
+//! `--overlap`: a leader that yields, and the job that may run beside the leader's.
+
+use alloc::boxed::Box;
+use core::time::Duration;
+
+use super::Change;
+use crate::journal::{EarlierJob, Journal, View};
+use crate::record::Offset;
+
+/// A job that may run beside the leader's.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct OverlappedJob {
+    /// Its term.
+    pub term: Offset,
+    /// How its leader is called, where that was read.
+    pub name: Option<Box<str>>,
+    /// For how long at most, from the claim on.
+    pub lease: Duration,
+}
+
+/// What was known of jobs side by side before a record was read.
+pub(super) struct SideBySide {
+    /// The term whose leader yields.
+    yields: Option<Offset>,
+    /// The term whose job may run beside the leader's.
+    earlier: Option<Offset>,
+}
+
+impl SideBySide {
+    pub(super) fn of(journal: &Journal) -> Self {
+        let yields = match journal.view() {
+            View::Led(term) if term.yields => Some(term.offset),
+            View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
+        };
+        Self { yields, earlier: journal.earlier_job().term() }
+    }
+
+    /// What a record has changed since.
+    pub(super) fn change_to(&self, journal: &Journal) -> Option<Change> {
+        let now = Self::of(journal);
+        match (journal.earlier_job(), self.earlier) {
+            (EarlierJob::Overlapped { term, name, lease, .. }, before) if before != Some(*term) => {
+                Some(Change::Overlapped(OverlappedJob { term: *term, name: name.clone(), lease: *lease }))
+            }
+            (EarlierJob::Gone, Some(term)) => Some(Change::EarlierJobGone { term }),
+            _ if now.yields.is_some() && now.yields != self.yields => Some(Change::Yields),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What claims and beats tell where the election has `--overlap`.
+
+use serde::Serialize;
+
+use super::Offset;
+use super::fields::Fields;
+
+/// Written in each claim and beat of a candidate with `--overlap`.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
+pub struct Overlap {
+    /// `--overlap`, in milliseconds.
+    #[serde(rename = "overlap_ms")]
+    pub within_ms: u64,
+    /// In a claim: the term that is current as it is sent, and whose job may run on for a while. In a beat: the same of the leader's
+    /// claim, until the leader knows that nothing of that job is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over: Option<Offset>,
+    /// In a beat: the leader is to stop, and its job runs on until another has claimed.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub yields: bool,
+}
+
+impl Overlap {
+    pub(super) fn parse(fields: &Fields<'_>) -> Option<Self> {
+        let within_ms = fields.number("overlap_ms")?;
+        Some(Self { within_ms, over: fields.offset("over"), yields: fields.flag("yields") })
+    }
+}

@@ -1,0 +1,95 @@
+//! `--overlap`: what a node does with its job when another is to lead.
+
+use std::time::Duration;
+
+use neli_proto::candidate::Position;
+use neli_proto::guard::Order;
+use neli_proto::node::{Action, Event, Refusal};
+use neli_proto::record::{Body, JobState, Offset, Overlap};
+use neli_proto::supervisor::{Ending, JobStatus};
+
+use crate::host::{Host, TERM, by, exits, refusals, sends};
+
+#[test]
+fn the_job_runs_on_until_another_s_runs_and_the_guard_learns_of_the_end_with_the_release() {
+    let mut host = Host::overlapping().led();
+    let term = host.node.leads().unwrap();
+    host.reads(by("db2", hello(Some(1_000))));
+    host.happens(Event::Signal { signal: TERM });
+    let actions = host.actions();
+    assert!(!actions.iter().any(is_stop), "{actions:?}");
+    let yields = actions.iter().any(|action| {
+        let Action::Send { record } = action else { return false };
+        record.body.overlap().is_some_and(|overlap| overlap.yields)
+    });
+    assert!(yields, "{actions:?}");
+    host.reads_what_it_sent();
+    let after = host.end() - 1;
+    host.reads(by("db2", Body::Claim { after, lease_ms: 5_000, overlap: Some(overlap(Some(term))) }));
+    let actions = host.actions();
+    assert!(!actions.iter().any(is_stop), "its job is not stopped yet: {actions:?}");
+    let released = Action::Order(Order::Released { term });
+    assert!(!actions.contains(&released), "a supervisor that dies now owes that word: {actions:?}");
+    assert_eq!((host.node.leads(), host.status().position), (None, Position::Overlapped { term }));
+    let by_term = host.end() - 1;
+    host.reads(by("db2", beat(by_term)));
+    let kill_at = host.now + Duration::from_secs(1);
+    assert!(host.actions().contains(&Action::Order(Order::Stop { signal: Some(TERM), kill_at })));
+    host.ends(JobStatus::Exited(3));
+    let actions = host.actions();
+    assert!(actions.iter().any(|action| sends(action, "release")) && !actions.contains(&released), "{actions:?}");
+    host.reads_what_it_sent();
+    let actions = host.actions();
+    assert!(actions.contains(&released), "{actions:?}");
+    assert_eq!(exits(&actions), [Ending::Job(JobStatus::Exited(3))]);
+}
+
+#[test]
+fn a_leader_that_does_not_yield_is_left_alone() {
+    let mut host = Host::overlapping();
+    host.answered_with(1);
+    host.reads(by("db2", Body::Claim { after: -1, lease_ms: 5_000, overlap: Some(overlap(None)) }));
+    host.reads(by("db2", beat(0)));
+    host.pass(Duration::from_secs(2));
+    let actions = host.actions();
+    assert!(!actions.iter().any(|action| sends(action, "claim")), "it claims: {actions:?}");
+}
+
+#[test]
+fn a_second_stop_ends_the_job_that_runs_on() {
+    let mut host = Host::overlapping().led();
+    host.reads(by("db2", hello(Some(1_000))));
+    host.happens(Event::Signal { signal: TERM });
+    host.pass(Duration::from_millis(600));
+    host.actions();
+    host.happens(Event::Signal { signal: TERM });
+    assert!(host.actions().contains(&Action::Order(Order::Kill)));
+}
+
+#[test]
+fn a_node_of_the_other_kind_goes_at_once() {
+    let mut host = Host::overlapping();
+    host.answered();
+    host.actions();
+    host.reads(by("db1", Body::Claim { after: -1, lease_ms: 5_000, overlap: None }));
+    let actions = host.actions();
+    let why = "--overlap: db1-name stands in this election without it; all its candidates need it, or none";
+    assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::Said(why.into())], vec![Ending::Refused]));
+}
+
+fn is_stop(action: &Action) -> bool {
+    matches!(action, Action::Order(Order::Stop { .. } | Order::Kill))
+}
+
+const fn overlap(over: Option<Offset>) -> Overlap {
+    Overlap { within_ms: 1_000, over, yields: false }
+}
+
+const fn hello(overlap_ms: Option<u64>) -> Body {
+    Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0, overlap_ms }
+}
+
+const fn beat(term: Offset) -> Body {
+    let (state, pid, overlap) = (Some(JobState::Running), Some(8), Some(overlap(None)));
+    Body::Beat { term, seen: term, lease_ms: 5_000, state, pid, attempt: Some(1), since_ms: Some(0), overlap }
+}
