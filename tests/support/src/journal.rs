@@ -81,11 +81,11 @@ impl Pen {
     }
 }
 
-/// The offset after the last record of partition 0.
+/// The offset after the last record of partition 0. Of a topic that was just made, not every broker knows that partition yet.
 #[must_use]
 pub fn end(kafka: &Kafka, topic: &str) -> i64 {
     let reader: BaseConsumer = kafka.client().create().expect("a reader");
-    reader.fetch_watermarks(topic, 0, wait::PATIENCE).expect("the broker answers").1
+    wait::until("where the log ends", || reader.fetch_watermarks(topic, 0, wait::PATIENCE).ok()).1
 }
 
 /// All that partition 0 holds.
