@@ -15,9 +15,11 @@ use serde_json::{Map, Value};
 
 use fields::{Fields, is_default};
 
+pub use hello::Hello;
 pub use overlap::Overlap;
 
 mod fields;
+mod hello;
 mod overlap;
 
 /// An offset in the partition; -1 is "before the first".
@@ -71,21 +73,6 @@ pub struct Record {
     pub seq: Option<u64>,
     /// What it says.
     pub body: Body,
-}
-
-/// That a candidate exists.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Hello {
-    /// Which.
-    pub member: MemberId,
-    /// The id by which the group's coordinator knows it, if it is a member.
-    pub group_member: Option<Box<str>>,
-    /// How it is called.
-    pub name: Option<Box<str>>,
-    /// `--priority`: who has more claims first.
-    pub priority: u16,
-    /// `--overlap`: whether it was given.
-    pub overlaps: bool,
 }
 
 /// What a record says.
@@ -291,17 +278,6 @@ impl Record {
             seq: fields.number("seq"),
             body: Body::parse(&fields)?,
         })
-    }
-
-    /// What a record under the hello's key tells of its writer; nothing where it does not say who that is.
-    #[must_use]
-    pub fn into_hello(self) -> Option<Hello> {
-        let (group_member, priority, overlaps) = match self.body {
-            Body::Hello { group_member, priority, overlap_ms, .. } => (group_member, priority, overlap_ms.is_some()),
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => (None, 0, false),
-        };
-        let name = self.name;
-        self.member.map(|member| Hello { member, group_member, name, priority, overlaps })
     }
 
     /// The record as a line of JSON, without a line end.
