@@ -43,12 +43,14 @@ mod behaviour;
 mod library;
 mod once;
 mod overlap;
+mod roles;
 mod schedule;
 
 /// All of them.
 pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
     let keyed = once::MUTANTS.iter().chain(schedule::MUTANTS);
-    MUTANTS.iter().chain(behaviour::MUTANTS).chain(library::MUTANTS).chain(keyed).chain(overlap::MUTANTS)
+    let of_claims = overlap::MUTANTS.iter().chain(roles::MUTANTS);
+    MUTANTS.iter().chain(behaviour::MUTANTS).chain(library::MUTANTS).chain(keyed).chain(of_claims)
 }
 
 const fn edit(file: &'static str, text: &'static str, replacement: &'static str) -> Edit {
@@ -58,6 +60,7 @@ const fn edit(file: &'static str, text: &'static str, replacement: &'static str)
 const CLAIMING: &str = "crates/neli-proto/src/candidate/claiming.rs";
 const IDENTIFYING: &str = "crates/neli-proto/src/candidate/identifying.rs";
 const LEADING: &str = "crates/neli-proto/src/candidate/leading.rs";
+const MEMBERSHIP: &str = "crates/neli-proto/src/candidate/membership.rs";
 const READING: &str = "crates/neli-proto/src/candidate/reading.rs";
 const RELEASING: &str = "crates/neli-proto/src/candidate/releasing.rs";
 const STANDING_BY: &str = "crates/neli-proto/src/candidate/standing_by.rs";

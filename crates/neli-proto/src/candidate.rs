@@ -114,6 +114,13 @@ impl Candidate {
         Self { common: Common::new(now, setup, random), role: StandingBy::from(now) }
     }
 
+    /// The same in a process that stands in other elections too: that says hello for all of them, by one member of the group.
+    #[must_use]
+    pub fn one_of_many(mut self) -> Self {
+        self.common.is_one_of_many = true;
+        self
+    }
+
     /// What to do next.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
@@ -154,6 +161,7 @@ impl Candidate {
                 self.answered(now, LogBounds { asked, start, end, trusted });
             }
             Event::Delivered { seq } => self.delivered(now, seq),
+            Event::Heard(hello) => self.common.precedence.heard(now, hello),
             Event::HistoryCut => self.history_cut(now),
             Event::LogTrusted => self.step(now, Input::LogTrusted),
             Event::Named { id } => self.common.named(now, id),

@@ -98,6 +98,12 @@ impl Node {
         node
     }
 
+    /// The same in a process that stands in other elections too: that says hello for all of them, by one member of the group.
+    #[must_use]
+    pub fn one_of_many(self) -> Self {
+        Self { candidate: self.candidate.one_of_many(), ..self }
+    }
+
     /// What to do next.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
@@ -168,6 +174,12 @@ impl Node {
     #[must_use]
     pub fn leads(&self) -> Option<Offset> {
         self.candidate.leads()
+    }
+
+    /// The last term whose release took effect, while no other has begun.
+    #[must_use]
+    pub fn released_term(&self) -> Option<Offset> {
+        self.candidate.released_term()
     }
 
     /// Who holds the role.

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use crate::listener::Predecessor;
 use crate::record::{Hello, MemberId};
+use crate::spread::PATIENCE;
 use crate::time::Time;
 use crate::timings::{Elector, Patience};
 
@@ -45,6 +46,15 @@ pub enum Standing {
     Unknown,
 }
 
+/// Whom a leader that handed over its role has named.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Heir {
+    /// Somebody else.
+    Other,
+    /// This candidate.
+    Own,
+}
+
 /// Who claims a vacancy first, as far as this member knows.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Precedence {
@@ -54,6 +64,8 @@ pub struct Precedence {
     back_off: Duration,
     /// Added as well, where roles are spread over processes; none when this one is not to claim.
     spread_delay: Option<Duration>,
+    /// Whom the last leader named as its successor, if it named anybody.
+    heir: Option<Heir>,
     /// `--priority`.
     priority: u16,
     standing: Standing,
@@ -95,6 +107,7 @@ impl Precedence {
             claim_delay,
             back_off: Duration::ZERO,
             spread_delay: Some(Duration::ZERO),
+            heir: None,
             priority: 0,
             standing: Standing::Unknown,
             group_member: None,
@@ -114,6 +127,22 @@ impl Precedence {
     /// What the spread of the roles adds to the claim delay from now on; none when nothing is to be claimed.
     pub const fn spread_by(&mut self, delay: Option<Duration>) {
         self.spread_delay = delay;
+    }
+
+    /// The last leader has named its successor; or nobody.
+    pub const fn succeeded_by(&mut self, heir: Option<Heir>) {
+        self.heir = heir;
+    }
+
+    /// What the spread of the roles adds to the claim delay: nothing for the one that the last leader named, and whoever reads that it
+    /// named another waits for that one, even before the spread has said so.
+    fn spread_delay(&self) -> Option<Duration> {
+        let delay = self.spread_delay?;
+        Some(match self.heir {
+            None => delay,
+            Some(Heir::Other) => delay.max(PATIENCE),
+            Some(Heir::Own) => Duration::ZERO,
+        })
     }
 
     /// The group has spoken: nothing needs to be foreseen any more.
@@ -268,7 +297,7 @@ impl Precedence {
     /// When the last release was written for a dead supervisor, whoever has the partition is likely dead.
     #[must_use]
     pub fn delay(&self, now: Time, predecessor: Predecessor) -> Option<Delay> {
-        let added = self.claim_delay + self.back_off + self.wait_for_higher(now) + self.spread_delay?;
+        let added = self.claim_delay + self.back_off + self.wait_for_higher(now) + self.spread_delay()?;
         let foreseen = self.foreseen || (predecessor == Predecessor::Silent && self.is_next_to_leader(now));
         if foreseen && self.elector != Elector::Group(Patience::Never) {
             // It is alone in this: there is nobody to keep out of the way of.

@@ -1,10 +1,9 @@
 //! The mutants that have the wrong candidate lead, or a job start at the wrong time: one job at a time all the same.
 
 use super::Notice::Scenarios;
-use super::{Mutant, STOPPING, edit};
+use super::{MEMBERSHIP, Mutant, STOPPING, edit};
 
 const FAILED_RUNS: &str = "crates/neli-proto/src/failed_runs.rs";
-const MEMBERSHIP: &str = "crates/neli-proto/src/candidate/membership.rs";
 const PREEMPTING: &str = "crates/neli-proto/src/candidate/preempting.rs";
 const PRECEDENCE: &str = "crates/neli-proto/src/precedence.rs";
 
@@ -14,7 +13,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "Back-off: whoever's runs failed claims as soon as anybody else",
         edits: &[edit(
             PRECEDENCE,
-            "let added = self.claim_delay + ‹self.back_off› + self.wait_for_higher(now) + self.spread_delay?;",
+            "let added = self.claim_delay + ‹self.back_off› + self.wait_for_higher(now) + self.spread_delay()?;",
             "Duration::ZERO",
         )],
         noticed_by: &[Scenarios],

@@ -48,6 +48,8 @@ pub(super) struct Common {
     pub(super) has_lost_lead: bool,
     /// Nothing is claimed until the node allows it.
     pub(super) claims_are_held: bool,
+    /// Its process stands in other elections too, by one member of the group, and says hello for all of them.
+    pub(super) is_one_of_many: bool,
     /// Whether it is a member of the group, or about to be.
     pub(super) in_group: bool,
     /// The id under which it held the partition when it left the group, for the release to tell.
@@ -104,6 +106,7 @@ impl Common {
             preemption: None,
             has_lost_lead: false,
             claims_are_held: false,
+            is_one_of_many: false,
             in_group: false,
             left_as: None,
             successor: None,
@@ -149,6 +152,9 @@ impl Common {
 
     pub(super) fn say_hello(&mut self, now: Time) {
         self.next_hello = Some(now + HELLO_INTERVAL);
+        if self.is_one_of_many {
+            return;
+        }
         let seq = self.next_seq();
         let mut hello = self.identity.hello.clone();
         if let Body::Hello { group_member, overlap_ms, .. } = &mut hello {

@@ -123,6 +123,8 @@ impl Common {
             return TopicChange::None;
         }
         topic.open = false;
+        // It may be another role of this process that has asked.
+        topic.asked.get_or_insert(asked);
         if identity != TopicIdentity::Missing {
             topic.missing_since = None;
         }

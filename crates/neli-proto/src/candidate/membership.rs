@@ -34,7 +34,8 @@ impl Common {
     /// The group's coordinator has given us an id: the others are sent it, so that they can foresee whose turn it is.
     pub(super) fn named(&mut self, now: Time, id: Box<str>) {
         // What the group sent before it was left counts no more; nor does what would make a record too long.
-        if !self.in_group || id.len() > LONGEST_GROUP_MEMBER {
+        // Nor does the id of a member that stands for many roles: it is given another partition by how many it has, and stays.
+        if !self.in_group || id.len() > LONGEST_GROUP_MEMBER || self.is_one_of_many {
             return;
         }
         self.precedence.name(Some(id));

@@ -217,7 +217,8 @@ impl Releasing {
             late_ms: self.end.late.map(late_ms),
             group_member: common.left_as.clone(),
             once: self.end.once.clone(),
-            successor: common.successor.clone(),
+            // What ended it otherwise leaves the role to whoever is next.
+            successor: common.successor.clone().filter(|_| self.why == Why::Spread),
         };
         common.send(self.seq, release);
     }

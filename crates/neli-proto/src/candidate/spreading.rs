@@ -3,6 +3,7 @@
 use super::role::Role;
 use super::{Candidate, Common};
 use crate::journal::{Term, Verdict, View};
+use crate::precedence::Heir;
 use crate::record::{Body, MemberId, Record, Why};
 use crate::spread::Holding;
 use crate::time::Time;
@@ -33,6 +34,8 @@ impl Common {
     fn holding_as_read(&self) -> Holding {
         match self.listener.journal().view() {
             _ if !self.listener.is_caught_up() => Holding::Unknown,
+            // Its release was acknowledged, and is not read yet.
+            View::Led(Term { member: Some(by), .. }) if *by == self.identity.member => Holding::Ending,
             View::Led(Term { member: Some(by), .. }) => Holding::Held { by: by.clone() },
             View::Led(_) | View::Undecided(_) => Holding::Unknown,
             View::NeverLed => Holding::Vacant { successor: None },
@@ -43,12 +46,16 @@ impl Common {
         }
     }
 
-    /// Takes note of whom a release names.
+    /// Takes note of whom a release names, until somebody has claimed.
     pub(super) fn note_successor(&mut self, record: Option<&Record>, verdict: Verdict) {
-        if let Some(Body::Release { term, successor, .. }) = record.map(|record| &record.body)
-            && verdict == Verdict::Effective
-        {
-            self.released_for = successor.clone().map(|successor| (*term, successor));
+        match record.map(|record| &record.body).filter(|_| verdict == Verdict::Effective) {
+            Some(Body::Release { term, successor, .. }) => {
+                self.released_for = successor.clone().map(|successor| (*term, successor));
+                let heir = |named: &MemberId| if *named == self.identity.member { Heir::Own } else { Heir::Other };
+                self.precedence.succeeded_by(successor.as_ref().map(heir));
+            }
+            Some(Body::Claim { .. }) => self.precedence.succeeded_by(None),
+            Some(Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. }) | None => {}
         }
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Story {
 
 impl Story {
     /// `candidate lease=1s heartbeat=300ms margin=20ms warning=0 elect=log|group|never patience=500ms delay=0 wait=2s ids
-    /// priority=10 preempt preempt-after=1m overlap=100ms`.
+    /// priority=10 preempt preempt-after=1m overlap=100ms one-of-many`.
     pub(crate) fn begin(words: &Words<'_>) -> (Self, Vec<String>) {
         let lease = words.span_of("lease").unwrap_or(Duration::from_secs(1));
         let patience = words.span_of("patience").unwrap_or(Duration::from_millis(500));
@@ -74,7 +74,8 @@ impl Story {
         let identity = Identity { member: member("me"), name: "me".into(), hello };
         let now = begin();
         let setup = Setup { identity, timings, started: now, wait: words.span_of("wait"), first_span: FIRST_SPAN };
-        let mut candidate = Candidate::new(now, setup, Random::from_seed(1));
+        let candidate = Candidate::new(now, setup, Random::from_seed(1));
+        let mut candidate = if words.says("one-of-many") { candidate.one_of_many() } else { candidate };
         // Most stories are told of a broker without ids for topics: nothing is asked about them.
         if !words.says("ids") {
             candidate.handle(now, Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
