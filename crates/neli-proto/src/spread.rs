@@ -10,8 +10,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::precedence::Standing;
-use crate::record::MemberId;
+use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
+use crate::record::{MemberId, Why};
 use crate::time::Time;
 use members::{Member, Members};
 
@@ -23,11 +23,17 @@ mod share;
 /// Who is not meant to have a role waits this much longer before it claims it: the one that is meant to may be dead.
 pub const PATIENCE: Duration = Duration::from_millis(500);
 
+/// Whom the group has chosen in place of a leader knows that after so long.
+pub const ASSIGNMENT_TAKES: Duration = Duration::from_millis(1_500);
+
 /// And so much longer for each role that it holds more than the one that holds the fewest.
 pub const DELAY_PER_ROLE: Duration = Duration::from_millis(50);
 
 /// No more roles than these count for the delay.
 const ROLES_COUNTED: u32 = 20;
+
+/// By so much a hello may be late.
+const LATE_HELLO: Duration = Duration::from_secs(5);
 
 /// A role that nobody has led for so long may not be led at all: it counts for nobody's share, and nobody's turn is waited for.
 const VACANCY_COUNTS: Duration = Duration::from_secs(10);
@@ -148,6 +154,8 @@ struct Role {
     taken: u64,
     standing: Standing,
     standing_since: Time,
+    /// It is vacant since the group has taken its partition from its leader, and gives it to another.
+    is_handed_on: bool,
     /// It is not handed over before: nobody took it.
     kept_until: Time,
     /// What was last told of its claim delay.
@@ -182,6 +190,7 @@ impl Spread {
             taken: 0,
             standing: Standing::Unknown,
             standing_since: now,
+            is_handed_on: false,
             kept_until: now,
             told: Told::Nothing,
         };
@@ -212,6 +221,12 @@ impl Spread {
         self.actions.pop_front()
     }
 
+    /// Whether something was told since there was nothing more to do.
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        !self.is_planned || !self.actions.is_empty()
+    }
+
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
@@ -237,10 +252,34 @@ impl Spread {
         }
     }
 
-    /// A release of another candidate's took effect, in whichever role.
-    pub fn released(&mut self, now: Time, member: &MemberId, why: &str) {
+    /// Another candidate said hello before this process listened. It says so again within the hello's interval, if it is there.
+    pub fn may_be_there(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
         if *member != self.member {
+            let age = HELLO_HOLDS.saturating_sub(HELLO_INTERVAL + LATE_HELLO);
+            self.members.known(member).heard(now - age, max_roles);
+            self.changed(now);
+        }
+    }
+
+    /// A release took effect in a role, of this process's or another's.
+    pub fn released(&mut self, now: Time, role: usize, member: &MemberId, why: &str) {
+        let is_own = *member == self.member;
+        if let Some(role) = self.roles.get_mut(role) {
+            role.is_handed_on = why == Why::Revoked.as_str();
+            if !is_own && is_not_to_return(why) {
+                role.kept_until = now + hand_over::KEPT;
+            }
+        }
+        if !is_own {
             self.members.known(member).released(now, why);
+        }
+        self.changed(now);
+    }
+
+    /// Another candidate has said that it goes for good.
+    pub fn left(&mut self, now: Time, member: &MemberId) {
+        if *member != self.member {
+            self.members.known(member).released(now, Why::Stopped.as_str());
             self.changed(now);
         }
     }
@@ -282,10 +321,16 @@ impl Spread {
     }
 }
 
+/// Whether a role that was released for this reason is not sent back at once to where it came from.
+fn is_not_to_return(why: &str) -> bool {
+    [Why::FactsUnavailable, Why::Resigned, Why::RestartLimit, Why::Unhealthy].iter().any(|known| known.as_str() == why)
+}
+
 impl Role {
     /// Takes note of who holds it now. Gives the leader that is replaced without a release, if there is one.
     fn becomes(&mut self, now: Time, holding: Holding) -> Option<MemberId> {
         let mut silent = None;
+        self.is_handed_on &= matches!(holding, Holding::Vacant { .. });
         match &holding {
             Holding::Held { by } => {
                 silent = self.unreleased.replace(by.clone()).filter(|before| before != by);

@@ -19,7 +19,7 @@ const COUNTS_ARE_KNOWN: Duration = Duration::from_millis(300);
 const ASSIGNMENT_IS_KNOWN: Duration = Duration::from_secs(1);
 
 /// A role that nobody took is kept for so long.
-const KEPT: Duration = Duration::from_secs(10 * 60);
+pub(super) const KEPT: Duration = Duration::from_secs(10 * 60);
 
 impl Spread {
     /// Nothing is handed over until all others have learnt who is there.

@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::share::Loads;
-use super::{Action, By, DELAY_PER_ROLE, Holding, PATIENCE, ROLES_COUNTED, Role, Spread, Told};
+use super::{ASSIGNMENT_TAKES, Action, By, DELAY_PER_ROLE, Holding, PATIENCE, ROLES_COUNTED, Role, Spread, Told};
+use crate::precedence::Standing;
 use crate::record::MemberId;
 use crate::time::Time;
 
@@ -43,6 +44,7 @@ impl Spread {
     pub(super) fn plan(&mut self) {
         self.is_planned = true;
         let now = self.now;
+        self.take_back_delays();
         let mut crew = self.muster(now);
         if crew.ids != self.crew {
             self.crew.clone_from(&crew.ids);
@@ -54,6 +56,18 @@ impl Spread {
         }
         self.tell_delays(&crew);
         self.hand_over_if_due(&crew);
+    }
+
+    /// What was to be told of claim delays and has not been is told anew: a claim of one role may leave no room for another.
+    fn take_back_delays(&mut self) {
+        let roles = &mut self.roles;
+        self.actions.retain(|action| match action {
+            Action::Delay { role, .. } => {
+                roles[*role].told = Told::Nothing;
+                false
+            }
+            Action::HandOver { .. } => true,
+        });
     }
 
     /// Who is there, and what each holds.
@@ -159,8 +173,12 @@ impl Spread {
             if role.holding == Holding::Done || role.told != Told::Nothing && role.holding.is_own() {
                 continue;
             }
-            let is_first = self.by == By::Assignment || role.heir.as_ref() == Some(&self.member);
-            let extra = has_room.then_some(if is_first { Duration::ZERO } else { patience });
+            let extra = match self.by {
+                By::Assignment if role.is_handed_on && role.standing != Standing::Assigned => ASSIGNMENT_TAKES,
+                By::Count if role.heir.as_ref() != Some(&self.member) => patience,
+                By::Assignment | By::Count => Duration::ZERO,
+            };
+            let extra = has_room.then_some(extra);
             if role.told != Told::Extra(extra) {
                 role.told = Told::Extra(extra);
                 self.actions.push_back(Action::Delay { role: number, extra });

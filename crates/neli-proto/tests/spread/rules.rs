@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use neli_proto::precedence::Standing;
 use neli_proto::record::MemberId;
-use neli_proto::spread::{Action, By, Holding, PATIENCE, Settings, Spread};
+use neli_proto::spread::{ASSIGNMENT_TAKES, Action, By, Holding, PATIENCE, Settings, Spread};
 use neli_proto::time::Time;
 
 const START: Time = Time::from_nanos(1_000_000_000_000);
@@ -118,8 +118,54 @@ fn nothing_is_handed_over_where_that_is_off() {
 fn nothing_is_handed_to_whoever_goes_or_could_not_run_it() {
     for why in ["stopped", "suspended", "supervisor-died", "unhealthy", "restart-limit"] {
         let mut spread = leads_all(settings(4));
-        spread.released(START, &"m2".into(), why);
+        spread.released(START, 0, &"m2".into(), why);
         assert_eq!(handed_over(&mut spread, START, Duration::from_secs(50)), [], "{why}");
+    }
+}
+
+/// Whoever is told one delay and claims at once has no room for what it would have been told next.
+#[test]
+fn no_more_is_told_to_be_claimed_than_there_is_room_for() {
+    let mut spread = Spread::new(START, Settings { max_roles: Some(1), ..settings(2) });
+    assert_eq!(actions(&mut spread).len(), 2);
+    for role in 0..2 {
+        spread.observe(START, role, Holding::Vacant { successor: None });
+    }
+    assert_eq!(spread.poll_action(), Some(Action::Delay { role: 0, extra: Some(Duration::ZERO) }));
+    spread.observe(START, 0, Holding::Claiming);
+    assert_eq!(actions(&mut spread), [Action::Delay { role: 1, extra: None }]);
+}
+
+/// A revoke is told before the new assignment is: until that is known the others wait for whom the group has chosen.
+#[test]
+fn after_a_revoke_the_groups_new_choice_is_waited_for() {
+    for member in ["m1", "m2"] {
+        let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(1) });
+        spread.stand(START, 0, Standing::Elsewhere);
+        spread.observe(START, 0, if member == "m1" { Holding::Ending } else { held_by("m2") });
+        drop(actions(&mut spread));
+        spread.observe(START, 0, Holding::Vacant { successor: None });
+        spread.released(START, 0, &member.into(), "revoked");
+        let told = actions(&mut spread);
+        assert_eq!(told.last(), Some(&Action::Delay { role: 0, extra: Some(ASSIGNMENT_TAKES) }), "{member}");
+        spread.stand(START, 0, Standing::Assigned);
+        assert_eq!(actions(&mut spread), [Action::Delay { role: 0, extra: Some(Duration::ZERO) }]);
+    }
+}
+
+/// A role that its leader could not run, or was asked to give up, is not sent back to it because the group assigns it there.
+#[test]
+fn what_was_given_up_is_kept_from_the_groups_choice() {
+    for (why, kept) in [("resigned", true), ("unhealthy", true), ("spread", false), ("exited", false)] {
+        let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(1) });
+        spread.heard(START, &"m2".into(), None);
+        spread.stand(START, 0, Standing::Elsewhere);
+        spread.observe(START, 0, held_by("m2"));
+        spread.released(START, 0, &"m2".into(), why);
+        spread.observe(START, 0, Holding::Vacant { successor: None });
+        spread.observe(START, 0, Holding::Leading);
+        let expected: &[_] = if kept { &[] } else { &[(0, None)] };
+        assert_eq!(handed_over(&mut spread, START, Duration::from_secs(60)), expected, "{why}");
     }
 }
 

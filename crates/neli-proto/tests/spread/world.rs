@@ -313,7 +313,7 @@ impl World {
             }
             Entry::Release { by, why, successor } => {
                 let is_own = by == it.member;
-                it.spread.released(now, &by, why);
+                it.spread.released(now, role, &by, why);
                 seat.own = if seat.own == Own::Claiming { Own::Claiming } else { Own::Nothing };
                 (seat.leader, seat.open_since) = (None, Some(now));
                 seat.cools_off = is_own && successor.is_some();
