@@ -78,8 +78,8 @@ impl Mapping {
     pub fn refusal(&self, other: &Self, name: &str) -> Option<String> {
         let Conflict { role, here, there } = self.conflict(other)?;
         Some(format!(
-            "{self}: role {role} would be in partition {here}, and {name} has it in partition {there} ({other}); use another \
-             --topic, or stop all candidates first"
+            "{self}: role {role} would be in partition {here}, and {name} has it in partition {there} ({other}): both would lead \
+             it; stop all candidates before they start with another mapping"
         ))
     }
 
@@ -145,8 +145,8 @@ mod tests {
         assert_eq!(
             own.refusal(&other, "web2").as_deref(),
             Some(
-                "--roles 4 on 4 partitions: role 3 would be in partition 3, and web2 has it in partition 0 (--roles 4 on 3 partitions); \
-                 use another --topic, or stop all candidates first"
+                "--roles 4 on 4 partitions: role 3 would be in partition 3, and web2 has it in partition 0 (--roles 4 on 3 partitions): \
+                 both would lead it; stop all candidates before they start with another mapping"
             )
         );
         assert_eq!(own.refusal(&Mapping::of_one_role(), "web1"), None);

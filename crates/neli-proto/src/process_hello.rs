@@ -1,0 +1,156 @@
+//! The hello of a process that stands in many elections: one for all of them, with what the others must know of it as a whole.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::mapping::Mapping;
+use crate::record::{MAX_BYTES, MemberId, Offset};
+
+/// What such a hello says. It is a hello like any other to whoever stands in one election alone.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct ProcessHello {
+    /// Who says it.
+    pub member: MemberId,
+    /// How it is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Box<str>>,
+    /// The machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<Box<str>>,
+    /// Its process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The program's version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Box<str>>,
+    /// `group` or `log`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elector: Option<Box<str>>,
+    /// `--roles`, as typed; none from a candidate of one role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roles: Option<Box<str>>,
+    /// How many partitions the topic has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<u32>,
+    /// `--max-roles`: how many it leads at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_roles: Option<u32>,
+    /// Where its first hello stands; none in that one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joined: Option<Offset>,
+    /// It goes: nothing is led by it any more, and nothing will be.
+    #[serde(skip_serializing_if = "is_false")]
+    pub leaves: bool,
+}
+
+impl ProcessHello {
+    /// The hello that a line of JSON says, from a process with many roles or a candidate of one; none when it says none.
+    #[must_use]
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        if line.len() > MAX_BYTES {
+            return None;
+        }
+        let fields: Map<String, Value> = serde_json::from_slice(line).ok()?;
+        if fields.get("v")?.as_u64()? != 1 || fields.get("kind")?.as_str()? != "hello" {
+            return None;
+        }
+        let text = |field: &str| fields.get(field).and_then(Value::as_str).map(Box::from);
+        let number = |field: &str| fields.get(field).and_then(Value::as_u64).and_then(|number| number.try_into().ok());
+        Some(Self {
+            member: MemberId::from(fields.get("member")?.as_str()?),
+            name: text("name"),
+            host: text("host"),
+            pid: number("pid"),
+            version: text("version"),
+            elector: text("elector"),
+            roles: text("roles"),
+            partitions: number("partitions"),
+            max_roles: number("max_roles"),
+            joined: fields.get("joined").and_then(Value::as_i64),
+            leaves: fields.get("leaves").and_then(Value::as_bool).unwrap_or_default(),
+        })
+    }
+
+    /// The hello as a line of JSON, without a line end.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            v: u8,
+            kind: &'static str,
+            #[serde(flatten)]
+            hello: &'a ProcessHello,
+        }
+        // A struct of strings and numbers always has a JSON form.
+        serde_json::to_vec(&Line { v: 1, kind: "hello", hello: self }).unwrap_or_default()
+    }
+
+    /// In which partition its writer looks for each role.
+    #[must_use]
+    pub fn mapping(&self) -> Mapping {
+        match (&self.roles, self.partitions) {
+            (Some(typed), Some(partitions)) => Mapping::new(typed, partitions),
+            _ => Mapping::of_one_role(),
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a field over by reference")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Body, Record};
+
+    fn hello() -> ProcessHello {
+        ProcessHello {
+            member: "ab".into(),
+            name: Some("web1".into()),
+            host: Some("web1".into()),
+            pid: Some(7),
+            version: Some("1".into()),
+            elector: Some("log".into()),
+            roles: Some("ingest,bill".into()),
+            partitions: Some(2),
+            max_roles: None,
+            joined: None,
+            leaves: false,
+        }
+    }
+
+    #[test]
+    fn it_is_read_as_it_was_written() {
+        let full = ProcessHello { max_roles: Some(3), joined: Some(41), leaves: true, ..hello() };
+        for hello in [hello(), full] {
+            assert_eq!(ProcessHello::parse(&hello.to_bytes()), Some(hello));
+        }
+        assert_eq!(
+            core::str::from_utf8(&hello().to_bytes()).unwrap(),
+            r#"{"v":1,"kind":"hello","member":"ab","name":"web1","host":"web1","pid":7,"version":"1","elector":"log","roles":"ingest,bill","partitions":2}"#
+        );
+    }
+
+    #[test]
+    fn it_is_a_hello_to_whoever_stands_in_one_election() {
+        let record = Record::parse(&hello().to_bytes()).unwrap();
+        assert!(matches!(&record.body, Body::Hello { pid: Some(7), priority: 0, .. }), "{record:?}");
+        assert_eq!(record.into_hello().unwrap().member, "ab".into());
+    }
+
+    #[test]
+    fn that_of_a_candidate_of_one_role_is_read_too() {
+        let line = br#"{"v":1,"kind":"hello","member":"ab","name":"web1","seq":1,"host":null,"elector":"log"}"#;
+        let hello = ProcessHello::parse(line).unwrap();
+        assert_eq!((hello.mapping(), hello.leaves), (Mapping::of_one_role(), false));
+        for line in [r#"{"v":2,"kind":"hello","member":"ab"}"#, r#"{"v":1,"kind":"beat","member":"ab"}"#, "[]"] {
+            assert_eq!(ProcessHello::parse(line.as_bytes()), None, "{line}");
+        }
+    }
+}
