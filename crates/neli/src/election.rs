@@ -90,6 +90,26 @@ impl Elections {
         as_many.map(|role| Self::partition_of(role, partitions)).collect()
     }
 
+    /// Whether there are several, or one of a list of names: their process says one hello for all of them, and hears that of every other.
+    #[must_use]
+    pub fn are_many(&self) -> bool {
+        self.roles.len() > 1 || !self.names.is_empty()
+    }
+
+    /// The key of the hellos of a process with many roles, all of which stand in partition 0: that of its first role.
+    #[must_use]
+    pub fn hello_key(&self) -> String {
+        self.election(self.roles.start, 1).hello_key()
+    }
+
+    /// Whether a record with this key is a hello of a candidate of the group, for whichever role.
+    #[must_use]
+    pub(crate) fn is_hello(&self, key: &[u8]) -> bool {
+        let rest = key.strip_prefix(self.group.as_bytes()).and_then(|rest| rest.strip_prefix(b"/"));
+        let label = rest.and_then(|rest| rest.strip_suffix(b"/hello"));
+        label.is_some_and(|label| !label.is_empty() && !label.contains(&b'/'))
+    }
+
     fn number_named(&self, label: &[u8]) -> Option<u32> {
         u32::try_from(self.names.iter().position(|name| name.as_bytes() == label)?).ok()
     }
@@ -188,6 +208,12 @@ mod tests {
             assert_eq!(elections.find(election.key().as_bytes()), Some((role, false)));
             assert_eq!(elections.find(election.hello_key().as_bytes()), Some((role, true)));
         }
+        for (key, is_hello) in
+            [("g/1/2/hello", true), ("g/1/bill/hello", true), ("g/1/0", false), ("g/1//hello", false)]
+        {
+            assert_eq!(elections.is_hello(key.as_bytes()), is_hello, "{key}");
+        }
+        assert!(!elections.is_hello(b"g/1/0/0/hello"), "of a group called g/1/0");
         for key in ["g/1/2", "g/1/12", "g/1/03", "g/1/+3", "g/1/", "g/1", "g/3", "g/1/3/", "g/1/3/hell", "g/1//hello"] {
             assert_eq!(elections.find(key.as_bytes()), None, "{key}");
         }

@@ -224,6 +224,7 @@ impl Reading {
             | KafkaEvent::Delivered { .. }
             | KafkaEvent::Down { .. }
             | KafkaEvent::Facts { .. }
+            | KafkaEvent::HelloDelivered
             | KafkaEvent::Identified { .. }
             | KafkaEvent::Moved(_)
             | KafkaEvent::NotDelivered { .. }

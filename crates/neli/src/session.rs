@@ -211,6 +211,22 @@ impl Session {
         self.producer.send(&election, record.seq.unwrap_or_default(), &election.key_of(record), &record.to_bytes())
     }
 
+    /// Hands over a hello for all roles of this process, and returns at once: [`SessionEvent::HelloDelivered`] follows when it is in the
+    /// log, and nothing when it will not be.
+    ///
+    /// # Errors
+    ///
+    /// The queue is full, or the hello too large.
+    pub fn say_hello(&self, payload: &[u8]) -> Result<(), ClientError> {
+        self.producer.say_hello(payload)
+    }
+
+    /// How many partitions the topic has, once that is known.
+    #[must_use]
+    pub const fn partitions(&self) -> Option<i32> {
+        self.router.partitions()
+    }
+
     /// Asks which topic stands under the name, until there is an answer: [`RoleEvent::Identified`], for all roles.
     pub fn identify(&self) {
         self.producer.identify();
@@ -299,6 +315,7 @@ impl Session {
             KafkaEvent::Identified { asked, identity, partitions } => {
                 return self.identified(asked, identity, &partitions);
             }
+            KafkaEvent::HelloDelivered => SessionEvent::HelloDelivered,
             KafkaEvent::Moved(found) => SessionEvent::Moved(found),
             KafkaEvent::NotDelivered { role, seq, .. } => return self.tell(role, RoleEvent::NotDelivered { seq }),
             KafkaEvent::Partitions(partitions) => return self.found(partitions),
@@ -346,6 +363,7 @@ impl Session {
         while let Some(output) = self.router.poll() {
             match output {
                 Output::Close { reading } => drop(self.readers.remove(&reading)),
+                Output::Hello { offset, value } => self.outputs.push_back(SessionEvent::Hello { offset, value }),
                 Output::LookForEnd { reading } => self.readers.get(&reading).into_iter().for_each(Reader::look_for_end),
                 Output::ReadFrom { reading, partition, offset } => {
                     self.readers.get(&reading).into_iter().for_each(|reader| reader.read_from(partition, offset));

@@ -140,6 +140,8 @@ impl ElectionSession {
             | SessionEvent::Debug(_)
             // No key is asked for.
             | SessionEvent::Facts { .. }
+            | SessionEvent::Hello { .. }
+            | SessionEvent::HelloDelivered
             | SessionEvent::Moved(_)
             | SessionEvent::Up => return None,
         })

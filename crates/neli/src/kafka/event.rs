@@ -45,6 +45,8 @@ pub enum KafkaEvent {
         /// The last trouble, with host and port where they are known.
         error: String,
     },
+    /// A hello of this process with many roles is in the log.
+    HelloDelivered,
     /// The answer to [`Producer::identify`](crate::kafka::producer::Producer::identify).
     Identified {
         /// Noted just before asking.
@@ -174,6 +176,8 @@ pub struct ReadRecord {
 /// Whose a record is, by its Kafka key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Key {
+    /// A hello of any candidate of the group, in partition 0, to a process with many roles.
+    AnyHello,
     /// The election's of this role: it counts in the law.
     Election(u32),
     /// A hello of one of the candidates for this role.

@@ -61,7 +61,7 @@ impl PollThread {
         let (partition, offset) = (message.partition(), message.offset());
         let key = self.key_of(partition, message.key());
         let is_wanted = match key {
-            Key::Election(_) | Key::Hello(_) => true,
+            Key::AnyHello | Key::Election(_) | Key::Hello(_) => true,
             Key::Other => self.reading.source.is_looked_at,
         };
         let value = message.payload().filter(|_| is_wanted).map(Box::from);
@@ -77,7 +77,11 @@ impl PollThread {
     fn key_of(&self, partition: i32, key: Option<&[u8]>) -> Key {
         let is_here =
             |role| self.reading.partitions().is_some_and(|count| Elections::partition_of(role, count) == partition);
-        match key.and_then(|key| self.reading.source.elections.find(key)) {
+        let elections = &self.reading.source.elections;
+        if elections.are_many() && partition == 0 && key.is_some_and(|key| elections.is_hello(key)) {
+            return Key::AnyHello;
+        }
+        match key.and_then(|key| elections.find(key)) {
             Some((role, false)) if is_here(role) => Key::Election(role),
             Some((role, true)) if is_here(role) => Key::Hello(role),
             Some(_) | None => Key::Other,

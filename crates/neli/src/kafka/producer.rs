@@ -163,6 +163,18 @@ impl Producer {
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
 
+    /// Hands over a hello of a process with many roles, for partition 0, and returns at once: only that it was delivered is reported
+    /// ([`KafkaEvent::HelloDelivered`]).
+    ///
+    /// # Errors
+    ///
+    /// The queue is full (1,000 records) or the hello too large.
+    pub fn say_hello(&self, payload: &[u8]) -> Result<(), ClientError> {
+        let (topic, key) = (&self.elections.topic, self.elections.hello_key());
+        let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Hello)).partition(0).key(&key).payload(payload);
+        self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
+    }
+
     /// Hands a fact over, for partition 0 of the topic of facts, and returns at once: what becomes of it is reported with `id`.
     ///
     /// # Errors
@@ -216,6 +228,8 @@ fn why_forbidden(producer: &BaseProducer<Deliveries>, elections: &Elections) -> 
 enum Sent {
     /// A fact, by its number.
     Fact(u32),
+    /// A hello of a process with many roles.
+    Hello,
     /// A record of the journal of a role's election.
     Record { role: u32, seq: u64 },
 }
@@ -280,14 +294,18 @@ impl ProducerContext for Deliveries {
     type DeliveryOpaque = Box<Sent>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, sent: Box<Sent>) {
-        let (role, seq) = match *sent {
+        let record = match *sent {
             Sent::Fact(id) => return self.fact_delivered(result, id),
-            Sent::Record { role, seq } => (role, seq),
+            Sent::Hello => None,
+            Sent::Record { role, seq } => Some((role, seq)),
         };
         let error = match result {
             Ok(message) => {
                 self.refused.store(false, Ordering::Relaxed);
-                return self.send(KafkaEvent::Delivered { role, seq, offset: message.offset() });
+                return self.send(match record {
+                    Some((role, seq)) => KafkaEvent::Delivered { role, seq, offset: message.offset() },
+                    None => KafkaEvent::HelloDelivered,
+                });
             }
             Err((error, _)) => error,
         };
@@ -307,7 +325,9 @@ impl ProducerContext for Deliveries {
                 }
             }
         }
-        self.send(KafkaEvent::NotDelivered { role, seq, error: reason(error) });
+        if let Some((role, seq)) = record {
+            self.send(KafkaEvent::NotDelivered { role, seq, error: reason(error) });
+        }
     }
 }
 

@@ -44,6 +44,15 @@ pub enum SessionEvent {
         /// What.
         event: FactsEvent,
     },
+    /// A hello was read in partition 0, of this process or another candidate of the group; only where there are many roles.
+    Hello {
+        /// Where it is.
+        offset: i64,
+        /// Its value.
+        value: Box<[u8]>,
+    },
+    /// A hello of this process is in the log.
+    HelloDelivered,
     /// The embedded broker had died, and another is there: to be handed to [`Session::move_to`](crate::program::Session::move_to).
     Moved(FoundBroker),
     /// Kafka, librdkafka or the group's coordinator refuses for good: one line that names the thing, the value, and what would be right.

@@ -25,6 +25,8 @@ mod followers;
 pub(super) enum Output {
     /// This reading is over.
     Close { reading: u32 },
+    /// Tell the process of a hello.
+    Hello { offset: i64, value: Box<[u8]> },
     /// Ask soon where the logs end.
     LookForEnd { reading: u32 },
     /// Read a partition from this offset on.
@@ -50,6 +52,8 @@ pub(super) struct Router {
     following: usize,
     /// Those that are not caught up.
     eager: BTreeSet<u32>,
+    /// The hellos of partition 0 below this offset were told.
+    hellos_told: i64,
     outputs: VecDeque<Output>,
 }
 
@@ -65,6 +69,7 @@ impl Router {
             readings: 0,
             following: 0,
             eager: BTreeSet::new(),
+            hellos_told: 0,
             outputs: VecDeque::new(),
         }
     }
@@ -175,6 +180,7 @@ impl Router {
         (self.live, self.following) = (None, 0);
         self.progress.clear();
         self.eager.clear();
+        self.hellos_told = 0;
     }
 
     // ---- what the readings come to ------------------------------------------------------------------------------------
@@ -205,10 +211,13 @@ impl Router {
     fn read(&mut self, now: Time, reading: u32, partition: i32, record: ReadRecord) {
         let ReadRecord { offset, key, value, .. } = record;
         let is_gap = self.pass_gap(reading, partition, offset);
+        if key == Key::AnyHello {
+            self.read_hello(offset, value.clone());
+        }
         let owner = match key {
             Key::Election(role) => Some((role, false)),
             Key::Hello(role) => Some((role, true)),
-            Key::Other => None,
+            Key::AnyHello | Key::Other => None,
         };
         if let Some((role, is_hello)) = owner.filter(|(role, _)| self.follows(*role, reading, partition))
             && offset >= self.place(role).told
@@ -229,6 +238,14 @@ impl Router {
             self.tell_passed(role);
         }
         self.join_live(reading, partition);
+    }
+
+    /// A hello is told once, whichever reading comes to it first.
+    fn read_hello(&mut self, offset: i64, value: Option<Box<[u8]>>) {
+        if let Some(value) = value.filter(|_| offset >= self.hellos_told) {
+            self.hellos_told = offset + 1;
+            self.outputs.push_back(Output::Hello { offset, value });
+        }
     }
 
     fn caught_up(&mut self, now: Time, reading: u32, partition: i32, next: i64) {
@@ -273,6 +290,9 @@ impl Router {
     }
 
     fn cut(&mut self, reading: u32, partition: i32) {
+        if partition == 0 {
+            self.hellos_told = 0;
+        }
         if let Some(progress) = self.progress.get_mut(&(reading, partition)) {
             progress.stage = Stage::Over;
         }

@@ -51,6 +51,7 @@ impl Scene {
 fn in_words(output: &Output) -> String {
     match output {
         Output::Close { reading } => format!("close {reading}"),
+        Output::Hello { offset, .. } => format!("hello {offset}"),
         Output::LookForEnd { reading } => format!("look for end {reading}"),
         Output::ReadFrom { reading, partition, offset } => format!("read {reading} {partition} from {offset}"),
         Output::Start { reading, only: None } => format!("start {reading}"),
@@ -173,6 +174,32 @@ fn who_reads_further_back_than_others_just_asked_for_has_a_reading_of_its_own() 
     scene.0.read_from(NOW, 0, 5);
     scene.0.read_from(NOW, 1, 3);
     assert_eq!(scene.wanted(), ["read 1 0 from 5", "start 2 of 0", "read 2 0 from 3"]);
+}
+
+/// A hello is the process's business; to each election it is a record of others.
+#[test]
+fn a_hello_of_any_candidate_is_told_once() {
+    let hello = |scene: &mut Scene, reading, offset| {
+        let value = Some(Box::from(*b"{}"));
+        let record = ReadRecord { offset, key: Key::AnyHello, value, written_ms: None };
+        scene.0.handle(NOW, reading, 0, ReadingEvent::Record(record));
+    };
+    let mut scene = Scene::reading(2, 1);
+    hello(&mut scene, 1, 10);
+    assert_eq!(scene.wanted(), ["hello 10"]);
+    assert_eq!(scene.0.take_passed(1), Some(RoleEvent::Passed { first: 10, last: 10 }));
+    scene.0.read_anew(NOW, 0);
+    scene.ends(2, 0, 11);
+    scene.0.read_from(NOW, 0, 10);
+    hello(&mut scene, 2, 10);
+    assert!(!scene.wanted().contains(&"hello 10".to_owned()), "read again");
+    scene.0.handle(NOW, 1, 0, ReadingEvent::Cut);
+    scene.0.read_anew(NOW, 1);
+    scene.ends(3, 0, 1);
+    scene.0.read_from(NOW, 1, 0);
+    scene.wanted();
+    hello(&mut scene, 3, 0);
+    assert!(scene.wanted().contains(&"hello 0".to_owned()), "of another history");
 }
 
 #[test]
