@@ -72,6 +72,10 @@ pub struct Roles {
     pub count: u32,
     /// How they are called, where they were named.
     pub names: Vec<String>,
+    /// `--spread`: whether roles are handed over so that everybody holds a fair share.
+    pub are_spread: bool,
+    /// `--max-roles`: how many are led here at most.
+    pub most: Option<u32>,
 }
 
 impl Config {

@@ -28,6 +28,7 @@ use crate::report::notes;
 use crate::report::notify::Notifier;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::kafka::KafkaSession;
+use crate::supervise::many_roles::ManyRoles;
 use crate::supervise::role::Role;
 use crate::supervise::service_status::ServiceStatus;
 use crate::supervise::start::{JobMaker, Prepared};
@@ -44,11 +45,13 @@ mod job;
 mod journal;
 mod kafka;
 mod leaving;
+mod many_roles;
 pub(crate) mod orphans;
 mod perform;
 mod role;
 mod service_status;
 mod start;
+mod telling;
 mod terminal;
 mod timeouts;
 mod translate;
@@ -126,6 +129,8 @@ struct MainLoop {
     config: Config,
     /// By their numbers.
     roles: Vec<Role>,
+    /// What there is besides where there are many.
+    many: Option<ManyRoles>,
     /// Those to which something has happened since they were last asked what they want.
     touched: BTreeSet<usize>,
     /// When each wants to be called again.
@@ -195,10 +200,11 @@ impl MainLoop {
             role.job = Some(GuardedJob::new(job).map_err(cannot("the guard can't be awaited"))?);
         }
         let mut main_loop = Self {
-            config,
             touched: (0..roles.len()).collect(),
             timeouts: Timeouts::default(),
             roles,
+            many: ManyRoles::of(&config, &job_maker.member),
+            config,
             job_maker,
             refusal: None,
             kafka,
@@ -283,10 +289,10 @@ impl MainLoop {
         }
     }
 
-    /// Takes in what guards and children have done while this process was stopped, or got no processor: before a timeout is taken for
-    /// their silence. What a dead guard left is killed again.
-    fn handle_pending(&mut self) {
-        for at in 0..self.roles.len() {
+    /// Takes in what the guards of the roles that are due, and children, have done while this process was stopped, or got no processor:
+    /// before a timeout is taken for their silence. What a dead guard left is killed again.
+    fn handle_pending(&mut self, due: &BTreeSet<usize>) {
+        for &at in due {
             if self.roles[at].job.as_ref().is_some_and(|job| !job.is_silent) {
                 self.handle_answers(at);
             }
@@ -296,25 +302,27 @@ impl MainLoop {
     }
 
     fn next_timeout(&self) -> Option<Time> {
-        let timeouts = [self.timeouts.first(), self.kafka.poll_timeout(), self.service_status.notifier.poll_timeout()];
-        timeouts.into_iter().flatten().min()
+        let many = self.many.as_ref().and_then(ManyRoles::poll_timeout);
+        let service = self.service_status.notifier.poll_timeout();
+        [self.timeouts.first(), many, self.kafka.poll_timeout(), service].into_iter().flatten().min()
     }
 
     fn handle_timeouts(&mut self) {
         self.perform();
+        let pending: BTreeSet<usize> = self.timeouts.due(clock::now()).into_iter().collect();
         if self.next_timeout().is_some_and(|due| clock::now() >= due) {
-            self.handle_pending();
+            self.handle_pending(&pending);
         }
         let now = clock::now();
-        for at in self.timeouts.due(now) {
-            self.take_passed(at, now);
-            self.roles[at].node.handle_timeout(now);
+        // Whatever is due since then is done in the next turn, once its guard's answers were read.
+        for at in self.timeouts.due(now).into_iter().filter(|at| pending.contains(at)) {
+            self.let_time_pass(at, now);
             self.tell_window(at, now, false);
             if let Some((message, _)) = self.roles[at].undecodable.poll(now) {
                 self.roles[at].logger.event(&LogEvent::Error { message });
             }
-            self.touched.insert(at);
         }
+        self.handle_timeout_of_many(now);
         if self.kafka.log_becomes_trusted(now) {
             self.tell_all(&Event::Election(candidate::Event::LogTrusted));
         }
@@ -323,37 +331,6 @@ impl MainLoop {
         }
         while let Some((error, _)) = self.kafka.refused_appends.poll(now) {
             self.logger.warn(notes::of_refused_append(&self.config.election.topic, &error));
-        }
-    }
-
-    /// What others wrote was read before whatever happens now.
-    fn take_passed(&mut self, at: usize, now: Time) {
-        if let Some(event) = self.kafka.session.take_passed(self.roles[at].number()) {
-            self.handle_role_event(at, now, event);
-        }
-    }
-
-    /// Something that concerns a role's election has happened, and the session has told before what others wrote.
-    fn election_event(&mut self, at: usize, now: Time, event: candidate::Event) {
-        self.roles[at].node.handle(now, Event::Election(event));
-        self.touched.insert(at);
-    }
-
-    /// Something has happened to a role now.
-    fn tell(&mut self, at: usize, event: Event) {
-        self.tell_at(at, clock::now(), event);
-    }
-
-    fn tell_at(&mut self, at: usize, now: Time, event: Event) {
-        self.take_passed(at, now);
-        self.roles[at].node.handle(now, event);
-        self.touched.insert(at);
-    }
-
-    /// Something has happened to the process: each role is told.
-    fn tell_all(&mut self, event: &Event) {
-        for at in 0..self.roles.len() {
-            self.tell(at, event.clone());
         }
     }
 
@@ -370,11 +347,10 @@ impl MainLoop {
 
     /// What the role still does is its last hook.
     fn exit_role(&mut self, at: usize) {
-        let role = &mut self.roles[at];
-        role.node.handle(clock::now(), Event::Exiting);
+        let now = clock::now();
+        self.call(at, now, |node| node.handle(now, Event::Exiting));
         // One that owes a release waits for our death.
-        role.job.iter().filter(|job| !job.guard.owes_release()).for_each(|job| job.guard.close());
-        self.touched.insert(at);
+        self.roles[at].job.iter().filter(|job| !job.guard.owes_release()).for_each(|job| job.guard.close());
     }
 
     /// Ends the process.

@@ -20,6 +20,7 @@ mod overlap;
 mod priority;
 mod properties;
 mod restart;
+mod roles;
 mod signal;
 mod timings;
 mod watch;
@@ -42,11 +43,12 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
     }
     let mut warnings = args.environment().warnings();
     let election = election(args)?;
+    let roles = roles::validate(args)?;
     let once = once::validate(args, &election)?;
     let timings = timings::validate(args)?;
     let config = Config {
         election,
-        roles: None,
+        roles,
         client: client(args, &mut warnings)?,
         create_topic: args.flag("no-create-topic")?.is_none(),
         name: name(args)?,

@@ -92,7 +92,7 @@ fn take_in(history: &mut History, at: ReadAt, record: &ReadRecord) {
             let parsed = value.as_deref().and_then(Record::parse);
             history.read(at, *offset, parsed.as_ref(), *written_ms);
         }
-        Key::Hello(_) | Key::Other => history.read_other(at.now, *offset),
+        Key::AnyHello | Key::Hello(_) | Key::Other => history.read_other(at.now, *offset),
     }
 }
 

@@ -218,6 +218,7 @@ impl Reading {
             | KafkaEvent::Debug(_)
             | KafkaEvent::Delivered { .. }
             | KafkaEvent::Facts { .. }
+            | KafkaEvent::HelloDelivered
             | KafkaEvent::Identified { .. }
             | KafkaEvent::Moved(_)
             | KafkaEvent::NotDelivered { .. }

@@ -108,7 +108,7 @@ impl Show<'_> {
             (Input::Record(ReadRecord { offset, key, value, written_ms, .. }), Some(account)) => {
                 match key {
                     Key::Election(_) => account.read(at, offset, value.as_deref(), written_ms),
-                    Key::Hello(_) | Key::Other => account.read_other(at.now, offset),
+                    Key::AnyHello | Key::Hello(_) | Key::Other => account.read_other(at.now, offset),
                 }
                 return Ok(self.read_up_to(offset + 1));
             }

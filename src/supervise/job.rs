@@ -44,6 +44,12 @@ impl GuardedJob {
         Ok(Self { config: guard_config, guard, ready, is_silent: false, main: None, orphans: None, cgroup })
     }
 
+    /// Whether the guard has nothing to guard, to release or to be told, and has left nothing.
+    pub(super) fn is_idle(&self) -> bool {
+        let guard = &self.guard;
+        !self.is_silent && !guard.owes_release() && !guard.has_backlog() && self.orphans.is_none()
+    }
+
     /// Sends an order. What the guard has no room for waits. That it takes nothing more, the supervisor notices by the lack of
     /// answers.
     pub(super) fn send(&self, order: &Order) {

@@ -3,12 +3,14 @@
 use neli::program::{Election, RoleEvent, clock};
 use neli_proto::candidate::Event;
 use neli_proto::node;
+use neli_proto::precedence::Standing;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
 use neli_proto::topic::{self, Place, TopicFacts};
 
 use super::MainLoop;
 use super::kafka::Trust;
+use super::many_roles::ReadRelease;
 use crate::report::log::{Event as LogEvent, timestamp};
 
 impl MainLoop {
@@ -28,15 +30,19 @@ impl MainLoop {
     /// Something has happened to an election.
     pub(super) fn handle_role_event(&mut self, at: usize, now: Time, event: RoleEvent) {
         self.note_role_event(at, now, &event);
+        self.tell_many(at, now, &event);
         let is_trusted = !matches!(event, RoleEvent::Ends { .. }) || self.log_is_trusted(now);
         match event.for_candidate(is_trusted) {
-            Ok(event) => self.election_event(at, now, event),
+            Ok(Event::Revoked) if self.many.as_ref().is_some_and(|many| !many.heeds_revoke()) => {
+                self.election_event(at, now, Event::StandingChanged(Standing::Elsewhere));
+            }
+            Ok(event) => match self.many.as_ref().and_then(|_| ReadRelease::of(&event)) {
+                Some(release) => self.read_release(at, now, event, release),
+                None => self.election_event(at, now, event),
+            },
             Err(facts) => return self.judge_topic(at, now, &facts),
         }
-        let role = &self.roles[at];
-        if role.node.is_caught_up() {
-            self.kafka.session.is_caught_up(role.number());
-        }
+        self.note_caught_up(at);
     }
 
     /// Logs what a person is to know of it, and keeps what the loop itself needs.
@@ -102,6 +108,7 @@ impl MainLoop {
                 if !risks.is_empty() && at == 0 && self.roles[at].readings == 1 {
                     self.logger.warn(format!("topic {name:?}: {}", risks.join("; ")));
                 }
+                self.topic_is_fit(at, now);
                 self.election_event(at, now, Event::TopicJudged { cut_is_harmless, gaps_are_markers });
             }
             Err(refusal) => {

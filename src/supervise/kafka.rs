@@ -117,6 +117,8 @@ impl MainLoop {
             SessionEvent::Debug(message) => self.logger.event(&LogEvent::Debug { message }),
             SessionEvent::Down { error } => self.kafka.outage.begin(now, error),
             SessionEvent::Facts { id, event } => self.handle_facts(ROLE_WITH_KEY, now, id, event),
+            SessionEvent::Hello { offset, value } => self.handle_hello(now, offset, &value),
+            SessionEvent::HelloDelivered => self.kafka.refused_appends.end(),
             SessionEvent::Moved(found) => self.move_to(now, &found),
             SessionEvent::Refused { error } => {
                 self.tell_all(&node::Event::KafkaRefused { error: error.into() });
@@ -138,6 +140,9 @@ impl MainLoop {
     }
 
     pub(super) fn join_group(&mut self, role: u32) {
+        if self.many.as_ref().is_some_and(|many| !many.uses_group()) {
+            return;
+        }
         if let Err(error) = self.kafka.session.join_group(role) {
             self.refuse(error.to_string());
         }

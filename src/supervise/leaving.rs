@@ -13,6 +13,9 @@ use crate::process::timer::Timer;
 /// How long the end waits for a member that leaves. Half of it is what that may take; a hung library holds up nobody.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
+/// The same for the hello that says that this process goes: without it others take it for there for longer.
+const GOODBYE_TAKES: Duration = Duration::from_millis(200);
+
 /// The same for the guard's end, so that whoever adopts our children has nobody to wait for.
 const GUARD_TAKES: Duration = Duration::from_millis(200);
 
@@ -28,6 +31,7 @@ impl MainLoop {
         for at in 0..self.roles.len() {
             self.exit_role(at);
         }
+        let mut goodbye_by = self.say_goodbye().then(|| clock::now() + GOODBYE_TAKES);
         let left_by = clock::now() + LEAVING_TAKES;
         let guards_end_by = clock::now() + GUARD_TAKES;
         loop {
@@ -37,16 +41,22 @@ impl MainLoop {
             }
             self.perform();
             let is_leaving = self.kafka.session.is_leaving_group();
-            if !is_leaving && !self.roles.iter().any(|role| role.node.has_running_hooks()) && guards_end_by.is_none() {
+            goodbye_by = goodbye_by.filter(|by| clock::now() < *by);
+            let has_hooks = self.roles.iter().any(|role| role.node.has_running_hooks());
+            if !is_leaving && !has_hooks && guards_end_by.is_none() && goodbye_by.is_none() {
                 return;
             }
             self.report();
             let left_by = is_leaving.then_some(left_by);
             let of_nodes = self.roles.iter().filter_map(|role| role.node.poll_timeout()).min();
-            let timeouts = [left_by, guards_end_by, of_nodes, self.service_status.notifier.poll_timeout()];
+            let timeouts = [left_by, guards_end_by, goodbye_by, of_nodes, self.service_status.notifier.poll_timeout()];
             timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
-                () = self.kafka.session.wait(), if is_leaving => self.handle_last_session_events(),
+                () = self.kafka.session.wait(), if is_leaving || goodbye_by.is_some() => {
+                    if self.handle_last_session_events() {
+                        goodbye_by = None;
+                    }
+                }
                 () = signals_ready.wait() => self.handle_last_signals(signals),
                 () = timer.due() => self.handle_last_timeouts(),
             }
@@ -65,12 +75,15 @@ impl MainLoop {
         self.touched.extend(0..self.roles.len());
     }
 
-    /// Whoever goes takes in nothing more of Kafka.
-    fn handle_last_session_events(&mut self) {
+    /// Whoever goes takes in nothing more of Kafka, but whether its last hello is in the log.
+    fn handle_last_session_events(&mut self) -> bool {
+        let mut is_said = false;
         while let Some(event) = self.kafka.session.poll() {
+            is_said |= matches!(event, SessionEvent::HelloDelivered);
             if let SessionEvent::Warning(message) = event {
                 self.logger.warn(message);
             }
         }
+        is_said
     }
 }

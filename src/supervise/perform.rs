@@ -16,6 +16,7 @@ impl MainLoop {
             while let Some(action) = self.roles[at].node.poll_action() {
                 self.perform_one(at, action);
             }
+            self.roles[at].part_with_idle_guard();
             self.timeouts.set(at, self.roles[at].poll_timeout());
         }
     }

@@ -10,6 +10,7 @@ use neli_proto::once;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId};
 use neli_proto::reminder::Reminder;
+use neli_proto::spread::Holding;
 use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
@@ -29,6 +30,7 @@ pub(super) struct Role {
     pub(super) election: Election,
     pub(super) logger: Logger,
     pub(super) node: Node,
+    is_one_of_many: bool,
     /// How many readings of its journal there have been.
     pub(super) readings: u32,
     /// A batch that can't be decoded, while it keeps what is behind it from being read.
@@ -56,7 +58,8 @@ impl Role {
         Ok(Self {
             logger: if config.roles.is_some() { logger.of_role(&election) } else { logger.clone() },
             election,
-            node: Node::new(clock::now(), settings(config, member, started), random),
+            node: node(config, Node::new(clock::now(), settings(config, member, started), random)),
+            is_one_of_many: config.elections().are_many(),
             readings: 0,
             undecodable: Reminder::default(),
             job: None,
@@ -87,6 +90,14 @@ impl Role {
         self.node.leads().and_then(|_| wall_clock.look_at())
     }
 
+    /// A role of many that another leads needs no guard here; a claim starts another.
+    pub(super) fn part_with_idle_guard(&mut self) {
+        let is_led_elsewhere = || matches!(self.node.holding(), Holding::Held { .. } | Holding::Done);
+        if self.is_one_of_many && self.job.as_ref().is_some_and(GuardedJob::is_idle) && is_led_elsewhere() {
+            self.job = None;
+        }
+    }
+
     /// Whether nothing keeps the process from being stopped.
     pub(super) fn is_suspended(&self) -> bool {
         self.ending.is_some() || self.node.is_suspended()
@@ -114,6 +125,16 @@ fn policy_of(once: &Once, lease: Duration) -> once::Policy {
         Occasion::Window(_, window) => (window.key.clone(), Some(window.span), None),
     };
     once::Policy { key, window, schedule, retries: once.retries, done_status: once.done_status, lease }
+}
+
+/// One of many claims nothing before it is told that it may.
+fn node(config: &Config, node: Node) -> Node {
+    if !config.elections().are_many() {
+        return node;
+    }
+    let mut node = node.one_of_many();
+    node.handle(clock::now(), Event::SpreadBy(None));
+    node
 }
 
 fn settings(config: &Config, member: MemberId, started: Time) -> Settings {

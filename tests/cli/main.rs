@@ -62,7 +62,7 @@ fn what_stands_in_the_wrong_place_is_put_right() {
     refused("list now", "now: list takes no such argument; neli-run list --help lists them");
     refused("completions ksh", "ksh: must be bash, fish or zsh");
     // Later options are not accepted before they do something.
-    refused("-g g --roles 2 -- true", "--roles: no such option; did you mean --brokers?");
+    refused("-g g --rolls 2 -- true", "--rolls: no such option; did you mean --roles?");
 }
 
 #[test]

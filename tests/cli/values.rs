@@ -249,6 +249,40 @@ fn an_overlap_fits_into_the_lease_and_is_for_jobs_that_start_at_once() {
 }
 
 #[test]
+fn roles_are_a_number_or_names() {
+    for wrong in ["0", "10001", "007", "99999999999"] {
+        refused_value("roles", wrong, "must be a number from 1 to 10000");
+    }
+    let long = "r".repeat(65);
+    for (wrong, name) in [("a,,b", ""), ("a,b c", "b c"), ("a,1", "1"), ("a/b", "a/b"), (long.as_str(), long.as_str())]
+    {
+        let why = format!("'{name}' is no name for a role: must be 1 to 64 of a-z A-Z 0-9 . _ -, and no number");
+        refused_value("roles", wrong, &why);
+    }
+    refused_value("roles", "a,b,a", "'a' is named twice");
+    let names: Vec<String> = (0..50).map(|number| format!("role{number:04}")).collect();
+    let why = "must be at most 400 bytes, and has 449; a number is shorter";
+    refused_value("roles", &names.join(","), why);
+    for wrong in ["0", "many", "-1", "10001"] {
+        let line = format!("-g g -b a:1 --roles 3 --max-roles={wrong} -- true");
+        refused(&line, &format!("--max-roles {wrong}: must be a number from 1 to 10000"));
+    }
+    refused_value("spread", "maybe", "must be yes or no");
+    for option in ["--spread no", "--max-roles 2"] {
+        refused(&format!("-g g -b a:1 {option} -- true"), &format!("{option}: has no meaning without --roles"));
+    }
+    for (rival, why) in [
+        ("--once k", "the key would be done for each role"),
+        ("--wait 5s", "a role may be led by another for as long as it likes"),
+        ("--claim-delay 5s", "each candidate is to take its share; --spread no goes with it"),
+        ("--priority 5", "each candidate is to have a share; --spread no goes with it"),
+    ] {
+        let line = format!("-g g -b a:1 --roles 3 {rival} -- true");
+        refused(&line, &format!("--roles 3: can't be combined with {rival}: {why}"));
+    }
+}
+
+#[test]
 fn a_word_is_one_of_its_words() {
     refused_value("elect", "raft", "must be group or log");
     refused_value("log-format", "xml", "must be text or json");

@@ -35,6 +35,8 @@ mod remade;
 mod resign;
 mod restart;
 mod rights;
+mod roles;
+mod roles_spread;
 mod schedule;
 mod secrets;
 mod settle;

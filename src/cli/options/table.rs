@@ -23,6 +23,40 @@ pub const OPTIONS: &[Opt] = &[
         more: "In the log, in watch, and by the other candidates. At most 255 bytes.",
     },
     Opt {
+        long: "roles",
+        short: None,
+        takes: Takes::Value("N|NAME,.."),
+        default: Default::None,
+        section: Section::Election,
+        help: "Several elections in this process: so many, or of each name",
+        more: "A job runs for each role that is led here, with its name or number in NELI_ROLE. Every candidate of the group \
+               must be given the same. Role r, counted from 0, is on partition r mod partitions; a missing topic is made \
+               with a partition for each role, up to 100. --restart is always, unless given; with no, a role whose job has \
+               ended is stood for no more by this process, which ends when no role is left to it, with the highest status. \
+               Not with --wait or --once; the jobs are given no terminal.",
+    },
+    Opt {
+        long: "spread",
+        short: None,
+        takes: Takes::OneOf("yes|no", &["yes", "no"]),
+        default: Default::Value("yes"),
+        section: Section::Election,
+        help: "Hand roles over until each candidate has a fair share",
+        more: "With yes each candidate leads as many of the --roles as any other, or one more, within a minute of a join or a \
+               leave, with no more moves than that takes. With no nothing is moved for it. With --elect group and as many \
+               partitions as roles the group's assignment says who is to lead which; else each counts what the others lead, \
+               and hands over one role at a time. Not with --claim-delay or --priority.",
+    },
+    Opt {
+        long: "max-roles",
+        short: None,
+        takes: Takes::Value("N"),
+        default: Default::Computed("no limit"),
+        section: Section::Election,
+        help: "Lead no more of the --roles than so many here",
+        more: "What is beyond the limits of all candidates is led by nobody.",
+    },
+    Opt {
         long: "elect",
         short: None,
         takes: Takes::OneOf("group|log", &["group", "log"]),
@@ -235,7 +269,7 @@ pub const OPTIONS: &[Opt] = &[
         help: "Whether the job is run again here when it ends",
         more: "The lead is kept between runs. With no: release, and exit with the job's status. With on-failure: \
                again after a signal or a status other than 0; after 0, release and exit 0. With always: again \
-               whatever it was. A run that was told to stop is not followed by another.",
+               whatever it was, which is the default with --roles. A run that was told to stop is not followed by another.",
     },
     Opt {
         long: "restart-delay",

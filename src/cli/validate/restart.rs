@@ -19,6 +19,8 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<RestartPolicy, StartupError>
     let (delay, limit) = (args.setting("restart-delay"), args.setting("restart-limit"));
     let policy = RestartPolicy {
         restart: match restart.text()? {
+            // One of many jobs that ends is no reason to do without it.
+            _ if args.value("roles").is_some() && !restart.is_given() => Restart::Always,
             "always" => Restart::Always,
             "no" => Restart::No,
             "on-failure" => Restart::OnFailure,

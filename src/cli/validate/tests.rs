@@ -277,6 +277,22 @@ fn watch_is_told_where_to_begin() {
 }
 
 #[test]
+fn roles_restart_their_jobs_unless_that_is_said() {
+    let config = |line: &str| {
+        let arguments: Vec<&str> =
+            "-g b -b k:1".split(' ').chain(line.split_whitespace()).chain(["--", "true"]).collect();
+        validate(&[], &arguments).unwrap()
+    };
+    let three = config("--roles 3");
+    assert_eq!((three.restart.restart, three.elections().roles), (Restart::Always, 0..3));
+    assert_eq!(three.roles.map(|roles| (roles.are_spread, roles.most)), Some((true, None)));
+    assert_eq!(config("--roles 3 --restart no").restart.restart, Restart::No);
+    let named = config("--roles ingest,bill --spread no --max-roles 1 --claim-delay 1s");
+    assert_eq!(named.elections().names.to_vec(), ["ingest", "bill"]);
+    assert_eq!(named.roles.map(|roles| (roles.are_spread, roles.most)), Some((false, Some(1))));
+}
+
+#[test]
 fn without_real_time_scheduling_the_guard_kills_earlier() {
     let widened = |line: &[&str], quota: Option<u64>| {
         let line: Vec<&str> = ["-g", "b", "-b", "k:9092"].iter().chain(line).copied().chain(["--", "true"]).collect();

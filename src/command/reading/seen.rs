@@ -138,7 +138,7 @@ impl Seen {
             Key::Election(_) => {
                 self.observer.read(at, offset, parsed().as_ref(), written_ms);
             }
-            Key::Hello(_) => self.observer.read_hello(at, offset, parsed(), written_ms),
+            Key::AnyHello | Key::Hello(_) => self.observer.read_hello(at, offset, parsed(), written_ms),
             Key::Other => {
                 self.observer.read_other(at.now, offset);
                 let election = other_key.as_deref().and_then(key_of_election);

@@ -181,7 +181,7 @@ fn who_reads_further_back_than_others_just_asked_for_has_a_reading_of_its_own() 
 fn a_hello_of_any_candidate_is_told_once() {
     let hello = |scene: &mut Scene, reading, offset| {
         let value = Some(Box::from(*b"{}"));
-        let record = ReadRecord { offset, key: Key::AnyHello, value, written_ms: None };
+        let record = ReadRecord { offset, key: Key::AnyHello, value, other_key: None, written_ms: None };
         scene.0.handle(NOW, reading, 0, ReadingEvent::Record(record));
     };
     let mut scene = Scene::reading(2, 1);

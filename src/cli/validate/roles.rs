@@ -1,0 +1,98 @@
+//! `--roles`, and what belongs to it: how many, or which; whether they are spread, and how many are led here.
+
+use crate::cli::parsed_args::{ParsedArgs, Value};
+use crate::config::Roles;
+use crate::exit::StartupError;
+
+/// The most roles of a group.
+pub(super) const MOST: u32 = 10_000;
+/// The longest name of a role, in bytes.
+const LONGEST: usize = 64;
+/// All names together, with the commas: a hello has them, and must fit 1 KiB.
+const LONGEST_LIST: usize = 400;
+/// What does not go with it, and why.
+const RIVALS: [(&str, &str); 5] = [
+    ("once", "the key would be done for each role"),
+    ("overlap", "two jobs of one role never run at once"),
+    ("schedule", "each role would have a schedule of its own"),
+    ("window", "the window would be done for each role"),
+    ("wait", "a role may be led by another for as long as it likes"),
+];
+/// What does not go with it while roles are spread, and why.
+const RIVALS_OF_SPREAD: [(&str, &str); 2] = [
+    ("claim-delay", "each candidate is to take its share; --spread no goes with it"),
+    ("priority", "each candidate is to have a share; --spread no goes with it"),
+];
+
+/// The roles, where they are given.
+///
+/// # Errors
+///
+/// It is neither a number nor names, or does not go with another option.
+pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Roles>, StartupError> {
+    let [spread, max_roles] = ["spread", "max-roles"].map(|long| args.setting(long));
+    let are_spread = match spread.text()? {
+        "no" => false,
+        "yes" => true,
+        _ => return Err(spread.refuse("must be yes or no")),
+    };
+    let most = if max_roles.is_given() { Some(count(&max_roles)?) } else { None };
+    let Some(value) = args.value("roles") else {
+        return match [spread, max_roles].iter().find(|setting| setting.is_given()) {
+            Some(idle) => Err(idle.refuse("has no meaning without --roles")),
+            None => Ok(None),
+        };
+    };
+    let of_spread = RIVALS_OF_SPREAD.iter().filter(|_| are_spread);
+    for (rival, why) in RIVALS.iter().chain(of_spread) {
+        if let Some(rival) = args.value(rival).filter(Value::is_given) {
+            return Err(value.refuse(format!("can't be combined with {}: {why}", rival.shown())));
+        }
+    }
+    let (count, names) = count_and_names(&value)?;
+    Ok(Some(Roles { text: value.text()?.to_owned(), count, names, are_spread, most }))
+}
+
+/// How many roles `--roles` asks for, and how they are called, where they are named.
+pub(super) fn count_and_names(value: &Value) -> Result<(u32, Vec<String>), StartupError> {
+    let text = value.text()?;
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok((count(value)?, Vec::new()));
+    }
+    let names = names(value, text)?;
+    Ok((u32::try_from(names.len()).unwrap_or(u32::MAX), names))
+}
+
+fn count(value: &Value) -> Result<u32, StartupError> {
+    let count = number(value.text()?).filter(|count| (1..=MOST).contains(count));
+    count.ok_or_else(|| value.refuse(format!("must be a number from 1 to {MOST}")))
+}
+
+/// A number as it stands in a key: in one way only.
+pub(super) fn number(text: &str) -> Option<u32> {
+    let is_canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    text.parse().ok().filter(|number| is_canonical && *number <= MOST)
+}
+
+fn names(value: &Value, text: &str) -> Result<Vec<String>, StartupError> {
+    let mut names: Vec<String> = Vec::new();
+    for name in text.split(',') {
+        let is_plain = name.chars().all(|character| character.is_ascii_alphanumeric() || "._-".contains(character));
+        if !is_plain || !(1..=LONGEST).contains(&name.len()) || name.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(value.refuse(format!(
+                "'{name}' is no name for a role: must be 1 to {LONGEST} of a-z A-Z 0-9 . _ -, and no number"
+            )));
+        }
+        if names.iter().any(|known| known == name) {
+            return Err(value.refuse(format!("'{name}' is named twice")));
+        }
+        names.push(name.to_owned());
+    }
+    if text.len() > LONGEST_LIST {
+        let length = text.len();
+        return Err(
+            value.refuse(format!("must be at most {LONGEST_LIST} bytes, and has {length}; a number is shorter"))
+        );
+    }
+    Ok(names)
+}

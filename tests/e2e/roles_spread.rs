@@ -1,0 +1,183 @@
+//! Many roles on few candidates: everybody holds a fair share, and what would double a role is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use harness::candidate::{Elector, Running};
+use harness::stage::Stage;
+use harness::wait;
+use nix::sys::signal::Signal;
+
+use crate::roles::{are_all_led, candidate, close, led, numbers, role_of, runs};
+use crate::{stage, with_both_electors};
+
+/// Waits until each leads as many roles as any other, or one more; with the group, those that it has assigned.
+fn await_fair(stage: &Stage, candidates: &[Running], roles: &[String]) {
+    let fair = roles.len() / candidates.len()..=roles.len().div_ceil(candidates.len());
+    wait::until_true("fair shares", || {
+        are_all_led(stage, candidates, roles)
+            && candidates.iter().all(|candidate| {
+                let led: BTreeSet<String> = led(candidate).into_keys().collect();
+                fair.contains(&led.len()) && (stage.elector() == Elector::Log || led == assigned(candidate))
+            })
+    });
+}
+
+/// The roles whose partitions are a candidate's, by its log.
+fn assigned(candidate: &Running) -> BTreeSet<String> {
+    let mut assigned = BTreeSet::new();
+    for event in candidate.history() {
+        match event.name() {
+            "assigned" => drop(assigned.insert(role_of(&event))),
+            "revoked" => drop(assigned.remove(&role_of(&event))),
+            _ => {}
+        }
+    }
+    assigned
+}
+
+/// How many roles a candidate has handed over.
+fn handed_over(candidate: &Running) -> usize {
+    let whys = candidate.events("released");
+    whys.iter().filter(|event| ["spread", "revoked"].contains(&event.text("why"))).count()
+}
+
+/// Stops one of them, and waits for its end.
+fn stop(candidate: &mut Running) {
+    candidate.signal(Signal::SIGTERM);
+    candidate.status();
+}
+
+with_both_electors! {
+    /// A join, another, and a leave: shares are fair after each, and a join moves no more than it takes.
+    fn shares_are_fair_after_each_join_and_leave(elector) {
+        let stage = stage(elector);
+        let roles = numbers(7);
+        let mut candidates = vec![candidate(&stage, "7").start()];
+        await_fair(&stage, &candidates, &roles);
+        for joins in [3, 2] {
+            let before: usize = candidates.iter().map(handed_over).sum();
+            candidates.push(candidate(&stage, "7").start());
+            await_fair(&stage, &candidates, &roles);
+            let moved = candidates.iter().map(handed_over).sum::<usize>() - before;
+            assert_eq!(moved, joins, "{:?}", candidates.iter().map(led).collect::<Vec<_>>());
+        }
+        let mut first = candidates.remove(0);
+        stop(&mut first);
+        await_fair(&stage, &candidates, &roles);
+        candidates.push(first);
+        close(&stage, candidates, &roles);
+    }
+
+    /// Each is replaced in turn, without a wait for the one before.
+    fn a_rolling_restart_ends_fair(elector) {
+        let stage = stage(elector);
+        let roles = numbers(6);
+        let mut candidates: Vec<Running> = (0..3).map(|_| candidate(&stage, "6").start()).collect();
+        await_fair(&stage, &candidates, &roles);
+        for replaced in &mut candidates {
+            stop(replaced);
+            *replaced = candidate(&stage, "6").start();
+            replaced.await_event("standby");
+        }
+        await_fair(&stage, &candidates, &roles);
+        close(&stage, candidates, &roles);
+    }
+
+    /// One candidate's death moves its roles only.
+    fn a_death_moves_the_dead_ones_roles_only(elector) {
+        let stage = stage(elector);
+        let roles = numbers(8);
+        let mut candidates: Vec<Running> = (0..3).map(|_| candidate(&stage, "8").start()).collect();
+        await_fair(&stage, &candidates, &roles);
+        let dead = candidates.remove(0);
+        let before: Vec<BTreeMap<String, u64>> = candidates.iter().map(led).collect();
+        dead.signal(Signal::SIGKILL);
+        await_fair(&stage, &candidates, &roles);
+        for (candidate, before) in candidates.iter().zip(before) {
+            let now = led(candidate);
+            assert!(before.iter().all(|role| now.get(role.0) == Some(role.1)), "{before:?} became {now:?}");
+        }
+        close(&stage, candidates, &roles);
+    }
+
+    /// What is beyond the limits is led by nobody, until somebody comes who has room.
+    fn nobody_leads_more_than_it_may(elector) {
+        let stage = stage(elector);
+        let roles = numbers(5);
+        let of_two = || candidate(&stage, "5").option("--max-roles", "2").start();
+        let mut candidates = vec![of_two(), of_two()];
+        wait::until_true("four roles that are led", || candidates.iter().map(|candidate| led(candidate).len()).sum::<usize>() == 4);
+        candidates.push(candidate(&stage, "5").start());
+        wait::until_true("all of them", || are_all_led(&stage, &candidates, &roles));
+        for candidate in &candidates[..2] {
+            let mut led = BTreeSet::new();
+            for event in candidate.history() {
+                match event.name() {
+                    "claiming" => drop(led.insert(role_of(&event))),
+                    "released" | "standby" | "fenced" => drop(led.remove(&role_of(&event))),
+                    _ => {}
+                }
+                assert!(led.len() <= 2, "{led:?} at {event:?}");
+            }
+        }
+        close(&stage, candidates, &roles);
+    }
+
+    /// `--spread no`: whoever joins is given nothing before somebody goes.
+    fn where_nothing_is_spread_nothing_moves(elector) {
+        let stage = stage(elector);
+        let roles = numbers(4);
+        let start = || candidate(&stage, "4").option("--spread", "no").start();
+        let mut first = start();
+        wait::until_true("all of them led", || led(&first).len() == 4);
+        let second = start();
+        wait::until_true("a standby for each", || {
+            second.events("standby").iter().map(role_of).collect::<BTreeSet<_>>().len() == 4
+        });
+        if elector == Elector::Group {
+            wait::until_true("a part of them assigned", || assigned(&second).len() == 2);
+        }
+        stop(&mut first);
+        let candidates = vec![first, second];
+        wait::until_true("all of them led by the other", || led(&candidates[1]).len() == 4);
+        assert_eq!((candidates[0].count("leading"), handed_over(&candidates[0])), (4, 0));
+        close(&stage, candidates, &roles);
+    }
+
+    /// Another order of the names would have two candidates lead one role: the later one does not start, and names the other.
+    fn whoever_maps_a_role_elsewhere_does_not_start(elector) {
+        let stage = stage(elector);
+        let roles = ["ingest", "bill"].map(str::to_owned);
+        let first = vec![candidate(&stage, "ingest,bill").option("--name", "web1").start()];
+        wait::until_true("a job of both", || are_all_led(&stage, &first, &roles));
+        let mut other = candidate(&stage, "bill,ingest").start();
+        assert_eq!(other.status(), 125);
+        let error = other.await_event("error");
+        let expected = "--roles bill,ingest on 2 partitions: role bill would be in partition 0, and web1 has it in partition 1";
+        assert!(error.text("message").starts_with(expected), "{error:?}");
+        assert_eq!(other.count("leading"), 0);
+        close(&stage, first, &roles);
+    }
+
+    /// The documented way to another mapping: all candidates are stopped first. A new topic may be used then, as for fewer partitions.
+    fn with_all_stopped_a_role_may_be_mapped_elsewhere(elector) {
+        let stage = stage(elector);
+        let roles = ["ingest", "bill"].map(str::to_owned);
+        let mut all: Vec<Running> = Vec::new();
+        for (before, (typed, topic)) in (0..).zip([("ingest,bill", ""), ("bill,ingest", ""), ("ingest,bill", "another")]) {
+            let of_mapping = || match topic {
+                "" => candidate(&stage, typed),
+                another => candidate(&stage, typed).option("--topic", format!("{}.{another}", stage.topic())),
+            };
+            let mut candidates = vec![of_mapping().start(), of_mapping().start()];
+            wait::until_true("another run of both", || roles.iter().all(|role| runs(&stage, role).len() > before));
+            candidates.iter_mut().for_each(stop);
+            all.append(&mut candidates);
+        }
+        for role in &roles {
+            let runs = runs(&stage, role);
+            assert!(runs.len() >= 3 && runs.windows(2).all(|pair| pair[0].1 < pair[1].0), "role {role}: {runs:?}");
+        }
+        stage.close(all);
+    }
+}
