@@ -12,6 +12,7 @@ mod footprint;
 mod forge;
 mod history;
 mod meter;
+mod roles;
 
 use clap::{Parser, ValueEnum};
 use harness::candidate::Elector;
@@ -43,6 +44,9 @@ struct Arguments {
     /// Of `elections`: how many share the topic.
     #[arg(long, default_value_t = 1000)]
     elections: usize,
+    /// Of `roles`: how many there are.
+    #[arg(long, default_value_t = 100)]
+    roles: usize,
     /// Of `history`: how many records there are.
     #[arg(long, default_value_t = 1_000_000)]
     records: i64,
@@ -65,6 +69,8 @@ enum Part {
     Elections,
     /// A long journal: starts must not grow with it.
     History,
+    /// Many roles in each of three processes: what a role costs, and how soon those of a dead candidate are led again.
+    Roles,
 }
 
 fn main() {
@@ -92,6 +98,11 @@ fn main() {
                 }
                 for elector in &electors {
                     figures.tell(elector.name(), footprint::connections(&broker, *elector));
+                }
+            }
+            Part::Roles => {
+                for elector in &electors {
+                    figures.tell(elector.name(), roles::measure(&broker, *elector, &arguments));
                 }
             }
             Part::History => history::measure(&broker, &arguments, &mut |rows| figures.tell("log", rows)),
