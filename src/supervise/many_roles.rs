@@ -228,6 +228,7 @@ impl MainLoop {
         match known.introduction.heard(now, offset, &hello) {
             Whose::Own => {}
             _ if *leaves => known.spread.left(now, member),
+            _ if !hello.takes_roles() => {}
             Whose::Another => known.spread.heard(now, member, *max_roles),
             Whose::AnotherBefore => known.spread.may_be_there(now, member, *max_roles),
         }

@@ -89,6 +89,12 @@ impl ProcessHello {
         serde_json::to_vec(&Line { v: 1, kind: "hello", hello: self }).unwrap_or_default()
     }
 
+    /// Whether its writer takes roles: not before its first hello was read back, and answered where that is due.
+    #[must_use]
+    pub const fn takes_roles(&self) -> bool {
+        !self.leaves && (self.joined.is_some() || self.roles.is_none())
+    }
+
     /// In which partition its writer looks for each role.
     #[must_use]
     pub fn mapping(&self) -> Mapping {
