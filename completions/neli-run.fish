@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_neli_run_global_optspecs
-    string join \n g/group= name= elect= patience= claim-delay= priority= preempt preempt-after= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= settle= overlap= stop-signal= stop-timeout= restart= restart-delay= restart-limit= once= window= timezone= schedule= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet h/help V/version
+    string join \n g/group= name= roles= spread= max-roles= elect= patience= claim-delay= priority= preempt preempt-after= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= settle= overlap= stop-signal= stop-timeout= restart= restart-delay= restart-limit= once= window= timezone= schedule= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet h/help V/version
 end
 
 function __fish_neli_run_needs_command
@@ -26,6 +26,10 @@ end
 
 complete -c neli-run -n "__fish_neli_run_needs_command" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l name -d 'What this candidate is called [default: <host>:<pid>]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l roles -d 'Several elections in this process: so many, or of each name' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l spread -d 'Hand roles over until each candidate has a fair share [default: yes]' -r -f -a "yes\t''
+no\t''"
+complete -c neli-run -n "__fish_neli_run_needs_command" -l max-roles -d 'Lead no more of the --roles than so many here [default: no limit]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l elect -d 'Who claims a vacancy first: the group\'s choice, or anybody [default: group]' -r -f -a "group\t''
 log\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l patience -d 'How long the others leave a vacancy to the group\'s choice [default: 500ms]' -r

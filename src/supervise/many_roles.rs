@@ -234,7 +234,8 @@ impl MainLoop {
         }
         if hello.member != self.job_maker.member && !hello.leaves {
             for at in 0..self.roles.len() {
-                let heard = Hello { member: member.clone(), group_member: None, name: name.clone(), priority: 0 };
+                let (member, name) = (member.clone(), name.clone());
+                let heard = Hello { member, group_member: None, name, priority: 0, overlaps: false };
                 self.call(at, now, |node| node.handle(now, Event::Election(candidate::Event::Heard(heard))));
             }
         }
