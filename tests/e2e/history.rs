@@ -38,7 +38,8 @@ fn written(stage: &Stage, records: &[&str]) {
 fn each_term_with_its_end_and_the_gap_to_the_next() {
     let stage = stage(Elector::Log);
     let mut first = stage.candidate().option("--name", "first").start();
-    stage.await_witness(first.await_lead());
+    let earlier = first.await_lead();
+    stage.await_witness(earlier);
     let mut second = stage.candidate().option("--name", "second").start();
     second.await_event("standby");
     first.signal(Signal::SIGTERM);
@@ -54,7 +55,10 @@ fn each_term_with_its_end_and_the_gap_to_the_next() {
     let answer = stage.ask("history", &[]);
     let rows: Vec<&str> = answer.text.lines().collect();
     assert!(rows[0].starts_with("TERM  LEADER  FROM"), "{answer:?}");
-    assert!(rows[1].starts_with("0     first   20") && rows[1].contains("a signal to neli-run"), "{answer:?}");
+    assert!(
+        rows[1].starts_with(&format!("{earlier:<4}  first   20")) && rows[1].contains("a signal to neli-run"),
+        "{answer:?}"
+    );
     assert!(rows[2].starts_with(&format!("{term:<4}  second  20")) && rows[2].ends_with("  leads"), "{answer:?}");
 
     let answer = stage.ask("history", &["--check"]);
@@ -68,7 +72,7 @@ fn each_term_with_its_end_and_the_gap_to_the_next() {
     assert_eq!(answer.status, 0);
     let drawn = fs::read_to_string(&drawing).expect("it was written");
     assert!(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n"), "{drawn}");
-    assert!(drawn.contains("<title>term 0: first, ") && drawn.contains(&stage.group), "{drawn}");
+    assert!(drawn.contains(&format!("<title>term {earlier}: first, ")) && drawn.contains(&stage.group), "{drawn}");
     stage.close([first, second]);
 }
 
