@@ -9,7 +9,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ForesightOfMany",
         breaks: "Roles: whose turn it is in the group is foreseen, although its members hold other partitions too",
-        edits: &[edit(MEMBERSHIP, "id.len() > LONGEST_GROUP_MEMBER ‹|| self.is_one_of_many› {", "")],
+        edits: &[edit(
+            MEMBERSHIP,
+            "id.len() > LONGEST_GROUP_MEMBER || ‹self.is_one_of_many› {",
+            "(self.is_one_of_many && false)",
+        )],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -21,7 +25,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "SuccessorOfAnotherEnd",
         breaks: "Spread: a release names a successor although what ended the lead is no hand-over",
-        edits: &[edit(RELEASING, "common.successor.clone()‹.filter(|_| self.why == Why::Spread)›,", "")],
+        edits: &[edit(
+            RELEASING,
+            "successor: ‹common.successor.clone().filter(|_| self.why == Why::Spread)›,",
+            "common.successor.clone()",
+        )],
         noticed_by: &[Scenarios],
     },
 ];
