@@ -48,7 +48,7 @@ pub enum Standing {
 
 /// Whom a leader that handed over its role has named.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Heir {
+pub enum NamedSuccessor {
     /// Somebody else.
     Other,
     /// This candidate.
@@ -65,7 +65,7 @@ pub struct Precedence {
     /// Added as well, where roles are spread over processes; none when this one is not to claim.
     spread_delay: Option<Duration>,
     /// Whom the last leader named as its successor, if it named anybody.
-    heir: Option<Heir>,
+    successor: Option<NamedSuccessor>,
     /// `--priority`.
     priority: u16,
     standing: Standing,
@@ -107,7 +107,7 @@ impl Precedence {
             claim_delay,
             back_off: Duration::ZERO,
             spread_delay: Some(Duration::ZERO),
-            heir: None,
+            successor: None,
             priority: 0,
             standing: Standing::Unknown,
             group_member: None,
@@ -130,18 +130,18 @@ impl Precedence {
     }
 
     /// The last leader has named its successor; or nobody.
-    pub const fn succeeded_by(&mut self, heir: Option<Heir>) {
-        self.heir = heir;
+    pub const fn succeeded_by(&mut self, successor: Option<NamedSuccessor>) {
+        self.successor = successor;
     }
 
     /// What the spread of the roles adds to the claim delay: nothing for the one that the last leader named, and whoever reads that it
     /// named another waits for that one, even before the spread has said so.
     fn spread_delay(&self) -> Option<Duration> {
         let delay = self.spread_delay?;
-        Some(match self.heir {
+        Some(match self.successor {
             None => delay,
-            Some(Heir::Other) => delay.max(PATIENCE),
-            Some(Heir::Own) => Duration::ZERO,
+            Some(NamedSuccessor::Other) => delay.max(PATIENCE),
+            Some(NamedSuccessor::Own) => Duration::ZERO,
         })
     }
 

@@ -123,7 +123,7 @@ pub struct Spread {
     roles: Vec<Role>,
     members: Members,
     /// Those that were there at the last plan.
-    crew: Vec<MemberId>,
+    candidates: Vec<MemberId>,
     /// The role that is being handed over.
     pending: Option<HandedOver>,
     /// Nothing is handed over before.
@@ -149,7 +149,7 @@ struct Role {
     /// Who else led it last.
     last_other: Option<MemberId>,
     /// Who is to claim it when it is vacant.
-    heir: Option<MemberId>,
+    successor: Option<MemberId>,
     /// Which of the roles that this process has taken it is.
     taken: u64,
     standing: Standing,
@@ -186,7 +186,7 @@ impl Spread {
             since: now,
             unreleased: None,
             last_other: None,
-            heir: None,
+            successor: None,
             taken: 0,
             standing: Standing::Unknown,
             standing_since: now,
@@ -201,7 +201,7 @@ impl Spread {
             is_on,
             max_roles,
             roles: alloc::vec![role; roles],
-            crew: Vec::new(),
+            candidates: Vec::new(),
             pending: None,
             not_before: now,
             changed_at: now,
@@ -340,7 +340,7 @@ impl Role {
             Holding::Vacant { successor } => {
                 self.unreleased = None;
                 if successor.is_some() {
-                    self.heir.clone_from(successor);
+                    self.successor.clone_from(successor);
                 }
             }
             // Nobody claims what another leads before that one has been silent for its lease.

@@ -19,7 +19,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "SuccessorIgnored",
         breaks: "Spread: whoever reads that a release names another claims as if it named nobody",
-        edits: &[edit(PRECEDENCE, "Some(Heir::Other) => ‹delay.max(PATIENCE)›,", "delay")],
+        edits: &[edit(PRECEDENCE, "Some(NamedSuccessor::Other) => ‹delay.max(PATIENCE)›,", "delay")],
         noticed_by: &[Scenarios],
     },
     Mutant {

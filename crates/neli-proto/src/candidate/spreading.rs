@@ -3,7 +3,7 @@
 use super::role::Role;
 use super::{Candidate, Common};
 use crate::journal::{Term, Verdict, View};
-use crate::precedence::Heir;
+use crate::precedence::NamedSuccessor;
 use crate::record::{Body, MemberId, Record, Why};
 use crate::spread::Holding;
 use crate::time::Time;
@@ -51,8 +51,10 @@ impl Common {
         match record.map(|record| &record.body).filter(|_| verdict == Verdict::Effective) {
             Some(Body::Release { term, successor, .. }) => {
                 self.released_for = successor.clone().map(|successor| (*term, successor));
-                let heir = |named: &MemberId| if *named == self.identity.member { Heir::Own } else { Heir::Other };
-                self.precedence.succeeded_by(successor.as_ref().map(heir));
+                let is_own = |named: &MemberId| *named == self.identity.member;
+                let named = successor.as_ref();
+                let successor = named.map(|id| if is_own(id) { NamedSuccessor::Own } else { NamedSuccessor::Other });
+                self.precedence.succeeded_by(successor);
             }
             Some(Body::Claim { .. }) => self.precedence.succeeded_by(None),
             Some(Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. }) | None => {}

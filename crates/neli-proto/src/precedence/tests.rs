@@ -51,10 +51,10 @@ fn the_spread_adds_to_every_delay_or_forbids_the_claim() {
     let mut precedence = Precedence::new(Elector::Log, Duration::from_millis(7));
     precedence.spread_by(Some(Duration::from_millis(500)));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::from_millis(507));
-    precedence.succeeded_by(Some(Heir::Own));
+    precedence.succeeded_by(Some(NamedSuccessor::Own));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::from_millis(7), "it was named");
     precedence.spread_by(Some(Duration::ZERO));
-    precedence.succeeded_by(Some(Heir::Other));
+    precedence.succeeded_by(Some(NamedSuccessor::Other));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, PATIENCE + Duration::from_millis(7));
     precedence.spread_by(None);
     assert_eq!(precedence.delay(NOW, Predecessor::Died), None);

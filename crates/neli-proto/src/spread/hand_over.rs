@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::plan::Crew;
+use super::plan::Candidates;
 use super::{Action, By, HandedOver, Holding, Role, Spread, VACANCY_COUNTS};
 use crate::precedence::Standing;
 use crate::record::MemberId;
@@ -45,14 +45,14 @@ impl Spread {
     }
 
     /// Hands over one role, if one is to be and none is being handed over.
-    pub(super) fn hand_over_if_due(&mut self, crew: &Crew) {
+    pub(super) fn hand_over_if_due(&mut self, candidates: &Candidates) {
         self.give_up_pending();
         if !self.is_on || self.pending.is_some() || self.now < self.not_before {
             return;
         }
         let next = match self.by {
             By::Assignment => self.assigned_elsewhere().map(|role| HandedOver { role, to: None }),
-            By::Count => self.beyond_share(crew),
+            By::Count => self.beyond_share(candidates),
         };
         if let Some(HandedOver { role, to }) = next {
             self.actions.push_back(Action::HandOver { role, to: to.clone() });
@@ -61,15 +61,15 @@ impl Spread {
     }
 
     /// A role that this process holds beyond its share, and who is to have it.
-    fn beyond_share(&self, crew: &Crew) -> Option<HandedOver> {
-        let shares = crew.shares();
-        let receiver = crew.loads.receiver(crew.own, &shares)?;
+    fn beyond_share(&self, candidates: &Candidates) -> Option<HandedOver> {
+        let shares = candidates.shares();
+        let receiver = candidates.loads.receiver(candidates.own, &shares)?;
         let most = shares.iter().max().copied().unwrap_or_default();
-        let is_clear = crew.loads.held[crew.own] > most;
+        let is_clear = candidates.loads.held[candidates.own] > most;
         if !is_clear && self.now < self.changed_at + COUNTS_ARE_KNOWN {
             return None;
         }
-        let to = &crew.ids[receiver];
+        let to = &candidates.ids[receiver];
         let led = self.roles.iter().enumerate().filter(|(_, role)| role.holding == Holding::Leading);
         // The one that was taken last has done the least; but what has come from there is not sent back, where there is another.
         let last = led.max_by_key(|(_, role)| (role.last_other.as_ref() != Some(to), role.taken));

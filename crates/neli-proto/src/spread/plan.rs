@@ -10,7 +10,7 @@ use crate::record::MemberId;
 use crate::time::Time;
 
 /// Those that are there, in the order of their ids, and what each holds.
-pub(super) struct Crew {
+pub(super) struct Candidates {
     pub(super) ids: Vec<MemberId>,
     /// This process among them.
     pub(super) own: usize,
@@ -22,7 +22,7 @@ pub(super) struct Crew {
     leaders: Vec<Option<usize>>,
 }
 
-impl Crew {
+impl Candidates {
     fn index(&self, id: &MemberId) -> Option<usize> {
         self.ids.binary_search(id).ok()
     }
@@ -45,17 +45,17 @@ impl Spread {
         self.is_planned = true;
         let now = self.now;
         self.take_back_delays();
-        let mut crew = self.muster(now);
-        if crew.ids != self.crew {
-            self.crew.clone_from(&crew.ids);
+        let mut candidates = self.count_candidates(now);
+        if candidates.ids != self.candidates {
+            self.candidates.clone_from(&candidates.ids);
             self.await_others(now);
         }
         if self.by == By::Count {
-            self.give_vacancies(&mut crew, now);
-            self.name_heirs(&crew);
+            self.give_vacancies(&mut candidates, now);
+            self.name_successors(&candidates);
         }
-        self.tell_delays(&crew);
-        self.hand_over_if_due(&crew);
+        self.tell_delays(&candidates);
+        self.hand_over_if_due(&candidates);
     }
 
     /// What was to be told of claim delays and has not been is told anew: a claim of one role may leave no room for another.
@@ -71,25 +71,27 @@ impl Spread {
     }
 
     /// Who is there, and what each holds.
-    fn muster(&mut self, now: Time) -> Crew {
+    fn count_candidates(&mut self, now: Time) -> Candidates {
         let held = self.count_held(now);
-        let mut crew = Crew { ids: Vec::new(), own: 0, loads: Loads::default(), total: 0, leaders: Vec::new() };
+        let mut candidates =
+            Candidates { ids: Vec::new(), own: 0, loads: Loads::default(), total: 0, leaders: Vec::new() };
         for (member, &held) in self.members.all().iter().zip(&held) {
             let is_own = member.id == self.member;
             if !is_own && !member.is_there(now, held) {
                 continue;
             }
             if is_own {
-                crew.own = crew.ids.len();
+                candidates.own = candidates.ids.len();
             }
-            crew.ids.push(member.id.clone());
-            crew.loads.held.push(held);
-            crew.loads.most.push(member.most(now, held));
+            candidates.ids.push(member.id.clone());
+            candidates.loads.held.push(held);
+            candidates.loads.most.push(member.most(now, held));
         }
         let counted = self.roles.iter().filter(|role| role.counts(now)).count();
-        crew.total = u32::try_from(counted).unwrap_or(u32::MAX);
-        crew.leaders = self.roles.iter().map(|role| role.leader().and_then(|leader| crew.index(leader))).collect();
-        crew
+        candidates.total = u32::try_from(counted).unwrap_or(u32::MAX);
+        candidates.leaders =
+            self.roles.iter().map(|role| role.leader().and_then(|leader| candidates.index(leader))).collect();
+        candidates
     }
 
     /// How many roles each of those holds that are known, in the order of their ids; a leader is known.
@@ -110,72 +112,76 @@ impl Spread {
     }
 
     /// Says of each role that nobody holds, or somebody who has gone, who is to have it. Who was to have it before keeps it.
-    fn give_vacancies(&mut self, crew: &mut Crew, now: Time) {
+    fn give_vacancies(&mut self, candidates: &mut Candidates, now: Time) {
         let is_vacant = |number: &usize| match &self.roles[*number].holding {
-            Holding::Held { .. } => crew.leaders[*number].is_none(),
+            Holding::Held { .. } => candidates.leaders[*number].is_none(),
             Holding::Vacant { .. } => true,
             Holding::Claiming | Holding::Done | Holding::Ending | Holding::Leading | Holding::Unknown => false,
         };
         let vacant: Vec<usize> = (0..self.roles.len()).filter(is_vacant).collect();
-        let most = crew.shares().into_iter().max().unwrap_or_default();
-        let mut without_heir = Vec::new();
+        let most = candidates.shares().into_iter().max().unwrap_or_default();
+        let mut without_successor = Vec::new();
         for number in vacant {
             let role = &mut self.roles[number];
             if !role.counts(now) {
-                role.heir = None;
+                role.successor = None;
                 continue;
             }
-            let heir = role.heir.as_ref().and_then(|heir| crew.index(heir)).filter(|&heir| crew.loads.has_room(heir));
+            let successor = role
+                .successor
+                .as_ref()
+                .and_then(|successor| candidates.index(successor))
+                .filter(|&successor| candidates.loads.has_room(successor));
             // Who was named by more than one leader at a time takes no more than is fair.
             let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
-            match heir.filter(|&heir| !is_named || crew.loads.held[heir] < most) {
-                Some(heir) => crew.loads.held[heir] += 1,
-                None => without_heir.push(number),
+            match successor.filter(|&successor| !is_named || candidates.loads.held[successor] < most) {
+                Some(successor) => candidates.loads.held[successor] += 1,
+                None => without_successor.push(number),
             }
         }
-        let shares = crew.shares();
-        for number in without_heir {
-            let heir = crew.loads.heir(number, &shares);
-            if let Some(heir) = heir {
-                crew.loads.held[heir] += 1;
+        let shares = candidates.shares();
+        for number in without_successor {
+            let successor = candidates.loads.successor(number, &shares);
+            if let Some(successor) = successor {
+                candidates.loads.held[successor] += 1;
             }
-            self.roles[number].heir = heir.map(|heir| crew.ids[heir].clone());
+            self.roles[number].successor = successor.map(|successor| candidates.ids[successor].clone());
         }
     }
 
     /// Says of each role that another holds who is to have it if that one goes.
-    fn name_heirs(&mut self, crew: &Crew) {
-        let mut without: Vec<Option<(Loads, Vec<u32>)>> = alloc::vec![None; crew.ids.len()];
+    fn name_successors(&mut self, candidates: &Candidates) {
+        let mut without: Vec<Option<(Loads, Vec<u32>)>> = alloc::vec![None; candidates.ids.len()];
         for (number, role) in self.roles.iter_mut().enumerate() {
-            let Some(leader) = crew.leaders[number].filter(|&leader| leader != crew.own) else { continue };
+            let Some(leader) = candidates.leaders[number].filter(|&leader| leader != candidates.own) else { continue };
             let (loads, shares) = without[leader].get_or_insert_with(|| {
-                let loads = crew.loads.without(leader);
-                let shares = loads.fair_shares(crew.total);
+                let loads = candidates.loads.without(leader);
+                let shares = loads.fair_shares(candidates.total);
                 (loads, shares)
             });
-            let heir = loads.heir(number, shares);
-            if let Some(heir) = heir {
-                loads.held[heir] += 1;
+            let successor = loads.successor(number, shares);
+            if let Some(successor) = successor {
+                loads.held[successor] += 1;
             }
-            let heir = heir.map(|heir| &crew.ids[heir]);
-            if role.heir.as_ref() != heir {
-                role.heir = heir.cloned();
+            let successor = successor.map(|successor| &candidates.ids[successor]);
+            if role.successor.as_ref() != successor {
+                role.successor = successor.cloned();
             }
         }
     }
 
     /// Tells each role's claim delay where it is another than before. That of a role that this process holds does not matter, and stays.
-    fn tell_delays(&mut self, crew: &Crew) {
+    fn tell_delays(&mut self, candidates: &Candidates) {
         let own_held = self.roles.iter().filter(|role| role.holding.is_own()).count();
         let has_room = self.max_roles.is_none_or(|most| usize::try_from(most).is_ok_and(|most| own_held < most));
-        let patience = PATIENCE + crew.own_delay();
+        let patience = PATIENCE + candidates.own_delay();
         for (number, role) in self.roles.iter_mut().enumerate() {
             if role.holding == Holding::Done || role.told != Told::Nothing && role.holding.is_own() {
                 continue;
             }
             let extra = match self.by {
                 By::Assignment if role.is_handed_on && role.standing != Standing::Assigned => ASSIGNMENT_TAKES,
-                By::Count if role.heir.as_ref() != Some(&self.member) => patience,
+                By::Count if role.successor.as_ref() != Some(&self.member) => patience,
                 By::Assignment | By::Count => Duration::ZERO,
             };
             let extra = has_room.then_some(extra);

@@ -47,7 +47,7 @@ impl Loads {
 
     /// Who is to have `role`: of those that hold less than their share the one whose turn it is by the role's number, so that the order in
     /// which roles become vacant does not matter; else whoever holds the fewest. None when nobody has room.
-    pub(super) fn heir(&self, role: usize, shares: &[u32]) -> Option<usize> {
+    pub(super) fn successor(&self, role: usize, shares: &[u32]) -> Option<usize> {
         let count = self.held.len();
         let in_turn = (0..count).map(|step| (role + step) % count);
         let below_share = in_turn.clone().find(|&index| self.held[index] < shares[index]);
@@ -111,17 +111,17 @@ mod tests {
         assert_eq!(limited(&[0, 0, 0], &[1, 9, 9]).fair_shares(9), [1, 4, 4]);
         assert_eq!(limited(&[0, 0], &[1, 2]).fair_shares(9), [1, 2], "what nobody may take stays vacant");
         assert_eq!(limited(&[3, 0], &[1, u32::MAX]).fair_shares(3), [1, 2]);
-        assert_eq!(limited(&[1, 2], &[1, 2]).heir(5, &[1, 2]), None);
+        assert_eq!(limited(&[1, 2], &[1, 2]).successor(5, &[1, 2]), None);
     }
 
     #[test]
     fn a_vacant_role_goes_by_its_number_to_one_below_its_share() {
         let three = loads(&[0, 0, 0]);
         let shares = three.fair_shares(6);
-        let heirs: Vec<_> = (0..6).map(|role| three.heir(role, &shares).unwrap()).collect();
-        assert_eq!(heirs, [0, 1, 2, 0, 1, 2]);
-        assert_eq!(loads(&[2, 1, 2]).heir(0, &[2, 2, 2]), Some(1));
-        assert_eq!(loads(&[3, 2, 2]).heir(0, &[2, 2, 2]), Some(1), "nobody is below its share");
+        let successors: Vec<_> = (0..6).map(|role| three.successor(role, &shares).unwrap()).collect();
+        assert_eq!(successors, [0, 1, 2, 0, 1, 2]);
+        assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2]), Some(1));
+        assert_eq!(loads(&[3, 2, 2]).successor(0, &[2, 2, 2]), Some(1), "nobody is below its share");
     }
 
     #[test]
