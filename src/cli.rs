@@ -9,7 +9,7 @@ use clap::builder::{TypedValueParser, ValueHint};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
-use crate::cli::options::{OPTIONS, Opt, wrapped};
+use crate::cli::options::{Opt, options, wrapped};
 use crate::cli::parsed_args::{Environment, ParsedArgs};
 use crate::exit::StartupError;
 use crate::features;
@@ -109,7 +109,7 @@ pub(crate) fn without_command() -> Command {
         .disable_help_subcommand(true)
         .subcommand_value_name("SUBCOMMAND")
         .subcommand_help_heading("Subcommands")
-        .args(OPTIONS.iter().map(Opt::arg))
+        .args(options().map(Opt::arg))
         .subcommands(subcommands::all())
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use neli_run::cli::options::{Default, OPTIONS};
+use neli_run::cli::options::{Default, options};
 use neli_run::command::completions::{self, Shell};
 use neli_run::command::man;
 use neli_run::exit::TABLE;
@@ -34,7 +34,7 @@ fn the_completions_are_what_the_program_says() {
 #[test]
 fn the_readme_s_tables_are_what_the_program_says() {
     let readme = std::fs::read_to_string(root("README.md")).unwrap();
-    let readme = with_block(&readme, "options", &options());
+    let readme = with_block(&readme, "options", &option_tables());
     let readme = with_block(&readme, "exit-status", &exit_statuses());
     keep("README.md", &readme);
 }
@@ -111,7 +111,7 @@ fn is_name(word: &str) -> bool {
 
 #[test]
 fn every_option_says_what_it_does_in_a_line() {
-    for option in OPTIONS {
+    for option in options() {
         assert!(option.help.len() <= 60, "--{}: {} is long for -h", option.long, option.help);
         assert!(!option.help.ends_with('.'), "--{}: the full stop is put in where it belongs", option.long);
         assert!(option.more.is_empty() || option.more.ends_with('.'), "--{}: a sentence ends", option.long);
@@ -150,10 +150,10 @@ fn with_block(page: &str, name: &str, block: &str) -> String {
     format!("{before}{open}{block}{close}{after}")
 }
 
-fn options() -> String {
+fn option_tables() -> String {
     let mut table = String::new();
     let mut section = "";
-    for option in OPTIONS {
+    for option in options() {
         if section != option.section.heading() {
             let end = if section.is_empty() { "" } else { "\n" };
             section = option.section.heading();

@@ -9,7 +9,7 @@ use crate::config::VARIABLE_PREFIX;
 
 mod table;
 
-pub use table::OPTIONS;
+pub use table::options;
 
 /// One option.
 pub struct Opt {
@@ -98,7 +98,7 @@ impl Opt {
     /// The option of that long name.
     #[must_use]
     pub fn find(long: &str) -> Option<&'static Self> {
-        OPTIONS.iter().find(|option| option.long == long)
+        options().find(|option| option.long == long)
     }
 
     /// Its variable: `--stop-timeout` is `NELI_RUN_STOP_TIMEOUT`.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use crate::cli::options::{Default, OPTIONS, Opt, RIVALS, variable};
+use crate::cli::options::{Default, Opt, RIVALS, options, variable};
 use crate::config::VARIABLE_PREFIX;
 use crate::exit::StartupError;
 use crate::text::quoted;
@@ -37,7 +37,7 @@ impl Environment {
             // NELI_RUN_PID is what a job finds in its environment, and a job may well run neli-run.
             name.starts_with(VARIABLE_PREFIX)
                 && name != "NELI_RUN_PID"
-                && !OPTIONS.iter().any(|option| option.variable() == **name)
+                && !options().any(|option| option.variable() == **name)
         });
         strange.map(|name| format!("{name} is set, and no option has this variable: it has no effect")).collect()
     }
