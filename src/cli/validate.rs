@@ -138,10 +138,7 @@ fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client, Start
 }
 
 fn name(args: &ParsedArgs) -> Result<String, StartupError> {
-    let Some(value) = args.value("name") else {
-        let host = nix::unistd::gethostname().unwrap_or_default();
-        return Ok(format!("{}:{}", host.to_string_lossy(), std::process::id()));
-    };
+    let Some(value) = args.value("name") else { return Ok(names::of_process()) };
     let name = value.text()?.to_owned();
     validate_name(&value, &name, names::LONGEST_NAME)?;
     Ok(name)

@@ -1,6 +1,6 @@
 //! What there is in a process that stands in many elections: how it makes itself known to the others, and which roles it is to hold.
 
-use neli::program::{RoleEvent, clock};
+use neli::program::{RoleEvent, clock, names};
 use neli_proto::candidate::{self, Elector};
 use neli_proto::introduction::{self, Introduction, Whose};
 use neli_proto::mapping::Mapping;
@@ -11,7 +11,6 @@ use neli_proto::record::{Body, Hello, MemberId, Offset, Record};
 use neli_proto::spread::{self, By, Holding, Spread};
 use neli_proto::time::Time;
 use neli_proto::timings::Patience;
-use nix::unistd;
 
 use super::{MainLoop, role};
 use crate::config::{Config, Roles};
@@ -65,7 +64,7 @@ impl ManyRoles {
         let hello = ProcessHello {
             member: member.clone(),
             name: Some(config.name.as_str().into()),
-            host: unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
+            host: names::host().map(Into::into),
             pid: Some(std::process::id()),
             version: Some(env!("CARGO_PKG_VERSION").into()),
             elector: Some(role::name_of(config.timings.elector()).into()),

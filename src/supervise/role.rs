@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::{Election, clock, random};
+use neli::program::{Election, clock, names, random};
 use neli_proto::candidate::{Elector, Event as ElectionEvent, Identity};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Event, Node, Settings};
@@ -14,7 +14,6 @@ use neli_proto::spread::Holding;
 use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
-use nix::unistd;
 
 use super::commands::{self, RunningCommands};
 use super::facts::FactsTopic;
@@ -139,7 +138,7 @@ fn node(config: &Config, node: Node) -> Node {
 
 fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
     let hello = Body::Hello {
-        host: unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
+        host: names::host().map(Into::into),
         pid: Some(std::process::id()),
         version: Some(env!("CARGO_PKG_VERSION").into()),
         elector: Some(name_of(config.timings.elector()).into()),

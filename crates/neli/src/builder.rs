@@ -250,10 +250,7 @@ impl Builder {
     }
 
     fn candidates_name(&self) -> Result<String, Error> {
-        let Some(name) = &self.name else {
-            let host = nix::unistd::gethostname().unwrap_or_default();
-            return Ok(format!("{}:{}", host.to_string_lossy(), std::process::id()));
-        };
+        let Some(name) = &self.name else { return Ok(names::of_process()) };
         names::validate(name, names::LONGEST_NAME).map_err(|expected| Error::option("name", name, expected))?;
         Ok(name.clone())
     }
@@ -268,7 +265,7 @@ fn hello(elector: Elector) -> Body {
         Elector::Log => "log",
     };
     Body::Hello {
-        host: nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok()).map(Into::into),
+        host: names::host().map(Into::into),
         pid: Some(std::process::id()),
         version: Some(concat!("neli ", env!("CARGO_PKG_VERSION")).into()),
         elector: Some(elector.into()),

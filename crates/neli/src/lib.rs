@@ -140,7 +140,9 @@ pub mod program {
     }
     pub mod names {
         //! Names of elections, topics and candidates.
-        pub use crate::names::{LONGEST_GROUP, LONGEST_NAME, LONGEST_TOPIC, TOPIC, is_topic, validate};
+        pub use crate::names::{
+            LONGEST_GROUP, LONGEST_NAME, LONGEST_TOPIC, TOPIC, host, is_topic, of_process, validate,
+        };
     }
     pub mod properties {
         //! librdkafka's properties.

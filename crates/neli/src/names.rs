@@ -10,6 +10,19 @@ pub const LONGEST_TOPIC: usize = 249;
 /// What the name of a topic must be.
 pub const TOPIC: &str = "1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor ..";
 
+/// How this machine is called; none where that can't be known, or is no text.
+#[must_use]
+pub fn host() -> Option<String> {
+    nix::unistd::gethostname().ok()?.into_string().ok()
+}
+
+/// How a candidate is called that was given no name: `<host>:<pid>`.
+#[must_use]
+pub fn of_process() -> String {
+    let host = nix::unistd::gethostname().unwrap_or_default();
+    format!("{}:{}", host.to_string_lossy(), std::process::id())
+}
+
 /// Whether Kafka lets a topic be called so.
 #[must_use]
 pub fn is_topic(name: &str) -> bool {
