@@ -35,11 +35,6 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// This one, at which the node's status is `status`.
-    pub(crate) fn of(status: &Status, now: Time, wall_ms: u64) -> Self {
-        Self { now, wall_ms, lease_end: status.lease_end, awaits: status.awaits }
-    }
-
     /// When the node claims, unless another does, or is heard, before.
     fn claim(&self) -> Option<Due> {
         let Awaits { what, until } = self.awaits?;

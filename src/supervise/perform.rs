@@ -75,8 +75,8 @@ impl MainLoop {
         if !is_repeated {
             let role = &self.roles[at];
             let guard = role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw());
-            let now = clock::now();
-            let moment = Moment::of(&role.node.status(now), now, clock::wall_ms());
+            let (lease_end, awaits) = (role.node.lease_end(), role.node.awaits());
+            let moment = Moment { now: clock::now(), wall_ms: clock::wall_ms(), lease_end, awaits };
             role.logger.event(&notes::of_node(note, moment, &self.config, guard));
         }
     }

@@ -224,14 +224,26 @@ impl Node {
         !self.hooks.is_idle()
     }
 
+    /// When the node's own lease ends if nothing extends it; none while it holds none.
+    #[must_use]
+    pub fn lease_end(&self) -> Option<Time> {
+        self.candidate.lease_end()
+    }
+
+    /// What the node waits for, if it waits for anything.
+    #[must_use]
+    pub fn awaits(&self) -> Option<Awaits> {
+        self.candidate.awaits().or_else(|| self.awaits_window()).or_else(|| self.supervisor.awaits())
+    }
+
     /// What the node is and knows now.
     #[must_use]
     pub fn status(&self, now: Time) -> Status {
         Status {
             leader: self.candidate.leader(),
             position: self.candidate.position(),
-            lease_end: self.candidate.lease_end(),
-            awaits: self.candidate.awaits().or_else(|| self.awaits_window()).or_else(|| self.supervisor.awaits()),
+            lease_end: self.lease_end(),
+            awaits: self.awaits(),
             departs_at: self.candidate.departs_at(),
             standbys: self.candidate.standbys(now),
             is_leaving: self.candidate.is_leaving(),
