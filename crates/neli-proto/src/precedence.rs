@@ -303,13 +303,13 @@ impl Precedence {
             // It is alone in this: there is nobody to keep out of the way of.
             return Some(Delay { fixed: added, random: Duration::ZERO });
         }
-        let unknown = if self.is_alone(now) { Duration::ZERO } else { SPREAD };
+        let among_others = if self.is_alone(now) { Duration::ZERO } else { SPREAD };
         let (fixed, spread) = match (self.elector, self.standing) {
             (Elector::Log, _) | (Elector::Group(_), Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
             (Elector::Group(Patience::Never), Standing::Elsewhere | Standing::Unknown) => return None,
-            (Elector::Group(Patience::For(_)), Standing::Unknown) => (Duration::ZERO, unknown),
+            (Elector::Group(Patience::For(_)), Standing::Unknown) => (Duration::ZERO, among_others),
             (Elector::Group(Patience::For(_)), Standing::Elsewhere) if predecessor == Predecessor::Died => {
-                (Duration::ZERO, unknown)
+                (Duration::ZERO, among_others)
             }
             (Elector::Group(Patience::For(patience)), Standing::Elsewhere) => (patience, Duration::ZERO),
         };
