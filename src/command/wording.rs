@@ -5,18 +5,16 @@ use std::time::Duration;
 use neli_proto::observer::{Job, Leadership, Release};
 use neli_proto::record::JobState;
 
-use crate::report::log::{because, spoken, timestamp};
+use crate::report::log::{self, because, spoken};
 
 /// A time of the day, in UTC, without its milliseconds: `05:40:50Z`.
 pub(super) fn time_of_day(ms: u64) -> String {
-    let text = timestamp(ms);
-    text.get(11..19).map_or_else(|| text.clone(), |time| format!("{time}Z"))
+    format!("{}Z", log::time_of_day(ms))
 }
 
 /// A date and time, in UTC, without its milliseconds: `2026-01-31 05:40:50Z`.
 pub(super) fn date(ms: u64) -> String {
-    let text = timestamp(ms);
-    text.get(..19).map_or_else(|| text.clone(), |time| format!("{}Z", time.replace('T', " ")))
+    log::to_the_second(ms).replace('T', " ")
 }
 
 /// A span that people compare: `400ms`, `4.2s`, `108s`, `14m 3s`, `3h 12m`, `5d 3h`.

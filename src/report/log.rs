@@ -30,7 +30,7 @@ mod sentence;
 mod sink;
 
 pub use event::{Due, Event, From, Level};
-pub use line::{timestamp, to_the_second};
+pub use line::{time_of_day, timestamp, to_the_second};
 pub use sentence::{because, spoken};
 
 use line::{Role, Source};

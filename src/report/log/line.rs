@@ -44,6 +44,12 @@ pub fn to_the_second(wall_ms: u64) -> String {
     humantime::format_rfc3339_seconds(wall_time(wall_ms)).to_string()
 }
 
+/// Its time of the day alone, to the second: `05:40:50`.
+#[must_use]
+pub fn time_of_day(wall_ms: u64) -> String {
+    timestamp(wall_ms).chars().skip(11).take(8).collect()
+}
+
 fn wall_time(wall_ms: u64) -> SystemTime {
     const LAST: u64 = 253_402_300_799_999;
     UNIX_EPOCH + Duration::from_millis(wall_ms.min(LAST))

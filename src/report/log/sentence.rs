@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::event::{Due, Event, From};
-use super::line::timestamp;
+use super::line::time_of_day;
 use crate::text::signal_name;
 
 impl Event {
@@ -168,9 +168,7 @@ fn standby(leader: Option<&str>, term: Option<i64>, why: Option<&str>, claim: Op
     let term = term.map_or_else(String::new, |term| format!(" (term {term})"));
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     let claim = claim.map_or_else(String::new, |claim| {
-        let at = timestamp(claim.wall_ms);
-        let time = at.split_once('T').and_then(|(_, time)| time.get(..8)).unwrap_or(&at);
-        format!("; claiming at {time} (in {}) unless another is heard", spoken(claim.left))
+        format!("; claiming at {} (in {}) unless another is heard", time_of_day(claim.wall_ms), spoken(claim.left))
     });
     format!("standing by{leader}{term}{why}{claim}")
 }
