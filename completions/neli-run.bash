@@ -281,7 +281,7 @@ _neli__run() {
             return 0
             ;;
         neli__subcmd__run__subcmd__assert)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --epoch --min-left --json --timeout --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --epoch --min-left --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -332,6 +332,10 @@ _neli__run() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --role)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --epoch)
@@ -382,7 +386,7 @@ _neli__run() {
             return 0
             ;;
         neli__subcmd__run__subcmd__end)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --yes --reason --timeout --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --yes --reason --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -433,6 +437,10 @@ _neli__run() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --role)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --reason)
@@ -451,7 +459,7 @@ _neli__run() {
             return 0
             ;;
         neli__subcmd__run__subcmd__history)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --since --check --svg --json --timeout --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --since --check --svg --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -502,6 +510,10 @@ _neli__run() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --role)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --since)
@@ -614,7 +626,7 @@ _neli__run() {
             return 0
             ;;
         neli__subcmd__run__subcmd__resign)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --force --reason --json --timeout --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --force --reason --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -665,6 +677,10 @@ _neli__run() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --role)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --reason)
@@ -683,7 +699,7 @@ _neli__run() {
             return 0
             ;;
         neli__subcmd__run__subcmd__status)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --json --timeout --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -734,6 +750,10 @@ _neli__run() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --role)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --timeout)
@@ -748,7 +768,7 @@ _neli__run() {
             return 0
             ;;
         neli__subcmd__run__subcmd__watch)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --json --from --until-end --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --json --from --until-end --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -799,6 +819,10 @@ _neli__run() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --role)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --from)

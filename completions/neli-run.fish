@@ -97,6 +97,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s b -l broker
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l embedded -d 'A trial without Kafka, on this machine alone'
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l json -d 'Print one JSON object'
@@ -115,6 +116,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s b -l brokers
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l from -d 'Where to begin [default: end]' -r -f -a "start\t''
 end\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l embedded -d 'A trial without Kafka, on this machine alone'
@@ -126,6 +128,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s b -l broke
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l since -d 'Leave out terms that were over before that: 7d, 2h [default: all that is kept]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l svg -d 'Draw the terms on a time axis, into this file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
@@ -138,6 +141,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s b -l broker
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l reason -d 'Why, for the candidates\' logs' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l timeout -d 'How long to wait until another leads [default: 30s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d 'A trial without Kafka, on this machine alone'
@@ -149,6 +153,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s b -l brokers -
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l reason -d 'Why, for the candidates\' logs' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l embedded -d 'A trial without Kafka, on this machine alone'
@@ -159,6 +164,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s b -l broker
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l epoch -d 'The term, outside a job [default: NELI_EPOCH]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l min-left -d 'So much of the lease must be left [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r

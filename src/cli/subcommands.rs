@@ -13,7 +13,7 @@ pub(super) fn all() -> [Command; 10] {
 
 fn status() -> Command {
     let about = "Show who leads an election, or why nobody does, and who stands by";
-    looks(about, STATUS).name("status").arg(json("Print one JSON object")).arg(timeout("5s"))
+    looks(about, STATUS).name("status").arg(role()).arg(json("Print one JSON object")).arg(timeout("5s"))
 }
 
 const STATUS: &str = "Exits with 0 when somebody leads, with 3 when nobody does, and with 4 when that can't be told. A leader that \
@@ -33,6 +33,7 @@ fn history() -> Command {
     let about = "Show the terms that the topic keeps: who led, for how long, and why it ended";
     looks(about, HISTORY)
         .name("history")
+        .arg(role())
         .arg(value(
             "since",
             "DURATION",
@@ -53,6 +54,7 @@ fn resign() -> Command {
     let about = "Ask the leader to stand down, and wait until another leads";
     looks(about, RESIGN)
         .name("resign")
+        .arg(role())
         .arg(flag("force", "Also where nobody stands by"))
         .arg(reason())
         .arg(json("Print one JSON object, whatever comes of it"))
@@ -66,7 +68,12 @@ const RESIGN: &str = "Its job is stopped in order (--stop-timeout is the leader'
 
 fn end() -> Command {
     let about = "End an election: every candidate stops its job and exits with 0";
-    looks(about, END).name("end").arg(flag("yes", "Do not ask at a terminal")).arg(reason()).arg(timeout("5s"))
+    looks(about, END)
+        .name("end")
+        .arg(role())
+        .arg(flag("yes", "Do not ask at a terminal"))
+        .arg(reason())
+        .arg(timeout("5s"))
 }
 
 const END: &str = "It binds those that stand now; one that starts later stands anew. So what starts candidates (systemd's \
@@ -77,6 +84,7 @@ fn assert() -> Command {
     let about = "Tell by the exit status whether a job may act still: neli-run assert && pay";
     looks(about, ASSERT)
         .name("assert")
+        .arg(role())
         .arg(value("epoch", "TERM", "The term, outside a job [default: NELI_EPOCH]"))
         .arg(value("min-left", "DURATION", "So much of the lease must be left [default: 0]"))
         .arg(json("Print one JSON object, and no line on stderr"))
@@ -92,6 +100,11 @@ const ASSERT: &str = "Exits with 0 when the term is led, with 83 when it is not,
 fn looks(about: &'static str, more: &'static str) -> Command {
     let long = wrapped(&format!("{about}. {more}"));
     Command::new("").about(about).long_about(long).args_override_self(true).args(election())
+}
+
+/// Which election of `--roles`.
+fn role() -> Arg {
+    value("role", "ROLE", "Which role of --roles, by its name or number [default: 0]")
 }
 
 fn json(help: &'static str) -> Arg {
@@ -120,6 +133,7 @@ fn watch() -> Command {
         .about("Print one line per change of an election, as it happens")
         .args_override_self(true)
         .args(election())
+        .arg(role())
         .arg(
             Arg::new("json")
                 .long("json")

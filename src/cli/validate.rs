@@ -83,7 +83,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
 pub fn watch(args: &ParsedArgs) -> Result<Watch, StartupError> {
     let mut warnings = args.environment().warnings();
     Ok(Watch {
-        election: election(args)?,
+        election: look::election(args)?,
         client: client(args, &mut warnings)?,
         json: args.flag("json")?.is_some(),
         from: watch::from(args)?,

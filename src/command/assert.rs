@@ -6,11 +6,11 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use neli::program::{Elections, clock};
+use neli::program::clock;
 use neli_proto::observer::Leadership;
 use serde::Serialize;
 
-use crate::command::reading::{self, Reading, Unread, observe, read_at};
+use crate::command::reading::{self, Place, Reading, Unread, observe, read_at};
 use crate::command::stdout;
 use crate::command::wording::{leadership, span};
 use crate::config::{Assert, Look};
@@ -109,17 +109,14 @@ fn by_descriptor(assert: &Assert) -> Option<Answer> {
 fn by_journal(assert: &Assert, look: &Look) -> Result<Answer, StartupError> {
     let seen = reading::run(async {
         let access = reading::access(&look.client)?;
-        let mut reading = Reading::start(&access, &Elections::from(&look.election), look.election.partition)?;
-        match observe(&mut reading, look.timeout).await {
-            Ok(seen) => Ok(Ok(seen)),
-            Err(Unread::NoAnswer(why)) => Ok(Err(why)),
-            Err(Unread::Refused(refusal)) => Err(refusal),
-        }
-    })?;
+        let place = Place::find(&access, &look.election, look.timeout).await?;
+        observe(&mut Reading::of(&access, &place)?, look.timeout).await
+    });
     let by = "journal";
     let seen = match seen {
         Ok(seen) => seen,
-        Err(why) => return Ok(Answer { by, left: None, verdict: Verdict::Unknown(why) }),
+        Err(Unread::NoAnswer(why)) => return Ok(Answer { by, left: None, verdict: Verdict::Unknown(why) }),
+        Err(Unread::Refused(refusal)) => return Err(refusal),
     };
     let sight = seen.observer.leadership(read_at());
     let verdict = match sight {

@@ -3,15 +3,15 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use neli::program::{Elections, Key, ReadRecord, clock};
+use neli::program::{Election, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
 use neli_proto::observer::{Finding, History, Leadership, PastTerm, ReadAt, TermEnd};
 use neli_proto::record::{Offset, Record};
 
 use crate::command::page::{Style, Tone, columns, wrapped};
-use crate::command::reading::{self, Input, Reading, read_at};
+use crate::command::reading::{self, Input, Place, Reading, Unread, read_at};
 use crate::command::stdout;
-use crate::command::wording::{date, how_released, span};
+use crate::command::wording::{date, how_released, named, span};
 use crate::config::{HistoryOf, Look};
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::{spoken, timestamp};
@@ -32,17 +32,17 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 /// Kafka refuses for good or does not answer, the log can't be read, or stdout or the file takes nothing more.
 pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     let HistoryOf { look, since, check, svg } = history;
-    let read = reading::run(read(look))?;
+    let (election, read) = reading::run(read(look))?;
     let at = read_at();
     let from_ms = since.map(|since| at.wall_ms.saturating_sub(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)));
     let rows = rows(&read, at, from_ms.unwrap_or_default());
     if let Some(path) = svg {
-        std::fs::write(path, svg::draw(&look.election.group, &rows, at.wall_ms))
+        std::fs::write(path, svg::draw(&named(&election), &rows, at.wall_ms))
             .map_err(|error| StartupError::new(format!("--svg {}: {}", path.display(), reason(&error))))?;
     }
     let findings = if *check { read.findings() } else { Vec::new() };
     let text = match (look.json, check) {
-        (true, _) => json::lines(&look.election, at, &rows, &findings),
+        (true, _) => json::lines(&election, at, &rows, &findings),
         (false, true) => report(&rows, &findings, Style::of_stdout()),
         (false, false) => table(&rows, Style::of_stdout()),
     };
@@ -51,14 +51,24 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
 }
 
 /// Reads the whole journal, up to what is its end when the reading begins.
-async fn read(look: &Look) -> Result<History, StartupError> {
+async fn read(look: &Look) -> Result<(Election, History), StartupError> {
     let access = reading::access(&look.client)?;
-    let mut reading = Reading::start(&access, &Elections::from(&look.election), look.election.partition)?;
+    let place = match Place::find(&access, &look.election, look.timeout).await {
+        Ok(place) => place,
+        Err(Unread::NoAnswer(why)) => return Err(StartupError::with(UNKNOWN, why)),
+        Err(Unread::Refused(refusal)) => return Err(refusal),
+    };
+    let mut reading = Reading::of(&access, &place)?;
+    let history = read_to_end(&mut reading, look.timeout).await?;
+    Ok((place.election, history))
+}
+
+async fn read_to_end(reading: &mut Reading, timeout: Duration) -> Result<History, StartupError> {
     let mut read: Option<(History, Offset)> = None;
     let mut trouble = None;
     loop {
         // It may be long: an answer is waited for, and not its end.
-        let input = reading.next(Some(clock::now() + look.timeout)).await?;
+        let input = reading.next(Some(clock::now() + timeout)).await?;
         let at = read_at();
         match (input, &mut read) {
             (Input::Cut, _) => return Err(reading.history_cut()),
@@ -73,11 +83,11 @@ async fn read(look: &Look) -> Result<History, StartupError> {
             (Input::Record(record), Some((history, _))) => take_in(history, at, &record),
             (Input::CaughtUp(next), Some((history, end))) if next >= *end => return Ok(history.clone()),
             (Input::Timeout, _) => {
-                let within = spoken(look.timeout);
+                let within = spoken(timeout);
                 let why = trouble.map_or_else(String::new, |why| format!("{why}: "));
                 return Err(StartupError::with(UNKNOWN, format!("{why}no answer within {within}")));
             }
-            (Input::CaughtUp(_) | Input::Record(_) | Input::Up | Input::Warning(_), _) => {}
+            (Input::CaughtUp(_) | Input::Hello(_) | Input::Record(_) | Input::Up | Input::Warning(_), _) => {}
         }
         if let Some((history, _)) = read.take_if(|(history, end)| history.observer().journal().next() >= *end) {
             return Ok(history);

@@ -145,7 +145,7 @@ async fn read(mut reading: Reading, list: &List) -> Result<BTreeMap<(String, Str
                 let why = trouble.map_or_else(String::new, |why| format!("{why}: "));
                 return Err(StartupError::with(UNKNOWN, format!("{why}no answer within {}", spoken(list.timeout))));
             }
-            Input::Ends { .. } | Input::Up | Input::Warning(_) => {}
+            Input::Ends { .. } | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
         }
         if bounds.is_some_and(|(_, _, end)| next >= end) {
             return Ok(elections);

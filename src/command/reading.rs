@@ -18,8 +18,12 @@ use crate::exit::StartupError;
 use crate::process::timer::Timer;
 use crate::text::reason;
 
+mod hellos;
+mod place;
 mod seen;
 
+use hellos::HellosElsewhere;
+pub(super) use place::Place;
 pub(super) use seen::{Seen, Unread, key_of_election, observe};
 
 /// How many events may wait.
@@ -36,6 +40,8 @@ pub(super) enum Input {
     Down(String),
     /// Where the log begins and ends.
     Ends { asked: Time, start: Offset, end: Offset },
+    /// A record of partition 0 with a hello, where the election stands in another.
+    Hello(ReadRecord),
     /// A record.
     Record(ReadRecord),
     /// The time that was given has come.
@@ -50,6 +56,10 @@ pub(super) enum Input {
 pub(super) struct Reading {
     source: Source,
     partition: i32,
+    /// How far the hellos are read, where they stand in another partition and are wanted.
+    hellos: Option<HellosElsewhere>,
+    /// How many partitions the topic has, where that is known.
+    partitions: Option<i32>,
     reader: Reader,
     /// How many readings there have been: events of an earlier one are dropped.
     number: u32,
@@ -113,18 +123,58 @@ impl Reading {
     ///
     /// The machine has no thread or descriptor to spare.
     pub(super) fn start(access: &Access, elections: &Elections, partition: i32) -> Result<Self, StartupError> {
+        Self::with(access, elections, partition, None)
+    }
+
+    /// The same for an election.
+    ///
+    /// # Errors
+    ///
+    /// As for [`start`](Self::start).
+    pub(super) fn of(access: &Access, place: &Place) -> Result<Self, StartupError> {
+        Self::start(access, &place.elections, place.election.partition)
+    }
+
+    /// The same with the hellos of its candidates, wherever they stand.
+    ///
+    /// # Errors
+    ///
+    /// As for [`start`](Self::start).
+    pub(super) fn with_hellos(access: &Access, place: &Place) -> Result<Self, StartupError> {
+        let hellos = place.has_hellos_elsewhere().then(HellosElsewhere::default);
+        Self::with(access, &place.elections, place.election.partition, hellos)
+    }
+
+    fn with(
+        access: &Access,
+        elections: &Elections,
+        partition: i32,
+        hellos: Option<HellosElsewhere>,
+    ) -> Result<Self, StartupError> {
         let (sender, events) = channel(WAITING);
+        let of_hellos = hellos.as_ref().map(|_| HellosElsewhere::PARTITION);
         let source = Source {
             access: access.clone(),
             elections: elections.clone(),
-            only: Some(partition),
+            only: Some(of_hellos.into_iter().chain([partition]).collect()),
             create_topic: false,
             joins_group: false,
             is_looked_at: true,
         };
         let reader = start(&source, 0, &sender)?;
         let timer = timer()?;
-        Ok(Self { source, partition, reader, number: 0, sender, events, timer, timer_is_set_to: None })
+        Ok(Self {
+            source,
+            partition,
+            hellos,
+            partitions: None,
+            reader,
+            number: 0,
+            sender,
+            events,
+            timer,
+            timer_is_set_to: None,
+        })
     }
 
     /// The embedded broker, where that is what is read.
@@ -137,9 +187,20 @@ impl Reading {
         self.reader.read_from(self.partition, offset);
     }
 
+    /// How many partitions the topic has, once more than one role was looked for in it.
+    const fn partitions(&self) -> Option<i32> {
+        self.partitions
+    }
+
+    /// Whether what there was of hellos elsewhere when the reading began has been read.
+    fn has_read_hellos(&self) -> bool {
+        self.hellos.as_ref().is_none_or(HellosElsewhere::are_read)
+    }
+
     /// Reads anew: where the log begins and ends is asked again.
     fn begin_anew(&mut self) -> Result<(), StartupError> {
         self.number += 1;
+        self.hellos = self.hellos.take().map(|_| HellosElsewhere::default());
         self.reader = start(&self.source, self.number, &self.sender)?;
         Ok(())
     }
@@ -191,18 +252,23 @@ impl Reading {
         }
     }
 
-    fn input(&self, event: KafkaEvent) -> Result<Option<Input>, StartupError> {
+    fn input(&mut self, event: KafkaEvent) -> Result<Option<Input>, StartupError> {
         Ok(Some(match event {
+            KafkaEvent::Partitions(partitions) => {
+                self.partitions = Some(partitions);
+                return Ok(None);
+            }
+            KafkaEvent::Reading { reading, partition, event }
+                if reading == self.number && partition != self.partition =>
+            {
+                return self.elsewhere(event);
+            }
             KafkaEvent::Reading { reading, event, .. } if reading == self.number => match event {
                 ReadingEvent::CaughtUp { next } => Input::CaughtUp(next),
                 ReadingEvent::Cut => Input::Cut,
                 ReadingEvent::Ends { asked, start, end } => Input::Ends { asked, start, end },
                 ReadingEvent::Record(record) => Input::Record(record),
-                ReadingEvent::Undecodable { offset, error } => {
-                    return Err(StartupError::new(format!(
-                        "the records from offset {offset} on can't be decoded: {error}"
-                    )));
-                }
+                ReadingEvent::Undecodable { offset, error } => return Err(undecodable(offset, &error)),
             },
             KafkaEvent::Down { .. } if self.embedded().is_some() => {
                 return Err(StartupError::new("the embedded broker is gone, and its journal with it"));
@@ -222,10 +288,29 @@ impl Reading {
             | KafkaEvent::Identified { .. }
             | KafkaEvent::Moved(_)
             | KafkaEvent::NotDelivered { .. }
-            | KafkaEvent::Partitions(_)
             | KafkaEvent::Reading { .. }
             | KafkaEvent::Topic { .. } => return Ok(None),
         }))
+    }
+
+    /// What is read in the partition of the hellos.
+    fn elsewhere(&mut self, event: ReadingEvent) -> Result<Option<Input>, StartupError> {
+        let Some(hellos) = &mut self.hellos else { return Ok(None) };
+        match event {
+            ReadingEvent::CaughtUp { next } => hellos.caught_up(next),
+            ReadingEvent::Cut => return Ok(Some(Input::Cut)),
+            ReadingEvent::Ends { start, end, .. } => {
+                if let Some(from) = hellos.ends(start, end) {
+                    self.reader.read_from(HellosElsewhere::PARTITION, from);
+                }
+            }
+            ReadingEvent::Record(record) => {
+                hellos.caught_up(record.offset + 1);
+                return Ok(hellos::is_hello(&self.source.elections.group, &record).then_some(Input::Hello(record)));
+            }
+            ReadingEvent::Undecodable { offset, error } => return Err(undecodable(offset, &error)),
+        }
+        Ok(None)
     }
 
     /// What an empty log that begins at `from` would mean, where the log begins at `start`.
@@ -249,6 +334,10 @@ impl Reading {
 fn start(source: &Source, number: u32, sender: &Sender<KafkaEvent>) -> Result<Reader, StartupError> {
     Reader::start(source.clone(), number, sender.clone())
         .map_err(|error| StartupError::new(format!("no thread for the reader: {}", reason(&error))))
+}
+
+fn undecodable(offset: Offset, error: &str) -> StartupError {
+    StartupError::new(format!("the records from offset {offset} on can't be decoded: {error}"))
 }
 
 fn gone() -> StartupError {

@@ -12,9 +12,9 @@ use nix::unistd::{User, gethostname, getuid};
 use serde::Serialize;
 use tokio::sync::mpsc::channel;
 
-use crate::command::reading::{self, Input, Reading, Seen, Unread, observe, read_at};
+use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at};
 use crate::command::stdout;
-use crate::command::wording::{leadership, span};
+use crate::command::wording::{leadership, named, span};
 use crate::config::{End, Look, Resign};
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::{spoken, timestamp};
@@ -78,6 +78,7 @@ impl Party {
 
 /// What has come of `resign`.
 struct Handover {
+    election: Election,
     outcome: Outcome,
     sentence: String,
     from: Option<Party>,
@@ -104,12 +105,12 @@ struct Line<'a> {
 ///
 /// Kafka refuses for good, the log can't be read, or stdout takes nothing more; and whatever is not success, with its own status.
 pub fn resign(resign: &Resign) -> Result<ExitStatus, StartupError> {
-    let Handover { outcome, sentence, from, to, gap } = reading::run(hand_over(resign))?;
+    let Handover { election, outcome, sentence, from, to, gap } = reading::run(hand_over(resign))?;
     let text = if resign.look.json {
         let line = Line {
             ts: timestamp(clock::wall_ms()),
-            group: &resign.look.election.group,
-            role: resign.look.election.label(),
+            group: &election.group,
+            role: election.label(),
             outcome: outcome.word(),
             why: Some(sentence.as_str()).filter(|_| outcome != Outcome::Resigned),
             from,
@@ -128,50 +129,58 @@ pub fn resign(resign: &Resign) -> Result<ExitStatus, StartupError> {
 }
 
 impl Handover {
-    fn none(outcome: Outcome, from: Option<Party>, sentence: String) -> Self {
-        Self { outcome, sentence, from, to: None, gap: None }
+    fn none(election: &Election, outcome: Outcome, from: Option<Party>, sentence: String) -> Self {
+        Self { election: election.clone(), outcome, sentence, from, to: None, gap: None }
     }
 }
 
 async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
     let Resign { look, force, reason } = resign;
     let until = clock::now() + look.timeout;
-    let (access, elections) = (reading::access(&look.client)?, Elections::from(&look.election));
-    let mut reading = Reading::start(&access, &elections, look.election.partition)?;
-    let mut seen = match observe(&mut reading, look.timeout).await {
+    let access = reading::access(&look.client)?;
+    let (place, mut reading, mut seen) = match see(&access, look).await {
         Ok(seen) => seen,
         Err(Unread::Refused(refusal)) => return Err(refusal),
         Err(Unread::NoAnswer(why)) => {
-            return Ok(Handover::none(Outcome::Unknown, None, format!("can't tell who leads: {why}")));
+            let sentence = format!("can't tell who leads: {why}");
+            return Ok(Handover::none(&look.election, Outcome::Unknown, None, sentence));
         }
     };
-    let at = read_at();
+    let (at, election) = (read_at(), &place.election);
     let sight = seen.observer.leadership(at);
     let from = match sight {
         Leadership::Led { leader, .. } => Party::of(leader),
-        Leadership::Unknown => return Ok(Handover::none(Outcome::Unknown, None, leadership(sight))),
+        Leadership::Unknown => return Ok(Handover::none(election, Outcome::Unknown, None, leadership(sight))),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            return Ok(Handover::none(Outcome::Vacant, None, leadership(sight)));
+            return Ok(Handover::none(election, Outcome::Vacant, None, leadership(sight)));
         }
     };
     if seen.observer.standbys(at).is_empty() && !force {
         let sentence = format!("{} leads, and nobody stands by; --force has it stand down all the same", from.name);
-        return Ok(Handover::none(Outcome::NobodyStandsBy, Some(from), sentence));
+        return Ok(Handover::none(election, Outcome::NobodyStandsBy, Some(from), sentence));
     }
     let body =
         Body::Request { what: What::Resign, term: Some(from.term), by: Some(operator()), reason: reason.clone() };
-    if let Err(why) = append(&access, &look.election, look.timeout, body).await? {
+    if let Err(why) = append(&access, election, look.timeout, body).await? {
         let sentence = format!("{} was not asked: {why}", from.name);
-        return Ok(Handover::none(Outcome::TimedOut, Some(from), sentence));
+        return Ok(Handover::none(election, Outcome::TimedOut, Some(from), sentence));
     }
-    successor(&mut reading, &mut seen, from, look.timeout, until).await
+    successor(&mut reading, &mut seen, (election, from), look.timeout, until).await
+}
+
+/// Finds the election and reads it, with its candidates' hellos.
+async fn see(access: &Access, look: &Look) -> Result<(Place, Reading, Seen), Unread> {
+    let place = Place::find(access, &look.election, look.timeout).await?;
+    let mut reading = Reading::with_hellos(access, &place)?;
+    let seen = observe(&mut reading, look.timeout).await?;
+    Ok((place, reading, seen))
 }
 
 /// Waits until another leads, and measures for how long nobody did.
 async fn successor(
     reading: &mut Reading,
     seen: &mut Seen,
-    from: Party,
+    (election, from): (&Election, Party),
     timeout: Duration,
     until: Time,
 ) -> Result<Handover, StartupError> {
@@ -185,7 +194,11 @@ async fn successor(
                 let again = if to.name == from.name { " again" } else { "" };
                 let for_so_long = gap.map_or_else(String::new, |gap| format!("; nobody led for {}", span(gap)));
                 let sentence = format!("{} leads{again}, term {}{for_so_long}", to.name, to.term);
-                return Ok(Handover { outcome: Outcome::Resigned, sentence, from: Some(from), to: Some(to), gap });
+                return Ok(Handover {
+                    to: Some(to),
+                    gap,
+                    ..Handover::none(election, Outcome::Resigned, Some(from), sentence)
+                });
             }
             (_, _, Leadership::Released { release, .. }) => {
                 released.get_or_insert(release.heard.read);
@@ -200,7 +213,7 @@ async fn successor(
                 Some(_) => format!("{} has stood down, and nobody leads yet, {within} after the request", from.name),
                 None => format!("{} has been asked, and has not stood down within {within}", from.name),
             };
-            return Ok(Handover::none(Outcome::TimedOut, Some(from), sentence));
+            return Ok(Handover::none(election, Outcome::TimedOut, Some(from), sentence));
         }
         if matches!(input, Input::Cut) {
             return Err(reading.history_cut());
@@ -216,37 +229,50 @@ async fn successor(
 /// Kafka refuses for good, or has not answered in time (1); nobody has confirmed it (1); or stdout takes nothing more.
 pub fn end(end: &End) -> Result<ExitStatus, StartupError> {
     let End { look, is_confirmed, reason } = end;
-    let group = &look.election.group;
-    let not_ended = |why: &str| StartupError::with(ExitStatus::Answer(1), format!("{group} was not ended: {why}"));
-    reading::run(async {
-        let (access, elections) = (reading::access(&look.client)?, Elections::from(&look.election));
-        let mut reading = Reading::start(&access, &elections, look.election.partition)?;
+    let not_ended = |election: &Election, why: &str| {
+        StartupError::with(ExitStatus::Answer(1), format!("{} was not ended: {why}", named(election)))
+    };
+    let (election, has_more_roles) = reading::run(async {
+        let access = reading::access(&look.client)?;
         // Read even where nobody is asked: a topic that does not exist has nothing to be ended in.
-        let seen = match observe(&mut reading, look.timeout).await {
+        let (place, _, seen) = match see(&access, look).await {
             Ok(seen) => seen,
             Err(Unread::Refused(refusal)) => return Err(refusal),
-            Err(Unread::NoAnswer(why)) => return Err(not_ended(&why)),
+            Err(Unread::NoAnswer(why)) => return Err(not_ended(&look.election, &why)),
         };
-        if !is_confirmed && io::stdin().is_terminal() && !is_wanted(look, &seen) {
-            return Err(not_ended("it was not confirmed"));
+        let election = place.election;
+        if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&election, &seen) {
+            return Err(not_ended(&election, "it was not confirmed"));
         }
         let body = Body::Request { what: What::End, term: None, by: Some(operator()), reason: reason.clone() };
-        append(&access, &look.election, look.timeout, body).await?.map_err(|why| not_ended(&why))
+        let appended = append(&access, &election, look.timeout, body).await?;
+        appended.map_err(|why| not_ended(&election, &why))?;
+        Ok((election, seen.mapping.is_some()))
     })?;
-    let sentence =
-        format!("{group} is ended: its candidates stop their jobs and exit with 0; one that starts now stands anew");
+    let what_follows = consequence(has_more_roles);
+    let sentence = format!("{} is ended: {what_follows}; one that starts now stands anew", named(&election));
     stdout::written(writeln!(io::stdout(), "{sentence}"))
 }
 
+/// What an end has its candidates do.
+const fn consequence(has_more_roles: bool) -> &'static str {
+    if has_more_roles {
+        "its candidates stop its job, and exit with 0 when no other role is left to them"
+    } else {
+        "its candidates stop their jobs and exit with 0"
+    }
+}
+
 /// Asks at the terminal.
-fn is_wanted(look: &Look, seen: &Seen) -> bool {
+fn is_wanted(election: &Election, seen: &Seen) -> bool {
     let at = read_at();
     let standbys = seen.observer.standbys(at).len();
     let question = format!(
-        "{}: {}; {standbys} stand by. Every candidate will stop its job and exit with 0. What starts candidates anew (systemd's \
-         Restart=always, Kubernetes) must be stopped before, or they stand again.\nEnd this election? [y/N] ",
-        look.election.group,
-        one_line(&leadership(seen.observer.leadership(at)))
+        "{}: {}; {standbys} stand by. If it is ended, {}. What starts candidates anew (systemd's Restart=always, Kubernetes) must be \
+         stopped before, or they stand again.\nEnd this election? [y/N] ",
+        one_line(&named(election)),
+        one_line(&leadership(seen.observer.leadership(at))),
+        consequence(seen.mapping.is_some())
     );
     let mut answer = String::new();
     let is_asked = io::stderr().write_all(question.as_bytes()).is_ok();

@@ -1,14 +1,13 @@
 //! `status`: who leads an election now, or why nobody does and until when, and who stands by.
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use neli::program::{Election, Elections};
+use neli::program::Election;
 use neli_proto::observer::{Candidate, Leader, Leadership, Observer, ReadAt, Standby};
 
 use crate::command::page::{Page, Style, Tone};
-use crate::command::reading::{self, Reading, Unread, observe, read_at};
-use crate::command::wording::{date, job_state, leadership, span, time_of_day};
+use crate::command::reading::{self, Place, Reading, Seen, Unread, observe, read_at};
+use crate::command::wording::{date, job_state, leadership, named, span, time_of_day};
 use crate::command::{status::json::Line, stdout};
 use crate::config::Look;
 use crate::exit::{ExitStatus, StartupError};
@@ -32,21 +31,15 @@ const GROUPS_SHOWN: usize = 10;
 ///
 /// Kafka refuses for good, the log can't be read, or stdout takes nothing more.
 pub fn main(look: &Look) -> Result<ExitStatus, StartupError> {
-    let seen = reading::run(async {
-        let access = reading::access(&look.client)?;
-        let mut reading = Reading::start(&access, &Elections::from(&look.election), look.election.partition)?;
-        let mut seen = match observe(&mut reading, look.timeout).await {
-            Ok(seen) => seen,
-            Err(Unread::NoAnswer(why)) => return Ok(Err(why)),
-            Err(Unread::Refused(refusal)) => return Err(refusal),
-        };
-        seen.learn_claim(&reading).await?;
-        Ok(Ok(seen))
-    })?;
+    let seen = match reading::run(see(look)) {
+        Ok(seen) => Ok(seen),
+        Err(Unread::NoAnswer(why)) => Err(why),
+        Err(Unread::Refused(refusal)) => return Err(refusal),
+    };
     let at = read_at();
     let (status, text) = match &seen {
-        Ok(seen) => {
-            let sight = Sight::of(&look.election, &seen.observer, &seen.others, at);
+        Ok((election, seen)) => {
+            let sight = Sight::of(election, seen, at);
             let text = if look.json { sight.json() } else { sight.page().render(Style::of_stdout()) };
             (sight.status(), text)
         }
@@ -57,21 +50,31 @@ pub fn main(look: &Look) -> Result<ExitStatus, StartupError> {
     Ok(status)
 }
 
+/// Reads the election, and says which that is.
+async fn see(look: &Look) -> Result<(Election, Seen), Unread> {
+    let access = reading::access(&look.client)?;
+    let place = Place::find(&access, &look.election, look.timeout).await?;
+    let mut reading = Reading::with_hellos(&access, &place)?;
+    let mut seen = observe(&mut reading, look.timeout).await?;
+    seen.learn_claim(&reading).await?;
+    Ok((place.election, seen))
+}
+
 /// An election at one moment.
 struct Sight<'a> {
     election: &'a Election,
+    seen: &'a Seen,
     observer: &'a Observer,
-    /// The groups of other elections in the topic.
-    others: &'a BTreeSet<String>,
     at: ReadAt,
     leadership: Leadership<'a>,
     standbys: Vec<Standby<'a>>,
 }
 
 impl<'a> Sight<'a> {
-    fn of(election: &'a Election, observer: &'a Observer, others: &'a BTreeSet<String>, at: ReadAt) -> Self {
+    fn of(election: &'a Election, seen: &'a Seen, at: ReadAt) -> Self {
+        let observer = &seen.observer;
         let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
-        Self { election, observer, others, at, leadership, standbys }
+        Self { election, seen, observer, at, leadership, standbys }
     }
 
     fn status(&self) -> ExitStatus {
@@ -100,7 +103,7 @@ impl<'a> Sight<'a> {
 
     fn page(&self) -> Page {
         let sentence = leadership(self.leadership);
-        let mut page = Page::new(self.tone(), &format!("{}: {sentence}", self.election.group));
+        let mut page = Page::new(self.tone(), &format!("{}: {sentence}", named(self.election)));
         match self.leadership {
             Leadership::Led { leader, age, left } => {
                 page.row("term", &self.term(leader));
@@ -122,13 +125,14 @@ impl<'a> Sight<'a> {
                 page.row("job", "dead, or killed by its guard when the lease ended");
             }
             Leadership::Released { .. } => page.row("claimable", "now, by whoever stands by or starts"),
-            Leadership::NeverLed if !self.observer.has_read_anything() && !self.others.is_empty() => {
+            Leadership::NeverLed if !self.observer.has_read_anything() && !self.seen.others.is_empty() => {
                 page.row("groups", &format!("this topic has {}", self.groups()));
             }
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown => {}
         }
         self.void_claims(&mut page);
         self.candidates(&mut page);
+        self.roles(&mut page);
         page
     }
 
@@ -181,10 +185,21 @@ impl<'a> Sight<'a> {
         }
     }
 
+    /// Which role this is of how many.
+    fn roles(&self, page: &mut Page) {
+        let Some(mapping) = &self.seen.mapping else { return };
+        let (label, roles) = (self.election.label(), mapping.roles());
+        let told = match mapping.number(&label) {
+            Some(_) => format!("this is {label} of {roles}; --role shows another"),
+            None => format!("{roles}; --role says which"),
+        };
+        page.row("roles", &told);
+    }
+
     /// The groups of other elections in the topic.
     fn groups(&self) -> String {
-        let shown: Vec<&str> = self.others.iter().take(GROUPS_SHOWN).map(String::as_str).collect();
-        let more = self.others.len().saturating_sub(GROUPS_SHOWN);
+        let shown: Vec<&str> = self.seen.others.iter().take(GROUPS_SHOWN).map(String::as_str).collect();
+        let more = self.seen.others.len().saturating_sub(GROUPS_SHOWN);
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         format!("{}{more}", shown.join(", "))
     }

@@ -4,13 +4,14 @@
 //! begins up to 10,000 records further back.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::time::Duration;
 
-use neli::program::{Elections, Key, ReadRecord, clock};
+use neli::program::{Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
-use crate::command::reading::{self, Input, Reading, read_at};
+use crate::command::reading::{self, Input, Place, Reading, Unread, read_at};
 use crate::command::watch::account::Account;
 use crate::config::{Watch, WatchFrom};
 use crate::exit::{ExitStatus, StartupError};
@@ -18,6 +19,8 @@ use crate::text::{one_line, reason};
 
 mod account;
 
+/// How long the hellos that tell where a role stands are waited for.
+const FIND_WITHIN: Duration = Duration::from_secs(30);
 /// How far before the first record that is shown the reading begins.
 const RUN_UP: Offset = 10_000;
 
@@ -57,7 +60,12 @@ impl From<StartupError> for Obstacle {
 fn show(watch: &Watch) -> Result<(), Obstacle> {
     reading::run(async {
         let access = reading::access(&watch.client)?;
-        let mut reading = Reading::start(&access, &Elections::from(&watch.election), watch.election.partition)?;
+        let place = match Place::find(&access, &watch.election, FIND_WITHIN).await {
+            Ok(place) => place,
+            Err(Unread::NoAnswer(why)) => return Err(StartupError::new(why).into()),
+            Err(Unread::Refused(refusal)) => return Err(refusal.into()),
+        };
+        let mut reading = Reading::of(&access, &place)?;
         let mut show = Show { watch, account: None, end: 0, caught_up: false };
         // What is in it when a refusal ends the show is written at its drop.
         let mut screen = BufWriter::new(io::stdout());
@@ -116,7 +124,7 @@ impl Show<'_> {
             (Input::Up, _) => say("Kafka answers again"),
             (Input::Warning(warning), _) => say(&warning),
             // Nothing is read before the ends are known.
-            (Input::Record(_) | Input::Timeout, _) => {}
+            (Input::Hello(_) | Input::Record(_) | Input::Timeout, _) => {}
         }
         Ok(Step::On)
     }

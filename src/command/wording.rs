@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use neli::program::Election;
 use neli_proto::observer::{Job, Leadership, Release};
 use neli_proto::record::JobState;
 
@@ -32,6 +33,12 @@ pub(super) fn span(span: Duration) -> String {
 
 fn two(one: u64, unit: &str, more: u64, smaller: &str) -> String {
     if more == 0 { format!("{one}{unit}") } else { format!("{one}{unit} {more}{smaller}") }
+}
+
+/// How an election is called: its group, and its role where it is not the only one.
+pub(super) fn named(election: &Election) -> String {
+    let Election { group, role, role_name, .. } = election;
+    if *role == 0 && role_name.is_none() { group.clone() } else { format!("{group}/{}", election.label()) }
 }
 
 /// Who leads, or why nobody does.

@@ -297,6 +297,15 @@ fn a_word_is_one_of_its_words() {
 }
 
 #[test]
+fn a_role_to_look_at_is_a_name_or_a_number() {
+    for wrong in ["", "a/b", "a,b", "01", "10000", "99999999999"] {
+        let shown = if wrong.is_empty() { "''" } else { wrong };
+        let refusal = "must be a role's name (1 to 64 of a-z A-Z 0-9 . _ -) or its number (0 to 9999)";
+        refused(&format!("status -g g -b a:1 --role={wrong}"), &format!("--role {shown}: {refusal}"));
+    }
+}
+
+#[test]
 fn a_signal_to_stop_by_asks_for_an_end() {
     for wrong in ["FOO", "0", "32", "65", "RTMIN+99", ""] {
         let refusal = "must be a signal's name or number, such as TERM, SIGINT, 15 or RTMIN+1 (numbers 1 to 64)";

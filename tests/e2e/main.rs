@@ -35,6 +35,7 @@ mod remade;
 mod resign;
 mod restart;
 mod rights;
+mod role;
 mod roles;
 mod roles_spread;
 mod schedule;

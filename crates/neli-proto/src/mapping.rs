@@ -83,7 +83,41 @@ impl Mapping {
         ))
     }
 
-    fn number(&self, role: &str) -> Option<u32> {
+    /// How many partitions the topic has, by it.
+    #[must_use]
+    pub const fn partitions(&self) -> u32 {
+        self.partitions
+    }
+
+    /// How the roles are called, in their order; nothing where they are called by their numbers.
+    #[must_use]
+    pub fn names(&self) -> &[Box<str>] {
+        match &self.roles {
+            Roles::Count(_) => &[],
+            Roles::Names(names) => names,
+        }
+    }
+
+    /// The roles that there are, for people.
+    #[must_use]
+    pub fn roles(&self) -> String {
+        match &self.roles {
+            Roles::Count(0 | 1) => "0 alone".into(),
+            Roles::Count(count) => format!("0 to {}", count - 1),
+            Roles::Names(names) => names.join(", "),
+        }
+    }
+
+    /// The number of the role that a person calls so: by its name or its number, whichever its records are called by.
+    #[must_use]
+    pub fn find(&self, role: &str) -> Option<u32> {
+        let by_number = || Self::new(&format!("{}", self.names().len()), self.partitions).number(role);
+        self.number(role).or_else(by_number)
+    }
+
+    /// The number of the role whose records are called so.
+    #[must_use]
+    pub fn number(&self, role: &str) -> Option<u32> {
         match &self.roles {
             Roles::Count(count) => {
                 let number: u32 = role.parse().ok()?;
@@ -137,6 +171,16 @@ mod tests {
         assert_eq!(conflict(("1,0", 2), ("2", 2)), Some(("1".into(), 0, 1)));
         assert_eq!(conflict(("x,01", 2), ("2", 2)), None, "01 is not called 1");
         assert_eq!(conflict(("x,0", 2), ("1", 1)), Some(("0".into(), 1, 0)));
+    }
+
+    #[test]
+    fn a_person_calls_a_role_by_name_or_number() {
+        let (named, numbered) = (Mapping::new("ingest,bill", 3), Mapping::new("7", 3));
+        assert_eq!(["bill", "1", "2", "01", ""].map(|role| named.find(role)), [Some(1), Some(1), None, None, None]);
+        assert_eq!(["6", "7", "06", "bill"].map(|role| numbered.find(role)), [Some(6), None, None, None]);
+        assert_eq!(named.number("1"), None, "its records are called by the name");
+        assert_eq!((named.roles().as_str(), numbered.roles().as_str()), ("ingest, bill", "0 to 6"));
+        assert_eq!(Mapping::of_one_role().roles(), "0 alone");
     }
 
     #[test]

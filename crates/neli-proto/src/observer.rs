@@ -12,6 +12,7 @@ use crate::failed_runs;
 use crate::journal::{Journal, Verdict, View};
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
+use crate::process_hello::ProcessHello;
 use crate::record::{Body, MemberId, Offset, Record, What};
 use crate::time::Time;
 use side_by_side::SideBySide;
@@ -105,13 +106,36 @@ impl Observer {
     /// A hello stands at `offset`; `None` is one that does not parse.
     pub fn read_hello(&mut self, at: ReadAt, offset: Offset, record: Option<Record>, written_ms: Option<u64>) {
         self.read_other(at.now, offset);
+        if let Some(record) = record {
+            self.heard(at, record, written_ms);
+        }
+    }
+
+    /// A hello was read, wherever it stands.
+    pub fn heard(&mut self, at: ReadAt, record: Record, written_ms: Option<u64>) {
         let heard = self.hear(at, written_ms);
-        let Some(Record { member: Some(member), name, body, .. }) = record else { return };
+        let Record { member: Some(member), name, body, .. } = record else { return };
         let Body::Hello { host, pid, version, elector, priority, .. } = body else { return };
-        let candidate = Candidate { member: member.clone(), name, host, pid, version, elector, priority, heard };
+        let has_many_roles = false;
+        self.is_there(at, Candidate { member, name, host, pid, version, elector, priority, has_many_roles, heard });
+    }
+
+    /// The hello of a process with many roles, this one among them, was read, wherever it stands.
+    pub fn heard_process(&mut self, at: ReadAt, hello: ProcessHello, written_ms: Option<u64>) {
+        let heard = self.hear(at, written_ms);
+        let ProcessHello { member, name, host, pid, version, elector, leaves, .. } = hello;
+        if leaves {
+            self.candidates.remove(&member);
+        } else {
+            let (priority, has_many_roles) = (0, true);
+            self.is_there(at, Candidate { member, name, host, pid, version, elector, priority, has_many_roles, heard });
+        }
+    }
+
+    fn is_there(&mut self, at: ReadAt, candidate: Candidate) {
         let broker_now = self.broker_now(at);
         self.candidates.retain(|_, candidate| candidate.heard.age(at.now, broker_now) < HELLO_HOLDS);
-        self.candidates.insert(member, candidate);
+        self.candidates.insert(candidate.member.clone(), candidate);
     }
 
     /// A record of the election stands at `offset`, not below the journal's [`next`](Journal::next); `None` is one that does not
@@ -178,8 +202,10 @@ impl Observer {
             }
             Body::Release { exit, why, .. } => {
                 let Some(member) = &record.member else { return };
-                // Whoever stays says hello again.
-                self.candidates.remove(member);
+                // Whoever stays says hello again; but one with many roles, which says when it goes.
+                if self.candidates.get(member).is_some_and(|candidate| !candidate.has_many_roles) {
+                    self.candidates.remove(member);
+                }
                 match (why.as_deref(), exit) {
                     (Some("exited" | "failed"), Some(0)) => {
                         self.failed_runs.remove(member);

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::{LONGEST, client, duration, election};
+use super::{LONGEST, client, duration, roles};
 use crate::cli::parsed_args::ParsedArgs;
 use crate::config::{Assert, End, HistoryOf, List, Look, Resign};
 use crate::exit::StartupError;
+use neli::program::Election;
 
 /// How long Kafka's answers are waited for, unless `--timeout` says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,6 +34,11 @@ fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look, Startu
         timeout: timeout(args, default_timeout)?,
         warnings,
     })
+}
+
+/// The election that is looked at. `--role` is its role's name here, whatever the role's number, until the hellos tell which it is.
+pub(super) fn election(args: &ParsedArgs) -> Result<Election, StartupError> {
+    Ok(Election { role_name: roles::one(args)?, ..super::election(args)? })
 }
 
 /// The configuration of `list`.
@@ -103,6 +109,20 @@ fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration, StartupErro
         return Err(value.refuse("must be more than 0, and at most 365d"));
     }
     Ok(timeout)
+}
+
+/// The same for `assert`: in a job of one of several roles that is the role, unless `--role` says otherwise.
+///
+/// # Errors
+///
+/// As for [`look`].
+pub fn look_of_job(args: &ParsedArgs) -> Result<Look, StartupError> {
+    let mut look = look(args)?;
+    let environment = args.environment();
+    if look.election.role_name.is_none() && environment.get("NELI_ROLES").is_some() {
+        look.election.role_name = environment.get("NELI_ROLE").and_then(|role| role.to_str()).map(str::to_owned);
+    }
+    Ok(look)
 }
 
 /// The configuration of `assert`: `--epoch` from outside, or the variables that a job has.

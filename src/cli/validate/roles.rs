@@ -53,6 +53,25 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Roles>, StartupError>
     Ok(Some(Roles { text: value.text()?.to_owned(), count, names, are_spread, most }))
 }
 
+/// `--role`: which of them a subcommand looks at, by its name or number.
+pub(super) fn one(args: &ParsedArgs) -> Result<Option<String>, StartupError> {
+    let Some(value) = args.value("role") else { return Ok(None) };
+    let text = value.text()?;
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_name(text) || (is_number && number(text).is_none_or(|number| number >= MOST)) {
+        let last = MOST - 1;
+        return Err(value.refuse(format!(
+            "must be a role's name (1 to {LONGEST} of a-z A-Z 0-9 . _ -) or its number (0 to {last})"
+        )));
+    }
+    Ok(Some(text.to_owned()))
+}
+
+fn is_name(text: &str) -> bool {
+    let is_plain = text.chars().all(|character| character.is_ascii_alphanumeric() || "._-".contains(character));
+    is_plain && (1..=LONGEST).contains(&text.len())
+}
+
 /// How many roles `--roles` asks for, and how they are called, where they are named.
 pub(super) fn count_and_names(value: &Value) -> Result<(u32, Vec<String>), StartupError> {
     let text = value.text()?;
@@ -77,8 +96,7 @@ pub(super) fn number(text: &str) -> Option<u32> {
 fn names(value: &Value, text: &str) -> Result<Vec<String>, StartupError> {
     let mut names: Vec<String> = Vec::new();
     for name in text.split(',') {
-        let is_plain = name.chars().all(|character| character.is_ascii_alphanumeric() || "._-".contains(character));
-        if !is_plain || !(1..=LONGEST).contains(&name.len()) || name.bytes().all(|byte| byte.is_ascii_digit()) {
+        if !is_name(name) || name.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(value.refuse(format!(
                 "'{name}' is no name for a role: must be 1 to {LONGEST} of a-z A-Z 0-9 . _ -, and no number"
             )));

@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use neli::program::{Key, ReadRecord, clock};
+use neli::program::{Elections, Key, ReadRecord, clock};
 use neli_proto::journal::{Journal, View};
 use neli_proto::listener::FIRST_SPAN;
+use neli_proto::mapping::Mapping;
 use neli_proto::observer::{Observer, ReadAt};
+use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::Time;
 
+use super::hellos::is_hello;
 use super::{Input, Reading, read_at};
 use crate::exit::StartupError;
 use crate::report::log::spoken;
@@ -24,6 +27,11 @@ pub(in crate::command) struct Seen {
     pub(in crate::command) observer: Observer,
     /// The groups of other elections on the same partition.
     pub(in crate::command) others: BTreeSet<String>,
+    /// How the last hello of a candidate with many roles maps them.
+    pub(in crate::command) mapping: Option<Mapping>,
+    group: String,
+    /// How the role is called in its records' key.
+    label: String,
     /// Where the reading began.
     from: Offset,
     /// Where the log begins, and where it ended when the reading began.
@@ -78,49 +86,72 @@ pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration
 
 async fn read_to_end(reading: &mut Reading, span: Offset, deadline: Time, timeout: Duration) -> Result<Seen, Unread> {
     let mut seen: Option<Seen> = None;
-    let mut trouble = None;
+    // Hellos that are read before it is known where the election's partition begins.
+    let mut early = Vec::new();
+    let (mut caught_up, mut trouble) = (0, None);
     loop {
         match reading.next(Some(deadline)).await? {
             Input::Ends { asked, start, end } if seen.is_none() => {
                 let from = start.max(end - span);
                 let mut journal = Journal::read_from(from, reading.origin(from, start));
                 journal.answered(clock::now(), asked, end);
-                seen = Some(Seen { observer: Observer::new(journal), others: BTreeSet::new(), from, start, end });
+                let mut begun = Seen::new(&reading.source.elections, journal, from, (start, end));
+                for hello in early.drain(..) {
+                    begun.take_in(Input::Hello(hello));
+                }
+                seen = Some(begun);
                 reading.read_from(from);
             }
             Input::Timeout => return Err(Unread::NoAnswer(no_answer(timeout, trouble))),
             Input::Cut => return Err(reading.history_cut().into()),
             Input::Down(error) => trouble = Some(error),
-            Input::CaughtUp(next) if seen.as_ref().is_some_and(|seen| next >= seen.end) => {
-                if let Some(seen) = seen {
-                    return Ok(seen);
-                }
-            }
-            input @ (Input::CaughtUp(_) | Input::Ends { .. } | Input::Record(_) | Input::Up | Input::Warning(_)) => {
+            Input::CaughtUp(next) => caught_up = next,
+            Input::Hello(hello) if seen.is_none() => early.push(hello),
+            input @ (Input::Ends { .. } | Input::Hello(_) | Input::Record(_) | Input::Up | Input::Warning(_)) => {
                 if let Some(seen) = &mut seen {
                     seen.take_in(input);
                 }
             }
         }
-        if let Some(seen) = seen.take_if(|seen| seen.observer.journal().next() >= seen.end) {
+        let is_read = |seen: &mut Seen| caught_up.max(seen.observer.journal().next()) >= seen.end;
+        if reading.has_read_hellos()
+            && let Some(seen) = seen.take_if(is_read)
+        {
             return Ok(seen);
         }
     }
 }
 
 /// That Kafka has not answered in time, and what was said of that last.
-fn no_answer(timeout: Duration, why: Option<String>) -> String {
+pub(super) fn no_answer(timeout: Duration, why: Option<String>) -> String {
     let within = spoken(timeout);
     why.map_or_else(|| format!("no answer within {within}"), |why| format!("{why} (no answer within {within})"))
 }
 
 impl Seen {
+    /// Of a reading that begins at `from`, in a log that holds so much.
+    fn new(elections: &Elections, journal: Journal, from: Offset, (start, end): (Offset, Offset)) -> Self {
+        Self {
+            observer: Observer::new(journal),
+            others: BTreeSet::new(),
+            mapping: None,
+            group: elections.group.clone(),
+            label: elections.election(elections.roles.start, 1).label(),
+            from,
+            start,
+            end,
+        }
+    }
+
     /// Takes in what was read.
     pub(in crate::command) fn take_in(&mut self, input: Input) {
         let at = read_at();
         match input {
             Input::Ends { asked, end, .. } => self.observer.answered(at.now, asked, end),
-            Input::Record(record) if record.offset >= self.observer.journal().next() => self.take_in_record(at, record),
+            Input::Hello(record) => self.take_in_hello(at, &record),
+            Input::Record(record) if record.offset >= self.observer.journal().next() => {
+                self.take_in_record(at, &record);
+            }
             Input::CaughtUp(_)
             | Input::Cut
             | Input::Down(_)
@@ -131,19 +162,37 @@ impl Seen {
         }
     }
 
-    fn take_in_record(&mut self, at: ReadAt, record: ReadRecord) {
+    fn take_in_record(&mut self, at: ReadAt, record: &ReadRecord) {
         let ReadRecord { offset, key, value, other_key, written_ms } = record;
-        let parsed = || value.as_deref().and_then(Record::parse);
-        match key {
-            Key::Election(_) => {
-                self.observer.read(at, offset, parsed().as_ref(), written_ms);
+        let (offset, written_ms) = (*offset, *written_ms);
+        if let Key::Election(_) = key {
+            let parsed = value.as_deref().and_then(Record::parse);
+            self.observer.read(at, offset, parsed.as_ref(), written_ms);
+            return;
+        }
+        self.observer.read_other(at.now, offset);
+        if is_hello(&self.group, record) {
+            return self.take_in_hello(at, record);
+        }
+        let election = other_key.as_deref().and_then(key_of_election);
+        let group = election.map(|(group, ..)| group).filter(|group| *group != self.group);
+        self.others.extend(group.map(str::to_owned));
+    }
+
+    /// A hello of a candidate of the group: does it stand for this role?
+    fn take_in_hello(&mut self, at: ReadAt, record: &ReadRecord) {
+        let Some(value) = record.value.as_deref() else { return };
+        let Some(process) = ProcessHello::parse(value) else { return };
+        let mapping = process.mapping();
+        if mapping.number(&self.label).is_some() {
+            if process.roles.is_some() {
+                self.observer.heard_process(at, process, record.written_ms);
+            } else if let Some(hello) = Record::parse(value) {
+                self.observer.heard(at, hello, record.written_ms);
             }
-            Key::AnyHello | Key::Hello(_) => self.observer.read_hello(at, offset, parsed(), written_ms),
-            Key::Other => {
-                self.observer.read_other(at.now, offset);
-                let election = other_key.as_deref().and_then(key_of_election);
-                self.others.extend(election.map(|(group, ..)| group.to_owned()));
-            }
+        }
+        if mapping != Mapping::of_one_role() {
+            self.mapping = Some(mapping);
         }
     }
 
@@ -170,7 +219,12 @@ impl Seen {
                 }
                 // Retention was quicker, or the broker is slow: since when is not known.
                 Input::Cut | Input::Record(_) | Input::Timeout => return Ok(()),
-                Input::CaughtUp(_) | Input::Down(_) | Input::Ends { .. } | Input::Up | Input::Warning(_) => {}
+                Input::CaughtUp(_)
+                | Input::Down(_)
+                | Input::Ends { .. }
+                | Input::Hello(_)
+                | Input::Up
+                | Input::Warning(_) => {}
             }
         }
     }

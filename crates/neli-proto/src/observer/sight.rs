@@ -101,6 +101,8 @@ pub struct Candidate {
     pub elector: Option<Box<str>>,
     /// `--priority`.
     pub priority: u16,
+    /// `--roles`: its hello is about all of them.
+    pub has_many_roles: bool,
     /// When.
     pub heard: Heard,
 }

@@ -188,6 +188,26 @@ fn a_reading_from_the_middle_knows_nothing_before_a_leader_s_word() {
     assert_eq!(observer.leadership(AT), Leadership::Forgotten);
 }
 
+/// It says one hello for all of its roles, and goes on with the others when one is released.
+#[test]
+fn a_process_with_many_roles_stands_by_until_it_leaves() {
+    let mut observer = observer();
+    let said = |observer: &mut Observer, ms, leaves| {
+        let leaves = if leaves { r#","leaves":true"# } else { "" };
+        let line = format!(r#"{{"v":1,"kind":"hello","member":"p","name":"p","roles":"3","partitions":2{leaves}}}"#);
+        let hello = ProcessHello::parse(line.as_bytes()).expect("a hello");
+        observer.heard_process(later(ms), hello, Some(AT.wall_ms + ms));
+    };
+    said(&mut observer, 0, false);
+    assert_eq!((observer.standbys(AT).len(), observer.journal().next()), (1, 0), "it stands in another partition");
+    read(&mut observer, 0, 10, &claim("p", -1));
+    assert_eq!((observer.standbys(later(10)).len(), observer.leaders_hello().is_some()), (0, true));
+    read(&mut observer, 1, 20, &release("p", 0, "spread", "null"));
+    assert_eq!(observer.standbys(later(20)).len(), 1);
+    said(&mut observer, 30, true);
+    assert_eq!(observer.standbys(later(30)).len(), 0);
+}
+
 #[test]
 fn nonsense_changes_nothing() {
     let mut observer = observer();

@@ -53,8 +53,8 @@ pub struct Source {
     pub access: Access,
     /// Whose records.
     pub elections: Elections,
-    /// The one partition that is read, unless all are that have a role.
-    pub only: Option<i32>,
+    /// The partitions that are read, unless all are that have a role.
+    pub only: Option<BTreeSet<i32>>,
     /// Whether a missing topic is made.
     pub create_topic: bool,
     /// Whether the elections' group is to be joined: that it may not be is known to whoever reads before anything is claimed.
@@ -270,7 +270,8 @@ impl Asker {
             Some(leaders) => leaders,
             None => match topic::look(client, elections, limit) {
                 Ok(Presence::There(found)) => {
-                    let is_read = |partition| self.reading.source.only.is_none_or(|only| only == partition);
+                    let only = self.reading.source.only.as_ref();
+                    let is_read = |partition| only.is_none_or(|only| only.contains(&partition));
                     let layouts = found.layouts.iter().filter(|(partition, _)| is_read(**partition));
                     let leaders: BTreeSet<i32> = layouts.map(|(_, layout)| layout.leader).collect();
                     // They may lead no more when this fails, which the time after that is looked up again.

@@ -107,7 +107,7 @@ impl Reading {
     pub(super) fn to_be_read(&self) -> Option<BTreeSet<i32>> {
         let Source { elections, only, .. } = &self.source;
         let partitions = self.partitions()?;
-        Some(only.map_or_else(|| elections.partitions_in_use(partitions), |only| BTreeSet::from([only])))
+        Some(only.clone().unwrap_or_else(|| elections.partitions_in_use(partitions)))
     }
 
     /// The offset after the last one of a partition that was handed over; none before it is read.

@@ -1,0 +1,172 @@
+//! Which election is looked at, and in which partition it stands: `--role`, as the candidates' hellos map roles.
+
+use std::time::Duration;
+
+use neli::program::{Access, Election, Elections, Key, clock};
+use neli_proto::listener::FIRST_SPAN;
+use neli_proto::mapping::Mapping;
+use neli_proto::process_hello::ProcessHello;
+use neli_proto::record::Offset;
+use neli_proto::time::Time;
+
+use super::seen::no_answer;
+use super::{Input, Reading, Unread};
+use crate::exit::StartupError;
+use crate::text::one_line;
+
+/// So many records before the end of partition 0 are looked through for a hello that knows the role, and no more.
+const FARTHEST: Offset = 100_000;
+/// Where none does, the next reading begins so many times as far back.
+const FURTHER: Offset = 8;
+
+/// An election, and how its records are found in the topic.
+#[derive(Clone, Debug)]
+pub(in crate::command) struct Place {
+    pub(in crate::command) election: Election,
+    pub(in crate::command) elections: Elections,
+}
+
+impl Place {
+    /// Finds the election: role 0's, unless `--role` says which, which is in `role_name` then. Kafka's answers are waited for so long.
+    ///
+    /// # Errors
+    ///
+    /// There is no such role; or as [`Unread`] says.
+    pub(in crate::command) async fn find(
+        access: &Access,
+        election: &Election,
+        timeout: Duration,
+    ) -> Result<Self, Unread> {
+        let Some(role) = &election.role_name else {
+            return Ok(Self { elections: Elections::from(election), election: election.clone() });
+        };
+        let deadline = clock::now() + timeout;
+        // Two roles, so that the hellos of all are handed over, and with them how many partitions there are.
+        let elections = Elections { roles: 0..2, ..Elections::from(election) };
+        let mut reading = Reading::start(access, &elections, 0)?;
+        let mut span = FIRST_SPAN;
+        let found = loop {
+            let found = Hellos::read(&mut reading, span, deadline, timeout).await?;
+            if found.mappings.iter().any(|mapping| mapping.find(role).is_some()) || found.is_whole || span >= FARTHEST {
+                break found;
+            }
+            span = FARTHEST.min(span.saturating_mul(FURTHER));
+            reading.begin_anew()?;
+        };
+        let partitions = reading.partitions().unwrap_or(1);
+        Self::of(election, role, &found.mappings, partitions).map_err(|why| StartupError::new(why).into())
+    }
+
+    /// The election of the role that is called so, or has this number, by the last hello that knows it.
+    fn of(election: &Election, role: &str, mappings: &[Mapping], partitions: i32) -> Result<Self, String> {
+        let known = mappings.iter().rev().find_map(|mapping| Some((mapping, mapping.find(role)?)));
+        let (number, names) = match known {
+            Some((mapping, number)) => (number, mapping.names().iter().map(ToString::to_string).collect()),
+            // Nobody has said which roles there are: a number tells its partition by itself.
+            None => match role.parse() {
+                Ok(number) if mappings.is_empty() => (number, Vec::new()),
+                _ => return Err(unknown(election, role, mappings)),
+            },
+        };
+        let elections = Elections { roles: number..number + 1, names: names.into(), ..Elections::from(election) };
+        Ok(Self { election: elections.election(number, partitions), elections })
+    }
+
+    /// Whether the candidates' hellos stand in another partition than the election's records.
+    pub(super) const fn has_hellos_elsewhere(&self) -> bool {
+        self.election.partition != 0
+    }
+}
+
+/// One line: there is no such role, and which there are.
+fn unknown(election: &Election, role: &str, mappings: &[Mapping]) -> String {
+    let (group, role) = (one_line(&election.group), one_line(role));
+    match mappings.last() {
+        Some(mapping) => format!("--role {role}: {group} has no such role; it has {}", one_line(&mapping.roles())),
+        None => format!(
+            "--role {role}: no candidate of {group} has said in topic \"{}\" how its roles are called; a number is found without that",
+            election.topic
+        ),
+    }
+}
+
+/// What the hellos before the end of partition 0 say of roles.
+struct Hellos {
+    /// Each mapping once, the last one last.
+    mappings: Vec<Mapping>,
+    /// All that the topic keeps was read.
+    is_whole: bool,
+}
+
+impl Hellos {
+    fn take_in(&mut self, hello: &[u8]) {
+        let Some(mapping) = ProcessHello::parse(hello).map(|hello| hello.mapping()) else { return };
+        self.mappings.retain(|known| *known != mapping);
+        self.mappings.push(mapping);
+    }
+
+    async fn read(reading: &mut Reading, span: Offset, deadline: Time, timeout: Duration) -> Result<Self, Unread> {
+        let mut found = Self { mappings: Vec::new(), is_whole: false };
+        let (mut known_end, mut next, mut trouble) = (None, 0, None);
+        loop {
+            match reading.next(Some(deadline)).await? {
+                Input::Ends { start, end, .. } if known_end.is_none() => {
+                    next = start.max(end - span);
+                    found.is_whole = next == start;
+                    known_end = Some(end);
+                    reading.read_from(next);
+                }
+                Input::Record(record) => {
+                    next = record.offset + 1;
+                    if let (Key::AnyHello, Some(value)) = (record.key, record.value) {
+                        found.take_in(&value);
+                    }
+                }
+                Input::CaughtUp(caught_up) => next = next.max(caught_up),
+                Input::Cut => return Err(reading.history_cut().into()),
+                Input::Down(error) => trouble = Some(error),
+                Input::Timeout => return Err(Unread::NoAnswer(no_answer(timeout, trouble))),
+                Input::Ends { .. } | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
+            }
+            if known_end.is_some_and(|end| next >= end) {
+                return Ok(found);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(role: &str, mappings: &[Mapping]) -> Result<(String, i32), String> {
+        let election =
+            Election { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: Some(role.into()) };
+        Place::of(&election, role, mappings, 3).map(|place| (place.election.key(), place.election.partition))
+    }
+
+    #[test]
+    fn a_role_is_found_by_name_and_by_number() {
+        let named = [Mapping::of_one_role(), Mapping::new("a,b,c,d,e", 3)];
+        assert_eq!(place("e", &named), Ok(("g/e".into(), 1)));
+        assert_eq!(place("4", &named), Ok(("g/e".into(), 1)));
+        assert_eq!(place("4", &[Mapping::new("5", 3)]), Ok(("g/4".into(), 1)));
+        let renamed = [Mapping::new("a,b", 3), Mapping::new("a,b,c", 3)];
+        assert_eq!(place("c", &renamed), Ok(("g/c".into(), 2)), "the last hello tells");
+        assert_eq!(place("a", &[Mapping::new("a", 3)]), Ok(("g/a".into(), 0)));
+    }
+
+    #[test]
+    fn a_role_that_there_is_not_is_refused_with_those_that_there_are() {
+        assert_eq!(place("x", &[Mapping::new("a,b", 3)]), Err("--role x: g has no such role; it has a, b".into()));
+        assert_eq!(place("7", &[Mapping::new("5", 3)]), Err("--role 7: g has no such role; it has 0 to 4".into()));
+        assert_eq!(place("1", &[Mapping::of_one_role()]), Err("--role 1: g has no such role; it has 0 alone".into()));
+    }
+
+    #[test]
+    fn where_nobody_has_said_hello_a_number_is_believed() {
+        assert_eq!(place("4", &[]), Ok(("g/4".into(), 1)));
+        let told = place("x", &[]).unwrap_err();
+        assert!(told.starts_with("--role x: no candidate of g has said in topic \"t\" "), "{told}");
+    }
+}
