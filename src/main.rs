@@ -13,6 +13,8 @@ use neli_run::exit::{ExitStatus, StartupError};
 use neli_run::guard;
 use neli_run::process::{sealed_file, system};
 use neli_run::release;
+use neli_run::report::journald;
+use neli_run::report::log::Level;
 use neli_run::supervise::{self, AtStart};
 use neli_run::text::one_line;
 
@@ -32,7 +34,7 @@ fn main() -> ExitCode {
         _ => perform(&arguments, at_start),
     };
     let status = done.unwrap_or_else(|refusal| {
-        say(&refusal.to_string());
+        say(Level::Error, &refusal.to_string());
         refusal.status
     });
     system::exit_at_once(status.code())
@@ -86,11 +88,12 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Star
 
 fn warn(warnings: &[String]) {
     for warning in warnings {
-        say(&format!("warning: {}", one_line(warning)));
+        say(Level::Warning, &format!("warning: {}", one_line(warning)));
     }
 }
 
 /// One line on stderr; where that is closed there is nobody to tell.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "neli-run: {line}");
+fn say(level: Level, line: &str) {
+    let priority = if journald::is_stderr() { journald::priority(level) } else { "" };
+    let _ = writeln!(std::io::stderr(), "{priority}neli-run: {line}");
 }

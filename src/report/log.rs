@@ -20,6 +20,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::config::{Log, LogFormat};
 use crate::exit::StartupError;
+use crate::report::journald;
 use crate::report::log::sink::Sink;
 use crate::text::reason;
 
@@ -57,6 +58,8 @@ pub struct Logger {
 #[derive(Clone, Debug)]
 struct Form {
     format: LogFormat,
+    /// Whether lines begin with a priority, which the journal takes off again.
+    has_priorities: bool,
     least: Level,
     source: Source,
 }
@@ -75,7 +78,8 @@ impl Logger {
         };
         let group = election.group.clone();
         let source = Source { name: name.to_owned(), pid: std::process::id(), group, role: None };
-        let form = Form { format: log.format, least, source };
+        let has_priorities = log.file.is_none() && log.format == LogFormat::Text && journald::is_stderr();
+        let form = Form { format: log.format, has_priorities, least, source };
         Self::start_on(Sink::open(log)?, form)
     }
 
@@ -93,7 +97,8 @@ impl Logger {
     ///
     /// When there is no descriptor to spare, or no thread can be had.
     pub fn on_stderr(&self) -> Result<Self, StartupError> {
-        Self::start_on(Sink::stderr()?, self.form.clone())
+        let has_priorities = self.form.format == LogFormat::Text && journald::is_stderr();
+        Self::start_on(Sink::stderr()?, Form { has_priorities, ..self.form.clone() })
     }
 
     fn start_on(sink: Sink, form: Form) -> Result<Self, StartupError> {
@@ -146,7 +151,8 @@ impl Form {
     }
 
     fn line(&self, event: &Event) -> String {
-        line::line(self.format, clock::wall_ms(), &self.source, event)
+        let line = line::line(self.format, clock::wall_ms(), &self.source, event);
+        if self.has_priorities { format!("{}{line}", journald::priority(self.level(event))) } else { line }
     }
 
     fn dropped(&self, count: u64) -> Vec<u8> {

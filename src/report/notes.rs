@@ -14,7 +14,7 @@ use neli_proto::time::Time;
 
 use crate::config::Config;
 use crate::exit::ExitStatus;
-use crate::report::log::{Due, Event, because, spoken, timestamp};
+use crate::report::log::{Due, Event, because, spoken, timestamp, to_the_second};
 use crate::text::{reason, signal_name};
 
 pub(crate) use once::of_next_window;
@@ -142,15 +142,18 @@ fn of_supervisor(note: supervisor::Note, term: Offset, moment: Moment, config: &
             "the job is stopped, since it wants the terminal and is in the background; it leads on, and goes on once \
              neli-run is brought to the foreground (fg)",
         ),
-        Note::JobExited { status, ran } => {
+        Note::JobExited { status, ran, by_itself } => {
             let signal = match status {
                 JobStatus::Exited(_) => None,
                 JobStatus::Signaled(signal) => Some(signal),
             };
-            Event::JobExited { term, status: status.code(), signal, ran }
+            Event::JobExited { term, status: status.code(), signal, ran, by_itself }
         }
         Note::JobKilled { why } => Event::JobKilled { term, why: why.to_string() },
-        Note::JobStarted { pid, attempt } => Event::JobStarted { term, pid, attempt },
+        Note::JobStarted { pid, attempt, window } => {
+            let window = window.map(|window| to_the_second(window.from_ms));
+            Event::JobStarted { term, pid, attempt, window }
+        }
         Note::NotStarted { errno } => {
             let command = config.command.first().map(|command| command.to_string_lossy()).unwrap_or_default();
             let error = io::Error::from_raw_os_error(errno);

@@ -121,7 +121,8 @@ with_both_electors! {
 fn a_leap_backwards_runs_nothing_twice() {
     let stage = stage(Elector::Log);
     let clock = WallClock::new(&stage, "a", DAY + 5);
-    assert_eq!(start(&stage, ("a", &clock), "true").status(), 0);
+    let mut run = start(&stage, ("a", &clock), "true");
+    assert_eq!((run.await_event("job_started").text("window"), run.status()), (key(1).as_str(), 0));
     clock.set(DAY - 60);
     assert_skipped(&mut start(&stage, ("a", &clock), "true"), "a", (&key(0), Some(&key(1))));
     clock.set(DAY + 5);

@@ -157,6 +157,9 @@ pub enum Event {
         /// How long it ran.
         #[serde(rename = "ran_ms", serialize_with = "milliseconds")]
         ran: Duration,
+        /// It was not asked to end.
+        #[serde(skip)]
+        by_itself: bool,
     },
     /// SIGKILL to whatever was left of the job's tree.
     JobKilled {
@@ -173,6 +176,9 @@ pub enum Event {
         pid: u32,
         /// 1 for the first run in this term.
         attempt: u32,
+        /// The start of the window that it is for, where it is for one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        window: Option<String>,
     },
     /// This candidate leads.
     Leading {

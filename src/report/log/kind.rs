@@ -14,6 +14,7 @@ impl Event {
             | Self::Exiting { status: 1.., from: From::NeliRun, .. }
             | Self::FenceWarning { .. }
             | Self::HookFailed { .. }
+            | Self::JobExited { status: 1.., by_itself: true, .. }
             | Self::JobKilled { .. }
             | Self::Released { delivered: false, .. }
             | Self::Unhealthy { .. }

@@ -46,10 +46,7 @@ impl Event {
             Self::JobKilled { term, why } => {
                 format!("killed all that was left of the job: {} (term {term})", because(why))
             }
-            Self::JobStarted { term, pid, attempt: 1 } => format!("the job runs, pid {pid} (term {term})"),
-            Self::JobStarted { term, pid, attempt } => {
-                format!("the job runs again, pid {pid} (term {term}, attempt {attempt})")
-            }
+            Self::JobStarted { term, pid, attempt, window } => job_started(*term, *pid, *attempt, window.as_deref()),
             Self::Leading { term } => format!("leading, term {term}"),
             Self::Librdkafka { facility, message } => format!("librdkafka: {facility}: {message}"),
             Self::Preempting { term, priority, own } => {
@@ -191,6 +188,15 @@ fn counted(count: usize, one: &str, several: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { several })
 }
 
+fn job_started(term: i64, pid: u32, attempt: u32, window: Option<&str>) -> String {
+    let window = window.map_or_else(String::new, |window| format!(", window {window}"));
+    if attempt == 1 {
+        format!("the job runs, pid {pid} (term {term}{window})")
+    } else {
+        format!("the job runs again, pid {pid} (term {term}, attempt {attempt}{window})")
+    }
+}
+
 fn fenced(term: i64, why: &str, left: Duration, late: Option<Duration>) -> String {
     let why = because(why);
     match late {
@@ -267,7 +273,7 @@ mod tests {
                 left: Duration::ZERO,
                 late: Some(Duration::from_millis(2_501)),
             },
-            Event::JobExited { term: 42, status: 137, signal: Some(9), ran: seconds(3_725) },
+            Event::JobExited { term: 42, status: 137, signal: Some(9), ran: seconds(3_725), by_itself: true },
             Event::Released { term: 42, why: "exited".to_owned(), delivered: true },
             Event::OnceSkipped {
                 key: "v1.42".to_owned(),

@@ -10,7 +10,7 @@ fn source() -> Source {
 }
 
 fn form(format: LogFormat) -> Form {
-    Form { format, least: Level::Info, source: source() }
+    Form { format, has_priorities: false, least: Level::Info, source: source() }
 }
 
 fn pipe() -> (std::io::PipeReader, OwnedFd) {
@@ -37,8 +37,20 @@ fn a_line_is_what_the_interface_says() {
 }
 
 #[test]
+fn the_journal_is_told_each_line_s_priority() {
+    let form = Form { has_priorities: true, ..form(LogFormat::Text) };
+    let ended = |status, by_itself| Event::JobExited { term: 42, status, signal: None, ran: Duration::ZERO, by_itself };
+    let events =
+        [Event::Leading { term: 42 }, ended(3, true), ended(143, false), ended(0, true), Event::GuardLost { pid: 7 }];
+    let lines = events.map(|event| form.line(&event));
+    assert_eq!(lines.each_ref().map(|line| &line[..5]), ["<6>20", "<4>20", "<6>20", "<6>20", "<3>20"]);
+    assert!(lines[1].contains(" billing: warning: the job exited with status 3 "), "{}", lines[1]);
+}
+
+#[test]
 fn the_fields_have_the_names_that_scripts_read() {
-    let event = Event::JobExited { term: 42, status: 137, signal: Some(9), ran: Duration::from_millis(1_250) };
+    let event =
+        Event::JobExited { term: 42, status: 137, signal: Some(9), ran: Duration::from_millis(1_250), by_itself: true };
     let line: serde_json::Value = serde_json::from_str(&line::line(LogFormat::Json, AT, &source(), &event)).unwrap();
     assert_eq!(line["event"], "job_exited");
     assert_eq!(line["status"], 137);

@@ -8,6 +8,7 @@ use crate::candidate::LocalEvent;
 use crate::guard::Order;
 use crate::health::Failure;
 use crate::record::Why;
+use crate::window::Span;
 
 /// Things to do.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -90,6 +91,8 @@ pub enum Note {
         status: JobStatus,
         /// For how long it ran.
         ran: Duration,
+        /// It was not asked to end.
+        by_itself: bool,
     },
     /// The job has stopped itself where nobody could continue it, and was continued. Said once.
     JobContinued,
@@ -106,6 +109,8 @@ pub enum Note {
         pid: u32,
         /// 1 for the first run in this term.
         attempt: u32,
+        /// The window that it is for, where it is for one.
+        window: Option<Span>,
     },
     /// COMMAND could not be started.
     NotStarted {

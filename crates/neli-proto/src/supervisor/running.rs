@@ -57,7 +57,7 @@ impl NothingLeft {
 impl Supervisor {
     pub(super) fn started(&mut self, now: Time, pid: u32) {
         self.run.started = true;
-        self.note(Note::JobStarted { pid, attempt: self.run.attempt });
+        self.note(Note::JobStarted { pid, attempt: self.run.attempt, window: self.window });
         match &mut self.job {
             Job::Ordered => {
                 self.job = Job::Running { pid, since: now };
@@ -119,7 +119,9 @@ impl Supervisor {
         // What failed at its start keeps the status of that, whatever it was ended by.
         self.run.status.get_or_insert(status);
         self.run.ran = now.since(since);
-        self.note(Note::JobExited { status, ran: self.run.ran });
+        // Ctrl-C to the job is a stop.
+        let by_itself = !matches!(self.job, Job::Stopping { .. }) && !self.terminal.has_interrupted();
+        self.note(Note::JobExited { status, ran: self.run.ran, by_itself });
         match &mut self.job {
             Job::Stopping { main, kill_at, .. } => {
                 *main = None;
@@ -130,8 +132,7 @@ impl Supervisor {
             }
             Job::Held { .. } | Job::None | Job::Orphaned | Job::Restarting { .. } => {}
             Job::Ordered | Job::Running { .. } => {
-                // Ctrl-C to the job is a stop.
-                self.run.by_itself = self.holds && !self.terminal.has_interrupted();
+                self.run.by_itself = self.holds && by_itself;
                 self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: None };
                 if left {
                     // A daemon that the job left behind counts as running work: it is asked, then killed.

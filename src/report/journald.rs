@@ -1,0 +1,29 @@
+//! systemd's journal, where stderr is that: it takes a line's priority from `<4>` at its beginning.
+
+use std::env;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+
+use crate::report::log::Level;
+
+/// Whether stderr is the journal: `$JOURNAL_STREAM` has its device and inode, and a stderr that is another since is not it.
+#[must_use]
+pub fn is_stderr() -> bool {
+    let Some(named) = env::var_os("JOURNAL_STREAM") else { return false };
+    let stderr = io::stderr().as_fd().try_clone_to_owned().map(File::from);
+    let identity = stderr.and_then(|file| file.metadata()).map(|file| format!("{}:{}", file.dev(), file.ino()));
+    identity.is_ok_and(|identity| named == *identity)
+}
+
+/// What stands before a line of this level: syslog's number for it.
+#[must_use]
+pub const fn priority(level: Level) -> &'static str {
+    match level {
+        Level::Debug => "<7>",
+        Level::Error => "<3>",
+        Level::Info => "<6>",
+        Level::Warning => "<4>",
+    }
+}
