@@ -63,7 +63,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         section: Section::Election,
         help: "Who claims a vacancy first: the group's choice, or anybody",
         more: "With group: the member of the consumer group to which Kafka assigns the partition. It decides \
-               precedence alone: with either, the journal says who leads, and no two jobs run at once. With log the first claim wins, and no group is joined: a start, and a takeover from a leader that was killed, are faster.",
+               precedence alone: with either, the journal says who leads, and no two jobs run at once. With log the first claim wins, and no group is joined, which spares Kafka a member and candidates the rights for it; both are equally fast.",
     },
     Opt {
         long: "patience",
