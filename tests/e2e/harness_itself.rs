@@ -1,5 +1,8 @@
 //! What the other tests stand on holds.
 
+use std::env;
+use std::process::Command;
+
 use harness::accounts::{Account, PASSWORD, login};
 use harness::candidate::Elector;
 use harness::cluster::{self, Cluster};
@@ -31,6 +34,23 @@ fn a_broker_that_was_stopped_and_started_still_has_it() {
     broker.end();
     broker.begin();
     assert_eq!(journal::read(&kafka, "kept").len(), 1);
+}
+
+/// Where Java or Maven is missing one line says what to install, and the whole program ends: no failure a test.
+#[test]
+fn without_java_one_line_says_what_to_install() {
+    let mut program = Command::new(env::current_exe().expect("a running program has a path"));
+    program.args(["harness_itself::kafka_keeps", "harness_itself::accounts_are", "--test-threads=2"]);
+    let answer =
+        program.env("PATH", "/nowhere").env_remove("KAFKA_BROKERS").output().expect("it was started once already");
+    let said = String::from_utf8_lossy(&answer.stderr);
+    assert_eq!(answer.status.code(), Some(1), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let line = said.trim_end();
+    assert!(line.starts_with("harness: Kafka can't be started, so no test that needs it can run: `java` "), "{line}");
+    assert!(line.contains(" not found; apt-get install default-jdk-headless"), "{line}");
+    let results = String::from_utf8_lossy(&answer.stdout);
+    assert!(!results.contains("FAILED") && !results.contains("panicked"), "{results}");
 }
 
 /// Three brokers: any two of them take a record, and the lead goes where it is told to.

@@ -59,7 +59,7 @@ impl Cluster {
         let nodes: Vec<Node> = Node::cluster(doors).into_iter().map(adjust).collect();
         let last = nodes.len() - 1;
         // The last of several gets a disk that can be filled, where we may make one.
-        let place = |(index, node)| Broker::of(node, index > 0 && index == last).unwrap_or_else(|why| panic!("{why}"));
+        let place = |(index, node)| Broker::of(node, index > 0 && index == last);
         let mut brokers: Vec<Broker> = iter::zip(0.., nodes).map(place).collect();
         // None is ready before most of them are there.
         brokers.iter_mut().for_each(Broker::launch);

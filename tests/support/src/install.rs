@@ -16,6 +16,9 @@ use crate::accounts;
 /// Where the sources of this crate are: the POM and the witness.
 const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
 
+/// What Kafka needs, and Debian's package of it: Java always, Maven until its jars are here.
+const TOOLS: [(&str, &str); 2] = [("java", "default-jdk-headless"), ("mvn", "maven")];
+
 /// Kafka on this machine, ready to be started.
 #[derive(Debug)]
 pub struct Distribution {
@@ -27,22 +30,46 @@ pub struct Distribution {
 
 /// Kafka, fetched and prepared on first use.
 ///
-/// # Errors
-/// One line that says what to install, or what failed.
-pub fn kafka() -> Result<&'static Distribution, String> {
-    static MADE: OnceLock<Result<Distribution, String>> = OnceLock::new();
+/// Where it can't be had no test that needs it can pass. So one line says why, and the whole test program ends, in the place of one
+/// failure a test.
+pub fn kafka() -> &'static Distribution {
+    static MADE: OnceLock<Distribution> = OnceLock::new();
     MADE.get_or_init(|| {
-        let home = home();
-        let _lock = lock(&home);
-        let jars = home.join("kafka");
-        make(&jars, fetch_kafka)?;
-        let class_path = format!("{}/*", jars.display());
-        let formatted = home.join("formatted-accounts");
-        make(&formatted, |at| format(&class_path, at))?;
-        Ok(Distribution { class_path, formatted })
+        prepared(&home()).unwrap_or_else(|why| {
+            tell(&format!("Kafka can't be started, so no test that needs it can run: {why}"));
+            give_up()
+        })
     })
-    .as_ref()
-    .map_err(Clone::clone)
+}
+
+#[expect(clippy::disallowed_methods, clippy::exit, reason = "a test runner has no other way to stop all of its tests")]
+fn give_up() -> ! {
+    std::process::exit(1)
+}
+
+fn prepared(home: &Path) -> Result<Distribution, String> {
+    let _lock = lock(home);
+    let jars = home.join("kafka");
+    let tools: &[(&str, &str)] = if jars.exists() { &TOOLS[..1] } else { &TOOLS };
+    require(tools)?;
+    make(&jars, fetch_kafka)?;
+    let class_path = format!("{}/*", jars.display());
+    let formatted = home.join("formatted-accounts");
+    make(&formatted, |at| format(&class_path, at))?;
+    Ok(Distribution { class_path, formatted })
+}
+
+/// All that is missing is said at once.
+fn require(tools: &[(&str, &str)]) -> Result<(), String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_here = |tool: &str| std::env::split_paths(&path).any(|directory| directory.join(tool).is_file());
+    let missing: Vec<&(&str, &str)> = tools.iter().filter(|(tool, _)| !is_here(tool)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = missing.iter().map(|(tool, _)| format!("`{tool}`")).collect();
+    let packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
+    Err(format!("{} not found; apt-get install {}", names.join(" and "), packages.join(" ")))
 }
 
 /// The witness, compiled on first use and whenever its source has changed.

@@ -29,17 +29,15 @@ pub struct Kafka {
 impl Kafka {
     /// The Kafka of the whole test run: that of `KAFKA_BROKERS`, or a broker of our own. It ends with this process.
     pub fn shared() -> &'static Self {
-        static SHARED: OnceLock<Result<Kafka, String>> = OnceLock::new();
-        let shared = SHARED.get_or_init(|| match env::var("KAFKA_BROKERS") {
-            Ok(address) if !address.is_empty() => Ok(Self::at(&address)),
+        static SHARED: OnceLock<Kafka> = OnceLock::new();
+        SHARED.get_or_init(|| match env::var("KAFKA_BROKERS") {
+            Ok(address) if !address.is_empty() => Self::at(&address),
             _ => {
                 // A static is never dropped: the broker goes when its pipe does, with the process.
                 static BROKER: OnceLock<Broker> = OnceLock::new();
-                let broker = Broker::start(Node::alone())?;
-                Ok(Self { ..BROKER.get_or_init(|| broker).kafka() })
+                BROKER.get_or_init(|| Broker::start(Node::alone())).kafka()
             }
-        });
-        shared.as_ref().unwrap_or_else(|why| panic!("{why}"))
+        })
     }
 
     /// One that we know nothing of but where it is.

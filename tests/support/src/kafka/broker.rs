@@ -67,7 +67,7 @@ impl Broker {
     #[must_use]
     pub fn own() -> Self {
         let seat = Seat::take();
-        let mut broker = Self::start(Node::alone()).unwrap_or_else(|why| panic!("{why}"));
+        let mut broker = Self::start(Node::alone());
         broker.seat = Some(seat);
         broker
     }
@@ -75,7 +75,7 @@ impl Broker {
     /// One that can be reached by TLS, too; there is to be one of it.
     #[must_use]
     pub fn with_tls() -> Self {
-        Self::start(Node::alone().with_tls()).unwrap_or_else(|why| panic!("{why}"))
+        Self::start(Node::alone().with_tls())
     }
 
     /// The same, with a wire to the listener where one must log in; its address is the wire's.
@@ -85,7 +85,7 @@ impl Broker {
         let direct = node.secure_addresses().expect("it has TLS").accounts;
         let wire = network.wire(direct.parse().expect("an address"));
         let address = format!("127.0.0.1:{}", wire.port);
-        let broker = Self::start(node.with_accounts_advertised_at(wire.port)).unwrap_or_else(|why| panic!("{why}"));
+        let broker = Self::start(node.with_accounts_advertised_at(wire.port));
         (broker, wire, address)
     }
 
@@ -102,17 +102,17 @@ impl Broker {
     }
 
     /// A broker that takes requests; the error says what to install.
-    pub(super) fn start(node: Node) -> Result<Self, String> {
-        let mut broker = Self::of(node, false)?;
+    pub(super) fn start(node: Node) -> Self {
+        let mut broker = Self::of(node, false);
         broker.begin();
         accounts::grant(&broker.node.address());
-        Ok(broker)
+        broker
     }
 
-    /// A broker that has yet to begin; the error says what to install. Its disk is small where that is wanted and we may mount
+    /// A broker that has yet to begin. Its disk is small where that is wanted and we may mount
     /// one.
-    pub(crate) fn of(node: Node, wants_small_disk: bool) -> Result<Self, String> {
-        let distribution = install::kafka()?;
+    pub(crate) fn of(node: Node, wants_small_disk: bool) -> Self {
+        let distribution = install::kafka();
         let directory = install::scratch();
         let authority = node.secure_addresses().map(|_| Authority::of_broker(directory.path()));
         let mut broker = Self { node, authority, directory, running: None, small_disk: false, seat: None };
@@ -128,7 +128,7 @@ impl Broker {
         fs::write(identity, broker.node.identity(&text)).expect("the directory is ours");
         fs::write(broker.settings(), broker.node.settings(&data, broker.authority.as_ref()))
             .expect("the directory is ours");
-        Ok(broker)
+        broker
     }
 
     /// The Kafka that it is.
@@ -145,7 +145,7 @@ impl Broker {
 
     /// Starts it, and waits for nothing.
     pub fn launch(&mut self) {
-        let distribution = install::kafka().expect("it is there already");
+        let distribution = install::kafka();
         let mut minder = Command::new("sh");
         minder.args(["-c", MINDER, "sh"]).arg(self.directory.path());
         minder.args(["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", self.node.heap(), "-Dlog4j2.level=WARN"]);
