@@ -194,8 +194,6 @@ pub(crate) fn standbys(stage: &dyn Fn() -> Stage, n: usize) -> Vec<Row> {
 /// Memory, and the time of an idle leader.
 pub(crate) fn idle(stage: &dyn Fn() -> Stage) -> Vec<Row> {
     const WATCHED: Duration = Duration::from_secs(30);
-    /// The kernel counts time in hundredths of a second.
-    const TICK: f64 = 0.01;
     const PRIVATE: &[&str] = &["Private_Clean:", "Private_Dirty:"];
 
     let stage = stage();
@@ -204,11 +202,10 @@ pub(crate) fn idle(stage: &dyn Fn() -> Stage) -> Vec<Row> {
     leader.await_lead();
     let standby = settled_standby(&stage, "5s");
     let processes = [leader.process(), leader.guard()];
-    let ticks = || processes.iter().map(|process| process.ticks().expect("it runs")).sum::<u64>();
-    let before = ticks();
+    let used = || processes.iter().map(|process| process.processor_time().expect("it runs")).sum::<Duration>();
+    let before = used();
     wait::pause(WATCHED);
-    #[expect(clippy::cast_precision_loss, reason = "less than 2^53")]
-    let busy = (ticks() - before) as f64 * TICK / WATCHED.as_secs_f64() * 100.0;
+    let busy = used().saturating_sub(before).as_secs_f64() / WATCHED.as_secs_f64() * 100.0;
 
     let [supervisor, guard] = processes;
     vec![

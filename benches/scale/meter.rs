@@ -9,9 +9,6 @@ use harness::kafka::Broker;
 use harness::process::Process;
 use harness::wait;
 
-/// The kernel counts time in hundredths of a second.
-const TICK: f64 = 0.01;
-
 /// What a while cost.
 pub(crate) struct Cost {
     /// The broker's, of one core, in percent.
@@ -24,8 +21,10 @@ pub(crate) struct Cost {
 
 /// Looks at the broker, and at groups of processes, for so many seconds.
 pub(crate) fn cost(broker: &Broker, groups: &[&[Process]], seconds: u64) -> Cost {
-    let ticks = |processes: &[Process]| processes.iter().map(|process| process.ticks().expect("it runs")).sum::<u64>();
-    let all = || (ticks(&[broker.process()]), groups.iter().map(|group| ticks(group)).collect::<Vec<_>>(), wait::now());
+    let used = |processes: &[Process]| -> Duration {
+        processes.iter().map(|process| process.processor_time().expect("it runs")).sum()
+    };
+    let all = || (used(&[broker.process()]), groups.iter().map(|group| used(group)).collect::<Vec<_>>(), wait::now());
     let bytes_before = bytes(broker);
     let (broker_before, groups_before, began) = all();
     wait::pause(Duration::from_secs(seconds));
@@ -33,7 +32,8 @@ pub(crate) fn cost(broker: &Broker, groups: &[&[Process]], seconds: u64) -> Cost
     let bytes_after = bytes(broker);
 
     let elapsed = number(ended - began) / 1e9;
-    let busy = |before: u64, after: u64| number(after - before) * TICK / elapsed * 100.0;
+    // A thread that has ended meanwhile, of the broker's say, is counted no more.
+    let busy = |before: Duration, after: Duration| after.saturating_sub(before).as_secs_f64() / elapsed * 100.0;
     let grown = |which: usize| {
         let sum = |(socket, after): (&String, &[u64; 2])| {
             after[which] - bytes_before.get(socket).map_or(0, |before| before[which].min(after[which]))

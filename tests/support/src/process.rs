@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::ptrace;
@@ -25,7 +26,6 @@ struct Stat {
     name: String,
     state: char,
     parent: i32,
-    ticks: u64,
     started: u64,
 }
 
@@ -106,10 +106,16 @@ impl Process {
         Some(self.stat()?.parent)
     }
 
-    /// The time it has had of the processors, in clock ticks (100 a second).
+    /// The time that its threads have had of the processors, those that have ended left out. By the scheduler's own count
+    /// (`schedstat`), in nanoseconds: `stat` counts in hundredths of a second, by what runs at a tick.
     #[must_use]
-    pub fn ticks(self) -> Option<u64> {
-        Some(self.stat()?.ticks)
+    pub fn processor_time(self) -> Option<Duration> {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.pid)).ok()?.flatten();
+        let nanoseconds = threads.filter_map(|thread| {
+            let counts = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            counts.split_whitespace().next()?.parse::<u64>().ok()
+        });
+        Some(Duration::from_nanos(nanoseconds.sum()))
     }
 
     /// Its children.
@@ -229,7 +235,6 @@ impl Stat {
             name,
             state: fields.first()?.chars().next()?,
             parent: fields.get(1)?.parse().ok()?,
-            ticks: number(11)? + number(12)?,
             started: number(19)?,
         })
     }
