@@ -111,7 +111,7 @@ impl Question {
         for (leader, partitions) in by_leader {
             let broker = leader.into_iter().chain(brokers.iter().copied()).find(|broker| !self.silent.contains(broker));
             let asked = clock::now();
-            match broker.map(|broker| (broker, topic_identity(client, &elections.topic, broker, ANSWER))) {
+            match broker.map(|broker| (broker, topic_identity(client, &elections.topic, Some(broker), ANSWER))) {
                 Some((_, Ok(identity))) => answers.push(KafkaEvent::Identified { asked, identity, partitions }),
                 Some((broker, Err(_))) => {
                     self.silent.insert(broker);

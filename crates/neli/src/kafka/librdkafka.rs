@@ -40,8 +40,8 @@ const LATE: Duration = Duration::from_secs(1);
 
 /// Which topic stands under this name now (`DescribeTopics`), as the broker with this id answers. Waits `timeout` for the answer.
 ///
-/// The broker is named, since librdkafka would ask what it takes for the controller: any broker, on clusters of today, and maybe
-/// one that has just died.
+/// Who needs the answer names a broker: without one librdkafka asks what it takes for the controller, which is any broker on clusters of
+/// today, and maybe one that has just died.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ const LATE: Duration = Duration::from_secs(1);
 pub fn topic_identity(
     client: &Client<impl ClientContext>,
     topic: &str,
-    broker: i32,
+    broker: Option<i32>,
     timeout: Duration,
 ) -> Result<TopicIdentity, RDKafkaErrorCode> {
     let name = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
@@ -58,7 +58,7 @@ pub fn topic_identity(
     let topics = unsafe { rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()) };
     let topics = Owned::new(topics, rd_kafka_TopicCollection_destroy)?;
     let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
-    let event = ask(client, call, Some(broker), timeout, |handle, options, queue| {
+    let event = ask(client, call, broker, timeout, |handle, options, queue| {
         // SAFETY: all four are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_DescribeTopics(handle, topics.as_ptr(), options, queue) };
     })?;
@@ -357,7 +357,7 @@ mod tests {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("here", 1, 1).unwrap();
         let client = client(&cluster.bootstrap_servers());
-        let identity = |topic| topic_identity(client.client(), topic, 1, LONG);
+        let identity = |topic| topic_identity(client.client(), topic, Some(1), LONG);
         let here = identity("here").unwrap();
         assert_ne!(here, TopicIdentity::Missing);
         assert_eq!(identity("here"), Ok(here));
@@ -368,7 +368,7 @@ mod tests {
     fn a_question_that_nobody_answers_ends_in_its_time() {
         let client = client("127.0.0.1:9");
         let begun = clock::now();
-        let answer = topic_identity(client.client(), "here", 1, Duration::from_millis(100));
+        let answer = topic_identity(client.client(), "here", Some(1), Duration::from_millis(100));
         assert!(answer.is_err(), "{answer:?}");
         assert!(clock::now().since(begun) < Duration::from_secs(1));
     }

@@ -200,16 +200,20 @@ impl Drop for Producer {
     }
 }
 
-/// Connects to each partition's leader, which librdkafka does with the first question that is for the leader.
-/// Neither the answer matters, nor whether it comes.
+/// Connects to a broker at once, and then to each partition's leader. Neither an answer matters, nor whether it comes.
+///
+/// librdkafka closes the first connection when it has learnt which brokers there are, and takes another one for questions to any broker
+/// only 11 ms later (`rd_kafka_connect_any`). To a broker that a question is for it connects without that wait.
 fn warm(producer: &Arc<BaseProducer<Deliveries>>, elections: &Elections) {
     let (producer, of) = (Arc::clone(producer), elections.clone());
     let ask = move || {
+        // To what it takes for the controller: any broker that lives.
+        let _ = topic_identity(producer.client(), &of.topic, None, WARMING);
         // Not where the leader ends: that question would wait in librdkafka's queue, and end a slow login when it is over.
         let Ok(Presence::There(found)) = topic::look(producer.client(), &of, WARMING) else { return };
         let leaders: BTreeSet<i32> = found.layouts.values().map(|layout| layout.leader).collect();
         for leader in leaders {
-            let _ = topic_identity(producer.client(), &of.topic, leader, WARMING);
+            let _ = topic_identity(producer.client(), &of.topic, Some(leader), WARMING);
         }
     };
     // Without a thread to spare the first record is a little later.

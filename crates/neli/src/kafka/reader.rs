@@ -288,7 +288,7 @@ impl Asker {
             },
         };
         for leader in leaders {
-            topic_identity(client, &elections.topic, leader, limit)?;
+            topic_identity(client, &elections.topic, Some(leader), limit)?;
         }
         self.leaders = None;
         Ok(())
