@@ -10,6 +10,7 @@ pub mod procfs;
 pub mod quota;
 pub(crate) mod ready;
 pub mod reap;
+mod room_for_threads;
 pub mod scheduling;
 pub mod sealed_file;
 pub mod shell;

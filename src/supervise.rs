@@ -233,13 +233,13 @@ impl MainLoop {
         Ok(())
     }
 
-    /// Turns until the end.
     /// Who leads, as far as is known, where there is one role.
     fn leader(&self) -> Option<Box<str>> {
         let [role] = self.roles.as_slice() else { return None };
         role.node.status(clock::now()).leader.and_then(|leader| leader.name)
     }
 
+    /// Turns until the end.
     async fn turn(&mut self, signals: Signals) -> ExitStatus {
         let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
             (Ok(ready), Ok(timer)) => (ready, timer),

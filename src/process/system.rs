@@ -51,6 +51,18 @@ pub(crate) fn ignored_at_start() -> Set {
     Set::from_bits(IGNORED_AT_START.load(Ordering::Relaxed))
 }
 
+/// Has glibc's threads share so many heaps; it would give each of the first threads, eight a processor, one of its own. For processes
+/// whose threads allocate little: a heap costs a start and memory.
+pub(crate) fn share_heaps(count: c_int) {
+    // SAFETY: mallopt only sets a number, and is called before there are threads. A refusal leaves what was.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, count);
+    }
+    #[cfg(not(target_env = "gnu"))]
+    let _ = count;
+}
+
 /// What a signal does to a process that does not handle it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Disposition {

@@ -94,6 +94,7 @@ impl JobMaker {
 impl Prepared {
     /// `inherited`: the descriptors that this process inherited, which the job does too.
     pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<Self, StartupError> {
+        limits::share_heaps();
         limits::validate().map_err(StartupError::new)?;
         refuse_without_proc()?;
         let priority = priority::take().map_err(StartupError::new)?;

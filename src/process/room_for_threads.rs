@@ -1,0 +1,119 @@
+//! Whether some more threads can certainly be made, as far as the kernel tells without one being made: trying takes as long as the
+//! rest of the start up to the first connection.
+
+use std::fs;
+use std::path::Path;
+
+use nix::libc::RLIM_INFINITY;
+use nix::sys::resource::{self, Resource};
+
+use crate::process::cgroup::{self, Hierarchy};
+
+/// Whether `needed` more threads are within every limit there is. Where one can't be seen, or all threads of the machine together
+/// with these would exceed one that counts the user's alone, this says no: it is to be tried then.
+#[must_use]
+pub(super) fn is_certain(needed: u64) -> bool {
+    threads_of_all().is_some_and(|threads| {
+        let all = threads + needed;
+        let below = |file| number(Path::new(file)).is_some_and(|limit| all <= limit);
+        let of_user =
+            resource::getrlimit(Resource::RLIMIT_NPROC).is_ok_and(|(limit, _)| limit == RLIM_INFINITY || all <= limit);
+        of_user && below("/proc/sys/kernel/threads-max") && below("/proc/sys/kernel/pid_max")
+    }) && [Hierarchy::V2, Hierarchy::V1("pids")]
+        .into_iter()
+        .filter_map(cgroup::of_this_process)
+        .all(|group| is_room_in(&group, needed))
+}
+
+/// How many threads the machine has, those of other PID namespaces too.
+fn threads_of_all() -> Option<u64> {
+    of_load(&fs::read_to_string("/proc/loadavg").ok()?)
+}
+
+/// As in `0.20 0.18 0.12 1/345 12719`.
+fn of_load(load: &str) -> Option<u64> {
+    load.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+/// Whether a group, and each above it, has room, up to the one that has no limit since it is the first of its hierarchy: the first group
+/// of a container has one above it that can't be seen.
+fn is_room_in(group: &Path, needed: u64) -> bool {
+    for group in group.ancestors().take_while(|group| group.join("cgroup.procs").exists()) {
+        let Ok(limit) = fs::read_to_string(group.join("pids.max")) else {
+            // Without the controller a group has no such file either, and only the first has no type.
+            if group.join("cgroup.type").exists() {
+                continue;
+            }
+            return true;
+        };
+        let has_room = || Some(number(&group.join("pids.current"))? + needed <= limit.trim().parse().ok()?);
+        if limit.trim() != "max" && has_room() != Some(true) {
+            return false;
+        }
+    }
+    false
+}
+
+fn number(file: &Path) -> Option<u64> {
+    fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether there is room for 24 in the lowest of these groups, one below the other, which have these files.
+    fn is_room(groups: &[&[(&str, &str)]]) -> bool {
+        let mount = tempfile::tempdir().unwrap();
+        let mut group = mount.path().to_owned();
+        for (depth, files) in groups.iter().enumerate() {
+            if depth > 0 {
+                group.push("below");
+                fs::create_dir(&group).unwrap();
+            }
+            fs::write(group.join("cgroup.procs"), "").unwrap();
+            for (name, text) in *files {
+                fs::write(group.join(name), text).unwrap();
+            }
+        }
+        is_room_in(&group, 24)
+    }
+
+    #[test]
+    fn every_group_above_has_to_have_room() {
+        let unlimited = [("cgroup.type", "domain\n"), ("pids.max", "max\n"), ("pids.current", "4000\n")].as_slice();
+        let wide = [("cgroup.type", "domain\n"), ("pids.max", "100\n"), ("pids.current", "76\n")].as_slice();
+        let narrow = [("cgroup.type", "domain\n"), ("pids.max", "100\n"), ("pids.current", "77\n")].as_slice();
+        assert!(is_room(&[&[], unlimited, wide]));
+        assert!(!is_room(&[&[], unlimited, narrow]));
+        assert!(!is_room(&[&[], narrow, wide]));
+    }
+
+    #[test]
+    fn a_group_without_the_controller_has_no_limit() {
+        let without = [("cgroup.type", "domain\n")].as_slice();
+        assert!(is_room(&[&[], without, without]));
+    }
+
+    #[test]
+    fn the_first_group_of_a_container_is_not_the_first_of_all() {
+        let unlimited = [("cgroup.type", "domain\n"), ("pids.max", "max\n"), ("pids.current", "4\n")].as_slice();
+        assert!(!is_room(&[unlimited]));
+        assert!(!is_room(&[unlimited, unlimited]));
+    }
+
+    #[test]
+    fn a_limit_that_can_not_be_read_is_not_taken_for_none() {
+        let odd = [("cgroup.type", "domain\n"), ("pids.max", "many\n"), ("pids.current", "4\n")].as_slice();
+        assert!(!is_room(&[&[], odd]));
+        let unknown = [("cgroup.type", "domain\n"), ("pids.max", "100\n")].as_slice();
+        assert!(!is_room(&[&[], unknown]));
+    }
+
+    #[test]
+    fn the_machines_threads_are_counted() {
+        assert_eq!(of_load("0.20 0.18 0.12 1/345 12719\n"), Some(345));
+        assert_eq!(of_load("0.20 0.18\n"), None);
+        assert!(threads_of_all().unwrap() > 1);
+    }
+}
