@@ -699,7 +699,7 @@ _neli__run() {
             return 0
             ;;
         neli__subcmd__run__subcmd__status)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --json --timeout --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --watch --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -84,7 +84,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -s h -l help -d 'Print h
 complete -c neli-run -n "__fish_neli_run_needs_command" -s V -l version -d 'Print version'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "status" -d 'Show who leads an election, or why nobody does, and who stands by'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "list" -d 'Show the elections of a topic, or of all topics whose names end in .neli'
-complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "watch" -d 'Print one line per change of an election, as it happens'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "watch" -d 'Show an election live: a page on a terminal, elsewhere a line per change'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "history" -d 'Show the terms that the topic keeps: who led, for how long, and why it ended'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "resign" -d 'Ask the leader to stand down, and wait until another leads'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "end" -d 'End an election: every candidate stops its job and exits with 0'
@@ -100,7 +100,8 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l properties 
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l embedded -d 'A trial without Kafka, on this machine alone'
-complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l json -d 'Print one JSON object'
+complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l watch -d 'Show it again each second, on a terminal in place'
+complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l json -d 'Print one JSON object; with --watch one a second'
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r

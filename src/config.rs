@@ -182,6 +182,15 @@ pub struct Look {
     pub warnings: Vec<String>,
 }
 
+/// The configuration of `status`.
+#[derive(Clone, Debug)]
+pub struct StatusOf {
+    /// Where.
+    pub look: Look,
+    /// `--watch`: it is shown again each second.
+    pub is_repeated: bool,
+}
+
 /// The configuration of `list`.
 #[derive(Clone, Debug)]
 pub struct List {
@@ -260,6 +269,8 @@ pub struct Watch {
     pub from: WatchFrom,
     /// `--until-end`.
     pub until_end: bool,
+    /// Something is asked for that only lines show: they are printed on a terminal, too.
+    pub wants_lines: bool,
     /// What is no reason to refuse, and ought to be known.
     pub warnings: Vec<String>,
 }

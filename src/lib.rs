@@ -29,6 +29,7 @@ pub mod command {
     mod page;
     mod reading;
     pub mod request;
+    mod screen;
     pub mod status;
     pub mod stdout;
     pub mod watch;

@@ -68,9 +68,9 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Star
         }
         Request::Man => command::man::main(),
         Request::Status(args) => {
-            let look = look::look(&args)?;
-            warn(&look.warnings);
-            command::status::main(&look)
+            let status = look::status(&args)?;
+            warn(&status.look.warnings);
+            command::status::main(&status)
         }
         Request::Resign(args) => {
             let resign = look::resign(&args)?;

@@ -13,7 +13,12 @@ pub(super) fn all() -> [Command; 10] {
 
 fn status() -> Command {
     let about = "Show who leads an election, or why nobody does, and who stands by";
-    looks(about, STATUS).name("status").arg(role()).arg(json("Print one JSON object")).arg(timeout("5s"))
+    looks(about, STATUS)
+        .name("status")
+        .arg(role())
+        .arg(flag("watch", "Show it again each second, on a terminal in place"))
+        .arg(json("Print one JSON object; with --watch one a second"))
+        .arg(timeout("5s"))
 }
 
 const STATUS: &str = "Exits with 0 when somebody leads, with 3 when nobody does, and with 4 when that can't be told. A leader that \
@@ -128,9 +133,15 @@ fn value(long: &'static str, name: &'static str, help: &str) -> Arg {
     Arg::new(long).long(long).value_name(name).value_parser(text).help(help.to_owned())
 }
 
+const WATCH: &str = "With --json, --from or --until-end it prints lines on a terminal, too. It reads the topic and writes nothing; READ on \
+                     the topic is enough.";
+
 fn watch() -> Command {
     Command::new("watch")
-        .about("Print one line per change of an election, as it happens")
+        .about("Show an election live: a page on a terminal, elsewhere a line per change")
+        .long_about(wrapped(&format!(
+            "Show an election live: a page on a terminal, elsewhere a line per change. {WATCH}"
+        )))
         .args_override_self(true)
         .args(election())
         .arg(role())

@@ -88,6 +88,7 @@ pub fn watch(args: &ParsedArgs) -> Result<Watch, StartupError> {
         json: args.flag("json")?.is_some(),
         from: watch::from(args)?,
         until_end: args.flag("until-end")?.is_some(),
+        wants_lines: watch::wants_lines(args)?,
         warnings,
     })
 }

@@ -3,6 +3,7 @@
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use crate::process::system;
 use crate::text::one_line;
@@ -11,6 +12,9 @@ use crate::text::one_line;
 const INDENT: usize = 11;
 /// On a terminal that is narrower the texts stand below their labels.
 const NARROW: usize = 40;
+
+/// The longest bar.
+const LONGEST_BAR: usize = 30;
 
 /// What a line says, in a colour.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -51,6 +55,19 @@ impl Style {
         Self { is_coloured: !is_set("NO_COLOR") && !is_dumb, columns: system::columns(stdout.as_fd()) }
     }
 
+    /// A bar that is as full as `part` is of `whole`, and a space behind it; as long as there is room for it.
+    pub(super) fn bar(self, part: Duration, whole: Duration) -> String {
+        let indent = if self.is_narrow() { 2 } else { INDENT };
+        let length = self.columns.map_or(LONGEST_BAR, |columns| columns.saturating_sub(indent).min(LONGEST_BAR));
+        let full = (part.as_millis() * length as u128).div_ceil(whole.as_millis().max(1));
+        let full = usize::try_from(full).unwrap_or(length).min(length);
+        format!("{}{} ", "#".repeat(full), "-".repeat(length - full))
+    }
+
+    fn is_narrow(self) -> bool {
+        self.columns.is_some_and(|columns| columns < NARROW)
+    }
+
     /// The text in this tone's colour.
     pub(super) fn paint(self, tone: Tone, text: &str) -> String {
         let colour = match tone {
@@ -82,7 +99,7 @@ impl Page {
             text += &style.paint(*tone, &line);
             text.push('\n');
         }
-        let is_narrow = width < NARROW;
+        let is_narrow = style.is_narrow();
         let indent = if is_narrow { 2 } else { INDENT };
         for (label, row) in &self.rows {
             if is_narrow && !label.is_empty() {
@@ -193,6 +210,17 @@ mod tests {
             narrow,
             "billing: no leader:\ndb2 has been silent\nfor 108s (lease 15s)\nclaimable\n  since 05:40:50Z\n  (93s)\nstandbys\n  none\n"
         );
+    }
+
+    #[test]
+    fn a_bar_is_as_full_as_what_is_left() {
+        let bar = |columns, left| {
+            Style { is_coloured: false, columns }.bar(Duration::from_secs(left), Duration::from_secs(20))
+        };
+        assert_eq!(bar(Some(20), 20), "################## ");
+        assert_eq!(bar(Some(21), 10), "##########--------- ");
+        assert_eq!(bar(Some(80), 0), format!("{} ", "-".repeat(30)));
+        assert_eq!(bar(None, 30), format!("{} ", "#".repeat(30)));
     }
 
     #[test]

@@ -1,19 +1,26 @@
 //! `status`: who leads an election now, or why nobody does and until when, and who stands by.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
-use neli::program::Election;
+use neli::program::{Election, clock};
+use neli_proto::fact::Fact;
+use neli_proto::journal::{EarlierJob, View};
 use neli_proto::observer::{Candidate, Leader, Leadership, Observer, ReadAt, Standby};
+use neli_proto::time::Time;
 
-use crate::command::page::{Page, Style, Tone};
-use crate::command::reading::{self, Place, Reading, Seen, Unread, observe, read_at};
+use crate::command::page::{Page, Style, Tone, wrapped};
+use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at};
+use crate::command::screen::{self, Screen};
 use crate::command::wording::{date, job_state, leadership, named, span, time_of_day};
 use crate::command::{status::json::Line, stdout};
-use crate::config::Look;
+use crate::config::{Look, StatusOf};
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::spoken;
+use crate::text::one_line;
 
 mod json;
+mod run;
 
 /// Somebody leads.
 const LED: ExitStatus = ExitStatus::Success;
@@ -25,39 +32,131 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 /// More groups are not named.
 const GROUPS_SHOWN: usize = 10;
 
-/// Shows the election as it is now.
+/// Between two pages of `--watch`.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Shows the election as it is now; with `--watch` again each second.
 ///
 /// # Errors
 ///
 /// Kafka refuses for good, the log can't be read, or stdout takes nothing more.
-pub fn main(look: &Look) -> Result<ExitStatus, StartupError> {
-    let seen = match reading::run(see(look)) {
-        Ok(seen) => Ok(seen),
-        Err(Unread::NoAnswer(why)) => Err(why),
-        Err(Unread::Refused(refusal)) => return Err(refusal),
-    };
-    let at = read_at();
-    let (status, text) = match &seen {
-        Ok((election, seen)) => {
-            let sight = Sight::of(election, seen, at);
-            let text = if look.json { sight.json() } else { sight.page().render(Style::of_stdout()) };
-            (sight.status(), text)
-        }
-        Err(why) if look.json => (UNKNOWN, Line::unknown(&look.election, at, why).text()),
-        Err(why) => return Err(StartupError::with(UNKNOWN, format!("can't tell who leads: {why}"))),
-    };
-    stdout::written(io::stdout().write_all(text.as_bytes()))?;
-    Ok(status)
+pub fn main(status: &StatusOf) -> Result<ExitStatus, StartupError> {
+    shown(&status.look, if status.is_repeated { How::Again } else { How::Once })
 }
 
-/// Reads the election, and says which that is.
-async fn see(look: &Look) -> Result<(Election, Seen), Unread> {
+/// How often it is shown, and what of it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum How {
+    /// Each second.
+    Again,
+    /// Each second, with what has changed last.
+    Live,
+    /// Once.
+    Once,
+}
+
+/// Shows the election.
+///
+/// # Errors
+///
+/// As for [`main`].
+pub(super) fn shown(look: &Look, how: How) -> Result<ExitStatus, StartupError> {
+    match reading::run(show(look, how)) {
+        Ok(status) => Ok(status),
+        Err(Ended::Refused(Unread::Refused(refusal))) => Err(refusal),
+        Err(Ended::Refused(Unread::NoAnswer(why))) if look.json => {
+            let line = Line::unknown(&look.election, read_at(), &why).text();
+            stdout::written(io::stdout().write_all(line.as_bytes()))?;
+            Ok(UNKNOWN)
+        }
+        Err(Ended::Refused(Unread::NoAnswer(why))) => {
+            Err(StartupError::with(UNKNOWN, format!("can't tell who leads: {why}")))
+        }
+        Err(Ended::Stdout(error)) => stdout::written(Err(error)),
+    }
+}
+
+/// What ends it.
+enum Ended {
+    Refused(Unread),
+    Stdout(io::Error),
+}
+
+impl From<StartupError> for Ended {
+    fn from(refusal: StartupError) -> Self {
+        Self::Refused(refusal.into())
+    }
+}
+
+impl From<Unread> for Ended {
+    fn from(unread: Unread) -> Self {
+        Self::Refused(unread)
+    }
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Self {
+        Self::Stdout(error)
+    }
+}
+
+async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
     let access = reading::access(&look.client)?;
     let place = Place::find(&access, &look.election, look.timeout).await?;
+    let question = run::Question::ask(&access, &place.election);
     let mut reading = Reading::with_hellos(&access, &place)?;
     let mut seen = observe(&mut reading, look.timeout).await?;
     seen.learn_claim(&reading).await?;
-    Ok((place.election, seen))
+    let mut last_run = question.answer().await;
+    let mut screen = Screen::of_stdout(how != How::Once);
+    let mut was_silent = false;
+    loop {
+        let at = read_at();
+        let sight = Sight::of(&place.election, &seen, last_run.as_ref(), at);
+        let text = match &seen.trouble {
+            Some(why) if look.json => Line::unknown(&place.election, at, why).text(),
+            Some(why) => sight.without_answer(why).render(Style::of_stdout()),
+            None if look.json => sight.json(),
+            None => sight.text(how),
+        };
+        if look.json {
+            io::stdout().write_all(text.as_bytes())?;
+        } else {
+            screen.show(&text)?;
+        }
+        if how == How::Once {
+            return Ok(sight.status());
+        }
+        let runs = seen.runs();
+        pass(&mut reading, &mut seen, clock::now() + INTERVAL).await?;
+        if seen.runs() != runs {
+            last_run = run::Question::ask(&access, &place.election).answer().await;
+        }
+        note_silence(&mut seen, &mut was_silent);
+    }
+}
+
+/// That a leader falls silent is in no record.
+fn note_silence(seen: &mut Seen, was_silent: &mut bool) {
+    let at = read_at();
+    let sight = seen.observer.leadership(at);
+    let (is_silent, sentence) = (matches!(sight, Leadership::Silent { .. }), leadership(sight));
+    if is_silent && !std::mem::replace(was_silent, is_silent) {
+        seen.note(at.wall_ms, &sentence);
+    }
+    *was_silent = is_silent;
+}
+
+/// Takes in what happens until then.
+async fn pass(reading: &mut Reading, seen: &mut Seen, until: Time) -> Result<(), Ended> {
+    while clock::now() < until {
+        let input = reading.next(Some(until)).await?;
+        if matches!(input, Input::Cut) {
+            return Err(reading.history_cut().into());
+        }
+        seen.take_in(input);
+    }
+    Ok(())
 }
 
 /// An election at one moment.
@@ -65,16 +164,18 @@ struct Sight<'a> {
     election: &'a Election,
     seen: &'a Seen,
     observer: &'a Observer,
+    /// `--once`, `--window` or `--schedule`: the last run that is recorded.
+    last_run: Option<&'a Fact>,
     at: ReadAt,
     leadership: Leadership<'a>,
     standbys: Vec<Standby<'a>>,
 }
 
 impl<'a> Sight<'a> {
-    fn of(election: &'a Election, seen: &'a Seen, at: ReadAt) -> Self {
+    fn of(election: &'a Election, seen: &'a Seen, last_run: Option<&'a Fact>, at: ReadAt) -> Self {
         let observer = &seen.observer;
         let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
-        Self { election, seen, observer, at, leadership, standbys }
+        Self { election, seen, observer, last_run, at, leadership, standbys }
     }
 
     fn status(&self) -> ExitStatus {
@@ -101,16 +202,40 @@ impl<'a> Sight<'a> {
         }
     }
 
-    fn page(&self) -> Page {
+    /// The page, and with the live view what has changed last, as much as fits the terminal.
+    fn text(&self, how: How) -> String {
+        let style = Style::of_stdout();
+        let mut text = self.page(how == How::Live, style).render(style);
+        if how == How::Live {
+            let room = screen::rows().map_or(usize::MAX, |rows| rows.saturating_sub(text.lines().count() + 2));
+            let events =
+                self.seen.events.iter().map(|event| wrapped(&one_line(event), style.columns.unwrap_or(usize::MAX)));
+            let lines: Vec<String> = events.flatten().collect();
+            let last = lines.iter().skip(lines.len().saturating_sub(room));
+            text.push('\n');
+            text.extend(last.map(|line| format!("{line}\n")));
+        }
+        text
+    }
+
+    /// While Kafka does not answer, nothing of what was read tells who leads.
+    fn without_answer(&self, why: &str) -> Page {
+        Page::new(Tone::Unknown, &format!("{}: can't tell who leads: {why}", named(self.election)))
+    }
+
+    fn page(&self, has_bar: bool, style: Style) -> Page {
         let sentence = leadership(self.leadership);
         let mut page = Page::new(self.tone(), &format!("{}: {sentence}", named(self.election)));
         match self.leadership {
             Leadership::Led { leader, age, left } => {
                 page.row("term", &self.term(leader));
                 page.row("job", &self.job(leader));
-                let lease =
-                    format!("{}, {} left at most; last heartbeat {} ago", spoken(leader.lease), span(left), span(age));
-                page.row("lease", &lease);
+                let bar = if has_bar { style.bar(left, leader.lease) } else { String::new() };
+                let lease = spoken(leader.lease);
+                page.row(
+                    "lease",
+                    &format!("{bar}{lease}, {} left at most; last heartbeat {} ago", span(left), span(age)),
+                );
                 if let Some(resign) = &leader.resign {
                     let by = resign.by.as_deref().unwrap_or("somebody");
                     let reason = resign.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
@@ -130,6 +255,10 @@ impl<'a> Sight<'a> {
             }
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown => {}
         }
+        self.overlap(&mut page);
+        if let Some((label, text)) = self.last_run.map(|fact| run::row(fact, self.at.wall_ms)) {
+            page.row(label, &text);
+        }
         self.void_claims(&mut page);
         self.candidates(&mut page);
         self.roles(&mut page);
@@ -139,7 +268,7 @@ impl<'a> Sight<'a> {
     fn term(&self, leader: &Leader) -> String {
         let since = leader.claimed_ms.map_or_else(String::new, |claimed_ms| {
             let for_so_long = self.at.wall_ms.saturating_sub(claimed_ms);
-            format!(", since {} ({})", date(claimed_ms), span(std::time::Duration::from_millis(for_so_long)))
+            format!(", since {} ({})", date(claimed_ms), span(Duration::from_millis(for_so_long)))
         });
         format!("{}{since}", leader.term)
     }
@@ -147,13 +276,29 @@ impl<'a> Sight<'a> {
     fn job(&self, leader: &Leader) -> String {
         let Some(job) = leader.job else { return "not started yet".to_owned() };
         let since = job.since_ms.map_or_else(String::new, |since_ms| {
-            let since = std::time::Duration::from_millis(since_ms);
+            let since = Duration::from_millis(since_ms);
             format!(" for {}", span(since + self.observer.age(leader.word, self.at)))
         });
         let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
         let attempt = job.attempt.filter(|attempt| *attempt > 1);
         let attempt = attempt.map_or_else(String::new, |attempt| format!(", run {attempt} of this term"));
         format!("{}{since}{pid}{attempt}", job_state(job.state))
+    }
+
+    /// `--overlap`: two jobs, or a leader that waits for the next one.
+    fn overlap(&self, page: &mut Page) {
+        let journal = self.observer.journal();
+        if let EarlierJob::Overlapped { term, name, lease, .. } = journal.earlier_job() {
+            let of = name.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
+            let most = spoken(*lease);
+            page.row(
+                "overlap",
+                &format!("the job of term {term}{of} may run beside it, for {most} after the claim at most"),
+            );
+        }
+        if matches!(journal.view(), View::Led(term) if term.yields) {
+            page.row("overlap", "the leader is to stop; its job runs on until another has claimed");
+        }
     }
 
     fn void_claims(&self, page: &mut Page) {

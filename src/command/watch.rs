@@ -12,8 +12,10 @@ use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
 use crate::command::reading::{self, Input, Place, Reading, Unread, read_at};
+use crate::command::screen;
+use crate::command::status::{self, How};
 use crate::command::watch::account::Account;
-use crate::config::{Watch, WatchFrom};
+use crate::config::{Look, Watch, WatchFrom};
 use crate::exit::{ExitStatus, StartupError};
 use crate::text::{one_line, reason};
 
@@ -24,12 +26,17 @@ const FIND_WITHIN: Duration = Duration::from_secs(30);
 /// How far before the first record that is shown the reading begins.
 const RUN_UP: Offset = 10_000;
 
-/// Shows the election until the end that was asked for, or until stdout is closed.
+/// Shows the election until the end that was asked for, or until stdout is closed: on a terminal as a page, unless lines are asked for.
 ///
 /// # Errors
 ///
 /// Kafka refuses for good, `--from` lies behind the end, the history is cut or can't be decoded, or stdout takes no more.
 pub fn main(watch: &Watch) -> Result<ExitStatus, StartupError> {
+    if !watch.wants_lines && screen::is_drawable() {
+        let Watch { election, client, json, .. } = watch.clone();
+        let look = Look { election, client, json, timeout: FIND_WITHIN, warnings: Vec::new() };
+        return status::shown(&look, How::Live);
+    }
     match show(watch) {
         Ok(()) => Ok(ExitStatus::Success),
         // That the reader of stdout has gone is no error; a full disk is one.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use neli::program::Election;
-use neli_proto::observer::{Job, Leadership, Release};
-use neli_proto::record::JobState;
+use neli_proto::observer::{Change, Job, Leader, Leadership, Observer, OverlappedJob, Release};
+use neli_proto::record::{JobState, What};
 
 use crate::report::log::{self, because, spoken};
 
@@ -88,6 +88,37 @@ pub(super) fn how_released(release: &Release) -> String {
         format!("; its job may have been alive until {late} after the lease's end: another's may have run beside it")
     });
     format!("{why}{exit}{once}{late}")
+}
+
+/// What a record has changed, as a sentence.
+pub(super) fn change(observer: &Observer, change: Change) -> String {
+    let leader = observer.leader();
+    let term = leader.map(|leader| leader.term).unwrap_or_default();
+    let leader = leader.map_or("somebody", Leader::shown);
+    match change {
+        Change::EarlierJobGone { term } => format!("nothing is left of the job of term {term}"),
+        Change::HeardAgain { silent } => format!("{leader} leads on, after {} of silence", span(silent)),
+        Change::Job(of_leader) => format!("{leader}: {}", job(of_leader)),
+        Change::Led => format!("{leader} leads, term {term}"),
+        Change::Missing => "records are missing: who leads can't be told before the leader's next word".to_owned(),
+        Change::Overlapped(OverlappedJob { term, name, lease }) => {
+            let name = name.map_or_else(String::new, |name| format!(" of {name}"));
+            format!(
+                "the job{name} (term {term}) may run beside the job of {leader} until it is released, for {} at most",
+                span(lease)
+            )
+        }
+        Change::Released(release) => format!("term {} was released: {}", release.term, how_released(&release)),
+        Change::Requested { what, by, reason } => {
+            let by = by.as_deref().unwrap_or("somebody");
+            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            match what {
+                What::End => format!("{by} has ended the election{reason}"),
+                What::Resign => format!("{by} has asked {leader} to stand down{reason}"),
+            }
+        }
+        Change::Yields => format!("{leader} is to stop: its job runs on until another has claimed"),
+    }
 }
 
 /// What a job does, as a sentence.

@@ -136,13 +136,21 @@ pub(crate) fn seals_of(number: RawFd) -> io::Result<c_int> {
 
 /// How many columns the terminal has that this descriptor is open on; none where it is open on something else.
 pub(crate) fn columns(terminal: BorrowedFd<'_>) -> Option<usize> {
+    window_size(terminal).map(|size| size.ws_col.into()).filter(|columns| *columns > 0)
+}
+
+/// The same of its rows.
+pub(crate) fn rows(terminal: BorrowedFd<'_>) -> Option<usize> {
+    window_size(terminal).map(|size| size.ws_row.into()).filter(|rows| *rows > 0)
+}
+
+fn window_size(terminal: BorrowedFd<'_>) -> Option<libc::winsize> {
     // SAFETY: a zeroed winsize is a valid one, and the call only writes to it.
-    let size = unsafe {
+    unsafe {
         let mut size: libc::winsize = mem::zeroed();
         Errno::result(libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size)).ok()?;
-        size
-    };
-    Some(size.ws_col.into()).filter(|columns| *columns > 0)
+        Some(size)
+    }
 }
 
 /// A descriptor of the process `pid`. It means that process for ever, also when another gets its number later.

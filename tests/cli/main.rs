@@ -164,7 +164,7 @@ fn help_and_version_are_printed_to_be_read() {
         (&["-h"], "Run a command on exactly one machine"),
         (&["--version"], "neli-run "),
         (&["status", "--help"], "Show who leads an election"),
-        (&["watch", "--help"], "Print one line per change"),
+        (&["watch", "--help"], "Show an election live"),
         (&["man"], ".TH NELI-RUN 1"),
         (&["completions", "fish"], "# Print an optspec"),
     ] {

@@ -1,13 +1,14 @@
 //! `status`: who leads, or why nobody does, told from the topic alone.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 use harness::candidate::Elector;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::schema::Schema;
 use harness::stage::{Answer, Stage};
-use harness::terminal::{Shell, Terminal};
+use harness::terminal::{Ctrl, Shell, Terminal};
 use harness::wait;
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -181,6 +182,83 @@ fn since_when_a_leader_leads_that_has_led_for_long() {
     let (object, status) = json(&stage);
     assert_eq!((object["leader"]["term"].as_i64(), status), (Some(0), 0), "{object}");
     assert!(object["leader"]["since"].is_string(), "{object}");
+}
+
+/// `--once` and `--window`: what is recorded of the last run.
+#[test]
+fn the_last_run_is_named_with_its_key_or_window() {
+    let stage = stage(Elector::Log);
+    let run = |option: (&str, &str)| stage.candidate().option("--name", "first").option(option.0, option.1);
+    assert!(json(&stage_without_runs()).0["last_run"].is_null());
+    assert_eq!(run(("--once", "v1.42")).job(["true"]).start().status(), 0);
+    let (object, _) = json(&stage);
+    let last_run = ["key", "outcome", "by"].map(|field| object["last_run"][field].as_str());
+    assert_eq!(last_run, [Some("v1.42"), Some("done"), Some("first")], "{object}");
+    let answer = stage.ask("status", &[]);
+    assert!(answer.text.contains("\nonce       v1.42: done by first at 20"), "{answer:?}");
+    assert_eq!(run(("--window", "1d")).job(["sh", "-c", "exit 3"]).start().status(), 3);
+    let (object, _) = json(&stage);
+    assert_eq!(object["last_run"]["outcome"], "failed", "{object}");
+    assert_eq!((object["last_run"]["window_start"].is_string(), &object["last_run"]["exit"]), (true, &3.into()));
+    let answer = stage.ask("status", &[]);
+    assert!(answer.text.contains("\nwindow     20") && answer.text.contains("; the next begins at 20"), "{answer:?}");
+}
+
+/// One whose topic is there, and no topic of runs beside it.
+fn stage_without_runs() -> Stage {
+    let stage = stage(Elector::Log);
+    written(&stage);
+    stage
+}
+
+/// `--overlap`: a leader that waits for the next one, and then the job that may run beside that one's.
+#[test]
+fn a_job_that_may_run_beside_the_leader_s_is_told() {
+    let stage = stage(Elector::Log);
+    let pen = written(&stage);
+    let of = |member: &str, fields: &str| {
+        format!(r#"{{"v":1,"member":"{member}","name":"{member}","lease_ms":60000,"overlap_ms":2000,{fields}}}"#)
+    };
+    let claim = of("old", r#""kind":"claim","seq":1,"after":-1"#);
+    let yields =
+        of("old", r#""kind":"beat","seq":2,"term":0,"seen":0,"state":"running","pid":7,"attempt":1,"yields":true"#);
+    pen.write(&stage.key(), &[claim.as_bytes(), yields.as_bytes()]);
+    let answer = stage.ask("status", &[]);
+    assert!(answer.text.contains("\noverlap    the leader is to stop; its job runs on until"), "{answer:?}");
+    pen.write(&stage.key(), &[of("new", r#""kind":"claim","seq":1,"after":1,"over":0"#).as_bytes()]);
+    let (object, _) = json(&stage);
+    assert_eq!((&object["leader"]["name"], &object["earlier_job"]["name"]), (&"new".into(), &"old".into()), "{object}");
+    assert_eq!(object["earlier_job"]["term"], 0);
+    let answer = stage.ask("status", &[]);
+    assert!(answer.text.contains("\noverlap    the job of term 0 of old may run beside it, for 1m"), "{answer:?}");
+}
+
+/// Each second, on a terminal in place of the page before.
+#[test]
+fn it_is_shown_again_until_it_is_interrupted() {
+    let stage = stage(Elector::Log);
+    let pen = written(&stage);
+    let mut terminal = Terminal::new(Shell::Dash, stage.directory());
+    let line = format!("{PROGRAM} status --watch --group {} --brokers {}", stage.group, Kafka::shared().address());
+    terminal.type_line(&format!("TERM=xterm {line}"));
+    terminal.await_text("\u{1b}[2J\u{1b}[H");
+    terminal.await_text("nobody has ever led");
+    pen.write(&stage.key(), &[claim(-1).replace("300", "60000").as_bytes()]);
+    terminal.await_text(&format!("\u{1b}[H\u{1b}[1;32m{}: web leads", stage.group));
+    terminal.press(Ctrl::C);
+    terminal.await_prompt();
+    // Elsewhere one follows the other.
+    let mut command = Command::new(PROGRAM);
+    command.args(["status", "--watch", "--json", "--group", &stage.group, "--brokers", Kafka::shared().address()]);
+    let mut watch = command.stdout(Stdio::piped()).spawn().expect("the program is there");
+    let lines: Vec<String> =
+        BufReader::new(watch.stdout.take().expect("piped")).lines().take(2).map_while(Result::ok).collect();
+    for line in &lines {
+        let object = serde_json::from_str(line).expect("JSON");
+        Schema::read(include_str!("../../docs/json.md"), "status").assert_holds(&object);
+    }
+    assert_eq!(lines.len(), 2);
+    assert_eq!(wait::until("an end", || watch.try_wait().expect("a child can be waited for")).code(), Some(0));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use harness::candidate::Elector;
 use harness::journal::{Pen, end};
 use harness::kafka::Kafka;
 use harness::stage::Stage;
+use harness::terminal::{Ctrl, Shell, Terminal};
 use harness::wait;
 use serde_json::Value;
 
@@ -125,6 +126,45 @@ fn tells_what_happens_as_it_happens_until_nobody_reads_on() {
     pen.write(&stage.key(), &[beat(3, 3).as_bytes()]);
     let status = wait::until("an end of watch", || watch.try_wait().expect("a child can be waited for"));
     assert_eq!(status.code(), Some(0));
+}
+
+/// On a terminal a page: leader, job, a bar for the lease, standbys, and what has happened last.
+#[test]
+fn on_a_terminal_it_is_a_page() {
+    let (stage, pen) = written(&[&claim(-1).replace("5000", "60000"), &beat(0, 0).replace("5000", "60000")]);
+    let mut terminal = Terminal::new(Shell::Dash, stage.directory());
+    let line = format!("{PROGRAM} watch --group {} --brokers {}", stage.group, Kafka::shared().address());
+    for columns in [20, 80] {
+        terminal.resize(24, columns);
+        let first = terminal_page(&mut terminal, &format!("NO_COLOR=1 TERM=xterm {line}"));
+        let lines: Vec<&str> = first.lines().map(|line| line.trim_end_matches("\u{1b}[K")).collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= usize::from(columns)), "{columns}: {first}");
+        assert!(!first.contains("\u{1b}[1;3"), "NO_COLOR: {first}");
+        assert!(first.contains("####"), "{first}");
+        let words = lines.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(": web leads ") && words.contains("standbys none"), "{words}");
+        assert!(words.ends_with("web: the job runs, pid 7"), "{words}");
+    }
+    terminal.type_line(&format!("TERM=xterm {line}"));
+    terminal.await_text("\u{1b}[1;32m");
+    pen.write(&stage.key(), &[RELEASE.as_bytes()]);
+    terminal.await_text("\u{1b}[1;31m");
+    terminal.await_text("term 0 was released: the job has ended");
+    terminal.press(Ctrl::C);
+    terminal.await_prompt();
+    // What only lines show.
+    let text = terminal.run(&format!("TERM=xterm {line} --from start --until-end"));
+    assert!(text.contains("Z web leads, term 0") && !text.contains('\u{1b}'), "{text}");
+}
+
+/// The first page that the command line draws, which is then interrupted.
+fn terminal_page(terminal: &mut Terminal, line: &str) -> String {
+    terminal.type_line(line);
+    terminal.await_text("\u{1b}[2J\u{1b}[H");
+    let page = terminal.await_text("\u{1b}[J");
+    terminal.press(Ctrl::C);
+    terminal.await_prompt();
+    page
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{LONGEST, client, duration, roles};
 use crate::cli::parsed_args::ParsedArgs;
-use crate::config::{Assert, End, HistoryOf, List, Look, Resign};
+use crate::config::{Assert, End, HistoryOf, List, Look, Resign, StatusOf};
 use crate::exit::StartupError;
 use neli::program::Election;
 
@@ -57,6 +57,15 @@ pub fn list(args: &ParsedArgs) -> Result<List, StartupError> {
         timeout: timeout(args, TIMEOUT)?,
         warnings,
     })
+}
+
+/// The configuration of `status`.
+///
+/// # Errors
+///
+/// When something is missing or out of its bounds.
+pub fn status(args: &ParsedArgs) -> Result<StatusOf, StartupError> {
+    Ok(StatusOf { look: look(args)?, is_repeated: args.flag("watch")?.is_some() })
 }
 
 /// The configuration of `history`.

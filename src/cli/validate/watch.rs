@@ -15,3 +15,9 @@ pub(super) fn from(args: &ParsedArgs) -> Result<WatchFrom, StartupError> {
         },
     }
 }
+
+/// Whether something is asked for that only lines show.
+pub(super) fn wants_lines(args: &ParsedArgs) -> Result<bool, StartupError> {
+    let flags = [args.flag("json")?, args.flag("until-end")?];
+    Ok(args.value("from").is_some() || flags.iter().any(Option::is_some))
+}

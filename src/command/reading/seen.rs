@@ -1,6 +1,6 @@
 //! One election, read up to the log's end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use neli::program::{Elections, Key, ReadRecord, clock};
@@ -9,11 +9,12 @@ use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{Observer, ReadAt};
 use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::{Offset, Record};
+use neli_proto::record::{JobState, Offset, Record};
 use neli_proto::time::Time;
 
 use super::hellos::is_hello;
 use super::{Input, Reading, read_at};
+use crate::command::wording::{self, date};
 use crate::exit::StartupError;
 use crate::report::log::spoken;
 
@@ -22,6 +23,9 @@ const CLAIM_WITHIN: Duration = Duration::from_millis(300);
 /// Where what was read does not tell who leads, the next reading begins so many times as far back.
 const FURTHER: Offset = 8;
 
+/// So many of the changes that were read last are kept.
+const MOST_EVENTS: usize = 10;
+
 /// An election, as it was read.
 pub(in crate::command) struct Seen {
     pub(in crate::command) observer: Observer,
@@ -29,6 +33,10 @@ pub(in crate::command) struct Seen {
     pub(in crate::command) others: BTreeSet<String>,
     /// How the last hello of a candidate with many roles maps them.
     pub(in crate::command) mapping: Option<Mapping>,
+    /// What has changed last, oldest first.
+    pub(in crate::command) events: VecDeque<String>,
+    /// Kafka does not answer, and why.
+    pub(in crate::command) trouble: Option<String>,
     group: String,
     /// How the role is called in its records' key.
     label: String,
@@ -135,6 +143,8 @@ impl Seen {
             observer: Observer::new(journal),
             others: BTreeSet::new(),
             mapping: None,
+            events: VecDeque::new(),
+            trouble: None,
             group: elections.group.clone(),
             label: elections.election(elections.roles.start, 1).label(),
             from,
@@ -152,14 +162,18 @@ impl Seen {
             Input::Record(record) if record.offset >= self.observer.journal().next() => {
                 self.take_in_record(at, &record);
             }
-            Input::CaughtUp(_)
-            | Input::Cut
-            | Input::Down(_)
-            | Input::Record(_)
-            | Input::Timeout
-            | Input::Up
-            | Input::Warning(_) => {}
+            Input::Down(error) => self.trouble = Some(error),
+            Input::Up => self.trouble = None,
+            Input::CaughtUp(_) | Input::Cut | Input::Record(_) | Input::Timeout | Input::Warning(_) => {}
         }
+    }
+
+    /// Something has changed; by the broker's clock, or by this machine's.
+    pub(in crate::command) fn note(&mut self, wall_ms: u64, sentence: &str) {
+        if self.events.len() == MOST_EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(format!("{} {sentence}", date(wall_ms)));
     }
 
     fn take_in_record(&mut self, at: ReadAt, record: &ReadRecord) {
@@ -167,7 +181,11 @@ impl Seen {
         let (offset, written_ms) = (*offset, *written_ms);
         if let Key::Election(_) = key {
             let parsed = value.as_deref().and_then(Record::parse);
-            self.observer.read(at, offset, parsed.as_ref(), written_ms);
+            let (_, changes) = self.observer.read(at, offset, parsed.as_ref(), written_ms);
+            for change in changes {
+                let sentence = wording::change(&self.observer, change);
+                self.note(written_ms.unwrap_or(at.wall_ms), &sentence);
+            }
             return;
         }
         self.observer.read_other(at.now, offset);
@@ -194,6 +212,14 @@ impl Seen {
         if mapping != Mapping::of_one_role() {
             self.mapping = Some(mapping);
         }
+    }
+
+    /// The run that is under way, or was last, as far as the journal tells: when another is, something may have been recorded of it.
+    pub(in crate::command) fn runs(&self) -> (Option<Offset>, Option<u32>, bool) {
+        let leader = self.observer.leader();
+        let attempt = leader.and_then(|leader| leader.job?.attempt);
+        let is_running = leader.is_some_and(|leader| leader.job.is_some_and(|job| job.state == JobState::Running));
+        (self.observer.journal().term(), attempt, is_running)
     }
 
     /// Reads the current term's claim, where that lies further back than what was read: it tells since when somebody leads.

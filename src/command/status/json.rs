@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use neli::program::Election;
+use neli_proto::journal::EarlierJob;
 use neli_proto::observer::{AgeBy, Candidate, Leader, Leadership, ReadAt, Release, Standby};
 use neli_proto::record::MemberId;
 use serde::Serialize;
 
 use super::Sight;
+use super::run::RunLine;
 use crate::command::wording::{job_state, leadership, state};
 use crate::report::log::timestamp;
 
@@ -23,8 +25,17 @@ pub(super) struct Line<'a> {
     claimable_since: Option<String>,
     leader: Option<LeaderLine<'a>>,
     release: Option<ReleaseLine<'a>>,
+    earlier_job: Option<EarlierJobLine<'a>>,
+    last_run: Option<RunLine<'a>>,
     void_claims: u32,
     standbys: Vec<CandidateLine<'a>>,
+}
+
+#[derive(Serialize)]
+struct EarlierJobLine<'a> {
+    term: i64,
+    name: Option<&'a str>,
+    lease_ms: u64,
 }
 
 #[derive(Serialize)]
@@ -78,6 +89,8 @@ impl<'a> Line<'a> {
     pub(super) fn of(sight: &Sight<'a>) -> Self {
         let Sight { election, observer, at, .. } = sight;
         let of_nobody = Self {
+            earlier_job: EarlierJobLine::of(observer.journal().earlier_job()),
+            last_run: sight.last_run.map(RunLine::of),
             void_claims: observer.void_claims().map_or(0, |claims| claims.count),
             standbys: sight.standbys.iter().map(CandidateLine::of).collect(),
             state: state(sight.leadership),
@@ -119,6 +132,8 @@ impl<'a> Line<'a> {
             claimable_since: None,
             leader: None,
             release: None,
+            earlier_job: None,
+            last_run: None,
             void_claims: 0,
             standbys: Vec::new(),
         }
@@ -155,6 +170,17 @@ fn leader_line<'a>(sight: &Sight<'a>, leader: &'a Leader, age: Duration, left: D
             .observer
             .leaders_hello()
             .map(|hello| CandidateLine::with(hello, sight.observer.age(hello.heard, sight.at), 0)),
+    }
+}
+
+impl<'a> EarlierJobLine<'a> {
+    fn of(job: &'a EarlierJob) -> Option<Self> {
+        match job {
+            EarlierJob::Overlapped { term, name, lease, .. } => {
+                Some(Self { term: *term, name: name.as_deref(), lease_ms: millis(*lease) })
+            }
+            EarlierJob::Gone | EarlierJob::Unknown => None,
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! What `watch` prints of each record: every one with the law's verdict, as JSON; or what changed, as sentences.
 
 use neli_proto::journal::{Journal, Verdict};
-use neli_proto::observer::{Change, Leader, Leadership, Observer, OverlappedJob, ReadAt};
-use neli_proto::record::{MAX_BYTES, Offset, Record, What};
+use neli_proto::observer::{Change, Leadership, Observer, ReadAt};
+use neli_proto::record::{MAX_BYTES, Offset, Record};
 use neli_proto::time::Time;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::command::wording::{how_released, job, leadership, span};
+use crate::command::wording::{self, job, leadership};
 use crate::report::log::timestamp;
 use crate::text::one_line;
 
@@ -85,7 +85,8 @@ impl Account {
             };
             // The job is followed before the first offset that is shown, too: what was known then is no change.
             if !self.json && offset >= self.first {
-                self.tell(wall_ms, &self.sentence(change));
+                let sentence = wording::change(&self.observer, change);
+                self.tell(wall_ms, &sentence);
             }
         }
     }
@@ -132,37 +133,6 @@ impl Account {
     fn tell(&mut self, wall_ms: Option<u64>, sentence: &str) {
         let at = wall_ms.map_or_else(|| "(no time)".to_owned(), timestamp);
         self.lines.push(format!("{at} {}", one_line(sentence)));
-    }
-
-    /// What a record has changed, as a sentence.
-    fn sentence(&self, change: Change) -> String {
-        let leader = self.observer.leader();
-        let term = leader.map(|leader| leader.term).unwrap_or_default();
-        let leader = leader.map_or("somebody", Leader::shown);
-        match change {
-            Change::EarlierJobGone { term } => format!("nothing is left of the job of term {term}"),
-            Change::HeardAgain { silent } => format!("{leader} leads on, after {} of silence", span(silent)),
-            Change::Job(of_leader) => format!("{leader}: {}", job(of_leader)),
-            Change::Led => format!("{leader} leads, term {term}"),
-            Change::Missing => "records are missing: who leads can't be told before the leader's next word".to_owned(),
-            Change::Overlapped(OverlappedJob { term, name, lease }) => {
-                let name = name.map_or_else(String::new, |name| format!(" of {name}"));
-                format!(
-                    "the job{name} (term {term}) may run beside the job of {leader} until it is released, for {} at most",
-                    span(lease)
-                )
-            }
-            Change::Released(release) => format!("term {} was released: {}", release.term, how_released(&release)),
-            Change::Requested { what, by, reason } => {
-                let by = by.as_deref().unwrap_or("somebody");
-                let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-                match what {
-                    What::End => format!("{by} has ended the election{reason}"),
-                    What::Resign => format!("{by} has asked {leader} to stand down{reason}"),
-                }
-            }
-            Change::Yields => format!("{leader} is to stop: its job runs on until another has claimed"),
-        }
     }
 }
 

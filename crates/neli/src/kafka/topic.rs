@@ -141,11 +141,25 @@ pub(super) fn names(client: &Client<impl ClientContext>, timeout: Duration) -> R
 ///
 /// One line: nobody answers, or librdkafka takes no such client.
 pub fn topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>, ClientError> {
+    described(access, None, timeout)
+}
+
+/// Whether there is such a topic, as far as this user may see. Waits `timeout` for an answer.
+///
+/// # Errors
+///
+/// As for [`topics`].
+pub fn has_topic(access: &Access, topic: &str, timeout: Duration) -> Result<bool, ClientError> {
+    let found = described(access, Some(topic), timeout)?;
+    Ok(found.iter().any(|(name, partitions)| name == topic && *partitions > 0))
+}
+
+fn described(access: &Access, topic: Option<&str>, timeout: Duration) -> Result<Vec<(String, i32)>, ClientError> {
     let context = KafkaContext::new(access);
     let consumer: BaseConsumer<KafkaContext> =
         BaseConsumer::from_config_and_context(&access.reader(None), context.clone())
             .map_err(|error| ClientError(explain(&error)))?;
-    let metadata = consumer.fetch_metadata(None, timeout).map_err(|error| {
+    let metadata = consumer.fetch_metadata(topic, timeout).map_err(|error| {
         // What went wrong with the connection is in its events.
         let _ = consumer.poll(Duration::ZERO);
         let plain = || plain(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail));

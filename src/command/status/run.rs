@@ -1,0 +1,188 @@
+//! The last run that is recorded for `--once`, `--window` or `--schedule`, in the topic `<topic>.once`.
+
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use neli::program::{Access, Election, Elections, clock, has_topic};
+use neli_proto::fact::{Fact, Outcome, Place, TOPIC_SUFFIX, record_key};
+use neli_proto::listener::FIRST_SPAN;
+use serde::Serialize;
+
+use crate::command::reading::{Input, Reading};
+use crate::command::wording::{date, span};
+use crate::exit::StartupError;
+use crate::report::log::{spoken, timestamp};
+
+/// How long Kafka's answers are waited for: the rest of what is shown needs none of this.
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// The question whether there is such a topic, on its way while the journal is read.
+pub(super) struct Question {
+    access: Access,
+    /// Its name, as elections on it.
+    elections: Elections,
+    /// The key of the election's records.
+    key: String,
+    is_there: JoinHandle<bool>,
+}
+
+impl Question {
+    pub(super) fn ask(access: &Access, election: &Election) -> Self {
+        let topic = format!("{}{TOPIC_SUFFIX}", election.topic);
+        // No election has this group: every key is handed over.
+        let anybody = Election { group: String::new(), topic: topic.clone(), partition: 0, role: 0, role_name: None };
+        let asked = access.clone();
+        let is_there = thread::spawn(move || has_topic(&asked, &topic, WITHIN).unwrap_or_default());
+        Self { access: access.clone(), elections: Elections::from(&anybody), key: election.key(), is_there }
+    }
+
+    /// The last run, where one is recorded and can be read.
+    pub(super) async fn answer(self) -> Option<Fact> {
+        let Self { access, elections, key, is_there } = self;
+        if is_there.join().unwrap_or_default() {
+            read(&access, &elections, &key).await.unwrap_or_default()
+        } else {
+            None
+        }
+    }
+}
+
+/// The last fact about the election whose records' key this is.
+async fn read(access: &Access, elections: &Elections, election: &str) -> Result<Option<Fact>, StartupError> {
+    let mut reading = Reading::start(access, elections, 0)?;
+    let until = clock::now() + WITHIN;
+    let (mut last, mut known_end, mut next) = (None, None, 0);
+    loop {
+        match reading.next(Some(until)).await? {
+            Input::Ends { start, end, .. } if known_end.is_none() => {
+                next = start.max(end - FIRST_SPAN);
+                known_end = Some(end);
+                reading.read_from(next);
+            }
+            Input::Record(record) => {
+                next = record.offset + 1;
+                let is_own = record.other_key.is_some_and(|key| is_of(election, &key));
+                if let Some(value) = record.value.filter(|_| is_own) {
+                    last = Fact::parse(&value).ok().or(last);
+                }
+            }
+            Input::CaughtUp(caught_up) => next = next.max(caught_up),
+            Input::Cut | Input::Timeout => return Ok(None),
+            Input::Down(_) | Input::Ends { .. } | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
+        }
+        if known_end.is_some_and(|end| next >= end) {
+            return Ok(last);
+        }
+    }
+}
+
+/// Whether a fact under `key` is one of this election's.
+fn is_of(election: &str, key: &[u8]) -> bool {
+    let windows = [Place::Done, Place::Attempt].map(|place| record_key(election, None, place));
+    let Some(rest) = key.strip_prefix(election.as_bytes()) else { return false };
+    windows.iter().any(|own| own.as_bytes() == key) || rest.strip_prefix(b"/").is_some_and(|key| !key.contains(&b'/'))
+}
+
+/// The row about it: its label, and what it says.
+pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
+    let by = fact.name.as_deref().unwrap_or("somebody");
+    let at = fact.at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
+    let ran = fact.ran_ms.map_or_else(String::new, |ran| format!(" after {}", spoken(Duration::from_millis(ran))));
+    let exit = fact.exit.map_or_else(String::new, |exit| format!(", status {exit}{ran}"));
+    let term = fact.term;
+    let how = match fact.outcome {
+        Outcome::Done => format!("done by {by}{at} (term {term}{exit})"),
+        Outcome::Failed => format!("failed on {by}{at} (term {term}{exit}, attempt {})", fact.attempt),
+        Outcome::Running => format!("begun by {by}{at} (term {term}, attempt {})", fact.attempt),
+        Outcome::Skipped => "not run".to_owned(),
+    };
+    let Some(window) = fact.window else { return ("once", format!("{}: {how}", fact.key)) };
+    let away = |from: u64, to: u64| span(Duration::from_millis(to.saturating_sub(from)));
+    let next = if window.until_ms > now_ms {
+        format!("the next begins at {} (in {})", date(window.until_ms), away(now_ms, window.until_ms))
+    } else {
+        format!("the next began at {} ({} ago)", date(window.until_ms), away(window.until_ms, now_ms))
+    };
+    ("window", format!("{}: {how}; {next}", date(window.from_ms)))
+}
+
+/// The same as JSON.
+#[derive(Serialize)]
+pub(super) struct RunLine<'a> {
+    key: &'a str,
+    window_start: Option<String>,
+    window_end: Option<String>,
+    outcome: Outcome,
+    by: Option<&'a str>,
+    term: i64,
+    exit: Option<u8>,
+    attempt: u32,
+    ran_ms: Option<u64>,
+    at: Option<String>,
+}
+
+impl<'a> RunLine<'a> {
+    pub(super) fn of(fact: &'a Fact) -> Self {
+        Self {
+            key: &fact.key,
+            window_start: fact.window.map(|window| timestamp(window.from_ms)),
+            window_end: fact.window.map(|window| timestamp(window.until_ms)),
+            outcome: fact.outcome,
+            by: fact.name.as_deref(),
+            term: fact.term,
+            exit: fact.exit,
+            attempt: fact.attempt,
+            ran_ms: fact.ran_ms,
+            at: fact.at_ms.map(timestamp),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use neli_proto::window::Span;
+
+    use super::*;
+
+    fn fact(outcome: Outcome, window: Option<Span>) -> Fact {
+        let key = if window.is_some() { "2026-01-31T00:00:00Z" } else { "v1.42" };
+        Fact {
+            key: key.into(),
+            window,
+            outcome,
+            term: 57,
+            member: None,
+            name: Some("db2".into()),
+            exit: Some(0),
+            attempt: 1,
+            ran_ms: Some(3_200),
+            at_ms: Some(1_769_860_800_000),
+        }
+    }
+
+    #[test]
+    fn a_run_is_told_with_its_window_or_key() {
+        let now = 1_769_861_400_000;
+        let of_key = row(&fact(Outcome::Done, None), now);
+        assert_eq!(
+            of_key,
+            ("once", "v1.42: done by db2 at 2026-01-31 12:00:00Z (term 57, status 0 after 3.2s)".into())
+        );
+        let window = Some(Span { from_ms: 1_769_817_600_000, until_ms: 1_769_904_000_000 });
+        let told = row(&Fact { exit: None, ran_ms: None, ..fact(Outcome::Running, window) }, now).1;
+        assert_eq!(
+            told,
+            "2026-01-31 00:00:00Z: begun by db2 at 2026-01-31 12:00:00Z (term 57, attempt 1); the next begins at \
+             2026-02-01 00:00:00Z (in 11h 50m)"
+        );
+        let told = row(&fact(Outcome::Skipped, window), 1_769_904_001_000).1;
+        assert_eq!(told, "2026-01-31 00:00:00Z: not run; the next began at 2026-02-01 00:00:00Z (1s ago)");
+    }
+
+    #[test]
+    fn a_fact_is_its_election_s() {
+        let own = ["g/0", "g/0%attempt", "g/0/v1", "g/0/v1%attempt"];
+        assert!(own.iter().all(|key| is_of("g/0", key.as_bytes())));
+        assert!(!["g/1", "g/01", "g/0/1/v1", "other"].iter().any(|key| is_of("g/0", key.as_bytes())));
+    }
+}
