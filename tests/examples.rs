@@ -13,7 +13,10 @@ use neli_run::cli::{self, Request, validate};
 use neli_run::config::Config;
 
 const UNIT: &str = include_str!("../examples/neli-run.service");
+const TEMPLATE: &str = include_str!("../packaging/neli-run@.service");
 const DEPLOYMENT: &str = include_str!("../examples/kubernetes.yaml");
+const COMPOSE: &str = include_str!("../examples/compose.yaml");
+const CRONTAB: &str = include_str!("../examples/crontab");
 
 /// What the program makes of a command line; the example's COMMAND is not on this machine, and `true` stands in for it.
 fn prove(words: &[String], variables: &[(&str, &str)]) -> Config {
@@ -64,6 +67,41 @@ fn the_unit_gives_us_what_we_need() {
     ] {
         assert_eq!(setting(UNIT, name), value, "{name}");
     }
+}
+
+/// The package's template is the example, but for what it is told by its file and its name.
+#[test]
+fn the_template_is_the_example_but_for_its_line() {
+    let settings = |unit: &'static str| -> Vec<&str> {
+        let of_file = ["#", "Description=", "EnvironmentFile=", "ExecStart="];
+        unit.lines().filter(|line| !line.is_empty() && !of_file.iter().any(|begin| line.starts_with(begin))).collect()
+    };
+    assert_eq!(settings(TEMPLATE), settings(UNIT));
+    let line = setting(TEMPLATE, "ExecStart=").replace("%i", "billing");
+    let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    assert_eq!((words[0].as_str(), words.last().unwrap().as_str()), ("/usr/bin/neli-run", "$COMMAND"));
+    let config = prove(&words[1..], &[("NELI_RUN_BROKERS", "kafka:9092")]);
+    assert!(seconds(setting(TEMPLATE, "TimeoutStopSec=")) > longest_stop(&config));
+}
+
+#[test]
+fn each_line_of_the_crontab_is_for_the_next_window() {
+    let lines: Vec<&str> = CRONTAB.lines().filter(|line| line.contains("/neli-run ")).collect();
+    assert_eq!(lines.len(), 2);
+    for line in lines {
+        let (_, options) = line.split_once("/neli-run ").unwrap();
+        let words: Vec<String> = options.split(' ').map(str::to_owned).collect();
+        assert!(words.iter().any(|word| word == "--window"), "{line}");
+        prove(&words, &[("NELI_RUN_BROKERS", setting(CRONTAB, "NELI_RUN_BROKERS="))]);
+    }
+}
+
+#[test]
+fn the_compose_file_gives_us_what_we_need() {
+    let words: Vec<String> = serde_json::from_str(setting(COMPOSE, "command: ")).unwrap();
+    let config = prove(&words, &[("NELI_RUN_BROKERS", setting(COMPOSE, "NELI_RUN_BROKERS: "))]);
+    let grace = COMPOSE.lines().filter_map(|line| line.trim_start().strip_prefix("stop_grace_period: "));
+    assert!(grace.map(seconds).all(|grace| grace > longest_stop(&config)));
 }
 
 /// systemd's own word. Where there is no systemd that is said, past libtest's capture.
