@@ -49,6 +49,7 @@ mod systemd;
 mod terminal;
 #[cfg(feature = "ssl")]
 mod tls;
+mod topics_by_hand;
 mod tree;
 mod watch;
 mod window;

@@ -1,0 +1,30 @@
+//! The topics that docs/operating.md makes by hand are those that `neli-run` makes.
+
+use harness::candidate::Elector;
+use harness::kafka::Kafka;
+
+use crate::stage;
+
+const PAGE: &str = include_str!("../../docs/operating.md");
+
+/// What the page's command that makes `topic` sets.
+fn settings(topic: &str) -> Vec<(&'static str, &'static str)> {
+    let (_, rest) = PAGE.split_once(&format!("--create --topic {topic} ")).expect("the page makes it");
+    let (command, _) = rest.split_once("```").expect("a block ends");
+    let words = command.split_whitespace().skip_while(|word| *word != "--config");
+    words.filter_map(|word| word.split_once('=')).collect()
+}
+
+#[test]
+fn have_the_settings_of_those_that_are_made() {
+    let stage = stage(Elector::Log);
+    assert_eq!(stage.candidate().option("--once", "key").job(["true"]).start().status(), 0);
+    for (by_hand, made) in [("billing.neli", stage.topic()), ("nightly.neli.once", format!("{}.once", stage.topic()))] {
+        let settings = settings(by_hand);
+        assert!(settings.len() >= 6, "{settings:?}");
+        // This broker is alone: two replicas can't be in sync.
+        for (key, value) in settings.into_iter().filter(|setting| *setting != ("min.insync.replicas", "2")) {
+            assert_eq!(Kafka::shared().topic_setting(&made, key), value, "{made}: {key}");
+        }
+    }
+}

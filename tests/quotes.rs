@@ -1,0 +1,147 @@
+//! What the pages quote of the program is what it says: messages, by the text of the sources; options, by the parser.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+
+use neli_run::cli;
+
+/// The pages that quote messages.
+const QUOTING: [&str; 2] = ["docs/operating.md", "docs/troubleshooting.md"];
+
+/// Calls that warn, as far as they begin with the message.
+const WARNS: [&str; 6] =
+    [".warn(", " warning(", "warnings.push(", "risks.push(", "Event::Warning {", "Event::Warning("];
+
+#[test]
+fn the_quoted_messages_are_the_programs() {
+    let said = said();
+    for page in QUOTING {
+        let text = page_of(page);
+        let mut count = 0;
+        for quote in quoted(&text) {
+            assert!(is_said(&said, &fragments(quote)), "{page}: the program does not say: {quote}");
+            count += 1;
+        }
+        assert!(count >= 20, "{page}: {count} quotes");
+    }
+    assert!(!is_said(&said, &fragments("the job … is a teapot")));
+}
+
+#[test]
+fn every_warning_has_a_row_that_says_what_to_do() {
+    let page = page_of("docs/operating.md");
+    let longest = |quote| fragments(quote).into_iter().max_by_key(|part| part.len());
+    let rows: Vec<&str> = quoted(&page).filter_map(longest).collect();
+    let said = said();
+    let mut count = 0;
+    for call in WARNS {
+        for (at, _) in said.match_indices(call) {
+            let Some(message) = literal(&said[at + call.len()..]) else { continue };
+            let is_there = rows.iter().any(|row| message.contains(row));
+            assert!(is_there, "docs/operating.md has no row for the warning: {message}");
+            count += 1;
+        }
+    }
+    assert!(count >= 20, "{count} warnings were found in the sources");
+}
+
+#[test]
+fn what_the_pages_call_an_option_is_one() {
+    let program = cli::definition();
+    let all = program.get_arguments().chain(program.get_subcommands().flat_map(clap::Command::get_arguments));
+    let known: Vec<String> = all.filter_map(|option| Some(format!("--{}", option.get_long()?))).collect();
+    for page in ["docs/concepts.md", "docs/cron.md", "docs/operating.md", "docs/troubleshooting.md"] {
+        let text = page_of(page);
+        for span in text.split('`').skip(1).step_by(2).filter(|span| span.starts_with("--")) {
+            let option = span.split([' ', '=']).next().unwrap_or_default();
+            assert!(known.iter().any(|name| name == option), "{page}: {option} is no option");
+        }
+    }
+}
+
+/// All that the program can say, as it stands in the sources: `…` for what is put in.
+fn said() -> String {
+    let folders = ["src", "crates/neli/src", "crates/neli-proto/src"];
+    let files = folders.iter().flat_map(|folder| sources(&root(folder)));
+    files.map(|file| with_ellipses(&joined(&std::fs::read_to_string(file).unwrap()))).collect()
+}
+
+fn sources(path: &Path) -> Vec<PathBuf> {
+    if !path.is_dir() {
+        return vec![path.to_owned()];
+    }
+    let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|entry| !entry.ends_with("tests.rs")).flat_map(|entry| sources(&entry)).collect()
+}
+
+/// A text over several lines, as the one line that it is.
+fn joined(source: &str) -> String {
+    let mut lines = source.split("\\\n");
+    let first = lines.next().unwrap_or_default().to_owned();
+    lines.fold(first, |text, line| text + line.trim_start())
+}
+
+/// `{x}`, `{x:?}` and `\"{x}\"` as `…`.
+fn with_ellipses(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        shown.push_str(before);
+        match after.split_once('}') {
+            Some((inside, tail)) if !inside.contains(['\n', '{', '"', ';']) => {
+                shown.push('…');
+                rest = tail;
+            }
+            _ => {
+                shown.push('{');
+                rest = after;
+            }
+        }
+    }
+    (shown + rest).replace("\\\"…\\\"", "…").replace("\\\"", "'")
+}
+
+/// What the first column of the tables quotes, if it is a sentence and not a name.
+fn quoted(page: &str) -> impl Iterator<Item = &str> {
+    let rows = page.lines().filter(|line| line.starts_with("| "));
+    let cells = rows.filter_map(|row| row.split(" | ").next());
+    let spans = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    spans.filter(|span| span.split(' ').count() >= 4)
+}
+
+/// The parts of a quote that are the program's own words, in their order.
+fn fragments(quote: &str) -> Vec<&str> {
+    quote.split('…').map(str::trim).filter(|part| part.len() >= 3).collect()
+}
+
+/// Whether they stand one after the other somewhere in the sources.
+fn is_said(said: &str, fragments: &[&str]) -> bool {
+    let Some((first, others)) = fragments.split_first() else { return false };
+    said.match_indices(first).any(|(at, _)| {
+        let mut rest = &said[at + first.len()..];
+        others.iter().all(|part| {
+            let found = rest.find(part).filter(|distance| *distance < 1_000);
+            rest = found.map_or(rest, |distance| &rest[distance + part.len()..]);
+            found.is_some()
+        })
+    })
+}
+
+/// The text that a call begins with: between them stands nothing but how it is made.
+fn literal(call: &str) -> Option<&str> {
+    let (before, rest) = call.split_once('"')?;
+    let is_first =
+        before.chars().all(|letter| letter.is_whitespace() || "!&():_".contains(letter) || letter.is_lowercase());
+    let (text, _) = rest.split_once('"')?;
+    // One that is all put in is somebody else's, and stands there.
+    (is_first && fragments(text).iter().any(|part| part.len() >= 10)).then_some(text)
+}
+
+fn page_of(page: &str) -> String {
+    std::fs::read_to_string(root(page)).unwrap()
+}
+
+fn root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
