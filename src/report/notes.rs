@@ -343,6 +343,8 @@ fn text(text: Option<Box<str>>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::node::Counts;
+
     use super::*;
 
     #[test]
@@ -354,11 +356,13 @@ mod tests {
         let refused = Trouble::Refused("Not enough in-sync replicas".to_owned());
         let at = |position| Status {
             leader: None,
+            vacancy: None,
             position,
             lease_end: None,
             awaits: None,
             departs_at: None,
             standbys: Vec::new(),
+            counts: Counts::default(),
             is_leaving: false,
         };
         let told = [

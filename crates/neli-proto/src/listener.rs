@@ -239,6 +239,12 @@ impl Listener {
         self.journal.last()
     }
 
+    /// When the last effective record of a leader's was received; at the earliest when listening began.
+    #[must_use]
+    pub const fn last_effective(&self) -> Time {
+        self.last_effective
+    }
+
     /// When listening began: the arrival of the last answer to R1's question.
     #[must_use]
     pub const fn began(&self) -> Time {

@@ -25,7 +25,7 @@ pub(crate) mod status;
 
 pub use action::{Action, HookRun, Note, Refusal};
 pub use event::{Event, FactsEvent};
-pub use status::{Awaited, Awaits, Leader, OtherCandidate, Status};
+pub use status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Status, Vacancy};
 
 /// What a node is made of.
 #[derive(Clone, Debug)]
@@ -241,11 +241,13 @@ impl Node {
     pub fn status(&self, now: Time) -> Status {
         Status {
             leader: self.candidate.leader(),
+            vacancy: self.candidate.vacancy(),
             position: self.candidate.position(),
             lease_end: self.lease_end(),
             awaits: self.awaits(),
             departs_at: self.candidate.departs_at(),
             standbys: self.candidate.standbys(now),
+            counts: self.candidate.counts(),
             is_leaving: self.candidate.is_leaving(),
         }
     }

@@ -20,7 +20,7 @@ pub const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 pub const HELLO_AWAITS_NAME: Duration = Duration::from_millis(500);
 
 /// A candidate that has not been heard for this long has gone: two hellos missed.
-pub(crate) const HELLO_HOLDS: Duration = Duration::from_secs(75);
+pub const HELLO_HOLDS: Duration = Duration::from_secs(75);
 
 /// The jitter for each standby known. A claim takes a millisecond or two until the others have read it, so some fifteen claim a
 /// vacancy, however many stand by; the first of them does so within about this long, however wide the span.

@@ -80,7 +80,7 @@ pub(crate) fn of_next_window(status: &Status, next_ms: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use neli_proto::candidate::{JobReport, Position};
-    use neli_proto::node::Awaits;
+    use neli_proto::node::{Awaits, Counts};
     use neli_proto::record::JobState;
     use neli_proto::time::Time;
 
@@ -92,11 +92,13 @@ mod tests {
         let job = JobReport { state: JobState::Restarting, pid: None, attempt: 3, since: Time::ZERO };
         let status = |what| Status {
             leader: None,
+            vacancy: None,
             position: Position::Leading { term: 42, job, stopping: None },
             lease_end: None,
             awaits: Some(Awaits { what, until: None }),
             departs_at: None,
             standbys: Vec::new(),
+            counts: Counts::default(),
             is_leaving: false,
         };
         let told =

@@ -12,7 +12,7 @@ use super::{Identity, Judgement, Setup};
 use crate::guard::Grant;
 use crate::journal::{Term, Verdict, View};
 use crate::listener::{Listener, Received};
-use crate::node::status::Shown;
+use crate::node::status::{Counts, Shown};
 use crate::precedence::{HELLO_INTERVAL, Precedence, Standing};
 use crate::random::Random;
 use crate::record::{Body, MemberId, Offset, Record, Why};
@@ -76,6 +76,8 @@ pub(super) struct Common {
     pub(super) standing_by: Option<Standby>,
     /// Who leads, and since when that has been known.
     pub(super) leader_since: Shown<Option<(Offset, Time)>>,
+    /// What was read since it began to listen.
+    pub(super) counts: Shown<Counts>,
     pub(super) actions: VecDeque<Action>,
 }
 
@@ -120,6 +122,7 @@ impl Common {
             unanswered_since: None,
             standing_by: None,
             leader_since: Shown(None),
+            counts: Shown::default(),
             actions: VecDeque::from([Action::Ask]),
         }
     }
@@ -211,6 +214,21 @@ impl Common {
                 }
             }
             Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Request { .. } => {}
+        }
+    }
+
+    /// Counts what is shown of a record, whoever wrote it.
+    pub(super) fn count(&mut self, record: &Record, received: Received) {
+        let counts = &mut self.counts.0;
+        match (&record.body, received.verdict) {
+            _ if !received.fresh => {}
+            (Body::Claim { .. }, Verdict::Effective) => (counts.terms, counts.void_since_heard) = (counts.terms + 1, 0),
+            (Body::Claim { .. }, Verdict::Void) => {
+                counts.void_claims += 1;
+                counts.void_since_heard = counts.void_since_heard.saturating_add(1);
+            }
+            (Body::Beat { .. } | Body::Release { .. }, Verdict::Effective) => counts.void_since_heard = 0,
+            _ => {}
         }
     }
 

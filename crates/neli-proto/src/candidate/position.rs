@@ -7,7 +7,7 @@ use super::event::JobReport;
 use super::role::Role;
 use super::{Candidate, Judgement};
 use crate::journal::View;
-use crate::node::status::{Awaited, Awaits, Leader, OtherCandidate};
+use crate::node::status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Vacancy};
 use crate::record::{Offset, Why};
 use crate::time::Time;
 
@@ -82,9 +82,29 @@ impl Candidate {
                 term: term.offset,
                 since: self.common.leader_since.0.filter(|(known, _)| *known == term.offset).map(|(_, since)| since),
                 is_self: term.member.as_ref() == Some(&self.common.identity.member),
+                lease: term.lease,
+                heard: self.common.listener.last_effective(),
             }),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
         }
+    }
+
+    /// Why nobody leads, as far as is known.
+    pub(crate) fn vacancy(&self) -> Option<Vacancy> {
+        let listener = &self.common.listener;
+        let vacancy = match listener.journal().view() {
+            View::Led(_) => return None,
+            View::NeverLed => Vacancy::NeverLed,
+            View::Released { term, why } => Vacancy::Released { term: *term, why: why.clone() },
+            View::Undecided(undecided) if undecided.empty_since_cut_head => Vacancy::Forgotten,
+            View::Undecided(_) => Vacancy::Unknown,
+        };
+        Some(if listener.is_caught_up() { vacancy } else { Vacancy::Unknown })
+    }
+
+    /// What was read since it began to listen.
+    pub(crate) const fn counts(&self) -> Counts {
+        self.common.counts.0
     }
 
     /// The other candidates that are known by their hellos, but for the leader.

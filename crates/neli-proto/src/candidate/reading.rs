@@ -64,6 +64,7 @@ impl Candidate {
         self.common.kafka_answers();
         self.common.note_successor(record, received.verdict);
         if let Some(record) = record.filter(|_| received.verdict != Verdict::Nonsense) {
+            self.common.count(record, received);
             match &record.body {
                 Body::Request { what, term, by, reason } => {
                     let by = by.as_ref().or(record.name.as_ref()).cloned();

@@ -7,6 +7,7 @@ use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
 use crate::candidate::Position;
+use crate::listener::silence;
 use crate::record::{MemberId, Offset};
 use crate::time::Time;
 
@@ -15,6 +16,8 @@ use crate::time::Time;
 pub struct Status {
     /// Who leads, as far as the records that were read tell. Somebody who has gone silent leads until another does.
     pub leader: Option<Leader>,
+    /// Why nobody leads, as far as they tell; none where somebody does.
+    pub vacancy: Option<Vacancy>,
     /// What the node is in the election; where it leads, the state of its job.
     pub position: Position,
     /// When the node's own lease ends if nothing extends it; none while it holds none.
@@ -25,6 +28,8 @@ pub struct Status {
     pub departs_at: Option<Time>,
     /// The other candidates, by their hellos of the last 75 s; at most 1,000. The leader is not among them.
     pub standbys: Vec<OtherCandidate>,
+    /// What was read since the node began to listen.
+    pub counts: Counts,
     /// The node goes for good, once nothing is held.
     pub is_leaving: bool,
 }
@@ -42,6 +47,47 @@ pub struct Leader {
     pub since: Option<Time>,
     /// It is this node.
     pub is_self: bool,
+    /// The longest lease that its records name.
+    pub lease: Duration,
+    /// When its last effective record was read; where that was written before the node began to listen, when it did.
+    pub heard: Time,
+}
+
+impl Leader {
+    /// Whether it has been silent for so long that it leads no more (R2).
+    #[must_use]
+    pub fn is_silent(&self, now: Time) -> bool {
+        now.since(self.heard) >= silence(self.lease)
+    }
+}
+
+/// Why nobody leads.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Vacancy {
+    /// The older records were deleted, and none of this election is left.
+    Forgotten,
+    /// The topic goes back to its beginning, and nobody has led.
+    NeverLed,
+    /// The last term was released.
+    Released {
+        /// That term.
+        term: Offset,
+        /// Why, as its release says.
+        why: Option<Box<str>>,
+    },
+    /// The records that were read so far do not tell.
+    Unknown,
+}
+
+/// What was read since a node began to listen; what was written before is not counted.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counts {
+    /// Terms that have begun.
+    pub terms: u64,
+    /// Claims that were void.
+    pub void_claims: u64,
+    /// Those of them that came after the last effective record of a leader's.
+    pub void_since_heard: u32,
 }
 
 /// Another candidate of the election.

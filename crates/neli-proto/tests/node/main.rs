@@ -14,7 +14,7 @@ use neli_proto::candidate::{self, JobReport, Milestone, Position, Standby, Waiti
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, CommandKind, Order};
 use neli_proto::hooks::Hook;
-use neli_proto::node::{Action, Awaited, Event, HookRun, Leader, Note, OtherCandidate, Refusal};
+use neli_proto::node::{Action, Awaited, Counts, Event, HookRun, Leader, Note, OtherCandidate, Refusal, Vacancy};
 use neli_proto::record::{Body, Hello, JobState, MemberId, Why};
 use neli_proto::supervisor::{self, Ending, JobStatus};
 use neli_proto::topic::{TopicId, TopicIdentity};
@@ -47,7 +47,14 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     host.pass(Duration::from_secs(1));
     let status = host.status();
     let (member, name) = (Some(MemberId::from("db1")), Some("db1-name".into()));
-    assert_eq!(status.leader, Some(Leader { member, name, term: 0, since: Some(since), is_self: false }));
+    let lease = Duration::from_millis(lease_ms);
+    let leader = Leader { member, name, term: 0, since: Some(since), is_self: false, lease, heard: since };
+    assert_eq!((status.leader.as_ref(), status.vacancy), (Some(&leader), None));
+    // R2: 1 % and 10 ms.
+    assert!(
+        !leader.is_silent(since + Duration::from_millis(2_029))
+            && leader.is_silent(since + Duration::from_millis(2_030))
+    );
     let standby = Standby { leader: Some("db1-name".into()), term: Some(0), why: Some(Waiting::Led) };
     assert_eq!(status.position, Position::Standby(Some(standby)));
     // R2: its own lease, 1 % and 10 ms.
@@ -58,6 +65,36 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     assert_eq!((status.lease_end, status.is_leaving), (None, false));
     host.now = host.now + Duration::from_secs(80);
     assert_eq!(host.status().standbys, [], "its hello is too old");
+}
+
+#[test]
+fn the_status_counts_what_is_read_and_says_why_nobody_leads() {
+    let mut host = Host::listening(&[]);
+    assert_eq!(host.status().vacancy, Some(Vacancy::Unknown));
+    host.answered_with(0);
+    assert_eq!(host.status().vacancy, Some(Vacancy::NeverLed));
+    host.actions();
+    host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
+    host.reads(by("db2", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
+    host.reads(by("db3", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
+    assert_eq!(host.status().counts, Counts { terms: 1, void_claims: 2, void_since_heard: 2 });
+    let release = Body::Release {
+        term: 0,
+        seen: 2,
+        why: Some("stopped".into()),
+        exit: None,
+        late_ms: None,
+        group_member: None,
+        once: None,
+        successor: None,
+    };
+    host.reads(by("db1", release));
+    let status = host.status();
+    assert_eq!(status.counts, Counts { terms: 1, void_claims: 2, void_since_heard: 0 });
+    assert_eq!(
+        (status.leader, status.vacancy),
+        (None, Some(Vacancy::Released { term: 0, why: Some("stopped".into()) }))
+    );
 }
 
 #[test]
