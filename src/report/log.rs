@@ -30,7 +30,8 @@ mod line;
 mod sentence;
 mod sink;
 
-pub use event::{Due, Event, From, Level};
+pub use event::{Due, Event, From};
+pub use kind::Level;
 pub use line::{time_of_day, timestamp, to_the_second};
 pub use sentence::{because, spoken};
 

@@ -7,19 +7,6 @@ use serde::{Serialize, Serializer};
 use crate::report::log::line::{LONGEST_FIELD, timestamp};
 use crate::text::cut;
 
-/// How much it matters.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Level {
-    /// For finding faults of `neli-run`'s: with `-v`.
-    Debug,
-    /// The ordinary course.
-    Info,
-    /// Somebody should know.
-    Warning,
-    /// Somebody should act.
-    Error,
-}
-
 /// Whose status `neli-run` exits with.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub enum From {
