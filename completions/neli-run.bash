@@ -53,7 +53,7 @@ _neli__run() {
 
     case "${cmd}" in
         neli__run)
-            opts="-g -b -t -X -v -q -h -V --group --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --preempt-after --wait --brokers --embedded --topic --no-create-topic --property --properties --lease --heartbeat-interval --fence-warning --settle --overlap --stop-signal --stop-timeout --restart --restart-delay --restart-limit --once --window --timezone --schedule --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --help --version status list watch history resign end assert broker completions man"
+            opts="-g -b -t -X -v -q -h -V --group --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --preempt-after --wait --brokers --embedded --topic --no-create-topic --property --properties --lease --heartbeat-interval --fence-warning --settle --overlap --stop-signal --stop-timeout --restart --restart-delay --restart-limit --once --window --timezone --schedule --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --listen --help --version status list watch history resign end assert broker completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -271,6 +271,10 @@ _neli__run() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --listen)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_neli_run_global_optspecs
-    string join \n g/group= name= roles= spread= max-roles= elect= patience= claim-delay= priority= preempt preempt-after= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= settle= overlap= stop-signal= stop-timeout= restart= restart-delay= restart-limit= once= window= timezone= schedule= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet h/help V/version
+    string join \n g/group= name= roles= spread= max-roles= elect= patience= claim-delay= priority= preempt preempt-after= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= settle= overlap= stop-signal= stop-timeout= restart= restart-delay= restart-limit= once= window= timezone= schedule= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet listen= h/help V/version
 end
 
 function __fish_neli_run_needs_command
@@ -75,6 +75,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l on-fence -d 'Run when
 complete -c neli-run -n "__fish_neli_run_needs_command" -l log-format -d 'One sentence a line, or one JSON object [default: text]' -r -f -a "text\t''
 json\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l log-file -d 'Append the log here, and leave stderr to the job [default: stderr]' -r -F
+complete -c neli-run -n "__fish_neli_run_needs_command" -l listen -d 'Serve metrics, health and a status page by HTTP here' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l preempt -d 'Ask a leader of lower priority to stand down'
 complete -c neli-run -n "__fish_neli_run_needs_command" -l embedded -d 'A trial without Kafka, on this machine alone'
 complete -c neli-run -n "__fish_neli_run_needs_command" -l no-create-topic -d 'Refuse to run when the topic is missing'

@@ -57,6 +57,8 @@ pub struct Config {
     pub commands: Commands,
     /// Where and how we log.
     pub log: Log,
+    /// `--listen`: where HTTP is served.
+    pub listen: Option<Listen>,
     /// COMMAND and its arguments; never empty.
     pub command: Vec<OsString>,
     /// What is no reason to refuse, and ought to be known: one log line each.
@@ -156,6 +158,17 @@ pub struct Log {
     pub file: Option<PathBuf>,
     /// The option or variable that sets it, with its value: for a message that it can't be opened.
     pub file_shown: String,
+}
+
+/// `--listen`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Listen {
+    /// A name or an address; empty for all addresses of the machine.
+    pub host: String,
+    /// 0 for any that is free.
+    pub port: u16,
+    /// The option or variable that sets it, with its value: for a message that it can't be had.
+    pub shown: String,
 }
 
 /// `--log-format`.

@@ -12,6 +12,7 @@ pub mod config;
 pub mod exit;
 pub mod features;
 pub mod guard;
+mod http;
 pub mod process;
 pub mod release;
 pub mod report;

@@ -28,6 +28,7 @@ use crate::report::notes;
 use crate::report::notify::Notifier;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::kafka::KafkaSession;
+use crate::supervise::listening::Publisher;
 use crate::supervise::many_roles::ManyRoles;
 use crate::supervise::role::Role;
 use crate::supervise::service_status::ServiceStatus;
@@ -45,6 +46,7 @@ mod job;
 mod journal;
 mod kafka;
 mod leaving;
+mod listening;
 mod many_roles;
 pub(crate) mod orphans;
 mod perform;
@@ -141,6 +143,8 @@ struct MainLoop {
     kafka: KafkaSession,
     session: Session,
     service_status: ServiceStatus,
+    /// Where HTTP is served.
+    publisher: Option<Publisher>,
     logger: Logger,
     /// The way to stderr for what others write: the log's, unless that goes to a file.
     stderr: Logger,
@@ -170,7 +174,7 @@ impl MainLoop {
         started: Time,
         has_terminal: bool,
     ) -> Result<(Self, Signals), StartupError> {
-        let Prepared { config, access, broker, job_maker, job, signals } = prepared;
+        let Prepared { config, access, broker, job_maker, job, signals, bound } = prepared;
         let writes_to_file_alone = config.log.file.is_some() && config.commands.health.is_some();
         let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
         logger.event(&LogEvent::Started {
@@ -199,6 +203,7 @@ impl MainLoop {
         if let (Some(job), Some(role)) = (job, roles.first_mut()) {
             role.job = Some(GuardedJob::new(job).map_err(cannot("the guard can't be awaited"))?);
         }
+        let publisher = bound.map(|bound| Publisher::start(bound, &config, &job_maker, &roles, &logger)).transpose()?;
         let mut main_loop = Self {
             touched: (0..roles.len()).collect(),
             timeouts: Timeouts::default(),
@@ -210,6 +215,7 @@ impl MainLoop {
             kafka,
             session: Session::new(has_terminal),
             service_status: ServiceStatus::to(notifier),
+            publisher,
             logger,
             stderr,
             reserve: Reserve::default(),
@@ -250,6 +256,7 @@ impl MainLoop {
         loop {
             self.perform();
             self.report();
+            self.publish();
             self.suspend_if_due();
             if let Some(status) = self.ending {
                 self.leave(&signals, &signals_ready, &mut timer).await;
@@ -304,7 +311,8 @@ impl MainLoop {
     fn next_timeout(&self) -> Option<Time> {
         let many = self.many.as_ref().and_then(ManyRoles::poll_timeout);
         let service = self.service_status.notifier.poll_timeout();
-        [self.timeouts.first(), many, self.kafka.poll_timeout(), service].into_iter().flatten().min()
+        let publisher = self.publisher.as_ref().map(Publisher::poll_timeout);
+        [self.timeouts.first(), many, self.kafka.poll_timeout(), service, publisher].into_iter().flatten().min()
     }
 
     fn handle_timeouts(&mut self) {

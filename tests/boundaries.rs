@@ -32,7 +32,7 @@ const CLOCK: &str = "crates/neli/src/clock.rs";
 const EFFECTS: [&str; 3] = ["crates/neli/src/kafka", "src/guard", "src/process"];
 
 /// Each module of `neli-run`, and those that it may use.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("calendar", &[]),
     ("text", &[]),
     ("features", &[]),
@@ -42,7 +42,8 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("release", &["exit"]),
     ("report", &["config", "exit", "text"]),
     ("guard", &["config", "process", "report"]),
-    ("supervise", &["calendar", "config", "exit", "guard", "process", "release", "report", "text"]),
+    ("http", &["config", "report"]),
+    ("supervise", &["calendar", "config", "exit", "guard", "http", "process", "release", "report", "text"]),
     ("cli", &["calendar", "config", "exit", "features", "process", "text"]),
     ("command", &["cli", "config", "exit", "process", "report", "text"]),
 ];

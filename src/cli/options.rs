@@ -68,6 +68,8 @@ pub enum Section {
     Kafka,
     /// What is logged, and where.
     Log,
+    /// What others may ask this process.
+    Monitoring,
     /// The durations of the protocol.
     Timing,
 }
@@ -82,6 +84,7 @@ impl Section {
             Self::Job => "Job options",
             Self::Kafka => "Kafka options",
             Self::Log => "Log options",
+            Self::Monitoring => "Monitoring options",
             Self::Timing => "Timing options",
         }
     }

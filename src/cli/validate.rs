@@ -14,6 +14,7 @@ use crate::exit::StartupError;
 
 mod commands;
 mod executable;
+mod listen;
 pub mod look;
 mod once;
 mod overlap;
@@ -64,6 +65,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
         on_loss: on_loss(args)?,
         commands: commands::validate(args)?,
         log: log(args)?,
+        listen: listen::validate(args)?,
         command,
         warnings,
     };

@@ -49,13 +49,13 @@ pub fn share_heaps() {
     system::share_heaps(HEAPS);
 }
 
-/// Whether what is needed can be had.
+/// Whether what is needed can be had, with so many open files besides.
 ///
 /// # Errors
 ///
 /// Which limit is too low.
-pub fn validate() -> Result<(), LimitError> {
-    at_least(OPEN_FILES, Resource::RLIMIT_NOFILE, "open files", "ulimit -n")?;
+pub fn validate(more_files: u64) -> Result<(), LimitError> {
+    at_least(OPEN_FILES + more_files, Resource::RLIMIT_NOFILE, "open files", "ulimit -n")?;
     at_least(ADDRESS_SPACE, Resource::RLIMIT_AS, "bytes of address space", "ulimit -v counts KiB")?;
     if room_for_threads::is_certain(THREADS as u64) {
         return Ok(());
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn what_is_needed_is_there_where_tests_run() {
-        validate().unwrap();
+        validate(0).unwrap();
     }
 
     #[test]

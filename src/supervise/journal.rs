@@ -24,6 +24,8 @@ impl MainLoop {
             // A full queue, or a record above librdkafka's limit: as good as not delivered.
             self.kafka.append_was_refused(now, error.to_string());
             self.election_event(at, now, Event::Undelivered { seq: record.seq.unwrap_or_default() });
+        } else if let Some(publisher) = &mut self.publisher {
+            publisher.sent(at, now, record);
         }
     }
 
@@ -32,7 +34,11 @@ impl MainLoop {
         self.note_role_event(at, now, &event);
         self.tell_many(at, now, &event);
         let is_trusted = !matches!(event, RoleEvent::Ends { .. }) || self.log_is_trusted(now);
-        match event.for_candidate(is_trusted) {
+        let event = event.for_candidate(is_trusted);
+        if let (Some(publisher), Ok(event)) = (&mut self.publisher, &event) {
+            publisher.read(at, now, event);
+        }
+        match event {
             Ok(Event::Revoked) if self.many.as_ref().is_some_and(|many| !many.heeds_revoke()) => {
                 self.election_event(at, now, Event::StandingChanged(Standing::Elsewhere));
             }

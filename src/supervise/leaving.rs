@@ -47,6 +47,7 @@ impl MainLoop {
                 return;
             }
             self.report();
+            self.publish();
             let left_by = is_leaving.then_some(left_by);
             let of_nodes = self.roles.iter().filter_map(|role| role.node.poll_timeout()).min();
             let timeouts = [left_by, guards_end_by, goodbye_by, of_nodes, self.service_status.notifier.poll_timeout()];

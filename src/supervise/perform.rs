@@ -17,6 +17,7 @@ impl MainLoop {
                 self.perform_one(at, action);
             }
             self.roles[at].part_with_idle_guard();
+            self.publisher.iter_mut().for_each(|publisher| publisher.has_changed(at));
             self.timeouts.set(at, self.roles[at].poll_timeout());
         }
     }
@@ -60,6 +61,7 @@ impl MainLoop {
 
     /// Logs it; once, where it is about the process and not the role.
     fn note(&mut self, at: usize, note: Note) {
+        self.publisher.iter_mut().for_each(|publisher| publisher.count(at, &note));
         let is_repeated = match &note {
             Note::Election(candidate::Note::TopicUnnamed | candidate::Note::UnusedPartitions) => at > 0,
             Note::Refused(Refusal::Said(error)) => {

@@ -14,9 +14,10 @@ use nix::unistd;
 
 use super::job::PROGRAM;
 use super::{cannot, environment};
-use crate::config::Config;
+use crate::config::{Config, Listen};
 use crate::exit::StartupError;
 use crate::guard::{GuardConfig, GuardHandle};
+use crate::http::{self, Bound};
 use crate::process::cgroup::Cgroup;
 use crate::process::limits;
 use crate::process::priority::{self, Priority};
@@ -26,6 +27,7 @@ use crate::process::signals::{self, Signals};
 use crate::process::spin_watch;
 use crate::process::terminal::may_be_handed_on;
 use crate::release;
+use crate::text::reason;
 use neli::program::random;
 
 /// What is made before any thread exists.
@@ -38,6 +40,8 @@ pub(super) struct Prepared {
     /// The guard of a single role, which starts before there are threads. Where there are several, a role has one while it is held.
     pub(super) job: Option<PreparedJob>,
     pub(super) signals: Signals,
+    /// `--listen`.
+    pub(super) bound: Option<Bound>,
 }
 
 /// The guard of a job that is not started yet.
@@ -65,7 +69,7 @@ impl PreparedJob {
 pub(super) struct JobMaker {
     pub(super) member: MemberId,
     inherited: Vec<RawFd>,
-    priority: Priority,
+    pub(super) priority: Priority,
 }
 
 impl JobMaker {
@@ -95,7 +99,8 @@ impl Prepared {
     /// `inherited`: the descriptors that this process inherited, which the job does too.
     pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<Self, StartupError> {
         limits::share_heaps();
-        limits::validate().map_err(StartupError::new)?;
+        limits::validate(config.listen.as_ref().map_or(0, |_| http::OPEN_FILES)).map_err(StartupError::new)?;
+        let bound = config.listen.as_ref().map(bind).transpose()?;
         refuse_without_proc()?;
         let priority = priority::take().map_err(StartupError::new)?;
         if !priority.guard_is_real_time {
@@ -128,8 +133,13 @@ impl Prepared {
                     .to_owned(),
             );
         }
-        Ok(Self { config, access, broker, job_maker, job, signals })
+        Ok(Self { config, access, broker, job_maker, job, signals, bound })
     }
+}
+
+/// `--listen`, before anything is joined.
+fn bind(listen: &Listen) -> Result<Bound, StartupError> {
+    Bound::bind(listen).map_err(|error| StartupError::new(format!("{}: {}", listen.shown, reason(&error))))
 }
 
 /// Without a complete /proc the job's processes could not be found.

@@ -20,6 +20,17 @@ fn a_name_has_bounds() {
 }
 
 #[test]
+fn an_address_to_listen_at_has_a_port() {
+    for wrong in ["", "9464", "localhost", "::1:80", "a:65536", "http://a:80"] {
+        refused_value(
+            "listen",
+            wrong,
+            "must be HOST:PORT, as in 127.0.0.1:9464 or [::1]:9464, or :PORT for all addresses of this machine",
+        );
+    }
+}
+
+#[test]
 fn a_duration_has_a_unit_and_bounds() {
     let duration = "must be a duration with its unit, such as 500ms, 5s or 2m";
     for option in [

@@ -20,6 +20,7 @@ mod history;
 mod hooks;
 mod job;
 mod list;
+mod listen;
 mod log;
 mod loss;
 mod many_groups;

@@ -7,11 +7,19 @@ mod election;
 mod job;
 mod kafka;
 mod log;
+mod monitoring;
 mod timing;
 
 /// A section's options each.
-const SECTIONS: [&[Opt]; 6] =
-    [election::OPTIONS, kafka::OPTIONS, timing::OPTIONS, job::OPTIONS, commands::OPTIONS, log::OPTIONS];
+const SECTIONS: [&[Opt]; 7] = [
+    election::OPTIONS,
+    kafka::OPTIONS,
+    timing::OPTIONS,
+    job::OPTIONS,
+    commands::OPTIONS,
+    log::OPTIONS,
+    monitoring::OPTIONS,
+];
 
 /// Every option.
 pub fn options() -> impl Iterator<Item = &'static Opt> {

@@ -172,6 +172,11 @@ pub enum Event {
         /// The term: the fencing token.
         term: i64,
     },
+    /// HTTP is served: `--listen`.
+    Listening {
+        /// Its address, with the port.
+        address: String,
+    },
     /// A message of librdkafka's.
     Librdkafka {
         /// What it calls the matter.

@@ -41,6 +41,7 @@ impl Event {
             | Self::JobExited { .. }
             | Self::JobStarted { .. }
             | Self::Leading { .. }
+            | Self::Listening { .. }
             | Self::Preempting { .. }
             | Self::OnceSkipped { .. }
             | Self::Overlapped { .. }
@@ -79,6 +80,7 @@ impl Event {
             Self::JobStarted { .. } => "job_started",
             Self::Leading { .. } => "leading",
             Self::Librdkafka { .. } => "librdkafka",
+            Self::Listening { .. } => "listening",
             Self::Preempting { .. } => "preempting",
             Self::OnceSkipped { .. } => "once_skipped",
             Self::Overlapped { .. } => "overlapped",

@@ -48,6 +48,7 @@ impl Event {
             }
             Self::JobStarted { term, pid, attempt, window } => job_started(*term, *pid, *attempt, window.as_deref()),
             Self::Leading { term } => format!("leading, term {term}"),
+            Self::Listening { address } => format!("serving HTTP at http://{address}/"),
             Self::Librdkafka { facility, message } => format!("librdkafka: {facility}: {message}"),
             Self::Preempting { term, priority, own } => {
                 format!(

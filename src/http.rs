@@ -1,0 +1,22 @@
+//! `--listen`: what this process is and knows, for monitoring, load balancers and people. It only reads.
+//!
+//! A thread of its own serves it, on what the main loop has published last: the main loop never waits for it. What others may do to
+//! it is bounded: one request a connection, a hundred connections a second, so many at a time, each for so long.
+
+mod answer;
+mod live;
+mod metrics;
+mod server;
+mod snapshot;
+mod status;
+mod tally;
+
+pub(crate) use server::{Bound, serve};
+pub(crate) use snapshot::{About, Board, Broker, RoleSnapshot, Snapshot};
+pub(crate) use tally::{Echoes, Histogram, Tally};
+
+/// How many descriptors it takes at most.
+pub(crate) const OPEN_FILES: u64 = 80;
+
+#[cfg(test)]
+mod tests;

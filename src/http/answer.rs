@@ -1,0 +1,157 @@
+//! Which path is answered with what. What is rendered is kept for a moment: whoever asks again and again costs next to nothing.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use hyper::{Method, StatusCode};
+use neli::program::clock;
+use neli_proto::time::Time;
+
+use super::metrics;
+use super::snapshot::{Board, RoleSnapshot, Snapshot};
+use super::status::{self, Moment};
+use crate::report::log::spoken;
+
+/// For how long what was rendered is answered again.
+const FRESH_FOR: Duration = Duration::from_millis(100);
+
+const PAGE: &str = include_str!("page.html");
+
+/// What a request is answered with.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum Answer {
+    /// The status as it changes, for as long as somebody reads.
+    Live,
+    /// This.
+    Whole { status: StatusCode, kind: Kind, body: Bytes },
+}
+
+/// Of what kind a body is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    Html,
+    Json,
+    Metrics,
+    Text,
+}
+
+impl Kind {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Html => "text/html; charset=utf-8",
+            Self::Json => "application/json",
+            Self::Metrics => "text/plain; version=0.0.4; charset=utf-8",
+            Self::Text => "text/plain; charset=utf-8",
+        }
+    }
+}
+
+/// What requests are answered from.
+#[derive(Debug)]
+pub(super) struct Source {
+    board: Arc<Board>,
+    metrics: Kept,
+    status: Kept,
+}
+
+impl Source {
+    pub(super) fn new(board: Arc<Board>) -> Self {
+        Self { board, metrics: Kept::default(), status: Kept::default() }
+    }
+
+    pub(super) fn look(&self) -> Arc<Snapshot> {
+        self.board.look()
+    }
+
+    /// The answer to a request; what the path is followed by (`?`) does not matter.
+    pub(super) fn answer(&self, method: &Method, path: &str) -> Answer {
+        if *method != Method::GET && *method != Method::HEAD {
+            return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD: nothing can be changed here");
+        }
+        let now = clock::now();
+        match path {
+            "/" => ok(Kind::Html, Bytes::from_static(PAGE.as_bytes())),
+            "/events" => Answer::Live,
+            "/healthz" => health(&self.look(), now),
+            "/leader" => leader(self.look().roles.iter(), now),
+            "/metrics" => ok(Kind::Metrics, self.metrics.get(now, || metrics::render(&self.look(), now))),
+            "/readyz" => readiness(&self.look(), now),
+            "/status" => ok(Kind::Json, self.status(now)),
+            _ => match path.strip_prefix("/leader/") {
+                Some(label) => leader(self.look().roles.iter().filter(|role| role.label == label), now),
+                None => text(
+                    StatusCode::NOT_FOUND,
+                    "not here; there are / /events /healthz /leader /metrics /readyz /status",
+                ),
+            },
+        }
+    }
+
+    /// The status as JSON.
+    pub(super) fn status(&self, now: Time) -> Bytes {
+        let moment = Moment { now, wall_ms: clock::wall_ms() };
+        self.status.get(now, || status::render(&self.look(), moment))
+    }
+}
+
+/// What was rendered last, and when.
+#[derive(Debug, Default)]
+struct Kept(RefCell<Option<(Time, Bytes)>>);
+
+impl Kept {
+    fn get(&self, now: Time, render: impl FnOnce() -> String) -> Bytes {
+        let mut kept = self.0.borrow_mut();
+        let fresh = kept.take().filter(|(at, _)| now.since(*at) < FRESH_FOR);
+        let (_, bytes) = kept.insert(fresh.unwrap_or_else(|| (now, render().into())));
+        bytes.clone()
+    }
+}
+
+/// Whether the main loop turns.
+fn health(snapshot: &Snapshot, now: Time) -> Answer {
+    match snapshot.hangs_for(now) {
+        None => text(StatusCode::OK, "ok"),
+        Some(age) => unavailable(&format!("the main loop has not turned for {}", spoken(age))),
+    }
+}
+
+/// The same, and whether it could do something here: a broker answers, and the journal was read.
+fn readiness(snapshot: &Snapshot, now: Time) -> Answer {
+    match (&snapshot.broker.outage, snapshot.hangs_for(now)) {
+        (_, Some(_)) => health(snapshot, now),
+        (Some((since, why)), None) => {
+            unavailable(&format!("no broker reached for {}: {why}", spoken(now.since(*since))))
+        }
+        (None, None) if !snapshot.broker.is_up() => unavailable("the journal is not read yet"),
+        (None, None) => text(StatusCode::OK, "ok"),
+    }
+}
+
+/// Whether this process leads one of the roles.
+fn leader<'a>(roles: impl Iterator<Item = &'a Arc<RoleSnapshot>>, now: Time) -> Answer {
+    let mut roles = roles.peekable();
+    if roles.peek().is_none() {
+        return text(StatusCode::NOT_FOUND, "this process has no such role");
+    }
+    match roles.find(|role| role.leads(now)) {
+        Some(role) => text(
+            StatusCode::OK,
+            &format!("leading, term {}", role.status.leader.as_ref().map_or(-1, |leader| leader.term)),
+        ),
+        None => unavailable("not leading"),
+    }
+}
+
+fn ok(kind: Kind, body: Bytes) -> Answer {
+    Answer::Whole { status: StatusCode::OK, kind, body }
+}
+
+fn unavailable(why: &str) -> Answer {
+    text(StatusCode::SERVICE_UNAVAILABLE, why)
+}
+
+pub(super) fn text(status: StatusCode, line: &str) -> Answer {
+    Answer::Whole { status, kind: Kind::Text, body: format!("{line}\n").into() }
+}

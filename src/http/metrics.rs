@@ -1,0 +1,201 @@
+//! `/metrics`: the snapshot as Prometheus reads it (text format 0.0.4).
+
+use std::fmt::{Display, Write};
+use std::time::Duration;
+
+use neli_proto::node::Vacancy;
+use neli_proto::time::Time;
+
+use super::snapshot::{RoleSnapshot, Snapshot};
+use super::status::is_led;
+use super::tally::{BOUNDS_MS, RESULTS};
+
+/// What a metric of a role is called, what it means, and its value; none where there is none.
+struct OfRole {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    value: fn(&RoleSnapshot, Time) -> Option<f64>,
+}
+
+const OF_ROLES: [OfRole; 11] = [
+    OfRole {
+        name: "neli_leader",
+        kind: "gauge",
+        help: "Whether this process leads: 1 or 0. 0 from the end of its lease on, whatever else it knows.",
+        value: |role, now| Some(flag(role.leads(now))),
+    },
+    OfRole {
+        name: "neli_led",
+        kind: "gauge",
+        help: "Whether anybody leads, as far as this process has read: 1 or 0. 0 where the leader is silent beyond its lease.",
+        value: |role, now| Some(flag(is_led(&role.status, now))),
+    },
+    OfRole {
+        name: "neli_term",
+        kind: "gauge",
+        help: "The term, the offset of its claim: of whoever leads, or of the last release. Missing where none is known.",
+        value: |role, _| term(role),
+    },
+    OfRole {
+        name: "neli_lease_remaining_seconds",
+        kind: "gauge",
+        help: "What is left of this process's own lease; 0 where it holds none.",
+        value: |role, now| Some(role.lease_left(now).as_secs_f64()),
+    },
+    OfRole {
+        name: "neli_heartbeat_age_seconds",
+        kind: "gauge",
+        help: "How long ago this process read the last record of whoever leads or has fallen silent. Missing where nobody has.",
+        value: |role, now| role.status.leader.as_ref().map(|leader| now.since(leader.heard).as_secs_f64()),
+    },
+    OfRole {
+        name: "neli_standbys",
+        kind: "gauge",
+        help: "How many candidates stand by, this process among them, by their hellos of the last 75 s.",
+        value: |role, now| Some(number(role.standbys(now))),
+    },
+    OfRole {
+        name: "neli_job_running",
+        kind: "gauge",
+        help: "Whether the job's main process runs here: 1 or 0.",
+        value: |role, _| Some(flag(role.has_running_job())),
+    },
+    OfRole {
+        name: "neli_transitions_total",
+        kind: "counter",
+        help: "Terms that have begun, whoever leads them, since this process began to listen.",
+        value: |role, _| Some(number(role.status.counts.terms)),
+    },
+    OfRole {
+        name: "neli_void_claims_total",
+        kind: "counter",
+        help: "Claims of any candidate that came too late, since this process began to listen.",
+        value: |role, _| Some(number(role.status.counts.void_claims)),
+    },
+    OfRole {
+        name: "neli_fences_total",
+        kind: "counter",
+        help: "Leads of this process that ended with a fence: the right to run was over, and the job was killed for it.",
+        value: |role, _| Some(number(role.tally.fences)),
+    },
+    OfRole {
+        name: "neli_restarts_total",
+        kind: "counter",
+        help: "Runs of the job that followed another run in the same term (--restart).",
+        value: |role, _| Some(number(role.tally.restarts)),
+    },
+];
+
+/// All metrics.
+pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
+    let mut page = Page { text: String::new(), group: escaped(&snapshot.about.group) };
+    page.info(snapshot);
+    page.of_process(
+        "neli_broker_up",
+        "Whether Kafka answers, and the journal was read once: 1 or 0.",
+        flag(snapshot.broker.is_up()),
+    );
+    page.of_process("neli_lease_seconds", "The lease (--lease).", snapshot.about.lease.as_secs_f64());
+    let roles: Vec<(String, &RoleSnapshot)> =
+        snapshot.roles.iter().map(|role| (escaped(&role.label), role.as_ref())).collect();
+    for OfRole { name, kind, help, value } in OF_ROLES {
+        page.head(name, kind, help);
+        for (label, role) in &roles {
+            if let Some(value) = value(role, now) {
+                page.of_role(name, label, "", value);
+            }
+        }
+    }
+    let name = "neli_job_exits_total";
+    page.head(name, "counter", "Runs of the job that have ended: with status 0, with another, or by a signal.");
+    for (label, role) in &roles {
+        for (result, count) in RESULTS.iter().zip(role.tally.exits) {
+            page.of_role(name, label, &format!(",result=\"{result}\""), number(count));
+        }
+    }
+    page.echoes(snapshot);
+    page.text
+}
+
+/// What is written so far, and what every line has.
+struct Page {
+    text: String,
+    group: String,
+}
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}"));
+    }
+
+    fn of_process(&mut self, name: &str, help: &str, value: f64) {
+        self.head(name, "gauge", help);
+        let group = self.group.clone();
+        self.line(format_args!("{name}{{group=\"{group}\"}} {value}"));
+    }
+
+    fn of_role(&mut self, name: &str, label: &str, more: &str, value: f64) {
+        let group = self.group.clone();
+        self.line(format_args!("{name}{{group=\"{group}\",role=\"{label}\"{more}}} {value}"));
+    }
+
+    fn info(&mut self, snapshot: &Snapshot) {
+        let about = &snapshot.about;
+        let (name, topic) = (escaped(&about.name), escaped(&about.topic));
+        let (group, version) = (self.group.clone(), env!("CARGO_PKG_VERSION"));
+        self.head("neli_info", "gauge", "What this process is: always 1.");
+        self.line(format_args!(
+            "neli_info{{group=\"{group}\",topic=\"{topic}\",name=\"{name}\",version=\"{version}\",elector=\"{}\"}} 1",
+            about.elector
+        ));
+    }
+
+    fn echoes(&mut self, snapshot: &Snapshot) {
+        let (group, histogram) = (self.group.clone(), &snapshot.echoes);
+        let name = "neli_echo_seconds";
+        self.head(
+            name,
+            "histogram",
+            "From the sending of a claim, heartbeat or release of this process to its being read back.",
+        );
+        let bounds = BOUNDS_MS.map(|ms| Duration::from_millis(ms).as_secs_f64().to_string());
+        let bounds = bounds.into_iter().chain(["+Inf".to_owned()]);
+        let mut count = 0;
+        for (bound, more) in bounds.zip(histogram.buckets) {
+            count += more;
+            self.line(format_args!("{name}_bucket{{group=\"{group}\",le=\"{bound}\"}} {count}"));
+        }
+        self.line(format_args!("{name}_sum{{group=\"{group}\"}} {}", histogram.sum.as_secs_f64()));
+        self.line(format_args!("{name}_count{{group=\"{group}\"}} {count}"));
+    }
+
+    fn line(&mut self, line: impl Display) {
+        // Writing to a String can't fail.
+        let _ = writeln!(self.text, "{line}");
+    }
+}
+
+fn term(role: &RoleSnapshot) -> Option<f64> {
+    let released = match &role.status.vacancy {
+        Some(Vacancy::Released { term, .. }) => Some(*term),
+        _ => None,
+    };
+    let term = role.status.leader.as_ref().map(|leader| leader.term).or(released)?;
+    u64::try_from(term).ok().map(number)
+}
+
+const fn flag(is_so: bool) -> f64 {
+    if is_so { 1.0 } else { 0.0 }
+}
+
+/// Prometheus knows no other numbers: above 2^53 it is not exact.
+#[expect(clippy::cast_precision_loss, reason = "as the format has it")]
+fn number(count: impl TryInto<u64>) -> f64 {
+    count.try_into().unwrap_or(u64::MAX) as f64
+}
+
+/// A label's value, as the format wants it.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

@@ -1,0 +1,194 @@
+//! The server: a thread of its own, and the bounds on what others may do to it.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use nix::libc;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+use tokio::task::{AbortHandle, LocalSet, spawn_local};
+use tokio::time::{sleep, timeout};
+
+use super::answer::{Answer, Source, text};
+use super::live::{Live, Payload, Whole};
+use super::snapshot::Board;
+use crate::config::Listen;
+
+/// So many connections at once. For one more the oldest is closed: whoever keeps many open keeps nobody out.
+const CONNECTIONS: usize = 64;
+/// So many of them may follow the status.
+const FOLLOWERS: usize = 16;
+/// So many may be sent something large at once.
+const LARGE_ANSWERS: usize = 4;
+/// What is larger is large.
+const LARGE: usize = 1 << 20;
+/// Between two connections that are accepted: what a flood of them costs is bounded by it.
+const PACE: Duration = Duration::from_millis(10);
+/// After an attempt for which there was no descriptor, or no memory.
+const RETRY: Duration = Duration::from_millis(100);
+/// A request must be there whole by then.
+const REQUEST_WITHIN: Duration = Duration::from_secs(5);
+/// After so long a connection is closed, whatever is left to be read of the answer. A page that follows the status connects anew.
+const CONNECTION_LASTS: Duration = Duration::from_secs(60);
+/// What a request's line and headers may take.
+const LONGEST_REQUEST: usize = 8 * 1024;
+const MOST_HEADERS: usize = 64;
+/// Of the thread.
+const STACK: usize = 512 * 1024;
+
+/// The socket, bound.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    listener: TcpListener,
+    /// The address, with the port that the kernel chose if it was asked to.
+    pub(crate) address: SocketAddr,
+}
+
+impl Bound {
+    /// Binds it.
+    ///
+    /// # Errors
+    ///
+    /// The name has no address, or the address is not this machine's, not allowed or in use.
+    pub(crate) fn bind(listen: &Listen) -> io::Result<Self> {
+        let Listen { host, port, .. } = listen;
+        let listener = if host.is_empty() {
+            // Where there is no IPv6, the addresses of IPv4 are all there are.
+            let is_without = |error: &io::Error| {
+                error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(libc::EAFNOSUPPORT)
+            };
+            match TcpListener::bind(("::", *port)) {
+                Err(error) if is_without(&error) => TcpListener::bind(("0.0.0.0", *port)),
+                bound => bound,
+            }
+        } else {
+            TcpListener::bind((host.as_str(), *port))
+        }?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address })
+    }
+}
+
+/// Answers from what stands on the board, on a thread of its own, for as long as the process lives. Call it with every signal
+/// blocked. `begin` is called by the thread first.
+///
+/// # Errors
+///
+/// When there are no descriptors for it, or no thread can be had.
+pub(crate) fn serve(bound: Bound, board: Arc<Board>, begin: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+    let listener = {
+        let _within = runtime.enter();
+        tokio::net::TcpListener::from_std(bound.listener)?
+    };
+    let thread = thread::Builder::new().name("http".to_owned()).stack_size(STACK);
+    thread.spawn(move || {
+        begin();
+        run(&runtime, listener, board);
+    })?;
+    Ok(())
+}
+
+fn run(runtime: &Runtime, listener: tokio::net::TcpListener, board: Arc<Board>) {
+    let server = Rc::new(Server {
+        source: Rc::new(Source::new(board)),
+        followers: Arc::new(Semaphore::new(FOLLOWERS)),
+        large_answers: Arc::new(Semaphore::new(LARGE_ANSWERS)),
+    });
+    LocalSet::new().block_on(runtime, server.accept(listener));
+}
+
+/// What all connections share.
+struct Server {
+    source: Rc<Source>,
+    followers: Arc<Semaphore>,
+    large_answers: Arc<Semaphore>,
+}
+
+impl Server {
+    async fn accept(self: Rc<Self>, listener: tokio::net::TcpListener) {
+        let mut open: VecDeque<AbortHandle> = VecDeque::new();
+        loop {
+            let Ok((stream, _)) = listener.accept().await else {
+                sleep(RETRY).await;
+                continue;
+            };
+            open.retain(|connection| !connection.is_finished());
+            if open.len() >= CONNECTIONS {
+                open.pop_front().iter().for_each(AbortHandle::abort);
+            }
+            open.push_back(spawn_local(Rc::clone(&self).connection(stream)).abort_handle());
+            sleep(PACE).await;
+        }
+    }
+
+    /// One request and its answer.
+    async fn connection(self: Rc<Self>, stream: TcpStream) {
+        let service = service_fn(|request| {
+            let answer = self.respond(&request);
+            async move { Ok::<_, Infallible>(answer) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(REQUEST_WITHIN)
+            .keep_alive(false)
+            .max_buf_size(LONGEST_REQUEST)
+            .max_headers(MOST_HEADERS)
+            .serve_connection(TokioIo::new(stream), service);
+        // Whatever it ends with concerns whoever has asked alone.
+        let _ = timeout(CONNECTION_LASTS, connection).await;
+    }
+
+    fn respond(&self, request: &Request<Incoming>) -> Response<Payload> {
+        let (status, kind, payload) = self.payload(self.source.answer(request.method(), request.uri().path()));
+        let mut response = Response::new(payload);
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+        response
+    }
+
+    /// What is sent of an answer: its status, its type, its body. What there is no place for is refused.
+    fn payload(&self, answer: Answer) -> (StatusCode, &'static str, Payload) {
+        match answer {
+            Answer::Live => match Arc::clone(&self.followers).try_acquire_owned() {
+                Ok(place) => {
+                    let live = Live::new(Rc::clone(&self.source), place);
+                    (StatusCode::OK, "text/event-stream", Payload::Live(live))
+                }
+                Err(_) => self.payload(busy()),
+            },
+            Answer::Whole { status, kind, body } => {
+                let place = match Arc::clone(&self.large_answers).try_acquire_owned() {
+                    _ if body.len() <= LARGE => None,
+                    Ok(place) => Some(place),
+                    Err(_) => return self.payload(busy()),
+                };
+                (status, kind.name(), Payload::Whole(Whole { body: Some(body), _place: place }))
+            }
+        }
+    }
+}
+
+fn busy() -> Answer {
+    text(StatusCode::SERVICE_UNAVAILABLE, "others are being answered; ask again in a while")
+}

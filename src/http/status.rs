@@ -1,0 +1,242 @@
+//! `/status`: the snapshot as JSON, as docs/http.md says. The page for people shows the same.
+
+use std::time::Duration;
+
+use neli_proto::candidate::Position;
+use neli_proto::node::{Awaited, Leader, Status, Vacancy};
+use neli_proto::record::{JobState, MemberId};
+use neli_proto::time::Time;
+use serde::Serialize;
+
+use super::snapshot::{RoleSnapshot, Snapshot};
+use crate::report::log::{because, spoken, timestamp};
+
+/// A moment by both clocks: what is decided goes by the first, and is told by the second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub(super) now: Time,
+    /// Milliseconds since 1970.
+    pub(super) wall_ms: u64,
+}
+
+impl Moment {
+    fn past(self, at: Time) -> String {
+        timestamp(self.wall_ms.saturating_sub(millis(self.now.since(at))))
+    }
+
+    fn future(self, at: Time) -> String {
+        timestamp(self.wall_ms.saturating_add(millis(at.since(self.now))))
+    }
+}
+
+#[derive(Serialize)]
+struct Page<'a> {
+    ts: String,
+    group: &'a str,
+    topic: &'a str,
+    name: &'a str,
+    member: &'a str,
+    version: &'static str,
+    elector: &'static str,
+    lease_ms: u64,
+    broker: BrokerPart<'a>,
+    roles: Vec<RolePart<'a>>,
+}
+
+#[derive(Serialize)]
+struct BrokerPart<'a> {
+    up: bool,
+    trouble: Option<&'a str>,
+    since: Option<String>,
+}
+
+#[derive(Serialize)]
+struct RolePart<'a> {
+    role: &'a str,
+    partition: i32,
+    state: &'static str,
+    why: Option<String>,
+    leads: bool,
+    position: &'static str,
+    doing: &'a str,
+    claims_at: Option<String>,
+    lease_left_ms: u64,
+    leader: Option<LeaderPart<'a>>,
+    void_claims: u32,
+    standbys: Vec<StandbyPart<'a>>,
+}
+
+#[derive(Serialize)]
+struct LeaderPart<'a> {
+    name: Option<&'a str>,
+    member: Option<&'a str>,
+    is_self: bool,
+    term: i64,
+    since: Option<String>,
+    lease_ms: u64,
+    lease_left_ms: u64,
+    heartbeat_age_ms: u64,
+    job: Option<JobPart>,
+}
+
+#[derive(Serialize)]
+struct JobPart {
+    state: &'static str,
+    for_ms: u64,
+    pid: Option<u32>,
+    attempt: u32,
+}
+
+#[derive(Serialize)]
+struct StandbyPart<'a> {
+    name: Option<&'a str>,
+    member: &'a str,
+    is_self: bool,
+    hello_age_ms: Option<u64>,
+}
+
+/// Whether anybody leads, as far as is known.
+pub(super) fn is_led(status: &Status, now: Time) -> bool {
+    state(status, now) == "led"
+}
+
+/// The object, on one line.
+pub(super) fn render(snapshot: &Snapshot, moment: Moment) -> String {
+    let about = &snapshot.about;
+    let trouble = snapshot.broker.outage.as_ref().or(snapshot.broker.refusal.as_ref());
+    let page = Page {
+        ts: timestamp(moment.wall_ms),
+        group: &about.group,
+        topic: &about.topic,
+        name: &about.name,
+        member: &about.member,
+        version: env!("CARGO_PKG_VERSION"),
+        elector: about.elector,
+        lease_ms: millis(about.lease),
+        broker: BrokerPart {
+            up: snapshot.broker.is_up(),
+            trouble: trouble.map(|(_, why)| why.as_str()),
+            since: trouble.map(|(since, _)| moment.past(*since)),
+        },
+        roles: snapshot.roles.iter().map(|role| role_part(snapshot, role, moment)).collect(),
+    };
+    // Strings and numbers under string keys: nothing of that can fail.
+    serde_json::to_string(&page).unwrap_or_default() + "\n"
+}
+
+fn role_part<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, moment: Moment) -> RolePart<'a> {
+    let RoleSnapshot { label, partition, status, doing, .. } = role;
+    RolePart {
+        role: label,
+        partition: *partition,
+        state: state(status, moment.now),
+        why: why(status, moment.now),
+        leads: role.leads(moment.now),
+        position: position(&status.position),
+        doing,
+        claims_at: claims_at(status).map(|at| moment.future(at)),
+        lease_left_ms: millis(role.lease_left(moment.now)),
+        leader: status.leader.as_ref().map(|leader| leader_part(role, leader, moment)),
+        void_claims: status.counts.void_since_heard,
+        standbys: standbys(snapshot, role, moment.now),
+    }
+}
+
+fn leader_part<'a>(role: &'a RoleSnapshot, leader: &'a Leader, moment: Moment) -> LeaderPart<'a> {
+    let age = moment.now.since(leader.heard);
+    // Of its own lease a leader knows better: it runs from the sending of its last heartbeat.
+    let left = if leader.is_self { role.lease_left(moment.now) } else { leader.lease.saturating_sub(age) };
+    LeaderPart {
+        name: leader.name.as_deref(),
+        member: leader.member.as_ref().map(MemberId::as_str),
+        is_self: leader.is_self,
+        term: leader.term,
+        since: leader.since.map(|since| moment.past(since)),
+        lease_ms: millis(leader.lease),
+        lease_left_ms: millis(left),
+        heartbeat_age_ms: millis(age),
+        job: job(&role.status, moment.now).filter(|_| leader.is_self),
+    }
+}
+
+fn job(status: &Status, now: Time) -> Option<JobPart> {
+    let Position::Leading { job, .. } = &status.position else { return None };
+    let state = match job.state {
+        JobState::Restarting => "restarting",
+        JobState::Running => "running",
+        JobState::Starting => "starting",
+        JobState::Stopping => "stopping",
+    };
+    Some(JobPart { state, for_ms: millis(now.since(job.since)), pid: job.pid, attempt: job.attempt })
+}
+
+/// The other candidates, and this one where it stands by itself.
+fn standbys<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, now: Time) -> Vec<StandbyPart<'a>> {
+    let about = &snapshot.about;
+    let own = StandbyPart { name: Some(&about.name), member: &about.member, is_self: true, hello_age_ms: None };
+    let others = role.others(now).map(|(other, age)| StandbyPart {
+        name: other.name.as_deref(),
+        member: other.member.as_str(),
+        is_self: false,
+        hello_age_ms: Some(millis(age)),
+    });
+    role.stands_by().then_some(own).into_iter().chain(others).collect()
+}
+
+/// When it claims, unless it hears of a leader before.
+fn claims_at(status: &Status) -> Option<Time> {
+    let awaits = status.awaits?;
+    let is_claim = matches!(awaits.what, Awaited::ClaimDelay | Awaited::CoolOff | Awaited::Silence);
+    let is_vacant = status.leader.is_none();
+    awaits.until.filter(|_| is_claim && is_vacant)
+}
+
+/// As `neli-run status` names it.
+fn state(status: &Status, now: Time) -> &'static str {
+    match (&status.leader, &status.vacancy) {
+        _ if status.position == Position::Listening => "unknown",
+        (Some(leader), _) if leader.is_silent(now) => "silent",
+        (Some(_), _) => "led",
+        (None, Some(Vacancy::Forgotten)) => "forgotten",
+        (None, Some(Vacancy::NeverLed)) => "never-led",
+        (None, Some(Vacancy::Released { .. })) => "released",
+        (None, Some(Vacancy::Unknown) | None) => "unknown",
+    }
+}
+
+/// Why nobody leads, as a sentence.
+fn why(status: &Status, now: Time) -> Option<String> {
+    Some(match (&status.leader, &status.vacancy) {
+        _ if status.position == Position::Listening => "the journal is being read".to_owned(),
+        (Some(leader), _) if leader.is_silent(now) => {
+            let name = leader.name.as_deref().unwrap_or("the leader");
+            let silent = now.since(leader.heard).as_secs();
+            format!("{name} has been silent for {silent}s (lease {})", spoken(leader.lease))
+        }
+        (Some(_), _) => return None,
+        (None, Some(Vacancy::Forgotten)) => "the topic keeps no record of this election".to_owned(),
+        (None, Some(Vacancy::NeverLed)) => "nobody has ever led".to_owned(),
+        (None, Some(Vacancy::Released { term, why })) => {
+            format!("term {term} was released: {}", because(why.as_deref().unwrap_or("no reason said")))
+        }
+        (None, Some(Vacancy::Unknown) | None) => "the records do not say who leads".to_owned(),
+    })
+}
+
+const fn position(position: &Position) -> &'static str {
+    match position {
+        Position::AwaitingJudgement { .. } | Position::Claiming => "claiming",
+        Position::Departed => "departed",
+        Position::Fenced { .. } => "fenced",
+        Position::Leading { .. } => "leading",
+        Position::Listening => "listening",
+        Position::Overlapped { .. } => "overlapped",
+        Position::Releasing { .. } => "releasing",
+        Position::Standby(_) => "standby",
+        Position::Suspended => "suspended",
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,107 @@
+//! What the main loop counts for `/metrics`, from what the nodes note and from its own records that come back.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use neli_proto::candidate::Milestone;
+use neli_proto::node::Note;
+use neli_proto::supervisor::{self, JobStatus};
+use neli_proto::time::Time;
+
+/// What has happened to this process's part in one election, since it started.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Tally {
+    /// The lease ran out, or the right to run was lost otherwise, and the job was killed for it.
+    pub(super) fences: u64,
+    /// The job was run again.
+    pub(super) restarts: u64,
+    /// Runs that ended with status 0, with another, and by a signal.
+    pub(super) exits: [u64; 3],
+}
+
+/// How the runs of [`Tally::exits`] are called.
+pub(super) const RESULTS: [&str; 3] = ["success", "failure", "signal"];
+
+impl Tally {
+    /// Counts what is noted.
+    pub(crate) const fn note(&mut self, note: &Note) {
+        if let Note::Milestone(Milestone::Fenced { .. }) = note {
+            self.fences += 1;
+        } else if let Note::Job { note: supervisor::Note::Restarting { .. }, .. } = note {
+            self.restarts += 1;
+        } else if let Note::Job { note: supervisor::Note::JobExited { status, .. }, .. } = note {
+            let result = match status {
+                JobStatus::Exited(0) => 0,
+                JobStatus::Exited(_) => 1,
+                JobStatus::Signaled(_) => 2,
+            };
+            self.exits[result] += 1;
+        }
+    }
+}
+
+/// The upper bounds of the histogram's buckets, in milliseconds; above the last there is one more.
+pub(super) const BOUNDS_MS: [u64; 13] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000];
+
+/// How long own records took from their sending to their being read.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Histogram {
+    /// As many as took no longer than the bound, and longer than the one before.
+    pub(super) buckets: [u64; BOUNDS_MS.len() + 1],
+    /// All times together.
+    pub(super) sum: Duration,
+}
+
+impl Histogram {
+    fn add(&mut self, took: Duration) {
+        let fits = |bound: &u64| took <= Duration::from_millis(*bound);
+        self.buckets[BOUNDS_MS.iter().position(fits).unwrap_or(BOUNDS_MS.len())] += 1;
+        self.sum = self.sum.saturating_add(took);
+    }
+}
+
+/// Own records of one election that were sent and not read yet.
+#[derive(Debug, Default)]
+pub(crate) struct Echoes(VecDeque<(u64, Time)>);
+
+impl Echoes {
+    /// A broker that is away has no more than that written to it, in the end.
+    const KEPT: usize = 64;
+
+    /// A record was sent.
+    pub(crate) fn sent(&mut self, now: Time, seq: u64) {
+        if self.0.len() == Self::KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back((seq, now));
+    }
+
+    /// A record was read: what was sent before it and was not read is lost.
+    pub(crate) fn read(&mut self, now: Time, seq: u64, histogram: &mut Histogram) {
+        while let Some((sent_seq, sent)) = self.0.front().copied().filter(|(sent_seq, _)| *sent_seq <= seq) {
+            self.0.pop_front();
+            if sent_seq == seq {
+                histogram.add(now.since(sent));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_record_that_comes_back_is_counted_once() {
+        let (mut echoes, mut histogram) = (Echoes::default(), Histogram::default());
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        (0..100).for_each(|seq| echoes.sent(at(seq), seq));
+        echoes.read(at(200), 35, &mut histogram);
+        assert_eq!(histogram, Histogram::default(), "it is not kept for so long");
+        echoes.read(at(101), 98, &mut histogram);
+        echoes.read(at(102), 98, &mut histogram);
+        echoes.read(at(20_000), 99, &mut histogram);
+        assert_eq!((histogram.buckets[2], histogram.buckets[13]), (1, 1));
+        assert_eq!(histogram.sum, Duration::from_millis(3 + 19_901));
+    }
+}

@@ -1,0 +1,263 @@
+//! What is rendered of a snapshot, and what each path answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use harness::schema::Schema;
+use hyper::{Method, StatusCode};
+use neli::program::clock;
+use neli_proto::candidate::{JobReport, Position, Standby, Waiting};
+use neli_proto::node::{Awaited, Awaits, Counts, Leader, OtherCandidate, Status, Vacancy};
+use neli_proto::record::JobState;
+use neli_proto::time::Time;
+use serde_json::Value;
+
+use super::answer::{Answer, Source};
+use super::status::Moment;
+use super::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, Snapshot, Tally, metrics, status};
+
+const PAGE: &str = include_str!("../../docs/http.md");
+
+/// A moment that suits the fixtures.
+fn now() -> Time {
+    Time::ZERO + Duration::from_secs(1_000)
+}
+
+fn ago(ms: u64) -> Time {
+    now() - Duration::from_millis(ms)
+}
+
+fn leader(is_self: bool, heard: Time) -> Leader {
+    Leader {
+        member: Some("m1".into()),
+        name: Some("db1".into()),
+        term: 42,
+        since: Some(ago(60_000)),
+        is_self,
+        lease: Duration::from_secs(20),
+        heard,
+    }
+}
+
+fn role(position: Position, leader: Option<Leader>, vacancy: Option<Vacancy>) -> RoleSnapshot {
+    let lease_end = matches!(position, Position::Leading { .. }).then(|| now() + Duration::from_millis(19_200));
+    let other = OtherCandidate { member: "m2".into(), name: Some("db2".into()), age: Duration::from_secs(3) };
+    let counts = Counts { terms: 2, void_claims: 3, void_since_heard: 1 };
+    let status = Status {
+        leader,
+        vacancy,
+        position,
+        lease_end,
+        awaits: None,
+        departs_at: None,
+        standbys: vec![other],
+        counts,
+        is_leaving: false,
+    };
+    let doing = "leading".to_owned();
+    RoleSnapshot { label: "0".to_owned(), partition: 0, at: now(), status, doing, tally: Tally::default() }
+}
+
+fn leading() -> RoleSnapshot {
+    let job = JobReport { state: JobState::Running, pid: Some(4_711), attempt: 1, since: ago(55_000) };
+    role(Position::Leading { term: 42, job, stopping: None }, Some(leader(true, ago(800))), None)
+}
+
+fn standing_by(leader: Option<Leader>, vacancy: Option<Vacancy>) -> RoleSnapshot {
+    let told = Standby { leader: None, term: None, why: Some(Waiting::Led) };
+    role(Position::Standby(Some(told)), leader, vacancy)
+}
+
+fn snapshot(at: Time, roles: Vec<RoleSnapshot>) -> Snapshot {
+    let about = About {
+        group: "bill\"ing".to_owned(),
+        topic: "billing.neli".to_owned(),
+        name: "a\\b\nc".to_owned(),
+        member: "m0".to_owned(),
+        elector: "group",
+        lease: Duration::from_secs(20),
+    };
+    let mut echoes = (Echoes::default(), Histogram::default());
+    echoes.0.sent(ago(7), 1);
+    echoes.0.read(now(), 1, &mut echoes.1);
+    let broker = Broker { was_reached: true, ..Broker::default() };
+    let roles = roles.into_iter().map(Arc::new).collect();
+    Snapshot { about: Arc::new(about), at, broker, echoes: echoes.1, roles }
+}
+
+/// The value of a metric's only line with this beginning.
+fn value<'a>(text: &'a str, beginning: &str) -> Option<&'a str> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(beginning));
+    let value = lines.next().map(str::trim_start);
+    assert_eq!(lines.next(), None, "{beginning} twice");
+    value
+}
+
+fn json(role: RoleSnapshot) -> Value {
+    let moment = Moment { now: now(), wall_ms: 1_769_860_800_123 };
+    let object: Value = serde_json::from_str(&status::render(&snapshot(now(), vec![role]), moment)).unwrap();
+    Schema::read(PAGE, "/status").assert_holds(&object);
+    object
+}
+
+#[test]
+fn metrics_of_a_leader_and_of_a_standby() {
+    let mut second = standing_by(Some(leader(false, ago(300))), None);
+    second.label = "mail".to_owned();
+    let text = metrics::render(&snapshot(now(), vec![leading(), second]), now());
+    let first = "{group=\"bill\\\"ing\",role=\"0\"}";
+    let mail = "{group=\"bill\\\"ing\",role=\"mail\"}";
+    for (name, of_first, of_mail) in [
+        ("neli_leader", "1", "0"),
+        ("neli_led", "1", "1"),
+        ("neli_term", "42", "42"),
+        ("neli_lease_remaining_seconds", "19.2", "0"),
+        ("neli_heartbeat_age_seconds", "0.8", "0.3"),
+        ("neli_standbys", "1", "2"),
+        ("neli_job_running", "1", "0"),
+        ("neli_transitions_total", "2", "2"),
+        ("neli_void_claims_total", "3", "3"),
+    ] {
+        assert_eq!(value(&text, &format!("{name}{first}")), Some(of_first), "{name}");
+        assert_eq!(value(&text, &format!("{name}{mail}")), Some(of_mail), "{name}");
+    }
+    assert!(text.contains(",name=\"a\\\\b\\nc\",version="), "{text}");
+    for (bound, count) in [("0.005", "0"), ("0.01", "1"), ("10", "1"), ("+Inf", "1")] {
+        let line = format!("neli_echo_seconds_bucket{{group=\"bill\\\"ing\",le=\"{bound}\"}}");
+        assert_eq!(value(&text, &line), Some(count), "{bound}");
+    }
+    assert_eq!(value(&text, "neli_echo_seconds_sum{group=\"bill\\\"ing\"}"), Some("0.007"));
+}
+
+/// Whatever has become of the main loop.
+#[test]
+fn nobody_leads_beyond_the_lease() {
+    let later = now() + Duration::from_secs(30);
+    let text = metrics::render(&snapshot(now(), vec![leading()]), later);
+    let of_role = "{group=\"bill\\\"ing\",role=\"0\"}";
+    for name in ["neli_leader", "neli_led", "neli_lease_remaining_seconds"] {
+        assert_eq!(value(&text, &format!("{name}{of_role}")), Some("0"), "{name}");
+    }
+}
+
+/// The metrics of a page, with their types.
+fn exported(text: &str) -> BTreeMap<&str, &str> {
+    text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect()
+}
+
+#[test]
+fn metrics_are_documented() {
+    let text = metrics::render(&snapshot(now(), vec![leading()]), now());
+    let exported = exported(&text);
+    let (_, section) = PAGE.split_once("\n## /metrics\n").unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `neli_")?.split_once("` | "));
+    let documented: BTreeMap<String, &str> =
+        rows.map(|(name, rest)| (format!("neli_{name}"), rest.split(' ').next().unwrap())).collect();
+    assert_eq!(documented, exported.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect());
+}
+
+#[test]
+fn the_status_of_a_leader() {
+    let object = json(leading());
+    let role = &object["roles"][0];
+    assert_eq!((role["state"].as_str(), role["leads"].as_bool()), (Some("led"), Some(true)), "{role}");
+    assert_eq!(role["leader"]["since"], "2026-01-31T11:59:00.123Z");
+    assert_eq!(
+        (role["leader"]["lease_left_ms"].as_u64(), role["lease_left_ms"].as_u64()),
+        (Some(19_200), Some(19_200))
+    );
+    assert_eq!(role["leader"]["job"]["for_ms"], 55_000);
+    assert_eq!(role["standbys"].as_array().map(Vec::len), Some(1));
+    assert_eq!(role["void_claims"], 1);
+}
+
+#[test]
+fn the_status_of_a_standby_says_why_nobody_leads() {
+    let released = Vacancy::Released { term: 42, why: Some("stopped".into()) };
+    for (leader, vacancy, state, why) in [
+        (Some(leader(false, ago(20_209))), None, "led", None),
+        (Some(leader(false, ago(20_210))), None, "silent", Some("db1 has been silent for 20s (lease 20s)")),
+        (None, Some(released), "released", Some("term 42 was released: a signal to neli-run")),
+        (None, Some(Vacancy::NeverLed), "never-led", Some("nobody has ever led")),
+        (None, Some(Vacancy::Forgotten), "forgotten", Some("the topic keeps no record of this election")),
+        (None, Some(Vacancy::Unknown), "unknown", Some("the records do not say who leads")),
+    ] {
+        let object = json(standing_by(leader, vacancy));
+        let role = &object["roles"][0];
+        assert_eq!((role["state"].as_str(), role["why"].as_str()), (Some(state), why), "{role}");
+        assert_eq!(role["standbys"][0]["is_self"], true);
+    }
+    let listening = json(role(Position::Listening, Some(leader(false, now())), None));
+    assert_eq!(listening["roles"][0]["state"], "unknown");
+}
+
+#[test]
+fn a_standby_says_when_it_claims() {
+    let mut waiting = standing_by(None, Some(Vacancy::Unknown));
+    waiting.status.awaits = Some(Awaits { what: Awaited::Silence, until: Some(now() + Duration::from_secs(50)) });
+    assert_eq!(json(waiting)["roles"][0]["claims_at"], "2026-01-31T12:00:50.123Z");
+    let mut led = standing_by(Some(leader(false, now())), None);
+    led.status.awaits = Some(Awaits { what: Awaited::Silence, until: Some(now() + Duration::from_secs(20)) });
+    assert_eq!(json(led)["roles"][0]["claims_at"], Value::Null);
+}
+
+/// A hello that is older than those of the candidates that are there counts no more, also where nothing was published since.
+#[test]
+fn a_standby_that_is_not_heard_any_more_is_none() {
+    let role = leading();
+    assert_eq!((role.standbys(now()), role.standbys(now() + Duration::from_secs(72))), (1, 0));
+}
+
+/// The paths, and what each is answered with.
+fn statuses(snapshot: Snapshot) -> Vec<u16> {
+    let source = Source::new(Arc::new(Board::new(snapshot)));
+    let paths = ["/", "/healthz", "/readyz", "/leader", "/leader/0", "/leader/1", "/metrics", "/status", "/other"];
+    let status = |path: &&str| match source.answer(&Method::GET, path) {
+        Answer::Live => panic!("{path}"),
+        Answer::Whole { status, .. } => status.as_u16(),
+    };
+    paths.iter().map(status).collect()
+}
+
+#[test]
+fn each_path_has_its_status() {
+    let lead = || {
+        let mut role = leading();
+        role.status.lease_end = Some(clock::now() + Duration::from_secs(20));
+        vec![role]
+    };
+    assert_eq!(statuses(snapshot(clock::now(), lead())), [200, 200, 200, 200, 200, 404, 200, 200, 404]);
+    let standby = snapshot(clock::now(), vec![standing_by(None, None)]);
+    assert_eq!(statuses(standby), [200, 200, 200, 503, 503, 404, 200, 200, 404]);
+    let mut away = snapshot(clock::now(), lead());
+    away.broker.outage = Some((clock::now(), "kafka:9092: refused".to_owned()));
+    assert_eq!(statuses(away), [200, 200, 503, 200, 200, 404, 200, 200, 404]);
+    let mut new = snapshot(clock::now(), vec![standing_by(None, None)]);
+    new.broker.was_reached = false;
+    assert_eq!(statuses(new)[..3], [200, 200, 503]);
+    let hangs = snapshot(clock::now() - Duration::from_secs(10), lead());
+    assert_eq!(statuses(hangs)[..4], [200, 503, 503, 200]);
+}
+
+#[test]
+fn nothing_can_be_changed() {
+    let source = Source::new(Arc::new(Board::new(snapshot(clock::now(), vec![leading()]))));
+    for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS, Method::CONNECT] {
+        let Answer::Whole { status, .. } = source.answer(&method, "/leader") else { panic!("{method}") };
+        assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{method}");
+    }
+    assert!(matches!(source.answer(&Method::HEAD, "/status"), Answer::Whole { status: StatusCode::OK, .. }));
+    assert_eq!(source.answer(&Method::GET, "/events"), Answer::Live);
+}
+
+/// It needs nothing from elsewhere, and takes no name for markup.
+#[test]
+fn the_page_is_whole_and_sets_text_alone() {
+    let page = include_str!("page.html");
+    for word in
+        ["http:", "https:", "src=", "@import", "url(", "innerHTML", "outerHTML", "insertAdjacent", "document.write"]
+    {
+        assert!(!page.contains(word), "{word}");
+    }
+}

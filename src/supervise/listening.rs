@@ -1,0 +1,165 @@
+//! What the main loop publishes for HTTP, where that is served: after each change, and as a sign of life.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use neli::program::clock;
+use neli_proto::candidate::Event;
+use neli_proto::node::Note;
+use neli_proto::record::{Body, MemberId, Offset, Record};
+use neli_proto::time::Time;
+use nix::unistd::Pid;
+
+use super::kafka::KafkaSession;
+use super::role::{self, Role};
+use super::start::JobMaker;
+use super::{MainLoop, cannot};
+use crate::config::Config;
+use crate::exit::StartupError;
+use crate::http::{self, About, Board, Bound, Broker, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
+use crate::report::log::{Event as LogEvent, Logger};
+use crate::report::notes;
+
+/// A lead that begins or ends is published at once, any other change so long after the last one at the earliest.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What has not changed is published so often all the same: it shows that the loop turns.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+
+/// What was published last, and what is counted for the next time.
+pub(super) struct Publisher {
+    board: Arc<Board>,
+    about: Arc<About>,
+    member: MemberId,
+    counted: Vec<Counted>,
+    echoes: Histogram,
+    roles: Vec<Arc<RoleSnapshot>>,
+    /// The roles to which something has happened since.
+    changed: BTreeSet<usize>,
+    /// When something was published last, or could not be.
+    last: Time,
+    /// All journals were read once.
+    was_reached: bool,
+}
+
+/// What is counted of one role.
+#[derive(Default)]
+struct Counted {
+    tally: Tally,
+    echoes: Echoes,
+    /// The term that was held when it was published last.
+    leads: Option<Offset>,
+}
+
+impl Publisher {
+    /// Publishes how the process begins, and has it served.
+    pub(super) fn start(
+        bound: Bound,
+        config: &Config,
+        job_maker: &JobMaker,
+        roles: &[Role],
+        logger: &Logger,
+    ) -> Result<Self, StartupError> {
+        let now = clock::now();
+        let about = Arc::new(About {
+            group: config.election.group.clone(),
+            topic: config.election.topic.clone(),
+            name: config.name.clone(),
+            member: job_maker.member.to_string(),
+            elector: role::name_of(config.timings.elector()),
+            lease: config.timings.lease(),
+        });
+        let roles: Vec<_> = roles.iter().map(|role| snapshot(role, now, Tally::default())).collect();
+        let (echoes, broker) = (Histogram::default(), Broker::default());
+        let first = Snapshot { about: Arc::clone(&about), at: now, broker, echoes, roles: roles.clone() };
+        let board = Arc::new(Board::new(first));
+        let address = bound.address.to_string();
+        // A job in real time keeps this process above it, and what strangers ask of it below.
+        let of_job = job_maker.priority.of_job;
+        let begin = move || of_job.iter().for_each(|of_job| drop(of_job.set_for(Pid::from_raw(0))));
+        http::serve(bound, Arc::clone(&board), begin).map_err(cannot("--listen: HTTP can't be served"))?;
+        logger.event(&LogEvent::Listening { address });
+        let counted = roles.iter().map(|_| Counted::default()).collect();
+        let changed = (0..roles.len()).collect();
+        let member = job_maker.member.clone();
+        Ok(Self { board, about, member, counted, echoes, roles, changed, last: now, was_reached: false })
+    }
+
+    /// When there is something to be published.
+    pub(super) fn poll_timeout(&self) -> Time {
+        self.last + if self.changed.is_empty() { SIGN_OF_LIFE } else { PAUSE }
+    }
+
+    /// Something has happened to a role.
+    pub(super) fn has_changed(&mut self, at: usize) {
+        self.changed.insert(at);
+    }
+
+    /// A node notes something.
+    pub(super) fn count(&mut self, at: usize, note: &Note) {
+        self.counted[at].tally.note(note);
+    }
+
+    /// A record was handed to the producer.
+    pub(super) fn sent(&mut self, at: usize, now: Time, record: &Record) {
+        if let (Some(seq), Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. }) = (record.seq, &record.body) {
+            self.counted[at].echoes.sent(now, seq);
+        }
+    }
+
+    /// Something was read, perhaps a record of this process's.
+    pub(super) fn read(&mut self, at: usize, now: Time, event: &Event) {
+        let Event::Read { record: Some(Record { member: Some(member), seq: Some(seq), .. }), .. } = event else {
+            return;
+        };
+        if *member == self.member {
+            self.counted[at].echoes.read(now, *seq, &mut self.echoes);
+        }
+    }
+
+    fn publish(&mut self, now: Time, roles: &[Role], kafka: &KafkaSession) {
+        let leads = |at: &usize| roles[*at].node.leads() != self.counted[*at].leads;
+        if now < self.poll_timeout() && !self.changed.iter().any(leads) {
+            return;
+        }
+        for &at in &self.changed {
+            self.counted[at].leads = roles[at].node.leads();
+            self.roles[at] = snapshot(&roles[at], now, self.counted[at].tally);
+        }
+        self.was_reached = self.was_reached || roles.iter().all(|role| role.node.is_caught_up());
+        let snapshot = Snapshot {
+            about: Arc::clone(&self.about),
+            at: now,
+            broker: broker(self.was_reached, kafka),
+            echoes: self.echoes,
+            roles: self.roles.clone(),
+        };
+        self.last = now;
+        if self.board.publish(&Arc::new(snapshot)) {
+            self.changed.clear();
+        }
+    }
+}
+
+fn broker(was_reached: bool, kafka: &KafkaSession) -> Broker {
+    let told = |(since, error): (Time, &str)| (since, error.to_owned());
+    Broker { was_reached, outage: kafka.outage.trouble().map(told), refusal: kafka.refused_appends.trouble().map(told) }
+}
+
+fn snapshot(role: &Role, now: Time, tally: Tally) -> Arc<RoleSnapshot> {
+    let status = role.node.status(now);
+    let next = notes::of_next_window(&status, role.next_window_ms());
+    let doing = format!("{}{next}", notes::of_status(&status));
+    let (label, partition) = (role.election.label(), role.election.partition);
+    Arc::new(RoleSnapshot { label, partition, at: now, status, doing, tally })
+}
+
+impl MainLoop {
+    /// Publishes what has changed, where HTTP is served.
+    pub(super) fn publish(&mut self) {
+        if let Some(publisher) = &mut self.publisher {
+            publisher.publish(clock::now(), &self.roles, &self.kafka);
+        }
+    }
+}
