@@ -1,6 +1,6 @@
 //! What is rendered of a snapshot, and what each path answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -155,6 +155,24 @@ fn metrics_are_documented() {
     let documented: BTreeMap<String, &str> =
         rows.map(|(name, rest)| (format!("neli_{name}"), rest.split(' ').next().unwrap())).collect();
     assert_eq!(documented, exported.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect());
+}
+
+#[test]
+fn the_examples_ask_for_what_is_exported() {
+    let text = metrics::render(&snapshot(now(), vec![leading()]), now());
+    let exported = exported(&text);
+    for example in [
+        include_str!("../../examples/monitoring/alerts.yaml"),
+        include_str!("../../examples/monitoring/alerts.test.yaml"),
+        include_str!("../../examples/monitoring/grafana.json"),
+    ] {
+        let words: BTreeSet<&str> = example.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).collect();
+        let named: Vec<&str> = words.into_iter().filter(|word| word.starts_with("neli_")).collect();
+        assert!(named.len() > 5);
+        for name in named {
+            assert!(exported.contains_key(name.trim_end_matches("_bucket")), "no metric is called {name}");
+        }
+    }
 }
 
 #[test]
