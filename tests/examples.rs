@@ -141,5 +141,10 @@ fn the_deployment_gives_us_what_we_need() {
     let (brokers, group) = (value("NELI_RUN_BROKERS"), value("NELI_RUN_GROUP"));
     let config = prove(&words, &[("NELI_RUN_BROKERS", &brokers), ("NELI_RUN_GROUP", &group)]);
     assert_eq!(config.election.group, "billing");
+    let port = format!("- {{name: http, containerPort: {}}}", config.listen.as_ref().unwrap().port);
+    assert_eq!(setting(DEPLOYMENT, &port), "");
+    for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
+        assert!(setting(DEPLOYMENT, &format!("{probe}: ")).contains(&format!("path: {path}, port: http}}")), "{probe}");
+    }
     assert!(seconds(setting(DEPLOYMENT, "terminationGracePeriodSeconds: ")) > longest_stop(&config));
 }
