@@ -390,7 +390,7 @@ _neli__run() {
             return 0
             ;;
         neli__subcmd__run__subcmd__end)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --yes --reason --timeout --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --yes --reason --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -772,7 +772,7 @@ _neli__run() {
             return 0
             ;;
         neli__subcmd__run__subcmd__watch)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --json --from --until-end --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --json --from --all --until-end --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

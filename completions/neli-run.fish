@@ -119,10 +119,11 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s t -l topic -
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s X -l property -d 'A librdkafka property; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l from -d 'Where to begin [default: end]' -r -f -a "start\t''
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l from -d 'Where to begin; 1h is an hour ago [default: end]' -r -f -a "start\t''
 end\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l embedded -d 'A trial without Kafka, on this machine alone'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l json -d 'Print every record of the election with the law\'s verdict, one JSON object a line'
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l all -d 'Print the candidates\' hellos, too'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l until-end -d 'Exit at what was the end when watch began'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
@@ -160,6 +161,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l reason -d 'Why
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l embedded -d 'A trial without Kafka, on this machine alone'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l yes -d 'Do not ask at a terminal'
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l json -d 'Print one JSON object, whatever comes of it'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r

@@ -278,12 +278,12 @@ pub struct Watch {
     pub client: Client,
     /// `--json`: every record, with the law's verdict.
     pub json: bool,
-    /// `--from`.
-    pub from: WatchFrom,
+    /// `--from`; at the end without it.
+    pub from: Option<WatchFrom>,
     /// `--until-end`.
     pub until_end: bool,
-    /// Something is asked for that only lines show: they are printed on a terminal, too.
-    pub wants_lines: bool,
+    /// `--all`: hellos, too.
+    pub has_hellos: bool,
     /// What is no reason to refuse, and ought to be known.
     pub warnings: Vec<String>,
 }
@@ -295,6 +295,8 @@ pub enum WatchFrom {
     End,
     /// At this offset.
     Offset(i64),
+    /// At what was appended so long ago.
+    Since(Duration),
     /// At the first record that is kept.
     Start,
 }

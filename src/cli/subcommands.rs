@@ -78,6 +78,7 @@ fn end() -> Command {
         .arg(role())
         .arg(flag("yes", "Do not ask at a terminal"))
         .arg(reason())
+        .arg(json("Print one JSON object, whatever comes of it"))
         .arg(timeout("5s"))
 }
 
@@ -133,7 +134,7 @@ fn value(long: &'static str, name: &'static str, help: &str) -> Arg {
     Arg::new(long).long(long).value_name(name).value_parser(text).help(help.to_owned())
 }
 
-const WATCH: &str = "With --json, --from or --until-end it prints lines on a terminal, too. It reads the topic and writes nothing; READ on \
+const WATCH: &str = "With --json, --from, --all or --until-end it prints lines on a terminal, too. It reads the topic and writes nothing; READ on \
                      the topic is enough.";
 
 fn watch() -> Command {
@@ -145,26 +146,17 @@ fn watch() -> Command {
         .args_override_self(true)
         .args(election())
         .arg(role())
-        .arg(
-            Arg::new("json")
-                .long("json")
-                .action(ArgAction::SetTrue)
-                .help("Print every record of the election with the law's verdict, one JSON object a line"),
-        )
+        .arg(json("Print every record of the election with the law's verdict, one JSON object a line"))
         .arg(
             Arg::new("from")
                 .long("from")
-                .value_name("start|end|OFFSET")
+                .value_name("start|end|OFFSET|DURATION")
                 .value_parser(Words(&["start", "end"]))
                 .hide_possible_values(true)
-                .help("Where to begin [default: end]"),
+                .help("Where to begin; 1h is an hour ago [default: end]"),
         )
-        .arg(
-            Arg::new("until-end")
-                .long("until-end")
-                .action(ArgAction::SetTrue)
-                .help("Exit at what was the end when watch began"),
-        )
+        .arg(flag("all", "Print the candidates' hellos, too"))
+        .arg(flag("until-end", "Exit at what was the end when watch began"))
 }
 
 fn broker() -> Command {

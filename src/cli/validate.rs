@@ -90,7 +90,7 @@ pub fn watch(args: &ParsedArgs) -> Result<Watch, StartupError> {
         json: args.flag("json")?.is_some(),
         from: watch::from(args)?,
         until_end: args.flag("until-end")?.is_some(),
-        wants_lines: watch::wants_lines(args)?,
+        has_hellos: args.flag("all")?.is_some(),
         warnings,
     })
 }

@@ -23,6 +23,7 @@ mod place;
 mod seen;
 
 use hellos::HellosElsewhere;
+pub(super) use hellos::is_hello;
 pub(super) use place::Place;
 pub(super) use seen::{Seen, Unread, key_of_election, observe};
 
@@ -306,7 +307,7 @@ impl Reading {
             }
             ReadingEvent::Record(record) => {
                 hellos.caught_up(record.offset + 1);
-                return Ok(hellos::is_hello(&self.source.elections.group, &record).then_some(Input::Hello(record)));
+                return Ok(is_hello(&self.source.elections.group, &record).then_some(Input::Hello(record)));
             }
             ReadingEvent::Undecodable { offset, error } => return Err(undecodable(offset, &error)),
         }

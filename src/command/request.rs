@@ -222,36 +222,65 @@ async fn successor(
     }
 }
 
+/// What has come of `end`: why nothing was ended, where that is so.
+struct Ending {
+    election: Election,
+    outcome: &'static str,
+    why: Option<String>,
+    has_more_roles: bool,
+}
+
+/// The same as JSON: docs/json.md describes it.
+#[derive(Serialize)]
+struct EndLine<'a> {
+    ts: String,
+    group: &'a str,
+    role: String,
+    outcome: &'static str,
+    why: Option<String>,
+}
+
 /// Ends the election: every candidate stops its job and exits with 0.
 ///
 /// # Errors
 ///
 /// Kafka refuses for good, or has not answered in time (1); nobody has confirmed it (1); or stdout takes nothing more.
 pub fn end(end: &End) -> Result<ExitStatus, StartupError> {
-    let End { look, is_confirmed, reason } = end;
-    let not_ended = |election: &Election, why: &str| {
-        StartupError::with(ExitStatus::Answer(1), format!("{} was not ended: {why}", named(election)))
-    };
-    let (election, has_more_roles) = reading::run(async {
-        let access = reading::access(&look.client)?;
-        // Read even where nobody is asked: a topic that does not exist has nothing to be ended in.
-        let (place, _, seen) = match see(&access, look).await {
-            Ok(seen) => seen,
-            Err(Unread::Refused(refusal)) => return Err(refusal),
-            Err(Unread::NoAnswer(why)) => return Err(not_ended(&look.election, &why)),
-        };
-        let election = place.election;
-        if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&election, &seen) {
-            return Err(not_ended(&election, "it was not confirmed"));
+    let Ending { election, outcome, why, has_more_roles } = reading::run(ending(end))?;
+    let status = if why.is_none() { ExitStatus::Success } else { ExitStatus::Answer(1) };
+    let name = named(&election);
+    let text = match why {
+        why if end.look.json => {
+            let (ts, group, role) = (timestamp(clock::wall_ms()), election.group.as_str(), election.label());
+            // Strings under string keys: nothing of that can fail.
+            serde_json::to_string(&EndLine { ts, group, role, outcome, why }).unwrap_or_default()
         }
-        let body = Body::Request { what: What::End, term: None, by: Some(operator()), reason: reason.clone() };
-        let appended = append(&access, &election, look.timeout, body).await?;
-        appended.map_err(|why| not_ended(&election, &why))?;
-        Ok((election, seen.mapping.is_some()))
-    })?;
-    let what_follows = consequence(has_more_roles);
-    let sentence = format!("{} is ended: {what_follows}; one that starts now stands anew", named(&election));
-    stdout::written(writeln!(io::stdout(), "{sentence}"))
+        Some(why) => return Err(StartupError::with(status, format!("{name} was not ended: {why}"))),
+        None => format!("{name} is ended: {}; one that starts now stands anew", consequence(has_more_roles)),
+    };
+    stdout::written(writeln!(io::stdout(), "{text}"))?;
+    Ok(status)
+}
+
+async fn ending(end: &End) -> Result<Ending, StartupError> {
+    let End { look, is_confirmed, reason } = end;
+    let access = reading::access(&look.client)?;
+    let mut ending = Ending { election: look.election.clone(), outcome: "ended", why: None, has_more_roles: false };
+    // Read even where nobody is asked: a topic that does not exist has nothing to be ended in.
+    let (place, _, seen) = match see(&access, look).await {
+        Ok(seen) => seen,
+        Err(Unread::Refused(refusal)) => return Err(refusal),
+        Err(Unread::NoAnswer(why)) => return Ok(Ending { outcome: "no-answer", why: Some(why), ..ending }),
+    };
+    (ending.election, ending.has_more_roles) = (place.election, seen.mapping.is_some());
+    if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&ending.election, &seen) {
+        return Ok(Ending { outcome: "not-confirmed", why: Some("it was not confirmed".to_owned()), ..ending });
+    }
+    let body = Body::Request { what: What::End, term: None, by: Some(operator()), reason: reason.clone() };
+    Ok(match append(&access, &ending.election, look.timeout, body).await? {
+        Ok(()) => ending,
+        Err(why) => Ending { outcome: "no-answer", why: Some(why), ..ending },
+    })
 }
 
 /// What an end has its candidates do.

@@ -6,12 +6,12 @@
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::time::Duration;
 
-use neli::program::{Key, ReadRecord, clock};
+use neli::program::{Election, Key, clock};
 use neli_proto::journal::Journal;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
-use crate::command::reading::{self, Input, Place, Reading, Unread, read_at};
+use crate::command::reading::{self, Input, Place, Reading, Unread, is_hello, read_at};
 use crate::command::screen;
 use crate::command::status::{self, How};
 use crate::command::watch::account::Account;
@@ -23,6 +23,8 @@ mod account;
 
 /// How long the hellos that tell where a role stands are waited for.
 const FIND_WITHIN: Duration = Duration::from_secs(30);
+/// Where hellos stand that are in another partition than the election.
+const HELLOS_ELSEWHERE: i32 = 0;
 /// How far before the first record that is shown the reading begins.
 const RUN_UP: Offset = 10_000;
 
@@ -32,7 +34,8 @@ const RUN_UP: Offset = 10_000;
 ///
 /// Kafka refuses for good, `--from` lies behind the end, the history is cut or can't be decoded, or stdout takes no more.
 pub fn main(watch: &Watch) -> Result<ExitStatus, StartupError> {
-    if !watch.wants_lines && screen::is_drawable() {
+    let wants_lines = watch.json || watch.has_hellos || watch.until_end || watch.from.is_some();
+    if !wants_lines && screen::is_drawable() {
         let Watch { election, client, json, .. } = watch.clone();
         let look = Look { election, client, json, timeout: FIND_WITHIN, warnings: Vec::new() };
         return status::shown(&look, How::Live);
@@ -72,8 +75,9 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
             Err(Unread::NoAnswer(why)) => return Err(StartupError::new(why).into()),
             Err(Unread::Refused(refusal)) => return Err(refusal.into()),
         };
-        let mut reading = Reading::of(&access, &place)?;
-        let mut show = Show { watch, account: None, end: 0, caught_up: false };
+        let mut reading =
+            if watch.has_hellos { Reading::with_hellos(&access, &place)? } else { Reading::of(&access, &place)? };
+        let mut show = Show { watch, election: &place.election, account: None, end: 0, caught_up: false };
         // What is in it when a refusal ends the show is written at its drop.
         let mut screen = BufWriter::new(io::stdout());
         loop {
@@ -104,6 +108,7 @@ enum Step {
 
 struct Show<'a> {
     watch: &'a Watch,
+    election: &'a Election,
     /// Begun when the log's ends are known.
     account: Option<Account>,
     /// What was the end then.
@@ -120,10 +125,24 @@ impl Show<'_> {
             (Input::Down(error), _) => say(&format!("Kafka does not answer: {error}; waiting")),
             (Input::Ends { asked, end, .. }, Some(account)) => account.answered(at.now, asked, end),
             (Input::Ends { asked, start, end }, None) => return self.begin(reading, asked, (start, end)),
-            (Input::Record(ReadRecord { offset, key, value, written_ms, .. }), Some(account)) => {
-                match key {
-                    Key::Election(_) => account.read(at, offset, value.as_deref(), written_ms),
-                    Key::AnyHello | Key::Hello(_) | Key::Other => account.read_other(at.now, offset),
+            (Input::Hello(record), Some(account)) => {
+                // Where the election was read from tells nothing of another partition.
+                let is_shown =
+                    self.caught_up || matches!(self.watch.from, Some(WatchFrom::Since(_) | WatchFrom::Start));
+                if let Some(value) = record.value.filter(|_| is_shown) {
+                    account.hello(at, (HELLOS_ELSEWHERE, record.offset), &value, record.written_ms);
+                }
+            }
+            (Input::Record(record), Some(account)) => {
+                let offset = record.offset;
+                if let Key::Election(_) = record.key {
+                    account.read(at, offset, record.value.as_deref(), record.written_ms);
+                } else {
+                    account.read_other(at.now, offset);
+                    let is_told = self.watch.has_hellos && is_hello(&self.election.group, &record);
+                    if let Some(value) = record.value.filter(|_| is_told) {
+                        account.hello(at, (self.election.partition, offset), &value, record.written_ms);
+                    }
                 }
                 return Ok(self.read_up_to(offset + 1));
             }
@@ -138,19 +157,25 @@ impl Show<'_> {
 
     /// The log held `start..end` when that was `asked`.
     fn begin(&mut self, reading: &Reading, asked: Time, (start, end): (Offset, Offset)) -> Result<Step, StartupError> {
-        let first = match self.watch.from {
+        let first = match self.watch.from.unwrap_or(WatchFrom::End) {
             WatchFrom::End => end,
             WatchFrom::Offset(offset) if offset > end => {
                 return Err(StartupError::new(format!("--from {offset}: must be at most {end}, the log's end")));
             }
             WatchFrom::Offset(offset) => offset.max(start),
-            WatchFrom::Start => start,
+            WatchFrom::Since(_) | WatchFrom::Start => start,
+        };
+        let since_ms = match self.watch.from.unwrap_or(WatchFrom::End) {
+            WatchFrom::Since(span) => {
+                read_at().wall_ms.saturating_sub(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+            }
+            WatchFrom::End | WatchFrom::Offset(_) | WatchFrom::Start => 0,
         };
         let from = start.max(first - RUN_UP);
         self.end = end;
         let mut journal = Journal::read_from(from, reading.origin(from, start));
         journal.answered(clock::now(), asked, end);
-        self.account = Some(Account::new(self.watch.json, first, journal));
+        self.account = Some(Account::new(self.watch.json, self.election.partition, (first, since_ms), journal));
         reading.read_from(from);
         Ok(self.read_up_to(from))
     }

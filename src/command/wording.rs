@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use neli::program::Election;
 use neli_proto::observer::{Change, Job, Leader, Leadership, Observer, OverlappedJob, Release};
+use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, What};
 
 use crate::report::log::{self, because, spoken};
@@ -119,6 +120,15 @@ pub(super) fn change(observer: &Observer, change: Change) -> String {
         }
         Change::Yields => format!("{leader} is to stop: its job runs on until another has claimed"),
     }
+}
+
+/// A hello, as a sentence.
+pub(super) fn hello(hello: &ProcessHello) -> String {
+    let ProcessHello { member, name, host, version, elector, roles, leaves, .. } = hello;
+    let told = [("on ", host), ("version ", version), ("--elect ", elector), ("--roles ", roles)];
+    let told = told.into_iter().filter_map(|(word, value)| Some(format!("{word}{}", value.as_ref()?)));
+    let says = if *leaves { "says that it leaves" } else { "says hello" };
+    format!("{} {says}: {}", name.as_deref().unwrap_or(member.as_str()), told.collect::<Vec<_>>().join(", "))
 }
 
 /// What a job does, as a sentence.

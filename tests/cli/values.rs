@@ -302,7 +302,8 @@ fn a_word_is_one_of_its_words() {
     refused("-g g -b a:1 -q -v -- true", "--quiet: can't be combined with --verbose");
     refused("-g g -b a:1 --embedded -- true", "--brokers a:1: can't be combined with --embedded");
     for wrong in ["begin", "-1", "1.5", "99999999999999999999"] {
-        let refusal = format!("--from {wrong}: must be start, end or an offset (0 or more)");
+        let refusal =
+            format!("--from {wrong}: must be start, end, an offset (0 or more), or how long ago, such as 30m or 1h");
         refused(&format!("watch -g g -b a:1 --from={wrong}"), &refusal);
     }
 }

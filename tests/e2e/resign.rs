@@ -135,8 +135,22 @@ fn at_a_terminal_an_end_is_confirmed() {
         terminal.await_prompt();
         assert_eq!(stage.verdicts().len(), usize::from(status == 0));
     }
+    let answer = stage.ask("end", &["--yes", "--json"]);
+    let object = answer.json();
+    Schema::read(include_str!("../../docs/json.md"), "end").assert_holds(&object);
+    assert_eq!((object["outcome"].as_str(), &object["why"], answer.status), (Some("ended"), &Value::Null, 0));
     let asked = terminal.run(&line.replace(" end ", " end --yes "));
     assert!(asked.contains(" is ended: ") && !asked.contains("[y/N]"), "{asked}");
+}
+
+#[test]
+fn a_broker_that_is_away_ends_nothing() {
+    let mut command = Command::new(PROGRAM);
+    command.args(["end", "--yes", "--json", "--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "300ms"]);
+    let answer = Answer::of(command);
+    let object = answer.json();
+    Schema::read(include_str!("../../docs/json.md"), "end").assert_holds(&object);
+    assert_eq!((object["outcome"].as_str(), answer.status), (Some("no-answer"), 1), "{object}");
 }
 
 #[test]

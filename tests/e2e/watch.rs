@@ -8,6 +8,7 @@ use std::thread;
 use harness::candidate::Elector;
 use harness::journal::{Pen, end};
 use harness::kafka::Kafka;
+use harness::schema::Schema;
 use harness::stage::Stage;
 use harness::terminal::{Ctrl, Shell, Terminal};
 use harness::wait;
@@ -90,7 +91,7 @@ fn begins_where_it_is_told_and_knows_what_was_before() {
     let (stage, _) = written(&[&claim(-1), &beat(0, 0), RELEASE]);
     let (lines, _, status) = told(&stage, &["--json", "--from", "2", "--until-end"]);
     assert_eq!((lines.len(), status), (1, 0));
-    assert!(lines[0].starts_with(r#"{"offset":2,"verdict":"effective","term":null,"#), "{lines:?}");
+    assert!(lines[0].contains(r#","partition":0,"offset":2,"verdict":"effective","term":null,"#), "{lines:?}");
     assert_eq!(told(&stage, &["--json", "--from", "3", "--until-end"]).0.len(), 0);
     assert_eq!(told(&stage, &["--json", "--until-end"]).0.len(), 0);
     let (_, error, status) = told(&stage, &["--from", "4"]);
@@ -103,6 +104,26 @@ fn begins_where_it_is_told_and_knows_what_was_before() {
         "term 0 was released: the job has ended (the job's status: 3)",
     ];
     assert_eq!(sentences, expected);
+}
+
+/// What was appended before that is known, and not shown; and each line is as docs/json.md says.
+#[test]
+fn begins_so_long_ago_as_it_is_told_and_shows_hellos_where_they_are_asked_for() {
+    let (stage, pen) = written(&[&claim(-1), &beat(0, 0)]);
+    let hello = br#"{"v":1,"kind":"hello","member":"m","name":"web","seq":1,"host":"h"}"#;
+    pen.write(&format!("{}/hello", stage.key()), &[hello, b"garbage"]);
+    pen.write("another/0/hello", &[hello]);
+    let (lines, _, status) = told(&stage, &["--json", "--all", "--from", "1h", "--until-end"]);
+    let schema = Schema::read(include_str!("../../docs/json.md"), "watch");
+    let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let verdicts: Vec<&str> = lines.iter().map(|line| line["verdict"].as_str().unwrap_or_default()).collect();
+    assert_eq!((verdicts, status), (vec!["effective", "effective", "hello", "hello"], 0));
+    for line in &lines {
+        schema.assert_holds(line);
+    }
+    let (lines, _, _) = told(&stage, &["--all", "--from", "1h", "--until-end"]);
+    assert!(lines.len() == 3 && lines[2].ends_with(" web says hello: on h"), "{lines:?}");
+    wait::until_true("a second after what was written", || told(&stage, &["--from", "1s", "--until-end"]).0.is_empty());
 }
 
 #[test]

@@ -1,23 +1,21 @@
 //! `--from`: where `watch` begins.
 
+use super::duration;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::config::WatchFrom;
 use crate::exit::StartupError;
 
-pub(super) fn from(args: &ParsedArgs) -> Result<WatchFrom, StartupError> {
-    let Some(value) = args.value("from") else { return Ok(WatchFrom::End) };
-    match value.text()? {
-        "end" => Ok(WatchFrom::End),
-        "start" => Ok(WatchFrom::Start),
-        text => match text.parse() {
-            Ok(offset) if offset >= 0 => Ok(WatchFrom::Offset(offset)),
-            _ => Err(value.refuse("must be start, end or an offset (0 or more)")),
-        },
-    }
-}
+const EXPECTED: &str = "must be start, end, an offset (0 or more), or how long ago, such as 30m or 1h";
 
-/// Whether something is asked for that only lines show.
-pub(super) fn wants_lines(args: &ParsedArgs) -> Result<bool, StartupError> {
-    let flags = [args.flag("json")?, args.flag("until-end")?];
-    Ok(args.value("from").is_some() || flags.iter().any(Option::is_some))
+pub(super) fn from(args: &ParsedArgs) -> Result<Option<WatchFrom>, StartupError> {
+    let Some(value) = args.value("from") else { return Ok(None) };
+    let from = match value.text()? {
+        "end" => WatchFrom::End,
+        "start" => WatchFrom::Start,
+        text => match text.parse() {
+            Ok(offset) if offset >= 0 => WatchFrom::Offset(offset),
+            _ => WatchFrom::Since(duration(&value).map_err(|_| value.refuse(EXPECTED))?),
+        },
+    };
+    Ok(Some(from))
 }

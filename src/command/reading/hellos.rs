@@ -40,7 +40,7 @@ impl HellosElsewhere {
 }
 
 /// Whether a record is the hello of a candidate of the group, for whichever role.
-pub(super) fn is_hello(group: &str, record: &ReadRecord) -> bool {
+pub(in crate::command) fn is_hello(group: &str, record: &ReadRecord) -> bool {
     match record.key {
         Key::AnyHello | Key::Hello(_) => true,
         Key::Election(_) => false,

@@ -12,8 +12,7 @@ use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, Offset, Record};
 use neli_proto::time::Time;
 
-use super::hellos::is_hello;
-use super::{Input, Reading, read_at};
+use super::{Input, Reading, is_hello, read_at};
 use crate::command::wording::{self, date};
 use crate::exit::StartupError;
 use crate::report::log::spoken;

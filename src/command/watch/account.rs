@@ -2,6 +2,7 @@
 
 use neli_proto::journal::{Journal, Verdict};
 use neli_proto::observer::{Change, Leadership, Observer, ReadAt};
+use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{MAX_BYTES, Offset, Record};
 use neli_proto::time::Time;
 use serde::Serialize;
@@ -14,8 +15,12 @@ use crate::text::one_line;
 /// The election as it was read, and the lines that are still to be shown of it.
 pub(super) struct Account {
     json: bool,
+    /// In which partition the election is.
+    partition: i32,
     /// The first offset that is shown.
     first: Offset,
+    /// What was appended before that, in milliseconds since 1970, is not shown.
+    since_ms: u64,
     observer: Observer,
     /// All that was there at the start has been read.
     is_live: bool,
@@ -27,6 +32,8 @@ pub(super) struct Account {
 /// A line of `--json`.
 #[derive(Serialize)]
 struct Line {
+    ts: String,
+    partition: i32,
     offset: Offset,
     verdict: &'static str,
     term: Option<Offset>,
@@ -35,9 +42,9 @@ struct Line {
 
 impl Account {
     /// Of a reading that has just begun, shown from `first` on.
-    pub(super) fn new(json: bool, first: Offset, journal: Journal) -> Self {
+    pub(super) fn new(json: bool, partition: i32, (first, since_ms): (Offset, u64), journal: Journal) -> Self {
         let observer = Observer::new(journal);
-        Self { json, first, observer, is_live: false, is_silent: false, lines: Vec::new() }
+        Self { json, partition, first, since_ms, observer, is_live: false, is_silent: false, lines: Vec::new() }
     }
 
     /// What is to be shown, oldest first.
@@ -62,11 +69,10 @@ impl Account {
         }
         let record = value.and_then(Record::parse);
         let (verdict, changes) = self.observer.read(at, offset, record.as_ref(), written_ms);
-        if self.json && offset >= self.first {
-            let term = self.observer.journal().term();
-            let line = Line { offset, verdict: word(verdict), term, record: value.and_then(as_read) };
-            // Strings and numbers under string keys: nothing of that can fail.
-            self.lines.push(serde_json::to_string(&line).unwrap_or_default());
+        let is_shown = offset >= self.first && written_ms.is_none_or(|written_ms| written_ms >= self.since_ms);
+        if self.json && is_shown {
+            let written_ms = written_ms.unwrap_or(at.wall_ms);
+            self.print(written_ms, (self.partition, offset), word(verdict), value);
         }
         for change in changes {
             let was_silent = self.is_silent;
@@ -84,11 +90,37 @@ impl Account {
                 | Change::Yields => written_ms,
             };
             // The job is followed before the first offset that is shown, too: what was known then is no change.
-            if !self.json && offset >= self.first {
+            if !self.json && is_shown {
                 let sentence = wording::change(&self.observer, change);
                 self.tell(wall_ms, &sentence);
             }
         }
+    }
+
+    /// A hello stands at `offset` of that partition.
+    pub(super) fn hello(
+        &mut self,
+        at: ReadAt,
+        (partition, offset): (i32, Offset),
+        value: &[u8],
+        written_ms: Option<u64>,
+    ) {
+        let written_ms = written_ms.unwrap_or(at.wall_ms);
+        if written_ms < self.since_ms || (partition == self.partition && offset < self.first) {
+            return;
+        }
+        if self.json {
+            self.print(written_ms, (partition, offset), "hello", Some(value));
+        } else if let Some(hello) = ProcessHello::parse(value) {
+            self.tell(Some(written_ms), &wording::hello(&hello));
+        }
+    }
+
+    fn print(&mut self, ms: u64, (partition, offset): (i32, Offset), verdict: &'static str, value: Option<&[u8]>) {
+        let term = self.observer.journal().term();
+        let line = Line { ts: timestamp(ms), partition, offset, verdict, term, record: value.and_then(as_read) };
+        // Strings and numbers under string keys: nothing of that can fail.
+        self.lines.push(serde_json::to_string(&line).unwrap_or_default());
     }
 
     /// When it is to be told that the leader is silent, unless it is heard before.
@@ -167,7 +199,7 @@ mod tests {
     const AT: ReadAt = ReadAt { now: NOW, wall_ms: 1_769_860_800_123 };
 
     fn account(json: bool, first: Offset) -> Account {
-        Account::new(json, first, Journal::read_from(0, Origin::Beginning))
+        Account::new(json, 2, (first, 0), Journal::read_from(0, Origin::Beginning))
     }
 
     fn read(account: &mut Account, offset: Offset, record: &str) {
@@ -196,13 +228,32 @@ mod tests {
         read(&mut account, 5, RELEASE);
         let lines = account.take_lines();
         let claim: Value = serde_json::from_str(CLAIM).unwrap();
-        let first: Value = serde_json::from_str(&lines[0]).unwrap();
-        assert_eq!(first, serde_json::json!({"offset": 0, "verdict": "effective", "term": 0, "record": claim}));
-        assert_eq!(lines[1], r#"{"offset":1,"verdict":"nonsense","term":0,"record":null}"#);
-        assert_eq!(lines[2], r#"{"offset":2,"verdict":"nonsense","term":0,"record":{"v":9, "new":true}}"#);
-        assert_eq!(lines[3], r#"{"offset":3,"verdict":"nonsense","term":0,"record":null}"#);
-        assert!(lines[4].starts_with(r#"{"offset":5,"verdict":"effective","term":null,"record":{"#), "{}", lines[4]);
+        let (ts, first): (_, Value) = ("2026-01-31T12:00:00.123Z", serde_json::from_str(&lines[0]).unwrap());
+        assert_eq!(
+            first,
+            serde_json::json!({"ts": ts, "partition": 2, "offset": 0, "verdict": "effective", "term": 0, "record": claim})
+        );
+        let begin = format!(r#"{{"ts":"{ts}","partition":2,"#);
+        let lines: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix(&begin)).collect();
+        assert_eq!(lines[1], r#""offset":1,"verdict":"nonsense","term":0,"record":null}"#);
+        assert_eq!(lines[2], r#""offset":2,"verdict":"nonsense","term":0,"record":{"v":9, "new":true}}"#);
+        assert_eq!(lines[3], r#""offset":3,"verdict":"nonsense","term":0,"record":null}"#);
+        assert!(lines[4].starts_with(r#""offset":5,"verdict":"effective","term":null,"record":{"#), "{}", lines[4]);
         assert_eq!(lines.len(), 5);
+    }
+
+    #[test]
+    fn what_is_older_than_was_asked_for_is_not_shown() {
+        let mut account = Account::new(false, 0, (0, AT.wall_ms), Journal::read_from(0, Origin::Beginning));
+        account.read(AT, 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms - 1));
+        account.read(AT, 1, Some(beat("running", 7).as_bytes()), Some(AT.wall_ms));
+        let hello = br#"{"v":1,"kind":"hello","member":"m","name":"web","host":"h","version":"1","elector":"log"}"#;
+        account.hello(AT, (0, 2), hello, Some(AT.wall_ms - 1));
+        account.hello(AT, (0, 3), hello, Some(AT.wall_ms));
+        let at = "2026-01-31T12:00:00.123Z";
+        let expected =
+            [format!("{at} web: the job runs, pid 7"), format!("{at} web says hello: on h, version 1, --elect log")];
+        assert_eq!(account.take_lines(), expected);
     }
 
     #[test]
