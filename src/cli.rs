@@ -15,6 +15,7 @@ use crate::exit::StartupError;
 use crate::features;
 
 mod clap_errors;
+mod distance;
 pub mod options;
 pub mod parsed_args;
 mod subcommands;
@@ -55,7 +56,7 @@ pub enum Request {
 ///
 /// When clap can't make sense of it: an option that there is none of, a value that is missing, an argument before `--`.
 pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request, StartupError> {
-    let mut matches = match definition().try_get_matches_from(arguments) {
+    let mut matches = match keeping_each_group(definition()).try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             return Ok(Request::Help(Box::new(error)));
@@ -82,6 +83,12 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
             }
         }
     }
+}
+
+/// The last `--group` counts, as of every option; the others are kept, so that somebody can be told of it.
+fn keeping_each_group(definition: Command) -> Command {
+    let keep = |arg: Arg| if arg.get_id() == "group" { arg.action(ArgAction::Append) } else { arg };
+    definition.mut_args(keep).mut_subcommands(|subcommand| subcommand.mut_args(keep))
 }
 
 /// The command line, as clap knows it.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::cli::distance::distance;
 use crate::exit::StartupError;
 use crate::text::quoted;
 
@@ -93,23 +94,6 @@ fn called(arguments: &[OsString]) -> Option<String> {
 
 fn subcommands() -> Vec<String> {
     super::definition().get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect()
-}
-
-/// How many letters must be put in, left out or changed to make one word of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (above, letter) in one.chars().enumerate() {
-        let mut next = vec![above + 1];
-        for (pair, candidate) in row.windows(2).zip(&other) {
-            let left = next.last().copied().unwrap_or_default();
-            let changed = pair.first().copied().unwrap_or_default() + usize::from(letter != *candidate);
-            let above = pair.last().copied().unwrap_or_default();
-            next.push(changed.min(left + 1).min(above + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 /// The option alone, of what clap calls it: `--lease <DURATION>`.

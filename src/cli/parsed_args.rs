@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
+use crate::cli::distance::distance;
 use crate::cli::options::{Default, Opt, RIVALS, options, variable};
 use crate::config::VARIABLE_PREFIX;
 use crate::exit::StartupError;
@@ -39,8 +40,19 @@ impl Environment {
                 && name != "NELI_RUN_PID"
                 && !options().any(|option| option.variable() == **name)
         });
-        strange.map(|name| format!("{name} is set, and no option has this variable: it has no effect")).collect()
+        strange
+            .map(|name| {
+                let near = nearest(&name).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+                format!("{name} is set, and no option has this variable: it has no effect{near}")
+            })
+            .collect()
     }
+}
+
+/// The variable of an option that differs from this name in few letters.
+fn nearest(name: &str) -> Option<String> {
+    let variables = options().map(|option| (distance(&option.variable(), name), option.variable()));
+    variables.filter(|(letters, _)| *letters <= 2).min().map(|(_, variable)| variable)
 }
 
 /// The parsed command line, and the environment.
@@ -93,7 +105,7 @@ impl ParsedArgs {
     /// The value of an option: the command line's, else its variable's, else its default.
     #[must_use]
     pub fn value(&self, long: &'static str) -> Option<Value> {
-        if let Some(text) = self.matches.try_get_one::<OsString>(long).ok().flatten() {
+        if let Some(text) = self.on_command_line_each(long).last() {
             return Some(Value { text: text.clone(), source: Source::Option(long) });
         }
         if let Some(text) = self.variable(long) {
@@ -122,7 +134,7 @@ impl ParsedArgs {
             None => vec![variable],
         };
         let from_variable = lines.into_iter().map(|line| Value { text: line.into(), source: Source::Variable(long) });
-        let values = self.matches.try_get_many::<OsString>(long).ok().flatten().into_iter().flatten();
+        let values = self.on_command_line_each(long);
         let from_option = values.map(|text| Value { text: text.clone(), source: Source::Option(long) });
         from_variable.chain(from_option).collect()
     }
@@ -148,7 +160,25 @@ impl ParsedArgs {
     /// The positional arguments of that name.
     #[must_use]
     pub fn words(&self, name: &str) -> Vec<OsString> {
-        self.matches.try_get_many::<OsString>(name).ok().flatten().into_iter().flatten().cloned().collect()
+        self.on_command_line_each(name).cloned().collect()
+    }
+
+    /// What is no reason to refuse, and ought to be known: variables without effect, and a group that does not count.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.environment.warnings();
+        let groups: Vec<&OsString> = self.on_command_line_each("group").collect();
+        if let Some((last, others)) = groups.split_last()
+            && let Some(other) = others.iter().find(|other| *other != last)
+        {
+            let (last, other) = (quoted(last), quoted(other));
+            warnings.push(format!("--group is given more than once: it is {last}, and not {other}"));
+        }
+        warnings
+    }
+
+    fn on_command_line_each(&self, name: &str) -> impl Iterator<Item = &OsString> {
+        self.matches.try_get_many::<OsString>(name).ok().flatten().into_iter().flatten()
     }
 
     /// The variable of an option, unless the command line gives its rival.

@@ -42,7 +42,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
             "nothing to run; try: neli-run --embedded --group NAME -- COMMAND, or neli-run --help",
         ));
     }
-    let mut warnings = args.environment().warnings();
+    let mut warnings = args.warnings();
     let election = election(args)?;
     let roles = roles::validate(args)?;
     let once = once::validate(args, &election)?;
@@ -70,10 +70,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
         warnings,
     };
     properties::validate_group_timings(&config.client.properties, config.timings.elector())?;
-    let Some(program) = config.command.first() else {
-        return Err(StartupError::new("COMMAND is required; it comes after --, as in: neli-run --group .. -- COMMAND"));
-    };
-    executable::find(program, args.environment().raw("PATH"))?;
+    executable::find_command(&config.command, args.environment().raw("PATH"))?;
     Ok(config)
 }
 
@@ -83,7 +80,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
 ///
 /// When something is missing or out of its bounds.
 pub fn watch(args: &ParsedArgs) -> Result<Watch, StartupError> {
-    let mut warnings = args.environment().warnings();
+    let mut warnings = args.warnings();
     Ok(Watch {
         election: look::election(args)?,
         client: client(args, &mut warnings)?,

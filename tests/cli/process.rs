@@ -26,6 +26,17 @@ fn a_command_that_cannot_be_run_is_said_before_anything_is_joined() {
 }
 
 #[test]
+fn a_command_that_is_not_found_is_told_how_it_is_written() {
+    let refused = |command: &[&str], why: &str| {
+        let output = run(&[&["-g", "g", "-b", "a:1", "--"], command].concat());
+        assert_eq!(one_line(&output), format!("neli-run: {why}"));
+        assert_eq!(output.status.code(), Some(127));
+    };
+    refused(&["echo hi"], "'echo hi': not found; without the quotes it is: -- echo hi");
+    refused(&["FOO=hunter2", "env"], "FOO=..: not found; to set a variable for the job: -- env FOO=.. env");
+}
+
+#[test]
 fn a_limit_of_the_process_that_is_too_low_is_named() {
     for number in [8, 10, 14, 32, 63] {
         let line = format!("{number} open files are too few (ulimit -n): neli-run needs at least 64");

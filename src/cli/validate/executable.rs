@@ -1,7 +1,7 @@
 //! COMMAND, looked for as `execvp` would: before anything is joined, so that no machine wins an election for a job that
 //! it can't run.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +12,52 @@ use nix::unistd::{AccessFlags, eaccess};
 use crate::exit::{ExitStatus, StartupError};
 use crate::process::image;
 use crate::text::{quoted, reason};
+
+/// Finds the file of COMMAND; where there is none, the refusal says how to write what was probably meant.
+pub(super) fn find_command(command: &[OsString], path: Option<&OsStr>) -> Result<PathBuf, StartupError> {
+    let Some(program) = command.first() else {
+        return Err(StartupError::new("COMMAND is required; it comes after --, as in: neli-run --group .. -- COMMAND"));
+    };
+    find(program, path).map_err(|refusal| match hint(command, path) {
+        Some(hint) if refusal.status == ExitStatus::NotFound => not_found(hint),
+        _ => refusal,
+    })
+}
+
+/// The refusal of a command that is not found, with how to write what was probably meant: a whole command line in quotes, or a
+/// variable before a command. A variable's value may be a password, and is not shown.
+fn hint(command: &[OsString], path: Option<&OsStr>) -> Option<String> {
+    const SHELL: &str = "a line for the shell is written: -- sh -c";
+    let program = command.first()?.to_str()?;
+    let words: Vec<&str> = program.split_whitespace().collect();
+    let is_quoted_line = words.len() > 1;
+    match assigned(words.first()?) {
+        Some(variable) if is_quoted_line => Some(format!("'{variable}=.. ..': not found; {SHELL} '{variable}=.. ..'")),
+        Some(variable) => {
+            let job = command.get(1).map_or_else(|| "COMMAND".to_owned(), |word| quoted(word));
+            Some(format!("{variable}=..: not found; to set a variable for the job: -- env {variable}=.. {job}"))
+        }
+        None if !is_quoted_line => None,
+        None => {
+            let shown = quoted(OsStr::new(program));
+            let is_for_a_shell = program.contains(['|', '&', ';', '<', '>', '$', '*', '`', '(', '\'', '"']);
+            let is_there = || find(OsStr::new(words.first()?), path).ok();
+            if !is_for_a_shell && is_there().is_some() {
+                return Some(format!("{shown}: not found; without the quotes it is: -- {}", words.join(" ")));
+            }
+            let line = if program.contains('\'') { "'..'" } else { &shown };
+            Some(format!("{shown}: not found; {SHELL} {line}"))
+        }
+    }
+}
+
+/// The variable's name, where the word is `NAME=VALUE`.
+fn assigned(word: &str) -> Option<&str> {
+    let (name, _) = word.split_once('=')?;
+    let is_name = name.chars().all(|letter| letter == '_' || letter.is_ascii_alphanumeric());
+    let begins = name.starts_with(|letter: char| letter == '_' || letter.is_ascii_alphabetic());
+    (is_name && begins).then_some(name)
+}
 
 /// Finds the file, or refuses as the exec would: 127 when there is none, 126 when there is one and it can't be run.
 pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartupError> {
@@ -120,6 +166,35 @@ mod tests {
         );
         let job = file(&other, "job", 0o755, "no format that the kernel knows: /bin/sh runs it");
         assert_eq!(find("job".as_ref(), Some(path.as_ref())), Ok(job));
+    }
+
+    #[test]
+    fn a_command_that_is_not_found_is_told_how_it_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        file(directory.path(), "echo", 0o755, "");
+        let told = |words: &[&str]| {
+            let command: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let refusal = find_command(&command, Some(directory.path().as_os_str())).unwrap_err();
+            assert_eq!(refusal.status.code(), 127);
+            refusal.to_string()
+        };
+        assert_eq!(told(&["echo hi"]), "'echo hi': not found; without the quotes it is: -- echo hi");
+        for line in ["echo hi | cat", "ecko hi"] {
+            assert_eq!(
+                told(&[line]),
+                format!("'{line}': not found; a line for the shell is written: -- sh -c '{line}'")
+            );
+        }
+        assert!(told(&["echo 'a b'"]).ends_with("-- sh -c '..'"));
+        let variable = "FOO=..: not found; to set a variable for the job: -- env FOO=..";
+        assert_eq!(told(&["FOO=hunter2", "echo", "hi"]), format!("{variable} echo"));
+        assert_eq!(told(&["FOO=hunter2"]), format!("{variable} COMMAND"));
+        assert_eq!(
+            told(&["FOO=hunter2 echo"]),
+            "'FOO=.. ..': not found; a line for the shell is written: -- sh -c 'FOO=.. ..'"
+        );
+        assert_eq!(told(&["no-such"]), "no-such: not found in PATH");
+        assert_eq!(told(&["1=2"]), "1=2: not found in PATH");
     }
 
     #[test]

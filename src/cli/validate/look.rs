@@ -26,7 +26,7 @@ pub fn look(args: &ParsedArgs) -> Result<Look, StartupError> {
 }
 
 fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look, StartupError> {
-    let mut warnings = args.environment().warnings();
+    let mut warnings = args.warnings();
     Ok(Look {
         election: election(args)?,
         client: client(args, &mut warnings)?,
@@ -48,7 +48,7 @@ pub(super) fn election(args: &ParsedArgs) -> Result<Election, StartupError> {
 /// When something is missing or out of its bounds.
 pub fn list(args: &ParsedArgs) -> Result<List, StartupError> {
     let text = |long| args.value(long).map(|value| value.text().map(str::to_owned)).transpose();
-    let mut warnings = args.environment().warnings();
+    let mut warnings = args.warnings();
     Ok(List {
         client: client(args, &mut warnings)?,
         topic: text("topic")?,

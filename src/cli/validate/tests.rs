@@ -202,9 +202,29 @@ fn variables_fill_the_gaps() {
     assert_eq!(config.stop_timeout, Duration::from_secs(120));
     assert!(!config.create_topic);
     assert_eq!(config.log.verbosity, 0);
-    assert_eq!(config.warnings, ["NELI_RUN_RESTRT is set, and no option has this variable: it has no effect"]);
+    let unknown =
+        "NELI_RUN_RESTRT is set, and no option has this variable: it has no effect; did you mean NELI_RUN_RESTART?";
+    assert_eq!(config.warnings, [unknown]);
     let config = validate(&variables, &["--embedded", "--", "true"]).unwrap();
     assert!(matches!(config.client.brokers, Brokers::Embedded));
+    let variables = [("NELI_RUN_WHATEVER", "1")];
+    let config = validate(&variables, &["-g", "g", "-b", "a:1", "--", "true"]).unwrap();
+    assert_eq!(config.warnings, ["NELI_RUN_WHATEVER is set, and no option has this variable: it has no effect"]);
+}
+
+#[test]
+fn a_group_that_does_not_count_is_told() {
+    let config = |groups: &[&str]| {
+        let groups = groups.iter().flat_map(|group| ["--group", group]);
+        let arguments: Vec<&str> = groups.chain(["--brokers", "a:1", "--", "true"]).collect();
+        validate(&[("NELI_RUN_GROUP", "c")], &arguments).unwrap()
+    };
+    let two = config(&["a", "b"]);
+    assert_eq!(two.election.group, "b");
+    assert_eq!(two.warnings, ["--group is given more than once: it is b, and not a"]);
+    for once in [&["b"][..], &["b", "b"], &[]] {
+        assert_eq!(config(once).warnings, Vec::<String>::new());
+    }
 }
 
 #[test]
