@@ -64,8 +64,21 @@ with_both_electors! {
     fn wrong_credentials(elector) {
         let guarded = Guarded::new(elector);
         guarded.create_topic();
-        let run = guarded.candidate(elector, &login("operator", "wrong horse")).start();
+        let mut run = guarded.candidate(elector, &login("operator", "wrong horse")).start();
+        assert_eq!(run.status(), 125);
+        assert!(run.events("broker_down").is_empty(), "nothing is waited for: {run:?}");
         assert_refused(run, &["authentication"]);
+    }
+
+    /// Without a login, where one is expected: the broker closes the connection, and says nothing.
+    fn no_credentials(elector) {
+        let guarded = Guarded::new(elector);
+        let mut run = guarded.candidate(elector, &[]).start();
+        let told = run.await_event("broker_down").text("error").to_owned();
+        let words = ["closes each connection at once", "expects a login", "security.protocol"];
+        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+        run.signal(Signal::SIGTERM);
+        assert_eq!(run.status(), 143);
     }
 
     fn a_topic_that_may_not_be_read(elector) {

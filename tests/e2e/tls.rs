@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -11,13 +12,13 @@ use harness::kafka::Broker;
 use harness::network::{Flow, Network, Weather};
 use harness::rights::Operation::{Read as Reads, Write as Writes};
 use harness::rights::{Resource, Rights, Rule};
-use harness::stage::Stage;
+use harness::stage::{Answer, Stage};
 use harness::tls::{Authority, Identity};
 use harness::wait;
 use nix::sys::signal::Signal;
 
 use crate::bad_input::assert_refused;
-use crate::{PROGRAM, with_both_electors};
+use crate::{PROGRAM, bare, with_both_electors};
 
 /// librdkafka's properties.
 type Properties = Vec<(String, String)>;
@@ -152,6 +153,25 @@ with_both_electors! {
             }
         }
     }
+}
+
+/// Plain text where TLS is expected: the broker closes the connection, and says nothing.
+#[test]
+fn a_port_that_expects_tls() {
+    let addresses = broker().secure_addresses();
+    let stage = stage(Elector::Log);
+    let words = ["closes each connection at once", "expects TLS", "security.protocol"];
+    let mut run = bare().option("--group", &stage.group).option("--brokers", &addresses.plain).job(["true"]).start();
+    let told = run.await_event("broker_down").text("error").to_owned();
+    assert!(words.iter().all(|word| told.contains(word)), "{told}");
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 143);
+    let status = Answer::of({
+        let mut command = Command::new(PROGRAM);
+        command.args(["status", "--group", &stage.group, "--brokers", &addresses.plain, "--timeout", "2s"]);
+        command
+    });
+    assert!(words.iter().all(|word| status.errors.contains(word)) && status.status == 4, "{status:?}");
 }
 
 /// One second there and back: the login alone takes six round trips, and the first answers come later than any limit that does

@@ -157,11 +157,9 @@ impl Access {
         config.set("metadata.broker.list", &self.bootstrap);
         config.set_log_level(if self.log_callback.is_some() {
             RDKafkaLogLevel::Debug
-        } else if self.asks_for_tokens() {
-            // The status of a token endpoint's answer is in a line of its log alone.
-            RDKafkaLogLevel::Error
         } else {
-            RDKafkaLogLevel::Emerg
+            // That a broker closes connections at once, and the status of a token endpoint's answer, are in its log alone.
+            RDKafkaLogLevel::Info
         });
         config
     }

@@ -42,6 +42,8 @@ pub(super) struct KafkaContext {
 struct LastErrors {
     last: Option<(RDKafkaErrorCode, String)>,
     trouble: Option<String>,
+    /// What it means that a broker closes connections before it has answered, where that was the last trouble.
+    closed: Option<String>,
     /// What was logged last about a token endpoint that gave no token.
     token: Option<String>,
 }
@@ -78,9 +80,17 @@ impl KafkaContext {
         self.last_errors().trouble.clone()
     }
 
+    /// The last trouble while no broker has ever answered: it may be that the client does not speak as the port expects.
+    #[must_use]
+    pub(super) fn first_trouble(&self) -> Option<String> {
+        let last_errors = self.last_errors();
+        last_errors.closed.clone().or_else(|| last_errors.trouble.clone())
+    }
+
     /// Forgets the last trouble: it is over.
     pub(super) fn forget_trouble(&self) {
-        self.last_errors().trouble = None;
+        let mut last_errors = self.last_errors();
+        (last_errors.trouble, last_errors.closed) = (None, None);
     }
 
     fn last_errors(&self) -> MutexGuard<'_, LastErrors> {
@@ -94,6 +104,9 @@ impl ClientContext for KafkaContext {
         if self.asks_for_tokens && error_class::is_about_token(line) {
             self.last_errors().token = Some(line.to_owned());
         }
+        if let Some(closed) = error_class::of_closed_connection(line) {
+            self.last_errors().closed = Some(closed);
+        }
         if let Some(log_callback) = &self.log_callback {
             log_callback(line);
         }
@@ -104,10 +117,11 @@ impl ClientContext for KafkaContext {
         let no_token = self.no_token(reason);
         let mut last_errors = self.last_errors();
         if let Some(no_token) = no_token {
-            last_errors.trouble = Some(no_token.why);
+            (last_errors.trouble, last_errors.closed) = (Some(no_token.why), None);
         } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::Login) {
             // What follows is how long that took, and differs each time.
             last_errors.trouble = Some(reason.split(" (after ").next().unwrap_or(reason).to_owned());
+            last_errors.closed = None;
         }
         last_errors.last = Some((code, reason.to_owned()));
     }

@@ -124,6 +124,30 @@ pub(super) fn of_certificate(trouble: &str) -> Option<String> {
     if is_alert { told(ours, words) } else { None }
 }
 
+/// What it means that a broker closes a connection before it has answered a client that speaks plain text or knows no login; `None` for a
+/// line of librdkafka's log about anything else. It is in no error.
+#[must_use]
+pub(super) fn of_closed_connection(line: &str) -> Option<String> {
+    /// A connection that is closed later than this after it was made has answered before.
+    const AT_ONCE_MS: u32 = 2_000;
+    // `[thrd:kafka:9093/bootstrap]: kafka:9093/bootstrap: Disconnected: connection reset by peer (after 1ms in state APIVERSION_QUERY)`
+    let (broker, words) = line.split_once("]: ")?.1.split_once(": Disconnected")?;
+    let (ms, state) = words.split_once(" (after ")?.1.split_once("ms in state ")?;
+    let is_at_once = ms.parse().is_ok_and(|ms: u32| ms < AT_ONCE_MS);
+    let (is_tls, is_login) = (broker.contains("ssl://"), broker.contains("sasl_"));
+    let (expects, protocols) = if state.starts_with("APIVERSION_QUERY") && !is_tls {
+        ("TLS", "SSL, or SASL_SSL with a login")
+    } else if state.starts_with("UP") && !is_login && is_at_once {
+        ("a login", "SASL_SSL, or SASL_PLAINTEXT without TLS")
+    } else {
+        return None;
+    };
+    Some(format!(
+        "{broker}: it closes each connection at once, as a port does that expects {expects}; set the property security.protocol \
+         ({protocols})"
+    ))
+}
+
 /// Why there is no token to log in by, where a token endpoint is to give one (`sasl.oauthbearer.method=oidc`).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct NoToken {
@@ -221,6 +245,25 @@ mod tests {
         }
         for other in ["kafka:9093/1: Connect to ipv4#10.0.0.1:9093 failed: Connection refused", "no answer"] {
             assert_eq!(of_certificate(other), None);
+        }
+    }
+
+    #[test]
+    fn a_connection_that_is_closed_at_once_is_told_from_others() {
+        let logged = |words: &str| of_closed_connection(&format!("[thrd:a:1/bootstrap]: {words}"));
+        let tls = "a:1/bootstrap: Disconnected: connection reset by peer (after 1ms in state APIVERSION_QUERY)";
+        let told = logged(tls).unwrap();
+        assert!(told.starts_with("a:1/bootstrap: it closes each connection at once, "), "{told}");
+        assert!(told.ends_with("expects TLS; set the property security.protocol (SSL, or SASL_SSL with a login)"));
+        assert!(logged(&format!("sasl_plaintext://{tls}")).is_some());
+        let login =
+            logged("a:1/bootstrap: Disconnected (after 3ms in state UP, 1 identical error(s) suppressed)").unwrap();
+        assert!(login.contains("expects a login; "), "{login}");
+        let refused =
+            "a:1/bootstrap: Connect to ipv4#10.0.0.1:9093 failed: Connection refused (after 0ms in state CONNECT)";
+        let later = "a:1/bootstrap: Disconnected (after 60000ms in state UP)";
+        for other in [refused, later, &format!("ssl://{tls}"), &format!("sasl_ssl://{tls}")] {
+            assert_eq!(logged(other), None);
         }
     }
 

@@ -138,8 +138,11 @@ impl Reading {
         }
     }
 
-    /// No broker answers, for this reason.
+    /// No broker answers, for this reason. Whoever was refused waits for none.
     pub(super) fn down(&self, error: String) {
+        if self.refused.load(Ordering::Relaxed) {
+            return;
+        }
         if self.change_contact(Contact::Down(error.clone())).is_some() {
             self.send(KafkaEvent::Down { error });
         }
@@ -154,8 +157,10 @@ impl Reading {
     /// Why nobody answers, in one line.
     pub(super) fn no_answer(&self, code: RDKafkaErrorCode) -> String {
         let bootstrap = &self.source.access.bootstrap;
-        self.context.trouble().unwrap_or_else(|| {
-            if self.source.access.asks_for_tokens() && !self.source.access.answered.load(Ordering::Relaxed) {
+        let has_answered = self.source.access.answered.load(Ordering::Relaxed);
+        let trouble = if has_answered { self.context.trouble() } else { self.context.first_trouble() };
+        trouble.unwrap_or_else(|| {
+            if self.source.access.asks_for_tokens() && !has_answered {
                 // librdkafka connects to no broker before that, and asks an endpoint that has trouble again for 50 s.
                 format!("{bootstrap}: no answer; no broker is asked before the token endpoint has given a token")
             } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {

@@ -163,7 +163,7 @@ fn described(access: &Access, topic: Option<&str>, timeout: Duration) -> Result<
         // What went wrong with the connection is in its events.
         let _ = consumer.poll(Duration::ZERO);
         let plain = || plain(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail));
-        ClientError(context.trouble().unwrap_or_else(|| format!("{}: {}", access.bootstrap, plain())))
+        ClientError(context.first_trouble().unwrap_or_else(|| format!("{}: {}", access.bootstrap, plain())))
     })?;
     let counted = |topic: &MetadataTopic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX);
     let mut topics: Vec<(String, i32)> =
