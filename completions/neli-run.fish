@@ -90,6 +90,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "history" -d 'Show
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "resign" -d 'Ask the leader to stand down, and wait until another leads'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "end" -d 'End an election: every candidate stops its job and exits with 0'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "assert" -d 'Tell by the exit status whether a job may act still: neli-run assert && pay'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "doctor" -d 'Tell all that would keep a candidate here from its work, and what mends it'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "broker" -d 'Run the small broker of --embedded in the foreground, and print its address'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "completions" -d 'Print a shell\'s completions'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "man" -d 'Print the manual page: neli-run man | man -l -'
@@ -175,6 +176,67 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l timeout -d 
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l embedded -d 'A trial without Kafka, on this machine alone'
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l json -d 'Print one JSON object, and no line on stderr'
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l name -d 'What this candidate is called [default: <host>:<pid>]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l roles -d 'Several elections in this process: so many, or of each name' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l spread -d 'Hand roles over until each candidate has a fair share [default: yes]' -r -f -a "yes\t''
+no\t''"
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l max-roles -d 'Lead no more of the --roles than so many here [default: no limit]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l elect -d 'Who claims a vacancy first: the group\'s choice, or anybody [default: group]' -r -f -a "group\t''
+log\t''"
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l patience -d 'How long the others leave a vacancy to the group\'s choice [default: 500ms]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l claim-delay -d 'Wait before claiming a vacancy: for a machine of last resort [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l priority -d 'Who has more claims a vacancy first [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l preempt-after -d 'Stand by this long before asking it [default: 1m]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l wait -d 'Exit with 75 when not leading after this long [default: for ever]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s X -l property -d 'A librdkafka property; repeatable' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l lease -d 'How long a leader may act on its last heartbeat [default: 20s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l heartbeat-interval -d 'Between two heartbeats [default: a fifth of --lease, at most 1s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l fence-warning -d 'The stop signal comes this long before the kill [default: a quarter of --lease, at most 2500ms]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l settle -d 'From the lead to the start of its job [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l overlap -d 'Let the next leader\'s job start before the old one stops' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l stop-signal -d 'What asks the job to stop, by name or number [default: TERM]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l stop-timeout -d 'From the stop signal to SIGKILL [default: 8s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l restart -d 'Whether the job is run again here when it ends [default: no]' -r -f -a "no\t''
+on-failure\t''
+always\t''"
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l restart-delay -d 'From the end of a run to the next [default: 1s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l restart-limit -d 'How often it is run again after failures [default: 10/5m]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l once -d 'The job succeeds once for this key, on all machines' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l window -d 'The job succeeds once in each window, on all machines' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l timezone -d 'Where a schedule\'s times are, and midnight of a window [default: UTC]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l schedule -d 'Run the job at these times, and keep the lead between' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l catch-up -d 'What a new leader runs of windows in which nobody led [default: last]' -r -f -a "last\t''
+none\t''"
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l retries -d 'So many failed runs of the key are followed by another [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l done-status -d 'What those exit with who find the key done [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l once-retention -d 'For how long a key is known [default: 90d]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-loss -d 'What to do when the lead is lost [default: standby]' -r -f -a "standby\t''
+exit\t''"
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-cmd -d 'Tells by its status whether the job is well' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-interval -d 'Between two health commands [default: 10s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-timeout -d 'A health command that takes longer has failed [default: 5s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-failures -d 'So many failures in a row make a job ill [default: 3]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-start -d 'How long a job may take to become well [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-lead -d 'Run when the lead is won, beside the job' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-standby -d 'Run when standing by begins, and at exit after a lead' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-fence -d 'Run when the lease was lost and the job killed for it' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-format -d 'One sentence a line, or one JSON object [default: text]' -r -f -a "text\t''
+json\t''"
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-file -d 'Append the log here, and leave stderr to the job [default: stderr]' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l listen -d 'Serve metrics, health and a status page by HTTP here' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l preempt -d 'Ask a leader of lower priority to stand down'
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l embedded -d 'A trial without Kafka, on this machine alone'
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l no-create-topic -d 'Refuse to run when the topic is missing'
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s v -l verbose -d 'Log what librdkafka says, too'
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s q -l quiet -d 'Log warnings and errors alone'
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l print-topic -d 'Print the command that makes the topic, and look at nothing else'
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l json -d 'Print one JSON object a finding'
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand broker" -s h -l help -d 'Print help'
 complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c neli-run -n "__fish_neli_run_using_subcommand man" -s h -l help -d 'Print help'

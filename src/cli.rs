@@ -30,6 +30,8 @@ pub enum Request {
     Broker,
     /// `completions`.
     Completions(ParsedArgs),
+    /// `doctor`.
+    Doctor(ParsedArgs),
     /// `end`.
     End(ParsedArgs),
     /// `--help` or `--version`: print it, exit 0.
@@ -72,6 +74,7 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
                 "assert" => Ok(Request::Assert(args)),
                 "broker" => Ok(Request::Broker),
                 "completions" => Ok(Request::Completions(args)),
+                "doctor" => Ok(Request::Doctor(args)),
                 "end" => Ok(Request::End(args)),
                 "history" => Ok(Request::History(args)),
                 "list" => Ok(Request::List(args)),

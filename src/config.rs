@@ -14,6 +14,7 @@ use neli_proto::supervisor::OnLoss;
 use neli_proto::window::Window;
 
 use crate::calendar::Calendar;
+use crate::exit::StartupError;
 
 mod kill_margin;
 
@@ -219,6 +220,23 @@ pub struct List {
     pub timeout: Duration,
     /// What is no reason to refuse, and ought to be known.
     pub warnings: Vec<String>,
+}
+
+/// The configuration of `doctor`.
+#[derive(Clone, Debug)]
+pub struct Doctor {
+    /// That of the candidate that is examined. Without a group its election has no name; without COMMAND its command is empty.
+    pub candidate: Config,
+    /// Whether `--group` was given.
+    pub has_group: bool,
+    /// Why COMMAND can't be run, where one was given.
+    pub command: Option<Result<(), StartupError>>,
+    /// `--print-topic`: the commands that make the topics, and nothing else.
+    pub print_topic: bool,
+    /// `--json`: for programs.
+    pub json: bool,
+    /// `--timeout`: how long each of Kafka's answers is waited for.
+    pub timeout: Duration,
 }
 
 /// The configuration of `history`.

@@ -24,6 +24,7 @@ pub mod command {
     pub mod assert;
     pub mod broker;
     pub mod completions;
+    pub mod doctor;
     pub mod history;
     pub mod list;
     pub mod man;

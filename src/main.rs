@@ -50,6 +50,7 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Star
         }),
         Request::Broker => command::broker::main(),
         Request::Completions(args) => command::completions::main(&args),
+        Request::Doctor(args) => command::doctor::main(&validate::doctor(&args)?),
         Request::End(args) => {
             let end = look::end(&args)?;
             warn(&end.look.warnings);

@@ -5,6 +5,7 @@ mod child;
 pub mod descriptors;
 pub mod image;
 pub mod limits;
+pub mod memory;
 pub mod priority;
 pub mod procfs;
 pub mod quota;

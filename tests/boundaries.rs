@@ -21,8 +21,12 @@ const DECIDING: &[&str] = &[
 ];
 
 /// The files that may hold unsafe code: raw system calls, and librdkafka's C interface.
-const UNSAFE: &[&str] =
-    &["crates/neli/src/kafka/librdkafka.rs", "crates/neli/src/kafka/partition_consumer.rs", "src/process/system.rs"];
+const UNSAFE: &[&str] = &[
+    "crates/neli/src/kafka/librdkafka.rs",
+    "crates/neli/src/kafka/librdkafka/describe.rs",
+    "crates/neli/src/kafka/partition_consumer.rs",
+    "src/process/system.rs",
+];
 
 /// The file that reads the clock.
 const CLOCK: &str = "crates/neli/src/clock.rs";
@@ -45,7 +49,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ("http", &["config", "report"]),
     ("supervise", &["calendar", "config", "exit", "guard", "http", "process", "release", "report", "text"]),
     ("cli", &["calendar", "config", "exit", "features", "process", "text"]),
-    ("command", &["cli", "config", "exit", "process", "report", "text"]),
+    ("command", &["cli", "config", "exit", "http", "process", "report", "text"]),
 ];
 
 /// The crates that read the command line and describe it, and the modules that may use them: nothing depends on how the program
@@ -117,7 +121,7 @@ fn the_layers_have_no_circle() {
 }
 
 #[test]
-fn three_files_are_unsafe_and_one_reads_the_clock() {
+fn four_files_are_unsafe_and_one_reads_the_clock() {
     for line in ["crates/neli/src", "src"].into_iter().flat_map(lines_of) {
         let unsafe_code =
             line.code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == "unsafe");

@@ -6,9 +6,11 @@ use clap::{Arg, ArgAction, Command};
 use crate::cli::Words;
 use crate::cli::options::{ELECTION, Opt, wrapped};
 
+mod doctor;
+
 /// All of them, in the order of the help.
-pub(super) fn all() -> [Command; 10] {
-    [status(), list(), watch(), history(), resign(), end(), assert(), broker(), completions(), man()]
+pub(super) fn all() -> [Command; 11] {
+    [status(), list(), watch(), history(), resign(), end(), assert(), doctor::command(), broker(), completions(), man()]
 }
 
 fn status() -> Command {

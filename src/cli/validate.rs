@@ -9,7 +9,7 @@ use neli::program::{Brokers, Client, Election, bootstrap, names};
 use neli_proto::supervisor::OnLoss;
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
-use crate::config::{Config, Log, LogFormat, Watch};
+use crate::config::{Config, Doctor, Log, LogFormat, Watch};
 use crate::exit::StartupError;
 
 mod commands;
@@ -36,14 +36,43 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 ///
 /// When something is missing, out of its bounds, or can't hold together; 126 or 127 when COMMAND can't be run.
 pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
-    let command = args.words("COMMAND");
     if args.is_bare() && args.value("group").is_none() {
         return Err(StartupError::new(
             "nothing to run; try: neli-run --embedded --group NAME -- COMMAND, or neli-run --help",
         ));
     }
+    let config = candidate(args, election(args)?)?;
+    executable::find_command(&config.command, args.environment().raw("PATH"))?;
+    Ok(config)
+}
+
+/// The configuration of `doctor`: that of a candidate whose group and COMMAND may be missing.
+///
+/// # Errors
+///
+/// When anything else is missing, out of its bounds, or can't hold together.
+pub fn doctor(args: &ParsedArgs) -> Result<Doctor, StartupError> {
+    let has_group = args.value("group").is_some();
+    let nowhere = || Election { group: String::new(), topic: String::new(), partition: 0, role: 0, role_name: None };
+    let candidate = candidate(args, if has_group { election(args)? } else { nowhere() })?;
+    let print_topic = args.flag("print-topic")?.is_some();
+    if print_topic && !has_group {
+        return Err(StartupError::new("--group is required with --print-topic: the topic is named after it"));
+    }
+    let found = || executable::find_command(&candidate.command, args.environment().raw("PATH")).map(drop);
+    Ok(Doctor {
+        has_group,
+        command: (!candidate.command.is_empty()).then(found),
+        print_topic,
+        json: args.flag("json")?.is_some(),
+        timeout: look::timeout(args, look::TIMEOUT)?,
+        candidate,
+    })
+}
+
+/// That of a candidate in this election, but for its COMMAND, which is as it was given.
+fn candidate(args: &ParsedArgs, election: Election) -> Result<Config, StartupError> {
     let mut warnings = args.warnings();
-    let election = election(args)?;
     let roles = roles::validate(args)?;
     let once = once::validate(args, &election)?;
     let timings = timings::validate(args)?;
@@ -66,11 +95,10 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
         commands: commands::validate(args)?,
         log: log(args)?,
         listen: listen::validate(args)?,
-        command,
+        command: args.words("COMMAND"),
         warnings,
     };
     properties::validate_group_timings(&config.client.properties, config.timings.elector())?;
-    executable::find_command(&config.command, args.environment().raw("PATH"))?;
     Ok(config)
 }
 

@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
-use std::sync::Arc;
 
-use neli::program::{Access, Elections, ReadRecord, clock, topics};
+use neli::program::{ReadRecord, topics};
 use neli_proto::journal::{Journal, Origin};
 use neli_proto::observer::{Leadership, Observer, ReadAt};
 use neli_proto::record::{Offset, Record};
 use serde::Serialize;
 
 use crate::command::page::{Style, columns};
-use crate::command::reading::{self, Input, Reading, key_of_election, read_at};
+use crate::command::reading::{self, Reading, key_of_election, read_at, read_last};
 use crate::command::stdout;
 use crate::command::wording::{leadership, span, state};
 use crate::config::List;
@@ -99,7 +98,7 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
         while ahead.len() < AHEAD
             && let Some((topic, partition)) = partitions.next()
         {
-            let reading = start(&access, &topic, partition)?;
+            let reading = Reading::of_all(&access, &topic, partition)?;
             ahead.push_back((topic, partition, reading));
         }
         let Some((topic, partition, reading)) = ahead.pop_front() else { return Ok((found, unread)) };
@@ -112,45 +111,10 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
     }
 }
 
-/// Reads all keys: no election has this group.
-fn start(access: &Access, topic: &str, partition: i32) -> Result<Reading, StartupError> {
-    let elections = Elections { group: String::new(), topic: topic.to_owned(), roles: 0..1, names: Arc::default() };
-    Reading::start(access, &elections, partition)
-}
-
 async fn read(mut reading: Reading, list: &List) -> Result<BTreeMap<(String, String), Observer>, StartupError> {
-    let mut bounds = None;
-    let mut next = 0;
-    let mut elections: BTreeMap<(String, String), Observer> = BTreeMap::new();
-    let mut trouble = None;
-    loop {
-        let at = read_at();
-        match reading.next(Some(clock::now() + list.timeout)).await? {
-            Input::Ends { start, end, .. } if bounds.is_none() => {
-                let from = start.max(end - SPAN);
-                bounds = Some((from, reading.origin(from, start), end));
-                next = from;
-                reading.read_from(from);
-            }
-            Input::Record(record) => {
-                next = record.offset + 1;
-                if let Some((from, origin, _)) = bounds {
-                    take_in(&mut elections, at, record, (from, origin));
-                }
-            }
-            Input::CaughtUp(caught_up) => next = caught_up,
-            Input::Cut => return Err(reading.history_cut()),
-            Input::Down(error) => trouble = Some(error),
-            Input::Timeout => {
-                let why = trouble.map_or_else(String::new, |why| format!("{why}: "));
-                return Err(StartupError::with(UNKNOWN, format!("{why}no answer within {}", spoken(list.timeout))));
-            }
-            Input::Ends { .. } | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
-        }
-        if bounds.is_some_and(|(_, _, end)| next >= end) {
-            return Ok(elections);
-        }
-    }
+    let mut elections = BTreeMap::new();
+    read_last(&mut reading, SPAN, list.timeout, |at, record, begin| take_in(&mut elections, at, record, begin)).await?;
+    Ok(elections)
 }
 
 fn take_in(

@@ -19,11 +19,13 @@ use crate::process::timer::Timer;
 use crate::text::reason;
 
 mod hellos;
+mod last;
 mod place;
 mod seen;
 
 use hellos::HellosElsewhere;
 pub(super) use hellos::is_hello;
+pub(super) use last::{Begin, read_last};
 pub(super) use place::Place;
 pub(super) use seen::{Seen, Unread, key_of_election, observe};
 

@@ -3,14 +3,12 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use nix::libc;
-use nix::sys::mman::{self, MlockAllFlags};
 use nix::sys::prctl;
-use nix::sys::resource::{self, Resource};
 use nix::sys::signal::SigSet;
 use nix::unistd::{self, Pid};
 
 use crate::process::descriptors;
+use crate::process::memory;
 use crate::process::priority;
 use crate::process::scheduling::Scheduling;
 use crate::process::system;
@@ -51,11 +49,8 @@ pub(super) fn raise_priority(of_job: Option<Scheduling>) -> Option<Scheduling> {
     (may && job.next_higher()?.set_for(Pid::from_raw(0)).is_ok()).then_some(job)
 }
 
-/// A guard that must be read back from a disk is late. `MCL_ONFAULT` locks what is used, a tenth of what is mapped. What
-/// it will map later counts only where there is no limit: at one, the allocation would fail, and the guard with it.
+/// A guard that must be read back from a disk is late.
 pub(super) fn lock_memory() {
-    let on_fault = MlockAllFlags::MCL_CURRENT | MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
-    let unlimited = resource::getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == libc::RLIM_INFINITY);
     // It may not be allowed.
-    let _ = mman::mlockall(if unlimited { on_fault | MlockAllFlags::MCL_FUTURE } else { on_fault });
+    memory::lock();
 }

@@ -25,6 +25,10 @@ use nix::unistd::{self, Pid};
 use crate::process::system;
 use neli::program::random;
 
+/// What it means to have none, where neli-run does not run as root.
+pub const WITHOUT_ONE: &str = "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the \
+                               job runs can't be killed, and would outlive its right";
+
 /// How the names of all of ours begin.
 const PREFIX: &str = "neli-run.";
 

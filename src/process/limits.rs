@@ -55,8 +55,35 @@ pub fn share_heaps() {
 ///
 /// Which limit is too low.
 pub fn validate(more_files: u64) -> Result<(), LimitError> {
-    at_least(OPEN_FILES + more_files, Resource::RLIMIT_NOFILE, "open files", "ulimit -n")?;
-    at_least(ADDRESS_SPACE, Resource::RLIMIT_AS, "bytes of address space", "ulimit -v counts KiB")?;
+    open_files(more_files)?;
+    address_space()?;
+    threads()
+}
+
+/// Whether enough files may be open, these among them.
+///
+/// # Errors
+///
+/// Too few.
+pub fn open_files(more: u64) -> Result<(), LimitError> {
+    at_least(OPEN_FILES + more, Resource::RLIMIT_NOFILE, "open files", "ulimit -n")
+}
+
+/// Whether enough of the address space may be used.
+///
+/// # Errors
+///
+/// Too little.
+pub fn address_space() -> Result<(), LimitError> {
+    at_least(ADDRESS_SPACE, Resource::RLIMIT_AS, "bytes of address space", "ulimit -v counts KiB")
+}
+
+/// Whether enough threads can be made, which is tried where the limits do not tell.
+///
+/// # Errors
+///
+/// They can't.
+pub fn threads() -> Result<(), LimitError> {
     if room_for_threads::is_certain(THREADS as u64) {
         return Ok(());
     }

@@ -15,17 +15,36 @@ use nix::unistd::Pid;
 
 use crate::process::spin_watch::watched;
 
-/// Whether `/proc` is that of this PID namespace. In another's the same numbers are other processes'.
-#[must_use]
-pub fn is_visible() -> bool {
-    fs::read_link("/proc/self").is_ok_and(|own| own.to_str() == Some(&Pid::this().to_string()))
+/// Why the processes of a job could not be found and killed. Each is told in one line.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum ProcError {
+    /// In another PID namespace's the same numbers are other processes'.
+    #[error(
+        "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it anew \
+         (unshare --mount-proc; mount -t proc proc /proc)"
+    )]
+    NotOurs,
+    /// Neither shows the kernel the children of a process, nor `/proc` everybody's processes.
+    #[error(
+        "/proc hides processes (hidepid), and this kernel lists no children (CONFIG_PROC_CHILDREN): not all of the job's could \
+         be found and killed; root is shown them all"
+    )]
+    Incomplete,
 }
 
-/// Whether all that descends from a process can be found: by the lists of children, which not every kernel has; else in a
-/// `/proc` that shows everybody's processes, as it shows the first of all.
-#[must_use]
-pub fn is_complete() -> bool {
-    Procfs::mounted(Pid::this()).is_complete()
+/// Whether all that descends from a job can be found: by the lists of children, which not every kernel has; else in a `/proc` that shows
+/// everybody's processes, as it shows the first of all.
+///
+/// # Errors
+///
+/// Why not.
+pub fn validate() -> Result<(), ProcError> {
+    let own = Pid::this();
+    if fs::read_link("/proc/self").is_ok_and(|shown| shown.to_str() == Some(&own.to_string())) {
+        if Procfs::mounted(own).is_complete() { Ok(()) } else { Err(ProcError::Incomplete) }
+    } else {
+        Err(ProcError::NotOurs)
+    }
 }
 
 /// The children that threads of this process besides the first have started (librdkafka's `kinit`), as far as the kernel lists

@@ -18,7 +18,7 @@ use crate::config::{Config, Listen};
 use crate::exit::StartupError;
 use crate::guard::{GuardConfig, GuardHandle};
 use crate::http::{self, Bound};
-use crate::process::cgroup::Cgroup;
+use crate::process::cgroup::{self, Cgroup};
 use crate::process::limits;
 use crate::process::priority::{self, Priority};
 use crate::process::procfs;
@@ -101,7 +101,7 @@ impl Prepared {
         limits::share_heaps();
         limits::validate(config.listen.as_ref().map_or(0, |_| http::OPEN_FILES)).map_err(StartupError::new)?;
         let bound = config.listen.as_ref().map(bind).transpose()?;
-        refuse_without_proc()?;
+        procfs::validate().map_err(StartupError::new)?;
         let priority = priority::take().map_err(StartupError::new)?;
         if !priority.guard_is_real_time {
             let quota = quota::longest();
@@ -127,11 +127,7 @@ impl Prepared {
             None => Cgroup::make().inspect(Cgroup::remove).is_ok(),
         };
         if !has_cgroup && !unistd::geteuid().is_root() {
-            config.warnings.push(
-                "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program that the job \
-                 runs can't be killed, and would outlive its right"
-                    .to_owned(),
-            );
+            config.warnings.push(cgroup::WITHOUT_ONE.to_owned());
         }
         Ok(Self { config, access, broker, job_maker, job, signals, bound })
     }
@@ -140,23 +136,6 @@ impl Prepared {
 /// `--listen`, before anything is joined.
 fn bind(listen: &Listen) -> Result<Bound, StartupError> {
     Bound::bind(listen).map_err(|error| StartupError::new(format!("{}: {}", listen.shown, reason(&error))))
-}
-
-/// Without a complete /proc the job's processes could not be found.
-fn refuse_without_proc() -> Result<(), StartupError> {
-    if !procfs::is_visible() {
-        return Err(StartupError::new(
-            "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it \
-             anew (unshare --mount-proc; mount -t proc proc /proc)",
-        ));
-    }
-    if !procfs::is_complete() {
-        return Err(StartupError::new(
-            "/proc hides processes (hidepid), and this kernel lists no children (CONFIG_PROC_CHILDREN): not all of the job's \
-             could be found and killed; root is shown them all",
-        ));
-    }
-    Ok(())
 }
 
 /// How Kafka is reached; an embedded broker is found or started for that.

@@ -60,6 +60,12 @@ fn what_stands_in_the_wrong_place_is_put_right() {
         "--since yesterday: must be a duration with its unit, such as 500ms, 5s or 2m",
     );
     refused("list now", "now: list takes no such argument; neli-run list --help lists them");
+    refused(
+        "doctor -g g",
+        "--brokers or --embedded is required: Kafka's addresses (--brokers HOST:PORT,..), or a trial on this machine alone (--embedded)",
+    );
+    refused("doctor -b a:1 --print-topic", "--group is required with --print-topic: the topic is named after it");
+    refused("doctor -b a:1 --lease 1ms", "--lease 1ms: must be 300ms to 60s");
     refused("completions ksh", "ksh: must be bash, fish or zsh");
     // Later options are not accepted before they do something.
     refused("-g g --rolls 2 -- true", "--rolls: no such option; did you mean --roles?");

@@ -36,6 +36,47 @@ fn a_command_that_is_not_found_is_told_how_it_is_written() {
     refused(&["FOO=hunter2", "env"], "FOO=..: not found; to set a variable for the job: -- env FOO=.. env");
 }
 
+/// All at once, a line each, where the start tells the first alone.
+#[test]
+fn a_doctor_tells_all_that_fails() {
+    let words = ["doctor", "-b", "127.0.0.1:1", "-g", "g", "--timeout", "300ms", "--", "no-such-command"];
+    let output = run(&words);
+    let limited = run_behind("ulimit -n 32", &words);
+    assert!(
+        String::from_utf8_lossy(&limited.stdout).contains("\n--    brokers        Kafka is not looked at: "),
+        "{limited:?}"
+    );
+    for (output, first) in [(output, "brokers        127.0.0.1:1"), (limited, LIMIT)] {
+        let text = String::from_utf8(output.stdout).unwrap();
+        let mut failures: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("FAIL  ")).collect();
+        failures.sort_unstable_by_key(|failure| failure.starts_with("command"));
+        assert!(failures.len() == 2 && failures[0].starts_with(first), "{text}");
+        assert_eq!(failures[1], "command        no-such-command: not found in PATH");
+        assert!(
+            first != LIMIT || text.contains("\n                     mend: ulimit -n 1024; LimitNOFILE=1024\n"),
+            "{text}"
+        );
+        assert_eq!((output.status.code(), output.stderr), (Some(1), Vec::new()));
+    }
+}
+
+const LIMIT: &str = "open-files     32 open files are too few (ulimit -n): neli-run needs at least 64";
+
+/// Where no broker tells how many there are.
+#[test]
+fn a_doctor_prints_how_a_topic_is_made() {
+    let output = run(&["doctor", "--print-topic", "-g", "g", "-b", "127.0.0.1:1", "--timeout", "300ms"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let begin = "kafka-topics.sh --bootstrap-server 127.0.0.1:1 --create --topic g.neli --partitions 1 --replication-factor 3 --config ";
+    assert!(text.starts_with(begin) && text.ends_with(" --config min.insync.replicas=2\n"), "{text}");
+    let warning = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        warning.starts_with("neli-run: warning: how many brokers there are is not known (127.0.0.1:1"),
+        "{warning}"
+    );
+    assert_eq!(output.status.code(), Some(0));
+}
+
 #[test]
 fn a_limit_of_the_process_that_is_too_low_is_named() {
     for number in [8, 10, 14, 32, 63] {
@@ -67,16 +108,16 @@ fn a_limit_of_the_user_that_is_too_low_is_named() {
     }
 }
 
-/// Runs a whole command line behind a shell's `limit`.
-fn limited(limit: &str) -> Output {
+/// Runs a command line behind a shell's `limit`.
+fn run_behind(limit: &str, words: &[&str]) -> Output {
     let script = format!(r#"{limit}; exec "$@""#);
     let mut limited = Command::new("sh");
-    limited.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_neli-run")]).args(WHOLE);
+    limited.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_neli-run")]).args(words);
     limited.stdin(Stdio::null()).output().unwrap()
 }
 
 fn assert_limited(limit: &str, expected: &str) {
-    let output = limited(limit);
+    let output = run_behind(limit, WHOLE);
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(125), "{limit}: {told}");
     assert!(told.starts_with("neli-run: ") && told.contains(expected) && told.lines().count() == 1, "{limit}: {told}");

@@ -12,6 +12,7 @@ mod broker;
 mod broker_deaths;
 mod clocks;
 mod death;
+mod doctor;
 mod embedded;
 mod handover;
 mod harness_itself;

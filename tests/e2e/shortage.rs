@@ -10,6 +10,7 @@ use harness::process::Process;
 use harness::{not_tested, wait};
 use nix::sys::signal::Signal;
 
+use crate::doctor::Found;
 use crate::stage;
 
 /// Enough for a candidate that was built for tests, and filled in no time.
@@ -106,6 +107,9 @@ fn a_job_that_takes_all_memory() {
     assert_eq!(run.await_event("job_exited").number("signal"), 9);
     let released = run.await_release();
     assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("exited", Some(true)));
+    let words = ["--brokers", "127.0.0.1:1", "--timeout", "1s"];
+    let found = Found::behind(&inside.each_ref().map(String::as_str), &words);
+    found.assert_told("memory-limit", "ok", &["192 MiB"]);
 }
 
 /// While somebody beside it takes all memory, again and again, the lease is kept; and the fence is.
@@ -236,6 +240,14 @@ fn a_quota_of_processor_time_without_real_time_scheduling() {
     assert_eq!(run.status(), 125);
     let said = run.strange_lines().join("\n");
     assert!(said.contains("--lease 600ms: too short") && said.contains("cpu.cfs_quota_us"), "{said}");
+
+    let words = ["--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "1s", "--lease"];
+    let found = Found::behind(&inside, &[&words[..], &["600ms"]].concat());
+    found.assert_told("cpu-quota", "fail", &["--lease 600ms: too short", "cpu.cfs_quota_us"]);
+    found.assert_told("real-time", "warn", &["LimitRTPRIO=2"]);
+    found.assert_told("brokers", "fail", &["127.0.0.1:1"]);
+    let found = Found::behind(&inside, &[&words[..], &["20s"]].concat());
+    found.assert_told("cpu-quota", "warn", &["cpu.cfs_quota_us", "before the lease ends"]);
 
     // It is busy, with all that it has.
     let job = stage.witness().with("--ignore-stop").with("--daemon").command();

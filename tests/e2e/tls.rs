@@ -18,6 +18,7 @@ use harness::wait;
 use nix::sys::signal::Signal;
 
 use crate::bad_input::assert_refused;
+use crate::doctor::Found;
 use crate::{PROGRAM, bare, with_both_electors};
 
 /// librdkafka's properties.
@@ -155,7 +156,7 @@ with_both_electors! {
     }
 }
 
-/// Plain text where TLS is expected: the broker closes the connection, and says nothing.
+/// Plain text where TLS is expected: the broker closes the connection, and says nothing. And what `doctor` says of TLS.
 #[test]
 fn a_port_that_expects_tls() {
     let addresses = broker().secure_addresses();
@@ -172,6 +173,20 @@ fn a_port_that_expects_tls() {
         command
     });
     assert!(words.iter().all(|word| status.errors.contains(word)) && status.status == 4, "{status:?}");
+
+    let doctor =
+        |address: &str, words: &[&str]| Found::of(&[&["--group", &stage.group, "--brokers", address], words].concat());
+    doctor(&addresses.plain, &[]).assert_told("tls", "fail", &words);
+    let trust = format!("ssl.ca.location={}", broker().authority().certificate().display());
+    let stranger = Authority::new("stranger");
+    let distrust = format!("ssl.ca.location={}", stranger.certificate().display());
+    let over_tls = ["-X", "security.protocol=SSL", "-X"];
+    let distrusted = doctor(&addresses.plain, &[&over_tls[..], &[&distrust]].concat());
+    distrusted.assert_told("tls", "fail", &["the broker's certificate is not accepted"]);
+    distrusted.assert_told("brokers", "ok", &[]);
+    let unnamed = doctor(&addresses.mutual, &[&over_tls[..], &[&trust]].concat());
+    unnamed.assert_told("tls", "fail", &["does not accept our certificate"]);
+    doctor(&addresses.plain, &[&over_tls[..], &[&trust]].concat()).assert_told("tls", "ok", &["is accepted"]);
 }
 
 /// One second there and back: the login alone takes six round trips, and the first answers come later than any limit that does

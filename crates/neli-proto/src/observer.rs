@@ -115,9 +115,11 @@ impl Observer {
     pub fn heard(&mut self, at: ReadAt, record: Record, written_ms: Option<u64>) {
         let heard = self.hear(at, written_ms);
         let Record { member: Some(member), name, body, .. } = record else { return };
-        let Body::Hello { host, pid, version, elector, priority, .. } = body else { return };
-        let has_many_roles = false;
-        self.is_there(at, Candidate { member, name, host, pid, version, elector, priority, has_many_roles, heard });
+        let Body::Hello { host, pid, version, elector, priority, overlap_ms, .. } = body else { return };
+        let (overlaps, has_many_roles) = (overlap_ms.is_some(), false);
+        let candidate =
+            Candidate { member, name, host, pid, version, elector, priority, has_many_roles, overlaps, heard };
+        self.is_there(at, candidate);
     }
 
     /// The hello of a process with many roles, this one among them, was read, wherever it stands.
@@ -127,8 +129,10 @@ impl Observer {
         if leaves {
             self.candidates.remove(&member);
         } else {
-            let (priority, has_many_roles) = (0, true);
-            self.is_there(at, Candidate { member, name, host, pid, version, elector, priority, has_many_roles, heard });
+            let (priority, overlaps, has_many_roles) = (0, false, true);
+            let candidate =
+                Candidate { member, name, host, pid, version, elector, priority, has_many_roles, overlaps, heard };
+            self.is_there(at, candidate);
         }
     }
 

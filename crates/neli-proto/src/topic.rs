@@ -104,24 +104,42 @@ pub struct Judgement {
 ///
 /// The log may lose records that a lease rests on.
 pub fn judge(facts: &TopicFacts, place: Place<'_>) -> Result<Judgement, String> {
+    let Ok(settings) = &facts.settings else {
+        return Ok(Judgement { cut_is_harmless: false, gaps_are_markers: false, risks: risks(facts, place) });
+    };
+    if let Some(refusal) = refusals(settings).into_iter().next() {
+        return Err(refusal);
+    }
+    let gaps_are_markers = settings.cleanup_policy.is_some();
+    Ok(Judgement { cut_is_harmless: settings.keep_what_is_young(), gaps_are_markers, risks: risks(facts, place) })
+}
+
+/// The settings for which a topic is refused: each with its value, and what would be right.
+#[must_use]
+pub fn refusals(settings: &Settings) -> Vec<String> {
+    let mut refusals = Vec::new();
+    if let Some(policy) = settings.cleanup_policy.as_deref().filter(|policy| *policy != "delete") {
+        refusals.push(format!("cleanup.policy={policy}: must be delete"));
+    }
+    let least = i64::try_from(LEAST_RETENTION.as_millis()).unwrap_or(i64::MAX);
+    if let Some(retention) = settings.retention_ms.filter(|retention| *retention != -1 && *retention < least) {
+        refusals.push(format!("retention.ms={retention}: must be -1 or at least {least}"));
+    }
+    refusals
+}
+
+/// What applies to a topic, and what it risks.
+#[must_use]
+pub fn risks(facts: &TopicFacts, place: Place<'_>) -> Vec<String> {
     let settings = match &facts.settings {
         Ok(settings) => settings,
         Err(reason) => {
             let risk = format!(
                 "its configuration can't be read ({reason}): whether it keeps its records is unknown; allow DESCRIBE_CONFIGS on it"
             );
-            let risks = core::iter::once(risk).chain(replication_risk(&facts.layout, None, place)).collect();
-            return Ok(Judgement { cut_is_harmless: false, gaps_are_markers: false, risks });
+            return core::iter::once(risk).chain(replication_risk(&facts.layout, None, place)).collect();
         }
     };
-    if let Some(policy) = settings.cleanup_policy.as_deref().filter(|policy| *policy != "delete") {
-        return Err(format!("cleanup.policy={policy}: must be delete"));
-    }
-    let least = i64::try_from(LEAST_RETENTION.as_millis()).unwrap_or(i64::MAX);
-    if let Some(retention) = settings.retention_ms.filter(|retention| *retention != -1 && *retention < least) {
-        return Err(format!("retention.ms={retention}: must be -1 or at least {least}"));
-    }
-
     let mut risks = Vec::new();
     if let Some(clock) = settings.timestamp_type.as_deref().filter(|clock| *clock != "LogAppendTime") {
         risks.push(format!(
@@ -145,8 +163,7 @@ pub fn judge(facts: &TopicFacts, place: Place<'_>) -> Result<Judgement, String> 
             hidden.join(", ")
         ));
     }
-    let gaps_are_markers = settings.cleanup_policy.is_some();
-    Ok(Judgement { cut_is_harmless: settings.keep_what_is_young(), gaps_are_markers, risks })
+    risks
 }
 
 /// Judges the topic of facts, which is to keep each for `retention`: what is only a risk, for one warning.
@@ -286,6 +303,8 @@ mod tests {
             let refusal = judged(1, 1, change).unwrap_err();
             assert!(refusal.starts_with(said), "{refusal}");
         }
+        let both = Settings { cleanup_policy: Some("compact".into()), retention_ms: Some(1), ..settings() };
+        assert_eq!(refusals(&both).len(), 2, "each is told");
         assert!(judged(1, 1, |s| s.retention_ms = Some(-1)).is_ok());
         assert!(judged(1, 1, |s| s.retention_ms = Some(600_000)).is_ok());
     }

@@ -82,8 +82,9 @@ mod kafka {
     mod answer_limit;
     mod context;
     pub mod embedded;
-    mod error_class;
+    pub(crate) mod error_class;
     pub(crate) mod event;
+    pub(crate) mod examination;
     pub(crate) mod facts;
     pub(crate) mod group;
     mod identity;
@@ -115,10 +116,14 @@ pub mod program {
         Access, HEARTBEAT_INTERVAL, LogCallback, MemberTimings, NoAddress, SESSION_TIMEOUT,
     };
     pub use crate::kafka::embedded;
+    pub use crate::kafka::error_class::Layer;
     pub use crate::kafka::event::{FactsEvent, KafkaEvent, Key, ReadRecord, ReadingEvent};
+    pub use crate::kafka::examination::{
+        Examination, PartitionSeen, TopicSeen, TopicSight, Unreachable, Untold, facts_to_create, journal_to_create,
+    };
     pub use crate::kafka::facts::{FactsReading, WantedFacts};
     pub use crate::kafka::group::{GroupEvent, GroupReport, Member};
-    pub use crate::kafka::librdkafka::topic_identity;
+    pub use crate::kafka::librdkafka::{GroupDescription, NewTopic, Rights, topic_identity};
     pub use crate::kafka::producer::Producer;
     pub use crate::kafka::reader::{Reader, Source};
     pub use crate::kafka::topic::{has_topic, topics};

@@ -9,7 +9,7 @@ use crate::exit::StartupError;
 use neli::program::Election;
 
 /// How long Kafka's answers are waited for, unless `--timeout` says otherwise.
-const TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 /// How long `resign` waits until another leads.
 const HANDOVER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -111,7 +111,7 @@ fn reason(args: &ParsedArgs) -> Result<Option<Box<str>>, StartupError> {
 }
 
 /// `--timeout`.
-fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration, StartupError> {
+pub(super) fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration, StartupError> {
     let Some(value) = args.value("timeout") else { return Ok(default) };
     let timeout = value.duration()?;
     if timeout.is_zero() || timeout > LONGEST {

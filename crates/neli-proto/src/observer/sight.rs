@@ -103,6 +103,8 @@ pub struct Candidate {
     pub priority: u16,
     /// `--roles`: its hello is about all of them.
     pub has_many_roles: bool,
+    /// `--overlap`: whether it was given.
+    pub overlaps: bool,
     /// When.
     pub heard: Heard,
 }

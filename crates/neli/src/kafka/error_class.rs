@@ -104,6 +104,32 @@ pub(super) fn of_refused_append(words: &str) -> Option<String> {
     Some(format!("{words}{advice}"))
 }
 
+/// What of the way to a broker works only where what stands before it works.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Layer {
+    /// The connection.
+    Connection,
+    /// TLS.
+    Tls,
+    /// The login.
+    Login,
+}
+
+/// What of the way to a broker fails with such a trouble, in librdkafka's words or in ours.
+#[must_use]
+pub(super) fn layer_of(trouble: &str) -> Layer {
+    // `ssl://kafka:9093/bootstrap: Connection refused`
+    let words = trouble.split_once(": ").map_or(trouble, |(_, words)| words).to_lowercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
+    if has(&["sasl", "token endpoint"]) && !has(&["expects tls"]) {
+        Layer::Login
+    } else if has(&["ssl", "tls", "certificate"]) {
+        Layer::Tls
+    } else {
+        Layer::Connection
+    }
+}
+
 /// What a trouble with a certificate means, in one line; `None` for any other trouble. librdkafka does not say why a
 /// certificate was not accepted.
 #[must_use]
@@ -200,6 +226,17 @@ fn host(url: &str) -> String {
     if host.is_empty() { String::new() } else { format!(" {host}") }
 }
 
+/// The line about a login that the broker refuses, in librdkafka's `words`.
+#[must_use]
+pub(super) fn of_refused_login(words: &str, asks_for_tokens: bool) -> String {
+    let advice = if asks_for_tokens {
+        "that the broker accepts this provider's tokens, and sasl.oauthbearer.scope"
+    } else {
+        "sasl.mechanisms, sasl.username and sasl.password"
+    };
+    format!("{words}; check {advice}")
+}
+
 /// Whether a login that failed may succeed when it is tried again: librdkafka gives the same code when the connection was
 /// lost in the middle of it.
 #[must_use]
@@ -259,12 +296,14 @@ mod tests {
         let login =
             logged("a:1/bootstrap: Disconnected (after 3ms in state UP, 1 identical error(s) suppressed)").unwrap();
         assert!(login.contains("expects a login; "), "{login}");
+        assert_eq!((layer_of(&told), layer_of(&login)), (Layer::Tls, Layer::Login));
         let refused =
             "a:1/bootstrap: Connect to ipv4#10.0.0.1:9093 failed: Connection refused (after 0ms in state CONNECT)";
         let later = "a:1/bootstrap: Disconnected (after 60000ms in state UP)";
         for other in [refused, later, &format!("ssl://{tls}"), &format!("sasl_ssl://{tls}")] {
             assert_eq!(logged(other), None);
         }
+        assert_eq!(layer_of(&format!("sasl_ssl://{refused}")), Layer::Connection);
     }
 
     #[test]

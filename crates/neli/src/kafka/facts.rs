@@ -19,7 +19,7 @@ use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::{ErrorClass, plain};
 use crate::kafka::event::{FactsEvent, KafkaEvent};
-use crate::kafka::librdkafka::create_topic;
+use crate::kafka::librdkafka::{NewTopic, create_topic};
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::poll_thread::end_offset;
 use crate::kafka::topic::{self, Presence, TopicError};
@@ -95,6 +95,21 @@ enum Failure {
     Refused(String),
     /// Worth another attempt.
     Transient(String),
+}
+
+/// The topic of facts as it is made, with so many replicas.
+pub(super) fn topic_wanted(topic: &str, retention: Duration, replicas: usize) -> NewTopic<'_> {
+    let mut settings = vec![
+        ("cleanup.policy", "compact,delete".to_owned()),
+        ("message.timestamp.type", "LogAppendTime".to_owned()),
+        ("retention.bytes", "-1".to_owned()),
+        ("retention.ms", retention.as_millis().to_string()),
+        ("unclean.leader.election.enable", "false".to_owned()),
+    ];
+    if replicas >= 3 {
+        settings.push(("min.insync.replicas", "2".to_owned()));
+    }
+    NewTopic { name: topic, partitions: 1, replicas: i32::try_from(replicas).unwrap_or(1), settings }
 }
 
 struct Thread {
@@ -282,19 +297,7 @@ impl Thread {
         if let Some(connection) = &access.embedded {
             return connection.create_topic(topic, 1).map_err(|error| Failure::Transient(error.to_string()));
         }
-        let retention_ms = retention.as_millis().to_string();
-        let mut settings = vec![
-            ("cleanup.policy", "compact,delete"),
-            ("message.timestamp.type", "LogAppendTime"),
-            ("retention.bytes", "-1"),
-            ("retention.ms", &retention_ms),
-            ("unclean.leader.election.enable", "false"),
-        ];
-        if replicas >= 3 {
-            settings.push(("min.insync.replicas", "2"));
-        }
-        let size = (1, i32::try_from(replicas).unwrap_or(1));
-        match create_topic(consumer.consumer().client(), topic, size, &settings, timeout) {
+        match create_topic(consumer.consumer().client(), &topic_wanted(topic, *retention, replicas), timeout) {
             Ok(()) | Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(()),
             Err(code) => Err(self.of_topic_error(topic::not_created(code, &self.place()))),
         }

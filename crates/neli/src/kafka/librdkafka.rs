@@ -5,27 +5,24 @@
 //!
 //! An administrative call has three parts, which `ask` joins: options with a time limit, a queue for its one answer, and the
 //! call itself.
-#![expect(unsafe_code, reason = "the one file that calls librdkafka's C interface")]
+#![expect(unsafe_code, reason = "this module alone calls librdkafka's C interface")]
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::time::Duration;
 
-use neli_proto::topic::{TopicId, TopicIdentity};
 use rdkafka::bindings::{
     rd_kafka_AdminOptions_destroy, rd_kafka_AdminOptions_new, rd_kafka_AdminOptions_set_broker,
-    rd_kafka_AdminOptions_set_request_timeout, rd_kafka_ConfigEntry_name, rd_kafka_ConfigEntry_value,
+    rd_kafka_AdminOptions_set_include_authorized_operations, rd_kafka_AdminOptions_set_request_timeout,
+    rd_kafka_AdminOptions_set_validate_only, rd_kafka_ConfigEntry_name, rd_kafka_ConfigEntry_value,
     rd_kafka_ConfigResource_configs, rd_kafka_ConfigResource_destroy, rd_kafka_ConfigResource_error,
     rd_kafka_ConfigResource_new, rd_kafka_ConfigResource_set_config, rd_kafka_CreateTopics,
     rd_kafka_CreateTopics_result_topics, rd_kafka_DescribeConfigs, rd_kafka_DescribeConfigs_result_resources,
-    rd_kafka_DescribeTopics, rd_kafka_DescribeTopics_result_topics, rd_kafka_NewTopic_destroy, rd_kafka_NewTopic_new,
-    rd_kafka_NewTopic_set_config, rd_kafka_TopicCollection_destroy, rd_kafka_TopicCollection_of_topic_names,
-    rd_kafka_TopicDescription_error, rd_kafka_TopicDescription_topic_id, rd_kafka_Uuid_least_significant_bits,
-    rd_kafka_Uuid_most_significant_bits, rd_kafka_error_code, rd_kafka_event_CreateTopics_result,
-    rd_kafka_event_DescribeConfigs_result, rd_kafka_event_DescribeTopics_result, rd_kafka_event_destroy,
-    rd_kafka_event_error, rd_kafka_mem_free, rd_kafka_memberid, rd_kafka_queue_destroy, rd_kafka_queue_new,
-    rd_kafka_queue_poll, rd_kafka_topic_result_error,
+    rd_kafka_NewTopic_destroy, rd_kafka_NewTopic_new, rd_kafka_NewTopic_set_config, rd_kafka_error_code,
+    rd_kafka_error_destroy, rd_kafka_event_CreateTopics_result, rd_kafka_event_DescribeConfigs_result,
+    rd_kafka_event_destroy, rd_kafka_event_error, rd_kafka_mem_free, rd_kafka_memberid, rd_kafka_queue_destroy,
+    rd_kafka_queue_new, rd_kafka_queue_poll, rd_kafka_topic_result_error,
 };
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
@@ -33,53 +30,23 @@ use rdkafka::types::{
     RDKafka, RDKafkaAdminOp, RDKafkaAdminOptions, RDKafkaEvent, RDKafkaQueue, RDKafkaResourceType, RDKafkaRespErr,
 };
 
-use crate::kafka::error_class::ErrorClass;
+pub use describe::{GroupDescription, Rights, topic_identity};
+pub(crate) use describe::{describe_group, topic_rights};
+
+mod describe;
 
 /// librdkafka answers each administrative call within its time limit; an answer that is this much later is not waited for.
 const LATE: Duration = Duration::from_secs(1);
 
-/// Which topic stands under this name now (`DescribeTopics`), as the broker with this id answers. Waits `timeout` for the answer.
-///
-/// Who needs the answer names a broker: without one librdkafka asks what it takes for the controller, which is any broker on clusters of
-/// today, and maybe one that has just died.
-///
-/// # Errors
-///
-/// librdkafka's code: no answer in time, or an answer without it.
-pub fn topic_identity(
-    client: &Client<impl ClientContext>,
-    topic: &str,
-    broker: Option<i32>,
-    timeout: Duration,
-) -> Result<TopicIdentity, RDKafkaErrorCode> {
-    let name = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
-    let mut names = [name.as_ptr()];
-    // SAFETY: `names` holds as many strings as its length, which end in a zero byte; librdkafka copies them.
-    let topics = unsafe { rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()) };
-    let topics = Owned::new(topics, rd_kafka_TopicCollection_destroy)?;
-    let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
-    let event = ask(client, call, broker, timeout, |handle, options, queue| {
-        // SAFETY: all four are alive throughout the call, and librdkafka copies what it needs of them.
-        unsafe { rd_kafka_DescribeTopics(handle, topics.as_ptr(), options, queue) };
-    })?;
-    // SAFETY: both functions are for an answer to this call.
-    let description =
-        unsafe { first_part(&event, rd_kafka_event_DescribeTopics_result, rd_kafka_DescribeTopics_result_topics) }?;
-    // SAFETY: the description is alive; its error and its id are parts of it.
-    let (error, id) = unsafe {
-        (
-            rd_kafka_error_code(rd_kafka_TopicDescription_error(description)),
-            rd_kafka_TopicDescription_topic_id(description),
-        )
-    };
-    if error.is_error() {
-        let code = RDKafkaErrorCode::from(error);
-        return if ErrorClass::from(code) == ErrorClass::UnknownTopic { Ok(TopicIdentity::Missing) } else { Err(code) };
-    }
-    // SAFETY: the id is part of the description.
-    let (high, low) = unsafe { (rd_kafka_Uuid_most_significant_bits(id), rd_kafka_Uuid_least_significant_bits(id)) };
-    // A broker before 2.8 has no ids; librdkafka shows the zero one then.
-    Ok(if (high, low) == (0, 0) { TopicIdentity::Unnamed } else { TopicIdentity::Id(TopicId { high, low }) })
+/// What an administrative call is to do besides, or not to do.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Besides {
+    /// Nothing.
+    Nothing,
+    /// Tell what this user may do to what is described.
+    TellRights,
+    /// Change nothing: tell whether it would succeed.
+    TryOnly,
 }
 
 /// Those of a topic's settings with these names, as the broker with this id shows them (`DescribeConfigs`); one whose value is not
@@ -132,7 +99,7 @@ fn settings(
         succeeded(unsafe { rd_kafka_ConfigResource_set_config(resource.as_ptr(), name.as_ptr(), c"".as_ptr()) })?;
     }
     let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS;
-    let event = ask(client, call, Some(broker), timeout, |handle, options, queue| {
+    let event = ask(client, call, (Some(broker), Besides::Nothing), timeout, |handle, options, queue| {
         let mut resources = [resource.as_ptr()];
         // SAFETY: all are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_DescribeConfigs(handle, resources.as_mut_ptr(), resources.len(), options, queue) };
@@ -161,15 +128,48 @@ fn settings(
 /// librdkafka's code: no answer in time, or why the topic is not made; `TopicAlreadyExists` when it is there.
 pub(crate) fn create_topic(
     client: &Client<impl ClientContext>,
-    topic: &str,
-    (partitions, replicas): (i32, i32),
-    settings: &[(&str, &str)],
+    topic: &NewTopic<'_>,
+    timeout: Duration,
+) -> Result<(), RDKafkaErrorCode> {
+    create(client, topic, Besides::Nothing, timeout)
+}
+
+/// Whether the topic could be made, which it is not; else as [`create_topic`].
+///
+/// # Errors
+///
+/// As for [`create_topic`].
+pub(crate) fn try_to_create_topic(
+    client: &Client<impl ClientContext>,
+    topic: &NewTopic<'_>,
+    timeout: Duration,
+) -> Result<(), RDKafkaErrorCode> {
+    create(client, topic, Besides::TryOnly, timeout)
+}
+
+/// A topic that is to be made.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NewTopic<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// How many partitions it has.
+    pub partitions: i32,
+    /// How many replicas each of them has.
+    pub replicas: i32,
+    /// Its settings.
+    pub settings: Vec<(&'static str, String)>,
+}
+
+fn create(
+    client: &Client<impl ClientContext>,
+    NewTopic { name, partitions, replicas, settings }: &NewTopic<'_>,
+    besides: Besides,
     timeout: Duration,
 ) -> Result<(), RDKafkaErrorCode> {
     let terminated = |text: &str| CString::new(text).map_err(|_| RDKafkaErrorCode::InvalidTopic);
-    let name = terminated(topic)?;
+    let name = terminated(name)?;
     // SAFETY: the name ends in a zero byte, and librdkafka copies it; no text about an error is asked for.
-    let wanted = unsafe { rd_kafka_NewTopic_new(name.as_ptr(), partitions, replicas, ptr::null_mut(), 0) };
+    let wanted = unsafe { rd_kafka_NewTopic_new(name.as_ptr(), *partitions, *replicas, ptr::null_mut(), 0) };
     let wanted = Owned::new(wanted, rd_kafka_NewTopic_destroy).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
     for (key, value) in settings {
         let (key, value) = (terminated(key)?, terminated(value)?);
@@ -177,7 +177,7 @@ pub(crate) fn create_topic(
         succeeded(unsafe { rd_kafka_NewTopic_set_config(wanted.as_ptr(), key.as_ptr(), value.as_ptr()) })?;
     }
     let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_CREATETOPICS;
-    let event = ask(client, call, None, timeout, |handle, options, queue| {
+    let event = ask(client, call, (None, besides), timeout, |handle, options, queue| {
         let mut topics = [wanted.as_ptr()];
         // SAFETY: all are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_CreateTopics(handle, topics.as_mut_ptr(), topics.len(), options, queue) };
@@ -269,12 +269,12 @@ pub(crate) fn member_id(client: &Client<impl ClientContext>) -> Option<String> {
 fn ask(
     client: &Client<impl ClientContext>,
     operation: RDKafkaAdminOp,
-    broker: Option<i32>,
+    (broker, besides): (Option<i32>, Besides),
     timeout: Duration,
     call: impl FnOnce(*mut RDKafka, *const RDKafkaAdminOptions, *mut RDKafkaQueue),
 ) -> Result<Owned<RDKafkaEvent>, RDKafkaErrorCode> {
     let handle = client.native_ptr();
-    let options = options(handle, operation, broker, timeout)?;
+    let options = options(handle, operation, (broker, besides), timeout)?;
     // SAFETY: the handle is alive as long as the client is.
     let queue = Owned::new(unsafe { rd_kafka_queue_new(handle) }, rd_kafka_queue_destroy)?;
     call(handle, options.as_ptr(), queue.as_ptr());
@@ -286,11 +286,12 @@ fn ask(
     Ok(event)
 }
 
-/// The options of one administrative call: its time limit, and the broker that is asked, unless that is librdkafka's choice.
+/// The options of one administrative call: its time limit, the broker that is asked, unless that is librdkafka's choice, and what it does
+/// besides.
 fn options(
     handle: *mut RDKafka,
     operation: RDKafkaAdminOp,
-    broker: Option<i32>,
+    (broker, besides): (Option<i32>, Besides),
     timeout: Duration,
 ) -> Result<Owned<RDKafkaAdminOptions>, RDKafkaErrorCode> {
     // SAFETY: the handle is that of a client which the caller holds.
@@ -303,6 +304,21 @@ fn options(
     if let Some(broker) = broker {
         // SAFETY: as above.
         succeeded(unsafe { rd_kafka_AdminOptions_set_broker(options.as_ptr(), broker, ptr::null_mut(), 0) })?;
+    }
+    match besides {
+        Besides::Nothing => {}
+        Besides::TellRights => {
+            // SAFETY: as above; an error is ours to destroy, and there is none where the pointer is null.
+            let error = unsafe { rd_kafka_AdminOptions_set_include_authorized_operations(options.as_ptr(), 1) };
+            if let Ok(error) = Owned::new(error, rd_kafka_error_destroy) {
+                // SAFETY: the error is alive.
+                succeeded(unsafe { rd_kafka_error_code(error.as_ptr()) })?;
+            }
+        }
+        Besides::TryOnly => {
+            // SAFETY: as above; no text about an error is asked for.
+            succeeded(unsafe { rd_kafka_AdminOptions_set_validate_only(options.as_ptr(), 1, ptr::null_mut(), 0) })?;
+        }
     }
     Ok(options)
 }
@@ -336,45 +352,4 @@ impl<T> Drop for Owned<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use rdkafka::ClientConfig;
-    use rdkafka::mocking::MockCluster;
-    use rdkafka::producer::{BaseProducer, Producer as _};
-
-    use super::*;
-    use crate::clock;
-
-    const LONG: Duration = Duration::from_secs(10);
-
-    fn client(bootstrap: &str) -> BaseProducer {
-        let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", bootstrap).set("allow.auto.create.topics", "false");
-        config.create().unwrap()
-    }
-
-    #[test]
-    fn a_topic_has_one_identity_for_as_long_as_it_is_there() {
-        let cluster = MockCluster::new(1).unwrap();
-        cluster.create_topic("here", 1, 1).unwrap();
-        let client = client(&cluster.bootstrap_servers());
-        let identity = |topic| topic_identity(client.client(), topic, Some(1), LONG);
-        let here = identity("here").unwrap();
-        assert_ne!(here, TopicIdentity::Missing);
-        assert_eq!(identity("here"), Ok(here));
-        assert_eq!(identity("elsewhere"), Ok(TopicIdentity::Missing));
-    }
-
-    #[test]
-    fn a_question_that_nobody_answers_ends_in_its_time() {
-        let client = client("127.0.0.1:9");
-        let begun = clock::now();
-        let answer = topic_identity(client.client(), "here", Some(1), Duration::from_millis(100));
-        assert!(answer.is_err(), "{answer:?}");
-        assert!(clock::now().since(begun) < Duration::from_secs(1));
-    }
-
-    #[test]
-    fn who_is_in_no_group_has_no_member_id() {
-        assert_eq!(member_id(client("127.0.0.1:9").client()), None);
-    }
-}
+mod tests;

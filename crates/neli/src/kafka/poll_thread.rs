@@ -12,7 +12,7 @@ use rdkafka::message::Message;
 use crate::clock;
 use crate::election::Elections;
 use crate::kafka::context::KafkaContext;
-use crate::kafka::error_class::{ErrorClass, NoToken, is_worth_another_login};
+use crate::kafka::error_class::{ErrorClass, NoToken, is_worth_another_login, of_refused_login};
 use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
 use crate::kafka::group::refusal;
 use crate::kafka::partition_consumer::PartitionConsumer;
@@ -167,12 +167,7 @@ impl PollThread {
             // A token that has expired since is replaced when the token endpoint gives one again.
             self.reading.ask_soon();
         } else {
-            let advice = if asks_for_tokens {
-                "that the broker accepts this provider's tokens, and sasl.oauthbearer.scope"
-            } else {
-                "sasl.mechanisms, sasl.username and sasl.password"
-            };
-            self.reading.refuse(format!("{words}; check {advice}"));
+            self.reading.refuse(of_refused_login(words, asks_for_tokens));
         }
     }
 

@@ -16,7 +16,7 @@ use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::{ErrorClass, plain};
-use crate::kafka::librdkafka::{broker_settings, create_topic, topic_settings};
+use crate::kafka::librdkafka::{NewTopic, broker_settings, create_topic, topic_settings};
 use crate::text::ClientError;
 
 /// How much longer than two round trips an answer about the settings may take.
@@ -186,8 +186,31 @@ pub(super) fn missing(client: &Client<impl ClientContext>, elections: &Elections
     format!("topic \"{}\" does not exist; {there}", elections.topic)
 }
 
-/// Makes the topic with the settings that R0 asks for: one partition per role up to [`MOST_PARTITIONS`], as many replicas as make sense on
-/// `brokers` brokers. Waits `timeout` for an answer. Gives the number of replicas; none where that is not ours to say: somebody
+fn partitions_of_new(elections: &Elections) -> i32 {
+    i32::try_from(elections.roles.end).unwrap_or(MOST_PARTITIONS).min(MOST_PARTITIONS)
+}
+
+/// The topic as it is made: with the settings that R0 asks for, one partition per role up to [`MOST_PARTITIONS`], as many replicas as make
+/// sense on `brokers` brokers.
+pub(super) fn wanted(elections: &Elections, brokers: usize) -> NewTopic<'_> {
+    let replicas = brokers.clamp(1, 3);
+    let mut settings = vec![
+        (CLEANUP_POLICY, "delete".to_owned()),
+        (TIMESTAMP_TYPE, "LogAppendTime".to_owned()),
+        (RETENTION_BYTES, "-1".to_owned()),
+        // A night can be looked at in the morning; a beat a second is 20 MB a day.
+        (RETENTION_MS, "86400000".to_owned()),
+        ("segment.ms", "3600000".to_owned()),
+        (UNCLEAN_LEADER_ELECTION, "false".to_owned()),
+    ];
+    if replicas == 3 {
+        settings.push((MIN_INSYNC_REPLICAS, "2".to_owned()));
+    }
+    let (partitions, replicas) = (partitions_of_new(elections), i32::try_from(replicas).unwrap_or(1));
+    NewTopic { name: &elections.topic, partitions, replicas, settings }
+}
+
+/// Makes the topic as [`wanted`]. Waits `timeout` for an answer. Gives the number of replicas; none where that is not ours to say: somebody
 /// else made it meanwhile, which is as good, or the broker is the embedded one.
 ///
 /// # Errors
@@ -200,29 +223,15 @@ pub(super) fn create(
     brokers: usize,
     timeout: Duration,
 ) -> Result<Option<usize>, TopicError> {
-    let partitions = i32::try_from(elections.roles.end).unwrap_or(MOST_PARTITIONS).min(MOST_PARTITIONS);
     if let Some(connection) = &access.embedded {
         return connection
-            .create_topic(&elections.topic, partitions)
+            .create_topic(&elections.topic, partitions_of_new(elections))
             .map(|()| None)
             .map_err(|_| TopicError::Transient(RDKafkaErrorCode::BrokerTransportFailure));
     }
-    let replicas = brokers.clamp(1, 3);
-    let mut settings = vec![
-        (CLEANUP_POLICY, "delete"),
-        (TIMESTAMP_TYPE, "LogAppendTime"),
-        (RETENTION_BYTES, "-1"),
-        // A night can be looked at in the morning; a beat a second is 20 MB a day.
-        (RETENTION_MS, "86400000"),
-        ("segment.ms", "3600000"),
-        (UNCLEAN_LEADER_ELECTION, "false"),
-    ];
-    if replicas == 3 {
-        settings.push((MIN_INSYNC_REPLICAS, "2"));
-    }
-    let size = (partitions, i32::try_from(replicas).unwrap_or(1));
-    match create_topic(client, &elections.topic, size, &settings, timeout) {
-        Ok(()) => Ok(Some(replicas)),
+    let topic = wanted(elections, brokers);
+    match create_topic(client, &topic, timeout) {
+        Ok(()) => Ok(usize::try_from(topic.replicas).ok()),
         Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(None),
         Err(code) => Err(not_created(code, elections)),
     }

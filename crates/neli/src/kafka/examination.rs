@@ -1,0 +1,279 @@
+//! What a candidate would meet at Kafka, asked without joining a group and without writing anything.
+//!
+//! Each question blocks, for the time limit at most.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use neli_proto::topic::{TopicFacts, TopicIdentity};
+use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::metadata::{Metadata, MetadataBroker, MetadataPartition};
+
+use crate::clock;
+use crate::election::Elections;
+use crate::kafka::access::Access;
+use crate::kafka::answer_limit::AnswerLimit;
+use crate::kafka::context::{KafkaContext, explain};
+use crate::kafka::error_class::{self, ErrorClass, Layer, plain};
+use crate::kafka::facts;
+use crate::kafka::librdkafka::{
+    GroupDescription, NewTopic, Rights, broker_settings, describe_group, topic_rights, topic_settings,
+    try_to_create_topic,
+};
+use crate::kafka::topic::{self, TopicError};
+
+/// A refused connection is no verdict before this: a host may have several addresses, which librdkafka tries in turn.
+const OTHER_ADDRESSES: Duration = Duration::from_secs(1);
+/// Between two looks for what librdkafka reports.
+const LOOK: Duration = Duration::from_millis(20);
+/// The setting that bounds a record.
+const LONGEST_RECORD: &str = "max.message.bytes";
+
+/// Kafka, once it was reached.
+pub struct Examination {
+    consumer: Arc<BaseConsumer<KafkaContext>>,
+    /// Those that are up.
+    brokers: Vec<i32>,
+    timeout: Duration,
+}
+
+/// Why Kafka is not reached: one line, and what of the way there fails.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Unreachable {
+    /// What fails.
+    pub layer: Layer,
+    /// Why.
+    pub why: String,
+}
+
+/// A topic, as this user sees it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum TopicSight {
+    /// This user may not even see whether it is there.
+    Hidden,
+    /// It is not there.
+    Missing,
+    /// It is there.
+    There(Box<TopicSeen>),
+    /// That can't be told, for this reason.
+    Unanswered(String),
+}
+
+/// What was found out about a topic.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TopicSeen {
+    /// Its partitions.
+    pub partitions: Vec<PartitionSeen>,
+    /// Its id; none where no broker tells it.
+    pub identity: Option<TopicIdentity>,
+    /// What this user may do to it; none where no broker tells it.
+    pub rights: Option<Rights>,
+    /// What R0 judges; none while a partition has no leader.
+    pub facts: Option<TopicFacts>,
+    /// The largest record batch that it takes, in bytes.
+    pub longest_record: Option<u64>,
+}
+
+/// A partition.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PartitionSeen {
+    /// Its number.
+    pub number: i32,
+    /// Whether a broker leads it.
+    pub is_led: bool,
+    /// How many brokers are to have it.
+    pub replicas: usize,
+    /// How many of them have all of it.
+    pub in_sync: usize,
+}
+
+/// Why something was not told.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Untold {
+    /// This user has no right to it.
+    Forbidden,
+    /// For this reason.
+    Other(String),
+}
+
+impl Examination {
+    /// Reaches Kafka. With a topic that one alone is asked for; else all are.
+    ///
+    /// # Errors
+    ///
+    /// Which layer fails, and why.
+    pub fn start(access: &Access, topic: Option<&str>, timeout: Duration) -> Result<Self, Unreachable> {
+        let context = KafkaContext::new(access);
+        let consumer =
+            BaseConsumer::from_config_and_context(&access.reader(None), context.clone()).map_err(|error| {
+                let why = explain(&error);
+                Unreachable { layer: error_class::layer_of(&why), why }
+            })?;
+        let consumer: Arc<BaseConsumer<KafkaContext>> = Arc::new(consumer);
+        let (answer, answered) = mpsc::channel();
+        let (asked, topic) = (Arc::clone(&consumer), topic.map(str::to_owned));
+        let question = thread::Builder::new().name("neli-asker".to_owned());
+        let ask = move || {
+            // Nobody listens any more where the reason was clear before the answer was due.
+            let _ = answer.send(asked.fetch_metadata(topic.as_deref(), timeout).map(|metadata| brokers(&metadata)));
+        };
+        question
+            .spawn(ask)
+            .map_err(|error| Unreachable { layer: Layer::Connection, why: crate::text::reason(&error) })?;
+        let begun = clock::now();
+        let mut is_all_down = false;
+        loop {
+            match answered.try_recv() {
+                Ok(Ok(brokers)) => return Ok(Self { consumer, brokers, timeout }),
+                Ok(Err(_)) | Err(mpsc::TryRecvError::Disconnected) => return Err(no_answer(access, &context)),
+                Err(mpsc::TryRecvError::Empty) => {}
+            }
+            if let Some(Err(error)) = consumer.poll(LOOK) {
+                if let Some(unreachable) = permanent(access, &context, &error) {
+                    return Err(unreachable);
+                }
+                is_all_down |= error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown);
+            }
+            if is_all_down && clock::now().since(begun) >= OTHER_ADDRESSES {
+                return Err(no_answer(access, &context));
+            }
+        }
+    }
+
+    /// How many brokers are up.
+    #[must_use]
+    pub const fn brokers(&self) -> usize {
+        self.brokers.len()
+    }
+
+    /// The topic of these elections, and what this user may do to it.
+    #[must_use]
+    pub fn topic(&self, elections: &Elections) -> TopicSight {
+        let (client, name) = (self.consumer.client(), &elections.topic);
+        let metadata = match client.fetch_metadata(Some(name), self.timeout) {
+            Ok(metadata) => metadata,
+            Err(error) => return TopicSight::Unanswered(plain(code_of(&error))),
+        };
+        let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == name) else {
+            return TopicSight::Missing;
+        };
+        match topic.error().map(RDKafkaErrorCode::from).map(|code| (ErrorClass::from(code), code)) {
+            Some((ErrorClass::UnknownTopic, _)) => return TopicSight::Missing,
+            Some((ErrorClass::TopicForbidden, _)) => return TopicSight::Hidden,
+            None | Some((ErrorClass::Moving, _)) => {}
+            Some((_, code)) => return TopicSight::Unanswered(plain(code)),
+        }
+        let broker = topic.partitions().iter().map(MetadataPartition::leader).find(|leader| *leader >= 0);
+        let Some(broker) = broker.or_else(|| self.brokers.first().copied()) else {
+            return TopicSight::Unanswered("no broker is up".to_owned());
+        };
+        let told = topic_rights(client, name, broker, self.timeout).ok();
+        let facts = topic::facts(client, elections, &mut AnswerLimit::new(self.timeout, self.timeout)).ok();
+        let longest = topic_settings(client, name, &[LONGEST_RECORD], broker, self.timeout).unwrap_or_default();
+        let longest = longest.into_iter().find(|(setting, _)| setting == LONGEST_RECORD);
+        TopicSight::There(Box::new(TopicSeen {
+            partitions: topic.partitions().iter().map(seen).collect(),
+            identity: told.map(|(identity, _)| identity),
+            rights: told.and_then(|(_, rights)| rights),
+            facts,
+            longest_record: longest.and_then(|(_, value)| value?.parse().ok()),
+        }))
+    }
+
+    /// Whether this user could make the topic of these elections on so many brokers. It is not made.
+    ///
+    /// # Errors
+    ///
+    /// Why not: one line.
+    pub fn try_to_create(&self, elections: &Elections, topic: &NewTopic<'_>) -> Result<(), String> {
+        match try_to_create_topic(self.consumer.client(), topic, self.timeout) {
+            Ok(()) | Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(()),
+            Err(code) => Err(match topic::not_created(code, elections) {
+                TopicError::Refused(error) => error,
+                TopicError::Transient(code) => format!("topic \"{}\": {}", topic.name, plain(code)),
+            }),
+        }
+    }
+
+    /// The consumer group of this name, which need not be there.
+    ///
+    /// # Errors
+    ///
+    /// This user has no right to it, or it is not told.
+    pub fn group(&self, group: &str) -> Result<GroupDescription, Untold> {
+        describe_group(self.consumer.client(), group, self.timeout).map_err(untold)
+    }
+
+    /// Those of a broker's settings with these names.
+    ///
+    /// # Errors
+    ///
+    /// This user has no right to them, or they are not told.
+    pub fn broker_settings(&self, names: &[&str]) -> Result<Vec<(String, Option<String>)>, Untold> {
+        let Some(broker) = self.brokers.first() else { return Err(Untold::Other("no broker is up".to_owned())) };
+        let settings = broker_settings(self.consumer.client(), names, *broker, self.timeout).map_err(untold)?;
+        // Forbidden, they come without an error and without an entry.
+        if settings.is_empty() { Err(Untold::Forbidden) } else { Ok(settings) }
+    }
+}
+
+/// The topic of these elections, as a candidate makes it where so many brokers are up.
+#[must_use]
+pub fn journal_to_create(elections: &Elections, brokers: usize) -> NewTopic<'_> {
+    topic::wanted(elections, brokers)
+}
+
+/// The topic of facts, as a candidate makes it: with so many replicas.
+#[must_use]
+pub fn facts_to_create(topic: &str, retention: Duration, replicas: usize) -> NewTopic<'_> {
+    facts::topic_wanted(topic, retention, replicas)
+}
+
+fn brokers(metadata: &Metadata) -> Vec<i32> {
+    metadata.brokers().iter().map(MetadataBroker::id).collect()
+}
+
+fn seen(partition: &MetadataPartition) -> PartitionSeen {
+    PartitionSeen {
+        number: partition.id(),
+        is_led: partition.leader() >= 0,
+        replicas: partition.replicas().len(),
+        in_sync: partition.isr().len(),
+    }
+}
+
+fn code_of(error: &KafkaError) -> RDKafkaErrorCode {
+    error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)
+}
+
+fn untold(code: RDKafkaErrorCode) -> Untold {
+    let is_forbidden = code == RDKafkaErrorCode::ClusterAuthorizationFailed
+        || matches!(code.into(), ErrorClass::GroupForbidden | ErrorClass::TopicForbidden);
+    if is_forbidden { Untold::Forbidden } else { Untold::Other(plain(code)) }
+}
+
+/// What no later answer will change.
+fn permanent(access: &Access, context: &KafkaContext, error: &KafkaError) -> Option<Unreachable> {
+    let code = code_of(error);
+    let words = context.error_text(code);
+    if ErrorClass::from(code) == ErrorClass::Login {
+        let login = |why| Some(Unreachable { layer: Layer::Login, why });
+        return match context.no_token(&words) {
+            Some(no_token) => no_token.is_refusal.then_some(no_token.why).and_then(login),
+            None if error_class::is_worth_another_login(&words) => None,
+            None => login(error_class::of_refused_login(&words, access.asks_for_tokens())),
+        };
+    }
+    let why = context.trouble().as_deref().and_then(error_class::of_certificate)?;
+    Some(Unreachable { layer: Layer::Tls, why })
+}
+
+fn no_answer(access: &Access, context: &KafkaContext) -> Unreachable {
+    match context.first_trouble() {
+        Some(why) => Unreachable { layer: error_class::layer_of(&why), why },
+        None => Unreachable { layer: Layer::Connection, why: format!("{}: no answer", access.bootstrap) },
+    }
+}

@@ -1,0 +1,177 @@
+//! What a broker tells of a topic or of a group, and of what this user may do to it.
+
+use std::ffi::CString;
+use std::slice;
+use std::time::Duration;
+
+use neli_proto::topic::{TopicId, TopicIdentity};
+use rdkafka::bindings::{
+    rd_kafka_AclOperation_t, rd_kafka_ConsumerGroupDescription_authorized_operations,
+    rd_kafka_ConsumerGroupDescription_error, rd_kafka_ConsumerGroupDescription_member_count,
+    rd_kafka_ConsumerGroupDescription_partition_assignor, rd_kafka_DescribeConsumerGroups,
+    rd_kafka_DescribeConsumerGroups_result_groups, rd_kafka_DescribeTopics, rd_kafka_DescribeTopics_result_topics,
+    rd_kafka_TopicCollection_destroy, rd_kafka_TopicCollection_of_topic_names,
+    rd_kafka_TopicDescription_authorized_operations, rd_kafka_TopicDescription_error,
+    rd_kafka_TopicDescription_topic_id, rd_kafka_Uuid_least_significant_bits, rd_kafka_Uuid_most_significant_bits,
+    rd_kafka_error_code, rd_kafka_event_DescribeConsumerGroups_result, rd_kafka_event_DescribeTopics_result,
+};
+use rdkafka::client::{Client, ClientContext};
+use rdkafka::error::{IsError, RDKafkaErrorCode};
+use rdkafka::types::RDKafkaAdminOp;
+
+use super::{Besides, Owned, ask, first_part, succeeded, text};
+use crate::kafka::error_class::ErrorClass;
+
+/// What a user may do to a topic or a group, as a broker that knows rights says. Of other operations nothing depends.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[expect(missing_docs, clippy::struct_excessive_bools, reason = "Kafka's own names")]
+pub struct Rights {
+    pub describe: bool,
+    pub describe_configs: bool,
+    pub read: bool,
+    pub write: bool,
+}
+
+/// A consumer group, as its coordinator describes it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct GroupDescription {
+    /// What this user may do to it; none where the broker does not say.
+    pub rights: Option<Rights>,
+    /// How many members it has.
+    pub members: usize,
+    /// How they share out partitions; empty where it has none.
+    pub assignor: String,
+}
+
+/// Which topic stands under this name now (`DescribeTopics`), as the broker with this id answers. Waits `timeout` for the answer.
+///
+/// Who needs the answer names a broker: without one librdkafka asks what it takes for the controller, which is any broker on clusters of
+/// today, and maybe one that has just died.
+///
+/// # Errors
+///
+/// librdkafka's code: no answer in time, or an answer without it.
+pub fn topic_identity(
+    client: &Client<impl ClientContext>,
+    topic: &str,
+    broker: Option<i32>,
+    timeout: Duration,
+) -> Result<TopicIdentity, RDKafkaErrorCode> {
+    describe_topic(client, topic, broker, timeout, Besides::Nothing).map(|(identity, _)| identity)
+}
+
+/// The same, and what this user may do to the topic; none where it is missing, or the broker does not say.
+///
+/// # Errors
+///
+/// As for [`topic_identity`].
+pub(crate) fn topic_rights(
+    client: &Client<impl ClientContext>,
+    topic: &str,
+    broker: i32,
+    timeout: Duration,
+) -> Result<(TopicIdentity, Option<Rights>), RDKafkaErrorCode> {
+    describe_topic(client, topic, Some(broker), timeout, Besides::TellRights)
+}
+
+fn describe_topic(
+    client: &Client<impl ClientContext>,
+    topic: &str,
+    broker: Option<i32>,
+    timeout: Duration,
+    besides: Besides,
+) -> Result<(TopicIdentity, Option<Rights>), RDKafkaErrorCode> {
+    let name = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
+    let mut names = [name.as_ptr()];
+    // SAFETY: `names` holds as many strings as its length, which end in a zero byte; librdkafka copies them.
+    let topics = unsafe { rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()) };
+    let topics = Owned::new(topics, rd_kafka_TopicCollection_destroy)?;
+    let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
+    let event = ask(client, call, (broker, besides), timeout, |handle, options, queue| {
+        // SAFETY: all four are alive throughout the call, and librdkafka copies what it needs of them.
+        unsafe { rd_kafka_DescribeTopics(handle, topics.as_ptr(), options, queue) };
+    })?;
+    // SAFETY: both functions are for an answer to this call.
+    let description =
+        unsafe { first_part(&event, rd_kafka_event_DescribeTopics_result, rd_kafka_DescribeTopics_result_topics) }?;
+    // SAFETY: the description is alive; its error and its id are parts of it.
+    let (error, id) = unsafe {
+        (
+            rd_kafka_error_code(rd_kafka_TopicDescription_error(description)),
+            rd_kafka_TopicDescription_topic_id(description),
+        )
+    };
+    if error.is_error() {
+        let code = RDKafkaErrorCode::from(error);
+        let is_missing = ErrorClass::from(code) == ErrorClass::UnknownTopic;
+        return if is_missing { Ok((TopicIdentity::Missing, None)) } else { Err(code) };
+    }
+    // SAFETY: the function is for a topic's description, to which the operations belong.
+    let rights = unsafe { rights(description, rd_kafka_TopicDescription_authorized_operations) };
+    // SAFETY: the id is part of the description.
+    let (high, low) = unsafe { (rd_kafka_Uuid_most_significant_bits(id), rd_kafka_Uuid_least_significant_bits(id)) };
+    // A broker before 2.8 has no ids; librdkafka shows the zero one then.
+    let identity =
+        if (high, low) == (0, 0) { TopicIdentity::Unnamed } else { TopicIdentity::Id(TopicId { high, low }) };
+    Ok((identity, rights))
+}
+
+/// A consumer group, which need not be there, as its coordinator describes it (`DescribeConsumerGroups`). Waits `timeout` for the answer.
+///
+/// # Errors
+///
+/// librdkafka's code: no answer in time, no right to it, or an answer without it.
+pub(crate) fn describe_group(
+    client: &Client<impl ClientContext>,
+    group: &str,
+    timeout: Duration,
+) -> Result<GroupDescription, RDKafkaErrorCode> {
+    let name = CString::new(group).map_err(|_| RDKafkaErrorCode::InvalidGroupId)?;
+    let call = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS;
+    let event = ask(client, call, (None, Besides::TellRights), timeout, |handle, options, queue| {
+        let mut names = [name.as_ptr()];
+        // SAFETY: all are alive throughout the call, and librdkafka copies what it needs of them.
+        unsafe { rd_kafka_DescribeConsumerGroups(handle, names.as_mut_ptr(), names.len(), options, queue) };
+    })?;
+    // SAFETY: both functions are for an answer to this call; the description is alive, and all that is taken from it is part of it.
+    unsafe {
+        let groups = rd_kafka_DescribeConsumerGroups_result_groups;
+        let description = first_part(&event, rd_kafka_event_DescribeConsumerGroups_result, groups)?;
+        succeeded(rd_kafka_error_code(rd_kafka_ConsumerGroupDescription_error(description)))?;
+        Ok(GroupDescription {
+            rights: rights(description, rd_kafka_ConsumerGroupDescription_authorized_operations),
+            members: rd_kafka_ConsumerGroupDescription_member_count(description),
+            assignor: text(rd_kafka_ConsumerGroupDescription_partition_assignor(description)).unwrap_or_default(),
+        })
+    }
+}
+
+/// What a user may do to what is described.
+///
+/// # Safety
+///
+/// `operations_of` gives an array of as many operations as it counts, or null; the array lives as long as the description.
+unsafe fn rights<T>(
+    description: &T,
+    operations_of: unsafe extern "C" fn(*const T, *mut usize) -> *const rd_kafka_AclOperation_t,
+) -> Option<Rights> {
+    use rd_kafka_AclOperation_t::{
+        RD_KAFKA_ACL_OPERATION_DESCRIBE, RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS, RD_KAFKA_ACL_OPERATION_READ,
+        RD_KAFKA_ACL_OPERATION_WRITE,
+    };
+    let mut count = 0;
+    // SAFETY: both pointers are valid, and the array is as the caller promises.
+    let operations = unsafe {
+        let operations = operations_of(description, &raw mut count);
+        if operations.is_null() {
+            return None;
+        }
+        slice::from_raw_parts(operations, count)
+    };
+    Some(Rights {
+        describe: operations.contains(&RD_KAFKA_ACL_OPERATION_DESCRIBE),
+        describe_configs: operations.contains(&RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS),
+        read: operations.contains(&RD_KAFKA_ACL_OPERATION_READ),
+        write: operations.contains(&RD_KAFKA_ACL_OPERATION_WRITE),
+    })
+}

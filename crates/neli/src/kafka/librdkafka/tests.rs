@@ -1,0 +1,41 @@
+use neli_proto::topic::TopicIdentity;
+use rdkafka::ClientConfig;
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::{BaseProducer, Producer as _};
+
+use super::*;
+use crate::clock;
+
+const LONG: Duration = Duration::from_secs(10);
+
+fn client(bootstrap: &str) -> BaseProducer {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", bootstrap).set("allow.auto.create.topics", "false");
+    config.create().unwrap()
+}
+
+#[test]
+fn a_topic_has_one_identity_for_as_long_as_it_is_there() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("here", 1, 1).unwrap();
+    let client = client(&cluster.bootstrap_servers());
+    let identity = |topic| topic_identity(client.client(), topic, Some(1), LONG);
+    let here = identity("here").unwrap();
+    assert_ne!(here, TopicIdentity::Missing);
+    assert_eq!(identity("here"), Ok(here));
+    assert_eq!(identity("elsewhere"), Ok(TopicIdentity::Missing));
+}
+
+#[test]
+fn a_question_that_nobody_answers_ends_in_its_time() {
+    let client = client("127.0.0.1:9");
+    let begun = clock::now();
+    let answer = topic_identity(client.client(), "here", Some(1), Duration::from_millis(100));
+    assert!(answer.is_err(), "{answer:?}");
+    assert!(clock::now().since(begun) < Duration::from_secs(1));
+}
+
+#[test]
+fn who_is_in_no_group_has_no_member_id() {
+    assert_eq!(member_id(client("127.0.0.1:9").client()), None);
+}

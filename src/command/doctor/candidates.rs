@@ -1,0 +1,278 @@
+//! The other candidates of the group, as the journal tells of them: those that differ from this one, and those on another topic. And the
+//! broker's clock, as far as its timestamps show it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use neli::program::{Access, ReadRecord, clock, topics};
+use neli_proto::candidate::Elector;
+use neli_proto::journal::Journal;
+use neli_proto::listener::FIRST_SPAN;
+use neli_proto::mapping::Mapping;
+use neli_proto::observer::{Candidate, Leader, Leadership, Observer, ReadAt};
+use neli_proto::process_hello::ProcessHello;
+use neli_proto::record::{MemberId, Record};
+
+use super::findings::Findings;
+use crate::command::reading::{self, Begin, Input, Reading, key_of_election, read_at, read_last};
+use crate::command::wording::span;
+use crate::config::{Config, Doctor};
+use crate::exit::StartupError;
+use crate::report::log::spoken;
+
+/// What the name of a journal's topic ends in.
+const SUFFIX: &str = ".neli";
+/// No more partitions of other topics are looked at.
+const OTHER_PARTITIONS: usize = 64;
+/// So many of them are connected to before the first is read.
+const AHEAD: usize = 8;
+/// A leader that is alive has beaten twice by then.
+const TWO_BEATS: Duration = Duration::from_millis(2_200);
+/// By more than this a clock is told to differ.
+const CLOCKS_DIFFER: u64 = 1_000;
+
+/// What a partition tells of one group.
+#[derive(Default)]
+struct Group {
+    /// By roles.
+    elections: BTreeMap<String, Observer>,
+    /// What processes tell of themselves beyond a candidate's hello.
+    hellos: BTreeMap<MemberId, ProcessHello>,
+}
+
+/// Looks at the candidates, and listens for a heartbeat where somebody leads.
+pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings) {
+    let config = &doctor.candidate;
+    let (name, topic) = (&config.election.group, &config.election.topic);
+    let read = reading::run(async {
+        let mut reading = Reading::of_all(access, topic, 0)?;
+        let mut group = Group::default();
+        let take_in = |at, record, begin| group.take_in(name, at, record, begin);
+        read_last(&mut reading, FIRST_SPAN, doctor.timeout, take_in).await?;
+        let clock = if group.is_led() { broker_clock(&mut reading, doctor.timeout).await? } else { None };
+        Ok::<_, StartupError>((group, clock))
+    });
+    match read {
+        Ok((group, broker)) => {
+            group.tell(config, findings);
+            tell_clock(broker, findings);
+        }
+        // A topic that is missing, or a right, was told before.
+        Err(why) => findings.skipped("candidates", format!("not told: {why}")),
+    }
+    elsewhere(doctor, access, findings);
+}
+
+impl Group {
+    fn take_in(&mut self, name: &str, at: ReadAt, record: ReadRecord, (from, origin): Begin) {
+        let ReadRecord { offset, value, other_key, written_ms, .. } = record;
+        let Some((group, role, is_hello)) = other_key.as_deref().and_then(key_of_election) else { return };
+        if group != name {
+            return;
+        }
+        let observer = self.elections.entry(role.to_owned());
+        let observer = observer.or_insert_with(|| Observer::new(Journal::read_from(from, origin)));
+        // What stands in between is other elections'.
+        observer.read_others_up_to(at.now, offset);
+        let parsed = value.as_deref().and_then(Record::parse);
+        if is_hello {
+            observer.read_hello(at, offset, parsed, written_ms);
+            let hello = value.as_deref().and_then(ProcessHello::parse);
+            self.hellos.extend(hello.map(|hello| (hello.member.clone(), hello)));
+        } else {
+            observer.read(at, offset, parsed.as_ref(), written_ms);
+        }
+    }
+
+    fn leaders(&self) -> impl Iterator<Item = &Leader> {
+        let at = read_at();
+        self.elections.values().filter_map(move |observer| match observer.leadership(at) {
+            Leadership::Led { leader, .. } => Some(leader),
+            Leadership::Forgotten
+            | Leadership::NeverLed
+            | Leadership::Released { .. }
+            | Leadership::Silent { .. }
+            | Leadership::Unknown => None,
+        })
+    }
+
+    fn is_led(&self) -> bool {
+        self.leaders().next().is_some()
+    }
+
+    /// Those that were heard of lately.
+    fn candidates(&self) -> BTreeMap<&MemberId, &Candidate> {
+        let at = read_at();
+        let mut candidates = BTreeMap::new();
+        for observer in self.elections.values() {
+            let led = matches!(observer.leadership(at), Leadership::Led { .. });
+            let leader = observer.leaders_hello().filter(|_| led);
+            let standbys = observer.standbys(at).into_iter().map(|standby| standby.candidate);
+            candidates.extend(standbys.chain(leader).map(|candidate| (&candidate.member, candidate)));
+        }
+        candidates
+    }
+
+    fn tell(&self, config: &Config, findings: &mut Findings) {
+        let candidates = self.candidates();
+        let partitions = self.hellos.values().filter_map(|hello| hello.partitions).next_back().unwrap_or(1);
+        let own =
+            config.roles.as_ref().map_or_else(Mapping::of_one_role, |roles| Mapping::new(&roles.text, partitions));
+        let mut differ = 0;
+        for (member, candidate) in &candidates {
+            let mapping = self.hellos.get(member).filter(|hello| !hello.leaves).map(ProcessHello::mapping);
+            let refusals =
+                [overlap(config, candidate), mapping.and_then(|other| own.refusal(&other, candidate.shown()))];
+            for refusal in refusals.into_iter().flatten() {
+                findings.fail("candidates", refusal, None);
+                differ += 1;
+            }
+            for difference in differences(config, candidate) {
+                findings.warn("candidates", difference, None);
+                differ += 1;
+            }
+        }
+        let lease = config.timings.lease();
+        let others: BTreeSet<(&str, Duration)> =
+            self.leaders().map(|leader| (leader.shown(), leader.lease)).filter(|(_, other)| *other != lease).collect();
+        for (leader, other) in others {
+            let text = format!("{leader} leads with --lease {}, and here it is {}", spoken(other), spoken(lease));
+            findings.warn("candidates", text, None);
+            differ += 1;
+        }
+        if differ == 0 {
+            let text = match candidates.len() {
+                0 => "none is heard".to_owned(),
+                count => format!("{count} heard, none of which differs"),
+            };
+            findings.ok("candidates", text);
+        }
+    }
+}
+
+fn overlap(config: &Config, candidate: &Candidate) -> Option<String> {
+    let name = candidate.shown();
+    match (config.timings.overlap().is_some(), candidate.overlaps) {
+        (true, false) => {
+            Some(format!("{name} stands without --overlap; all candidates of an election need it, or none"))
+        }
+        (false, true) => Some(format!("{name} stands with --overlap; all candidates of an election need it, or none")),
+        (false, false) | (true, true) => None,
+    }
+}
+
+/// What goes together, and is told all the same.
+fn differences(config: &Config, candidate: &Candidate) -> Vec<String> {
+    let name = candidate.shown();
+    let elector = match config.timings.elector() {
+        Elector::Group(_) => "group",
+        Elector::Log => "log",
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    let other = candidate.elector.as_deref().filter(|other| *other != elector);
+    let elector = other.map(|other| format!("{name} stands with --elect {other}, and here it is {elector}"));
+    let other = candidate.version.as_deref().filter(|other| *other != version && *other != format!("neli {version}"));
+    let version = other.map(|other| format!("{name} has version {other}, and here it is {version}"));
+    [elector, version].into_iter().flatten().collect()
+}
+
+/// What the broker's clock shows beside this machine's, both in milliseconds since 1970; none where nothing is read as it is written.
+async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<(u64, u64)>, StartupError> {
+    let until = clock::now() + timeout.min(TWO_BEATS);
+    loop {
+        match reading.next(Some(until)).await? {
+            Input::Record(ReadRecord { written_ms: Some(written_ms), .. }) => {
+                return Ok(Some((written_ms, clock::wall_ms())));
+            }
+            Input::Timeout => return Ok(None),
+            Input::CaughtUp(_)
+            | Input::Cut
+            | Input::Down(_)
+            | Input::Ends { .. }
+            | Input::Hello(_)
+            | Input::Record(_)
+            | Input::Up
+            | Input::Warning(_) => {}
+        }
+    }
+}
+
+fn tell_clock(clocks: Option<(u64, u64)>, findings: &mut Findings) {
+    let Some((broker, own)) = clocks else {
+        return findings.skipped("clock", "the broker's is seen by a leader's heartbeats alone, and none was read");
+    };
+    let differ = Duration::from_millis(broker.abs_diff(own));
+    let (differ, is_ahead) = (span(differ), own > broker);
+    let side = if is_ahead { "ahead of" } else { "behind" };
+    let text = format!("this machine's clock is {differ} {side} the broker's");
+    if broker.abs_diff(own) <= CLOCKS_DIFFER {
+        return findings.ok("clock", text);
+    }
+    let text = format!("{text}: ages, and the times of --window and --schedule, are told by it; who leads is not");
+    findings.warn("clock", text, Some("timedatectl set-ntp true".to_owned()));
+}
+
+/// Candidates of the same group on other topics: each topic has an election of its own, so that two jobs run.
+fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
+    let check = "other-topics";
+    let (name, own) = (&doctor.candidate.election.group, &doctor.candidate.election.topic);
+    let mut all = match topics(access, doctor.timeout) {
+        Ok(all) => all,
+        Err(why) => return findings.skipped(check, format!("not told: {why}")),
+    };
+    all.retain(|(topic, _)| topic != own && topic.ends_with(SUFFIX));
+    // Those that are named after the group first.
+    all.sort_by_key(|(topic, _)| !topic.starts_with(name.as_str()));
+    let partitions: Vec<(String, i32)> = all
+        .into_iter()
+        .flat_map(|(topic, count)| (0..count).map(move |partition| (topic.clone(), partition)))
+        .collect();
+    let left = partitions.len().saturating_sub(OTHER_PARTITIONS);
+    let looked_at = partitions.len() - left;
+    let found = reading::run(find(doctor, access, partitions.into_iter().take(OTHER_PARTITIONS)));
+    let found = match found {
+        Ok(found) => found,
+        Err(why) => return findings.skipped(check, format!("not told: {why}")),
+    };
+    for (topic, candidates) in &found {
+        let text = format!(
+            "{candidates} of group \"{name}\" on topic \"{topic}\": another election, so that two jobs run at once"
+        );
+        findings.fail(check, text, Some(format!("--topic {topic} on all machines, or {own} on all")));
+    }
+    if found.is_empty() {
+        let left = if left == 0 { String::new() } else { format!("; {left} partitions were not looked at") };
+        findings
+            .ok(check, format!("nobody of this group stands elsewhere ({looked_at} partitions of *{SUFFIX}{left})"));
+    }
+}
+
+/// The topics on which somebody of the group was heard lately, and who.
+async fn find(
+    doctor: &Doctor,
+    access: &Access,
+    mut partitions: impl Iterator<Item = (String, i32)>,
+) -> Result<BTreeMap<String, String>, StartupError> {
+    let name = &doctor.candidate.election.group;
+    let (mut ahead, mut found) = (VecDeque::new(), BTreeMap::new());
+    let until = clock::now() + doctor.timeout;
+    loop {
+        while ahead.len() < AHEAD
+            && let Some((topic, partition)) = partitions.next()
+        {
+            let reading = Reading::of_all(access, &topic, partition)?;
+            ahead.push_back((topic, reading));
+        }
+        let Some((topic, mut reading)) = ahead.pop_front() else { return Ok(found) };
+        let mut group = Group::default();
+        let left = until.since(clock::now());
+        let take_in = |at, record, begin| group.take_in(name, at, record, begin);
+        // One that may not be read, or is just being deleted, hides none of the others.
+        let is_read = read_last(&mut reading, FIRST_SPAN, left, take_in).await.is_ok();
+        let mut names: BTreeSet<&str> = group.candidates().values().map(|candidate| candidate.shown()).collect();
+        names.extend(group.leaders().map(Leader::shown));
+        if is_read && !names.is_empty() {
+            found.insert(topic, names.into_iter().collect::<Vec<_>>().join(", "));
+        }
+    }
+}

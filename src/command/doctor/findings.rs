@@ -1,0 +1,159 @@
+//! What was found, a line each, for people and for programs.
+
+use neli_proto::observer::ReadAt;
+use serde::Serialize;
+
+use crate::command::page::{Style, Tone, wrapped};
+use crate::report::log::timestamp;
+use crate::text::one_line;
+
+/// How a finding counts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Outcome {
+    /// It is as it should be.
+    Ok,
+    /// It could not be looked at.
+    Skipped,
+    /// It works, and may go wrong.
+    Warn,
+    /// A candidate does not start, or does not lead.
+    Fail,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Finding {
+    outcome: Outcome,
+    check: &'static str,
+    text: String,
+    mend: Option<String>,
+}
+
+/// All that was found.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct Findings(Vec<Finding>);
+
+impl Findings {
+    /// It is as it should be.
+    pub(super) fn ok(&mut self, check: &'static str, text: impl AsRef<str>) {
+        self.add(Outcome::Ok, check, text.as_ref(), None);
+    }
+
+    /// It could not be looked at.
+    pub(super) fn skipped(&mut self, check: &'static str, text: impl AsRef<str>) {
+        self.add(Outcome::Skipped, check, text.as_ref(), None);
+    }
+
+    /// It works, and may go wrong.
+    pub(super) fn warn(&mut self, check: &'static str, text: impl AsRef<str>, mend: Option<String>) {
+        self.add(Outcome::Warn, check, text.as_ref(), mend);
+    }
+
+    /// A candidate does not start, or does not lead.
+    pub(super) fn fail(&mut self, check: &'static str, text: impl AsRef<str>, mend: Option<String>) {
+        self.add(Outcome::Fail, check, text.as_ref(), mend);
+    }
+
+    fn add(&mut self, outcome: Outcome, check: &'static str, text: &str, mend: Option<String>) {
+        let mend = mend.map(|mend| one_line(&mend));
+        self.0.push(Finding { outcome, check, text: one_line(text), mend });
+    }
+
+    /// Whether anything fails.
+    pub(super) fn have_failure(&self) -> bool {
+        self.0.iter().any(|finding| finding.outcome == Outcome::Fail)
+    }
+
+    /// One object a finding: docs/json.md describes it.
+    pub(super) fn json(&self, at: ReadAt, group: Option<&str>) -> String {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            ts: &'a str,
+            group: Option<&'a str>,
+            check: &'static str,
+            outcome: Outcome,
+            text: &'a str,
+            mend: Option<&'a str>,
+        }
+        let ts = timestamp(at.wall_ms);
+        let line = |Finding { outcome, check, text, mend }: &Finding| {
+            let line = Line { ts: &ts, group, check, outcome: *outcome, text, mend: mend.as_deref() };
+            // Strings alone: nothing of that can fail.
+            serde_json::to_string(&line).unwrap_or_default() + "\n"
+        };
+        self.0.iter().map(line).collect()
+    }
+
+    /// A line a finding, and below it what mends it; wrapped where a terminal is narrower.
+    pub(super) fn text(&self, style: Style) -> String {
+        let checks = self.0.iter().map(|finding| finding.check.len()).max().unwrap_or_default();
+        let width = style.columns.unwrap_or(usize::MAX);
+        let indent = if width < NARROW { 2 } else { OUTCOME + checks + 2 };
+        let mut lines = Vec::new();
+        for Finding { outcome, check, text, mend } in &self.0 {
+            let (word, tone) = outcome.shown();
+            let painted = tone.map_or_else(|| word.to_owned(), |tone| style.paint(tone, word));
+            let head = format!("{painted}{:gap$}{check:checks$}", "", gap = OUTCOME - word.len());
+            let mend = mend.as_ref().map(|mend| format!("mend: {mend}"));
+            let texts = [Some(text), mend.as_ref()].into_iter().flatten();
+            let mut parts = texts.flat_map(|text| wrapped(text, width.saturating_sub(indent)));
+            if width < NARROW {
+                lines.push(head.trim_end().to_owned());
+            } else {
+                lines.push(format!("{head}  {}", parts.next().unwrap_or_default()));
+            }
+            lines.extend(parts.map(|part| format!("{:indent$}{part}", "")));
+        }
+        lines.into_iter().map(|line| line + "\n").collect()
+    }
+}
+
+/// The width of an outcome, and of the blanks behind it.
+const OUTCOME: usize = 6;
+/// On a terminal that is narrower the texts stand below what they are about.
+const NARROW: usize = 60;
+
+impl Outcome {
+    const fn shown(self) -> (&'static str, Option<Tone>) {
+        match self {
+            Self::Ok => ("ok", Some(Tone::Good)),
+            Self::Skipped => ("--", None),
+            Self::Warn => ("WARN", Some(Tone::Unknown)),
+            Self::Fail => ("FAIL", Some(Tone::Bad)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings() -> Findings {
+        let mut findings = Findings::default();
+        findings.ok("proc", "all processes are shown");
+        findings.fail("open-files", "32 open files are too few", Some("ulimit -n 1024".to_owned()));
+        findings.skipped("topic", "Kafka is not reached");
+        findings
+    }
+
+    #[test]
+    fn a_line_a_finding_and_what_mends_it_below() {
+        let text = findings().text(Style { is_coloured: false, columns: None });
+        let expected = "ok    proc        all processes are shown\n\
+                        FAIL  open-files  32 open files are too few\n                  mend: ulimit -n 1024\n\
+                        --    topic       Kafka is not reached\n";
+        assert_eq!(text, expected);
+        assert!(findings().have_failure() && !Findings::default().have_failure());
+        let coloured = findings().text(Style { is_coloured: true, columns: None });
+        assert!(coloured.contains("\u{1b}[1;31mFAIL\u{1b}[0m  open-files  32"), "{coloured}");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for columns in [20, 59, 60, 80] {
+            let text = findings().text(Style { is_coloured: false, columns: Some(columns) });
+            assert!(text.lines().all(|line| line.chars().count() <= columns), "{columns}:\n{text}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Kafka, as far as it is reached, and what this user may do there.
+
+use std::time::Duration;
+
+use neli::program::{Access, Brokers, Examination, Layer, MemberTimings, SESSION_TIMEOUT, Unreachable, Untold};
+use neli_proto::broker_death;
+use neli_proto::candidate::Elector;
+
+use super::findings::Findings;
+use super::mending::{Mending, Resource};
+use super::topic::{Kind, Subject};
+use super::{candidates, topic, topic_of_facts};
+use crate::command::reading::access;
+use crate::config::{Config, Doctor};
+
+/// How neli-run's members of a consumer group share out partitions.
+const ASSIGNOR: &str = "cooperative-sticky";
+
+const BROKER_SESSION: &str = "broker.session.timeout.ms";
+const SHORTEST_SESSION: &str = "group.min.session.timeout.ms";
+const LONGEST_SESSION: &str = "group.max.session.timeout.ms";
+
+/// Looks at Kafka.
+pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
+    let config = &doctor.candidate;
+    let access = match (access(&config.client), &config.client.brokers) {
+        (Ok(access), _) => access,
+        (Err(_), Brokers::Embedded) => {
+            return findings
+                .ok("brokers", "no embedded broker runs yet: the first candidate with --embedded starts one");
+        }
+        (Err(refusal), Brokers::At(_)) => return findings.fail("brokers", refusal.to_string(), None),
+    };
+    let topic = doctor.has_group.then_some(config.election.topic.as_str());
+    let examination = match Examination::start(&access, topic, doctor.timeout) {
+        Ok(examination) => examination,
+        Err(unreachable) => {
+            not_reached(config, &access, &unreachable, findings);
+            return findings.skipped("topic", "not looked at, nor what comes behind it: Kafka is not reached");
+        }
+    };
+    reached(config, &access, Layer::Login, findings);
+    let brokers = examination.brokers();
+    findings.ok("brokers", format!("{brokers} up ({})", access.bootstrap));
+    if !doctor.has_group {
+        return findings.skipped("topic", "not looked at, nor what comes behind it: --group is not given");
+    }
+    let mending = Mending::of(&config.client, &access.bootstrap);
+    if access.embedded.is_none() {
+        let journal = Subject { elections: config.elections(), kind: Kind::Journal };
+        let facts =
+            topic_of_facts(config).map(|(elections, retention)| Subject { elections, kind: Kind::Facts(retention) });
+        let look = topic::Look { examination: &examination, mending: &mending, config, bootstrap: &access.bootstrap };
+        let replicas = look.at(&journal, findings);
+        if let Some(facts) = facts {
+            look.at(&facts, findings);
+        }
+        let sessions = Sessions::of(&examination);
+        outlive_broker(config, &sessions, replicas, &mending, findings);
+        if matches!(config.timings.elector(), Elector::Group(_)) {
+            group(config, &examination, &mending, findings);
+            group_session(config, &sessions, findings);
+        }
+    }
+    candidates::examine(doctor, &access, findings);
+}
+
+/// What of the way there works, up to this layer.
+fn reached(config: &Config, access: &Access, layer: Layer, findings: &mut Findings) {
+    let find = |key| config.client.properties.find(key);
+    let protocol = find("security.protocol").unwrap_or("plaintext").to_lowercase();
+    if layer < Layer::Login {
+        findings.ok("brokers", format!("{}: a connection is taken", access.bootstrap));
+    }
+    if layer >= Layer::Tls && protocol.ends_with("ssl") {
+        findings.ok("tls", "the broker's certificate is accepted");
+    }
+    if layer == Layer::Login && protocol.starts_with("sasl") {
+        let mechanism = find("sasl.mechanisms").unwrap_or("GSSAPI");
+        let user = find("sasl.username").map_or_else(String::new, |user| format!(" as {user}"));
+        findings.ok("login", format!("{mechanism}{user}"));
+    }
+}
+
+fn not_reached(config: &Config, access: &Access, Unreachable { layer, why }: &Unreachable, findings: &mut Findings) {
+    match layer {
+        Layer::Connection => findings.fail("brokers", why, None),
+        Layer::Tls => {
+            findings.ok("brokers", format!("{}: a connection is taken", access.bootstrap));
+            findings.fail("tls", why, None);
+        }
+        Layer::Login => {
+            reached(config, access, Layer::Tls, findings);
+            findings.fail("login", why, None);
+        }
+    }
+}
+
+/// The durations that a broker is set to; what is not told is none.
+struct Sessions {
+    /// Why none is told.
+    untold: Option<Untold>,
+    broker: Option<Duration>,
+    shortest: Option<Duration>,
+    longest: Option<Duration>,
+}
+
+impl Sessions {
+    fn of(examination: &Examination) -> Self {
+        let (settings, untold) = match examination.broker_settings(&[BROKER_SESSION, SHORTEST_SESSION, LONGEST_SESSION])
+        {
+            Ok(settings) => (settings, None),
+            Err(untold) => (Vec::new(), Some(untold)),
+        };
+        let find = |name: &str| {
+            let (_, value) = settings.iter().find(|(setting, _)| setting == name)?;
+            value.as_deref()?.parse().ok().map(Duration::from_millis)
+        };
+        Self { untold, broker: find(BROKER_SESSION), shortest: find(SHORTEST_SESSION), longest: find(LONGEST_SESSION) }
+    }
+}
+
+/// Whether the lease outlives a broker's death. That of the only replica none outlives.
+fn outlive_broker(config: &Config, sessions: &Sessions, replicas: usize, mending: &Mending, findings: &mut Findings) {
+    let check = "broker-session";
+    match (&sessions.untold, sessions.broker) {
+        (Some(Untold::Forbidden), _) => {
+            let text = "this user has no right to DESCRIBE_CONFIGS on the cluster: whether the lease outlives a broker's death is not known";
+            findings.warn(check, text, Some(mending.allow(&["DescribeConfigs"], Resource::Cluster)));
+        }
+        (Some(Untold::Other(why)), _) => findings.skipped(check, format!("brokers' settings are not told: {why}")),
+        (None, None) => findings.skipped(check, format!("no broker tells its {BROKER_SESSION}")),
+        (None, Some(_)) if replicas < 2 => {
+            findings.ok(check, "one replica: whatever the lease, nobody leads while its broker is away");
+        }
+        (None, Some(session)) => {
+            let Some(warning) = broker_death::warning(&config.timings, session) else {
+                let session = session.as_millis();
+                return findings.ok(check, format!("the lease outlives a broker's death ({BROKER_SESSION}={session})"));
+            };
+            findings.warn(check, format!("{}: {warning}", config.lease_shown), None);
+        }
+    }
+}
+
+fn group(config: &Config, examination: &Examination, mending: &Mending, findings: &mut Findings) {
+    let name = &config.election.group;
+    let allow = || Some(mending.allow(&["Read"], Resource::Group(name)));
+    let description = match examination.group(name) {
+        Ok(description) => description,
+        Err(Untold::Forbidden) => {
+            let text = format!(
+                "group \"{name}\": this user has no right to DESCRIBE it; allow READ, which implies it, or use --elect log"
+            );
+            return findings.fail("group", text, allow());
+        }
+        Err(Untold::Other(why)) => return findings.warn("group", format!("group \"{name}\": not told ({why})"), None),
+    };
+    if description.rights.is_some_and(|rights| !rights.read) {
+        let text = format!("group \"{name}\": this user has no right to READ it; allow READ on it, or use --elect log");
+        return findings.fail("group", text, allow());
+    }
+    if description.members > 0 && !["", ASSIGNOR].contains(&description.assignor.as_str()) {
+        let text = format!("group \"{name}\": it has members that are no neli-run; choose another --group");
+        return findings.fail("group", text, None);
+    }
+    let members = match description.members {
+        0 => "no members".to_owned(),
+        1 => "1 member".to_owned(),
+        members => format!("{members} members"),
+    };
+    findings.ok("group", format!("group \"{name}\": {members}; this user may join it"));
+}
+
+/// Whether the brokers take the session of a member of the group.
+fn group_session(config: &Config, sessions: &Sessions, findings: &mut Findings) {
+    let own = MemberTimings::of(&config.client.properties).session_timeout;
+    let ms = |duration: Duration| duration.as_millis();
+    let refused =
+        |setting: &str, bound: Duration| format!("{SESSION_TIMEOUT}={} is refused: {setting}={}", ms(own), ms(bound));
+    let mend = |bound: Duration| Some(format!("-X {SESSION_TIMEOUT}={}", ms(bound)));
+    match (sessions.shortest, sessions.longest) {
+        (Some(shortest), _) if own < shortest => {
+            findings.fail("group-session", refused(SHORTEST_SESSION, shortest), mend(shortest));
+        }
+        (_, Some(longest)) if own > longest => {
+            findings.fail("group-session", refused(LONGEST_SESSION, longest), mend(longest));
+        }
+        (None, None) => {}
+        _ => findings.ok("group-session", format!("{SESSION_TIMEOUT}={} is taken", ms(own))),
+    }
+}

@@ -1,0 +1,125 @@
+//! This machine, and what this process may do on it: by the same looks that a candidate takes at its start.
+
+use nix::unistd::{self, Pid};
+
+use super::findings::Findings;
+use crate::config::Doctor;
+use crate::http;
+use crate::process::cgroup::{self, Cgroup};
+use crate::process::{limits, memory, priority, procfs, quota, system};
+use crate::text::{reason, shown_duration};
+
+/// Below this a candidate and its guard alone (12 MB) leave a job next to nothing.
+const LITTLE_MEMORY: u64 = 32 << 20;
+
+/// Looks at the machine, and tells whether it has what a client of Kafka needs. To be called while there is one thread.
+pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
+    lock(findings);
+    schedule(doctor, findings);
+    let more_files = doctor.candidate.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
+    let limits = [
+        ("open-files", limits::open_files(more_files), "enough files may be open", "ulimit -n 1024; LimitNOFILE=1024"),
+        ("threads", limits::threads(), "enough threads can be made", "ulimit -u 1024; LimitNPROC=, TasksMax="),
+        ("address-space", limits::address_space(), "enough of it may be used", "ulimit -v unlimited; LimitAS=infinity"),
+    ];
+    let has_enough = limits.iter().all(|(_, found, ..)| found.is_ok());
+    for (check, found, ok, mend) in limits {
+        match found {
+            Ok(()) => findings.ok(check, ok),
+            Err(error) => findings.fail(check, error.to_string(), Some(mend.to_owned())),
+        }
+    }
+    match procfs::validate() {
+        Ok(()) => findings.ok("proc", "/proc shows all of a job's processes"),
+        Err(error) => findings.fail("proc", error.to_string(), None),
+    }
+    pidfd(findings);
+    group(findings);
+    limit(findings);
+    match &doctor.command {
+        None => {}
+        Some(Ok(())) => findings.ok("command", "COMMAND is found and can be run"),
+        Some(Err(refusal)) => findings.fail("command", refusal.to_string(), None),
+    }
+    has_enough
+}
+
+fn lock(findings: &mut Findings) {
+    if memory::can_be_locked() {
+        findings.ok("memory-lock", "the guard's memory can be kept from being swapped out");
+    } else {
+        let text = "the guard may not lock its memory: where that has to be read back from a disk, it kills too late";
+        findings.warn("memory-lock", text, Some("ulimit -l unlimited; LimitMEMLOCK=infinity".to_owned()));
+    }
+}
+
+/// The guard's priority, and a quota that holds it up where it has none.
+fn schedule(doctor: &Doctor, findings: &mut Findings) {
+    let quota = quota::longest();
+    let is_real_time = match priority::take() {
+        Ok(priority) => priority.guard_is_real_time,
+        Err(error) => return findings.fail("real-time", error.to_string(), None),
+    };
+    let file = quota.as_ref().map(|quota| quota.file.display().to_string()).unwrap_or_default();
+    if is_real_time {
+        findings.ok("real-time", "the guard may schedule in real time");
+        let quota = if quota.is_some() {
+            format!("a CPU quota ({file}), and the guard goes before it")
+        } else {
+            NO_QUOTA.into()
+        };
+        return findings.ok("cpu-quota", quota);
+    }
+    let mut config = doctor.candidate.clone();
+    config.warnings.clear();
+    let widened = config.widen_kill_margin(quota.as_ref().map(|quota| (quota.file.as_path(), quota.period)));
+    let margin = shown_duration(config.timings.kill_margin());
+    let text = format!("the guard may not schedule in real time: it kills {margin} before the lease's end, not less");
+    findings.warn("real-time", text, Some("ulimit -r 2; LimitRTPRIO=2; CAP_SYS_NICE for a container".to_owned()));
+    let no_quota = || Some(format!("no quota in {file}, or real-time scheduling"));
+    match (widened, config.warnings.pop()) {
+        (Err(refusal), _) => findings.fail("cpu-quota", refusal.to_string(), no_quota()),
+        (Ok(()), Some(warning)) => findings.warn("cpu-quota", warning, no_quota()),
+        (Ok(()), None) => findings.ok("cpu-quota", NO_QUOTA),
+    }
+}
+
+const NO_QUOTA: &str = "no CPU quota";
+
+fn pidfd(findings: &mut Findings) {
+    match system::open_pidfd(Pid::this()) {
+        Ok(_) => findings.ok("pidfd", "processes can be held by descriptors"),
+        Err(error) => {
+            let why = reason(&error);
+            findings.warn("pidfd", format!("no descriptors of processes ({why}): Linux 5.3 has them"), None);
+        }
+    }
+}
+
+/// A control group of the job's own.
+fn group(findings: &mut Findings) {
+    match Cgroup::make().inspect(Cgroup::remove) {
+        Ok(_) => findings.ok("control-group", "the job gets a control group of its own"),
+        Err(_) if unistd::geteuid().is_root() => {
+            findings.ok("control-group", "none for the job; as root neli-run can kill all of it without one");
+        }
+        Err(_) => findings.warn("control-group", cgroup::WITHOUT_ONE, Some("Delegate=yes".to_owned())),
+    }
+}
+
+fn limit(findings: &mut Findings) {
+    let Some(limit) = memory::limit() else { return findings.ok("memory-limit", "no limit of memory") };
+    let (file, mebibytes) = (limit.file.display().to_string(), limit.bytes >> 20);
+    let text = format!("{mebibytes} MiB for neli-run, its guard and the job together ({file})");
+    if limit.bytes < LITTLE_MEMORY {
+        let text = format!("{text}: neli-run and its guard need 12 MB of it");
+        findings.warn("memory-limit", text, Some(format!("a higher limit in {file} (MemoryMax=)")));
+    } else if limit.kills_all {
+        let text = format!(
+            "{text}; at the limit the kernel kills all of it at once (memory.oom.group): nothing is released then"
+        );
+        findings.warn("memory-limit", text, Some("OOMPolicy=continue (systemd), or memory.oom.group=0".to_owned()));
+    } else {
+        findings.ok("memory-limit", text);
+    }
+}

@@ -1,0 +1,112 @@
+//! The commands that mend, for a shell with Kafka's own tools.
+
+use neli::program::{Client, NewTopic};
+
+/// Who needs a right to what, and where.
+pub(super) struct Mending {
+    bootstrap: String,
+    /// As rules name the user.
+    principal: String,
+    /// Whether Kafka's tools need a login or TLS of their own.
+    is_secured: bool,
+}
+
+/// What a right is about.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Resource<'a> {
+    /// The cluster.
+    Cluster,
+    /// A consumer group.
+    Group(&'a str),
+    /// A topic.
+    Topic(&'a str),
+}
+
+impl Mending {
+    /// That of whoever uses this client.
+    pub(super) fn of(client: &Client, bootstrap: &str) -> Self {
+        let protocol = client.properties.find("security.protocol").unwrap_or("plaintext").to_lowercase();
+        let user = client.properties.find("sasl.username").filter(|_| protocol.starts_with("sasl"));
+        let principal = match (user, protocol.as_str()) {
+            (Some(user), _) => format!("User:{user}"),
+            (None, "plaintext") => "User:ANONYMOUS".to_owned(),
+            // The name in a certificate, a ticket or a token.
+            (None, _) => "User:NAME".to_owned(),
+        };
+        Self { bootstrap: bootstrap.to_owned(), principal, is_secured: protocol != "plaintext" }
+    }
+
+    /// The command that allows these operations.
+    pub(super) fn allow(&self, operations: &[&str], resource: Resource<'_>) -> String {
+        let on = match resource {
+            Resource::Cluster => "--cluster".to_owned(),
+            Resource::Group(name) => format!("--group {}", quoted(name)),
+            Resource::Topic(name) => format!("--topic {}", quoted(name)),
+        };
+        let operations: Vec<String> = operations.iter().map(|operation| format!("--operation {operation}")).collect();
+        let (tool, user, operations) = (self.tool("kafka-acls.sh"), quoted(&self.principal), operations.join(" "));
+        format!("{tool} --add --allow-principal {user} {operations} {on}")
+    }
+
+    /// The command that sets a topic's setting.
+    pub(super) fn configure(&self, topic: &str, setting: &str, value: &str) -> String {
+        format!("{} --alter --topic {topic} --add-config {setting}={value}", self.tool("kafka-configs.sh"))
+    }
+
+    /// The command that makes a topic.
+    pub(super) fn create(&self, NewTopic { name, partitions, replicas, settings }: &NewTopic<'_>) -> String {
+        let settings: Vec<String> =
+            settings.iter().map(|(setting, value)| format!("--config {setting}={value}")).collect();
+        let (tool, settings) = (self.tool("kafka-topics.sh"), settings.join(" "));
+        format!("{tool} --create --topic {name} --partitions {partitions} --replication-factor {replicas} {settings}")
+    }
+
+    fn tool(&self, name: &str) -> String {
+        // What an administrator logs in by is not known here.
+        let login = if self.is_secured { " --command-config admin.properties" } else { "" };
+        format!("{name} --bootstrap-server {}{login}", self.bootstrap)
+    }
+}
+
+/// The word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-:/@=,+".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use neli::program::{Brokers, Properties};
+
+    use super::*;
+
+    fn mending(properties: &[(&str, &str)]) -> Mending {
+        let properties = properties.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let client = Client { brokers: Brokers::At("a:1".to_owned()), properties: Properties(properties) };
+        Mending::of(&client, "a:1")
+    }
+
+    #[test]
+    fn a_right_is_given_to_whoever_logs_in() {
+        let plain = mending(&[]).allow(&["Read", "Write"], Resource::Topic("g.neli"));
+        let expected = "kafka-acls.sh --bootstrap-server a:1 --add --allow-principal User:ANONYMOUS --operation Read --operation \
+                        Write --topic g.neli";
+        assert_eq!(plain, expected);
+        let login = mending(&[("security.protocol", "SASL_SSL"), ("sasl.username", "it's me")]);
+        let told = login.allow(&["Read"], Resource::Group("a b"));
+        let expected = r"kafka-acls.sh --bootstrap-server a:1 --command-config admin.properties --add --allow-principal 'User:it'\''s me' --operation Read --group 'a b'";
+        assert_eq!(told, expected);
+        let certificate = mending(&[("security.protocol", "ssl")]).allow(&["Read"], Resource::Cluster);
+        assert!(certificate.ends_with(" User:NAME --operation Read --cluster"), "{certificate}");
+    }
+
+    #[test]
+    fn a_topic_is_made_with_its_settings() {
+        let topic = NewTopic { name: "g.neli", partitions: 2, replicas: 3, settings: vec![("a.b", "1".to_owned())] };
+        let expected = "kafka-topics.sh --bootstrap-server a:1 --create --topic g.neli --partitions 2 --replication-factor 3 --config a.b=1";
+        assert_eq!(mending(&[]).create(&topic), expected);
+    }
+}

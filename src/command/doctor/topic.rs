@@ -1,0 +1,236 @@
+//! A topic: whether it is there or could be made, what this user may do to it, and whether it may carry an election.
+
+use std::time::Duration;
+
+use neli::program::{
+    Elections, Examination, NewTopic, PartitionSeen, Rights, TopicSeen, TopicSight, facts_to_create, journal_to_create,
+};
+use neli_proto::topic::{self, Place, TopicFacts, TopicIdentity};
+
+use super::findings::Findings;
+use super::mending::{Mending, Resource};
+use crate::config::Config;
+
+/// A record, with what Kafka puts around it.
+const LONGEST_RECORD: u64 = 4_096;
+
+/// Which topic.
+pub(super) struct Subject {
+    pub(super) elections: Elections,
+    pub(super) kind: Kind,
+}
+
+/// What a topic is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    /// `--once` and its like, and for how long a fact is to be kept.
+    Facts(Duration),
+    /// The elections.
+    Journal,
+}
+
+/// What it is looked at with.
+pub(super) struct Look<'a> {
+    pub(super) examination: &'a Examination,
+    pub(super) mending: &'a Mending,
+    pub(super) config: &'a Config,
+    pub(super) bootstrap: &'a str,
+}
+
+impl Look<'_> {
+    /// Looks at a topic, and gives how many replicas it has or would have.
+    pub(super) fn at(&self, subject: &Subject, findings: &mut Findings) -> usize {
+        let name = &subject.elections.topic;
+        let planned = self.planned(subject);
+        let replicas = usize::try_from(planned.replicas).unwrap_or(1);
+        match self.examination.topic(&subject.elections) {
+            TopicSight::Hidden => {
+                let text = format!(
+                    "topic \"{name}\": this user has no right to DESCRIBE it; allow READ and WRITE, which imply it"
+                );
+                findings.fail("topic", text, Some(self.mending.allow(&["Read", "Write"], Resource::Topic(name))));
+            }
+            TopicSight::Missing => self.missing(subject, &planned, findings),
+            TopicSight::Unanswered(why) => findings.fail("topic", format!("topic \"{name}\": {why}"), None),
+            TopicSight::There(seen) => return self.there(subject, &seen, findings),
+        }
+        replicas
+    }
+
+    fn planned<'s>(&self, Subject { elections, kind }: &'s Subject) -> NewTopic<'s> {
+        let brokers = self.examination.brokers();
+        match *kind {
+            Kind::Facts(retention) => facts_to_create(&elections.topic, retention, brokers.clamp(1, 3)),
+            Kind::Journal => journal_to_create(elections, brokers),
+        }
+    }
+
+    fn missing(&self, subject: &Subject, planned: &NewTopic<'_>, findings: &mut Findings) {
+        let name = &subject.elections.topic;
+        let create = Some(self.mending.create(planned));
+        if !self.config.create_topic {
+            let text = format!("topic \"{name}\": it does not exist; create it, or drop --no-create-topic");
+            return findings.fail("topic", text, create);
+        }
+        match self.examination.try_to_create(&subject.elections, planned) {
+            Ok(()) => {
+                findings.ok("topic", format!("topic \"{name}\": it does not exist yet; a candidate creates it"));
+                let text = format!("topic \"{name}\": whether this user may READ and WRITE it is told once it exists");
+                findings.skipped("rights", text);
+            }
+            Err(why) => findings.fail("topic", why, create),
+        }
+    }
+
+    fn there(&self, subject: &Subject, seen: &TopicSeen, findings: &mut Findings) -> usize {
+        let name = &subject.elections.topic;
+        let partitions = seen.partitions.len();
+        let count = i32::try_from(partitions).unwrap_or(i32::MAX);
+        let in_use = subject.elections.partitions_in_use(count);
+        let used: Vec<&PartitionSeen> =
+            seen.partitions.iter().filter(|partition| in_use.contains(&partition.number)).collect();
+        match used.iter().find(|partition| !partition.is_led) {
+            Some(PartitionSeen { number, .. }) => {
+                let text =
+                    format!("topic \"{name}\": partition {number} has no leader: bring the brokers back that have it");
+                findings.fail("topic", text, None);
+            }
+            None => findings.ok("topic", format!("topic \"{name}\": {partitions} {}", plural(partitions, "partition"))),
+        }
+        self.rights(name, seen.rights, findings);
+        self.identity(name, seen.identity, findings);
+        if let Some(facts) = &seen.facts {
+            self.settings(subject, facts, findings);
+        }
+        if let Some(longest) = seen.longest_record.filter(|longest| *longest < LONGEST_RECORD) {
+            let text = format!("topic \"{name}\": max.message.bytes={longest}: must be at least {LONGEST_RECORD}");
+            let mend = self.mending.configure(name, "max.message.bytes", &LONGEST_RECORD.to_string());
+            findings.fail("settings", text, Some(mend));
+        }
+        let least = seen.facts.as_ref().and_then(|facts| facts.settings.as_ref().ok()?.min_insync_replicas);
+        replicas(name, &used, least.unwrap_or(1), findings);
+        used.first().map_or(1, |partition| partition.replicas)
+    }
+
+    fn rights(&self, name: &str, rights: Option<Rights>, findings: &mut Findings) {
+        let Some(rights) = rights else {
+            return findings.skipped("rights", format!("topic \"{name}\": the broker tells no rights"));
+        };
+        let needed = [("READ", "Read", rights.read), ("WRITE", "Write", rights.write)];
+        for (right, operation, _) in needed.iter().filter(|(.., is_there)| !is_there) {
+            let text = format!("topic \"{name}\": this user has no right to {right} it; allow {right} on it");
+            findings.fail("rights", text, Some(self.mending.allow(&[operation], Resource::Topic(name))));
+        }
+        if rights.read && rights.write {
+            findings.ok("rights", format!("topic \"{name}\": this user may READ and WRITE it"));
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "one look of several")]
+    fn identity(&self, name: &str, identity: Option<TopicIdentity>, findings: &mut Findings) {
+        match identity {
+            Some(TopicIdentity::Id(_)) => findings.ok("topic-id", format!("topic \"{name}\": it has an id")),
+            Some(TopicIdentity::Unnamed) => {
+                let text = format!(
+                    "topic \"{name}\": it has no id (Kafka before 2.8): that it was deleted and made again is not noticed"
+                );
+                findings.warn("topic-id", text, None);
+            }
+            Some(TopicIdentity::Missing) | None => {
+                findings.skipped("topic-id", format!("topic \"{name}\": its id is not told"));
+            }
+        }
+    }
+
+    /// R0, and what is right instead.
+    fn settings(&self, subject: &Subject, facts: &TopicFacts, findings: &mut Findings) {
+        let name = &subject.elections.topic;
+        let place = Place { bootstrap: self.bootstrap, topic: name, partition: 0 };
+        let (refusals, risks) = match (subject.kind, &facts.settings) {
+            (Kind::Journal, settings) => {
+                let refusals = settings.as_ref().map(topic::refusals).unwrap_or_default();
+                (refusals, topic::risks(facts, place))
+            }
+            (Kind::Facts(retention), _) => match topic::judge_topic_of_facts(facts, retention, place) {
+                Ok(risks) => (Vec::new(), risks),
+                Err(refusal) => (vec![refusal], Vec::new()),
+            },
+        };
+        let planned = self.planned(subject);
+        for refusal in &refusals {
+            findings.fail("settings", format!("topic \"{name}\": {refusal}"), self.mend(&planned, refusal));
+        }
+        for risk in &risks {
+            let (risk, mend) = match risk.split_once("; to mend it: ") {
+                Some((risk, mend)) => (risk, Some(mend.to_owned())),
+                None => (risk.as_str(), self.mend(&planned, risk)),
+            };
+            findings.warn("settings", format!("topic \"{name}\": {risk}"), mend);
+        }
+        if refusals.is_empty() && risks.is_empty() {
+            findings.ok("settings", format!("topic \"{name}\": it keeps its records"));
+        }
+    }
+
+    /// The command that sets what this line about a setting begins with to what it is where the topic is made here.
+    fn mend(&self, planned: &NewTopic<'_>, line: &str) -> Option<String> {
+        if line.contains("can't be read") {
+            return Some(self.mending.allow(&["DescribeConfigs"], Resource::Topic(planned.name)));
+        }
+        let (setting, _) = line.split_once('=')?;
+        let (_, right) = planned.settings.iter().find(|(name, _)| *name == setting)?;
+        Some(self.mending.configure(planned.name, setting, right))
+    }
+}
+
+/// How many replicas each partition has, and how many of them are in sync.
+fn replicas(name: &str, used: &[&PartitionSeen], least: u32, findings: &mut Findings) {
+    let behind = used.iter().filter(|partition| partition.in_sync < partition.replicas);
+    let Some(PartitionSeen { number, replicas, in_sync, .. }) = behind.min_by_key(|partition| partition.in_sync) else {
+        let count = used.first().map_or(1, |partition| partition.replicas);
+        let all = if count == 1 { "1 replica".to_owned() } else { format!("{count} replicas, all in sync") };
+        return findings.ok("replicas", format!("topic \"{name}\": {all}"));
+    };
+    let text = format!("topic \"{name}\": partition {number} has {in_sync} of {replicas} replicas in sync");
+    let mend = Some("bring the brokers back that are down".to_owned());
+    if *in_sync < usize::try_from(least).unwrap_or(1) {
+        let text = format!("{text}, and min.insync.replicas={least}: Kafka appends nothing");
+        findings.fail("replicas", text, mend);
+    } else {
+        findings.warn("replicas", text, mend);
+    }
+}
+
+fn plural(count: usize, word: &str) -> String {
+    if count == 1 { word.to_owned() } else { format!("{word}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::page::Style;
+
+    #[test]
+    fn replicas_that_are_behind_are_told_and_too_few_fail() {
+        let told = |in_sync: &[usize]| {
+            let partition = |(number, in_sync): (usize, &usize)| PartitionSeen {
+                number: i32::try_from(number).unwrap(),
+                is_led: true,
+                replicas: 3,
+                in_sync: *in_sync,
+            };
+            let partitions: Vec<PartitionSeen> = in_sync.iter().enumerate().map(partition).collect();
+            let mut findings = Findings::default();
+            replicas("g.neli", &partitions.iter().collect::<Vec<_>>(), 2, &mut findings);
+            findings.text(Style { is_coloured: false, columns: None })
+        };
+        assert_eq!(told(&[3, 3]), "ok    replicas  topic \"g.neli\": 3 replicas, all in sync\n");
+        assert!(
+            told(&[3, 2]).starts_with("WARN  replicas  topic \"g.neli\": partition 1 has 2 of 3 replicas in sync\n")
+        );
+        assert!(
+            told(&[1, 2])
+                .starts_with("FAIL  replicas  topic \"g.neli\": partition 0 has 1 of 3 replicas in sync, and min.")
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! The last records of a partition, whatever election they are of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use neli::program::{Access, Elections, ReadRecord, clock};
+use neli_proto::journal::Origin;
+use neli_proto::observer::ReadAt;
+use neli_proto::record::Offset;
+
+use super::{Input, Reading, read_at};
+use crate::exit::{ExitStatus, StartupError};
+use crate::report::log::spoken;
+
+/// Kafka does not answer in time.
+const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
+
+/// Where a reading began, and what an empty log from there on would mean.
+pub(in crate::command) type Begin = (Offset, Origin);
+
+impl Reading {
+    /// Begins to read this partition for all elections: none has this group.
+    ///
+    /// # Errors
+    ///
+    /// As for [`start`](Self::start).
+    pub(in crate::command) fn of_all(access: &Access, topic: &str, partition: i32) -> Result<Self, StartupError> {
+        let elections = Elections { group: String::new(), topic: topic.to_owned(), roles: 0..1, names: Arc::default() };
+        Self::start(access, &elections, partition)
+    }
+}
+
+/// Hands over the last `span` records up to what is the end. Each of Kafka's answers is waited for so long.
+///
+/// # Errors
+///
+/// As for [`Reading::next`]; the log is cut meanwhile, or an answer does not come in time.
+pub(in crate::command) async fn read_last(
+    reading: &mut Reading,
+    span: Offset,
+    timeout: Duration,
+    mut take_in: impl FnMut(ReadAt, ReadRecord, Begin),
+) -> Result<(), StartupError> {
+    let mut bounds = None;
+    let mut next = 0;
+    let mut trouble = None;
+    loop {
+        let at = read_at();
+        match reading.next(Some(clock::now() + timeout)).await? {
+            Input::Ends { start, end, .. } if bounds.is_none() => {
+                let from = start.max(end - span);
+                bounds = Some(((from, reading.origin(from, start)), end));
+                next = from;
+                reading.read_from(from);
+            }
+            Input::Record(record) => {
+                next = record.offset + 1;
+                if let Some((begin, _)) = bounds {
+                    take_in(at, record, begin);
+                }
+            }
+            Input::CaughtUp(caught_up) => next = caught_up,
+            Input::Cut => return Err(reading.history_cut()),
+            Input::Down(error) => trouble = Some(error),
+            Input::Timeout => {
+                let why = trouble.map_or_else(String::new, |why| format!("{why}: "));
+                return Err(StartupError::with(UNKNOWN, format!("{why}no answer within {}", spoken(timeout))));
+            }
+            Input::Ends { .. } | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
+        }
+        if bounds.is_some_and(|(_, end)| next >= end) {
+            return Ok(());
+        }
+    }
+}

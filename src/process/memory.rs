@@ -1,0 +1,91 @@
+//! How much memory this process, its guard and its job may take together, and whether the guard may keep its own from being swapped out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::libc;
+use nix::sys::mman::{self, MlockAllFlags};
+use nix::sys::resource::{self, Resource};
+
+use crate::process::cgroup::{self, Hierarchy};
+
+/// A limit of a control group's memory.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Limit {
+    /// The file that says so.
+    pub file: PathBuf,
+    /// So many bytes, of all that is in the group.
+    pub bytes: u64,
+    /// Whether all of the group is killed at once where that is not enough (`memory.oom.group`).
+    pub kills_all: bool,
+}
+
+/// The lowest limit on the group of this process or one above it, as far as they can be seen from here.
+#[must_use]
+pub fn limit() -> Option<Limit> {
+    let groups = [Hierarchy::V2, Hierarchy::V1("memory")].into_iter().filter_map(cgroup::of_this_process);
+    groups.filter_map(|group| lowest_above(&group)).min_by_key(|limit| limit.bytes)
+}
+
+/// The same of this group and those above it. Above their mount no directory has such a file.
+fn lowest_above(group: &Path) -> Option<Limit> {
+    group.ancestors().filter_map(of_group).min_by_key(|limit| limit.bytes)
+}
+
+fn of_group(group: &Path) -> Option<Limit> {
+    /// Without a limit cgroup v1 shows the largest number that it knows.
+    const NONE: u64 = 1 << 60;
+    let read = |file: &Path| fs::read_to_string(file).ok();
+    let limit = |file: PathBuf| {
+        // No number says that there is none: `max`.
+        let bytes: u64 = read(&file)?.trim().parse().ok()?;
+        let kills_all = read(&group.join("memory.oom.group")).is_some_and(|text| text.trim() == "1");
+        (bytes < NONE).then_some(Limit { file, bytes, kills_all })
+    };
+    ["memory.max", "memory.limit_in_bytes"].into_iter().find_map(|name| limit(group.join(name)))
+}
+
+/// Keeps what this process uses of its memory from being swapped out, and what it will use where that is not limited; whether that was
+/// allowed. `MCL_ONFAULT` locks what is used, a tenth of what is mapped. What is mapped later counts only where there is no limit: at one,
+/// the allocation would fail.
+pub(crate) fn lock() -> bool {
+    let on_fault = MlockAllFlags::MCL_CURRENT | MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
+    let unlimited = resource::getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == libc::RLIM_INFINITY);
+    mman::mlockall(if unlimited { on_fault | MlockAllFlags::MCL_FUTURE } else { on_fault }).is_ok()
+}
+
+/// Whether [`lock`] is allowed: tried, and undone. To be called while this process has mapped no more than a guard has.
+#[must_use]
+pub fn can_be_locked() -> bool {
+    let can = lock();
+    if can {
+        // Nothing of it is needed.
+        let _ = mman::munlockall();
+    }
+    can
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_limit_of_all_groups_above_counts() {
+        let mount = tempfile::tempdir().unwrap();
+        let below = mount.path().join("below");
+        let own = below.join("own");
+        fs::create_dir_all(&own).unwrap();
+        let write = |group: &Path, name: &str, text: &str| fs::write(group.join(name), text).unwrap();
+        assert_eq!(lowest_above(&own), None);
+        write(&own, "memory.max", "max\n");
+        write(mount.path(), "memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(lowest_above(&own), None);
+        write(&own, "memory.max", "200\n");
+        write(&below, "memory.max", "100\n");
+        write(&below, "memory.oom.group", "1\n");
+        let limit = Limit { file: below.join("memory.max"), bytes: 100, kills_all: true };
+        assert_eq!(lowest_above(&own), Some(limit));
+        write(mount.path(), "memory.limit_in_bytes", "50\n");
+        assert_eq!(lowest_above(&own).map(|limit| (limit.bytes, limit.kills_all)), Some((50, false)));
+    }
+}

@@ -1,0 +1,285 @@
+//! `doctor`: all that keeps a candidate from its work, at once, with what mends it; at a Kafka that asks who one is, and beside others that
+//! differ. It writes nothing.
+
+use std::process::Command;
+
+use harness::accounts::{Account, PASSWORD, login};
+use harness::candidate::Elector;
+use harness::journal::{self, Pen};
+use harness::kafka::Kafka;
+use harness::rights::Operation::{Create, Describe, DescribeConfigs, Read as Reads, Write as Writes};
+use harness::rights::{Operation, Resource, Rights, Rule};
+use harness::schema::Schema;
+use harness::stage::Answer;
+use serde_json::Value;
+
+use crate::bad_input::Guarded;
+use crate::{PROGRAM, stage};
+
+/// What was found, as docs/json.md says, and the exit status.
+#[derive(Debug)]
+pub(crate) struct Found {
+    findings: Vec<Value>,
+    status: i32,
+}
+
+impl Found {
+    /// Asks with these words, behind a command that makes the machine smaller.
+    pub(crate) fn behind(prefix: &[&str], words: &[&str]) -> Self {
+        let all: Vec<&str> =
+            prefix.iter().copied().chain([PROGRAM, "doctor", "--json"]).chain(words.iter().copied()).collect();
+        let mut command = Command::new(all[0]);
+        command.args(&all[1..]);
+        let Answer { text, errors, status } = Answer::of(command);
+        assert_eq!(errors, "");
+        let schema = Schema::read(include_str!("../../docs/json.md"), "doctor");
+        let findings = text.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+        let findings: Vec<Value> = findings.inspect(|line| schema.assert_holds(line)).collect();
+        let fails = findings.iter().any(|finding| finding["outcome"] == "fail");
+        assert_eq!(status, i32::from(fails), "{findings:?}");
+        Self { findings, status }
+    }
+
+    pub(crate) fn of(words: &[&str]) -> Self {
+        Self::behind(&[], words)
+    }
+
+    /// What was found of this, in this outcome: what it says, and what mends it.
+    pub(crate) fn told(&self, check: &str, outcome: &str) -> Vec<String> {
+        let is_it = |finding: &&Value| finding["check"] == check && finding["outcome"] == outcome;
+        let told = |finding: &Value| {
+            format!("{} | {}", finding["text"].as_str().unwrap_or("?"), finding["mend"].as_str().unwrap_or("-"))
+        };
+        self.findings.iter().filter(is_it).map(told).collect()
+    }
+
+    /// The one finding of this in this outcome says all these words.
+    pub(crate) fn assert_told(&self, check: &str, outcome: &str, words: &[&str]) {
+        let told = self.told(check, outcome);
+        assert!(
+            told.len() == 1 && words.iter().all(|word| told[0].contains(word)),
+            "{check}: no {words:?} in {self:?}"
+        );
+    }
+
+    /// What fails.
+    fn failures(&self) -> Vec<&str> {
+        let failures = self.findings.iter().filter(|finding| finding["outcome"] == "fail");
+        failures.filter_map(|finding| finding["check"].as_str()).collect()
+    }
+}
+
+/// Somebody who may do next to nothing, and what `doctor` says to that.
+struct Tenancy {
+    guarded: Guarded,
+    topic: String,
+}
+
+impl Tenancy {
+    fn new() -> Self {
+        let guarded = Guarded::new(Elector::Group);
+        Self { topic: guarded.stage.topic(), guarded }
+    }
+
+    fn allow(&self, resource: Resource<'_>, operations: &[Operation]) {
+        let allow = |operation: &Operation| Rule::allow(Account::Tenant.name(), resource, *operation);
+        Rights::of(&self.guarded.plain).make(&operations.iter().map(allow).collect::<Vec<_>>());
+    }
+
+    fn ask(&self, user: &str, password: &str, words: &[&str]) -> Found {
+        let properties: Vec<String> =
+            login(user, password).into_iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let mut all = vec!["--group", &self.guarded.stage.group, "--brokers", &self.guarded.address];
+        all.extend(properties.iter().flat_map(|property| ["-X", property]));
+        all.extend(words);
+        Found::of(&all)
+    }
+
+    fn tenant(&self, words: &[&str]) -> Found {
+        self.ask(Account::Tenant.name(), PASSWORD, words)
+    }
+}
+
+#[test]
+fn every_missing_right_is_told_with_the_command_that_gives_it() {
+    let tenancy = Tenancy::new();
+    let (topic, group) = (tenancy.topic.as_str(), tenancy.guarded.stage.group.as_str());
+    tenancy.guarded.create_topic();
+    let found = tenancy.tenant(&[]);
+    found.assert_told("login", "ok", &["PLAIN as tenant"]);
+    let acl = |operations: &str, on: &str| format!("--add --allow-principal User:tenant {operations} {on}");
+    found.assert_told(
+        "topic",
+        "fail",
+        &["no right to DESCRIBE", &acl("--operation Read --operation Write --topic", topic)],
+    );
+    found.assert_told("group", "fail", &["no right to DESCRIBE", &acl("--operation Read --group", group)]);
+    assert_eq!(found.failures(), ["topic", "group"]);
+
+    tenancy.allow(Resource::Topic(topic), &[Reads]);
+    tenancy.allow(Resource::Group(group), &[Describe]);
+    let found = tenancy.tenant(&[]);
+    found.assert_told("rights", "fail", &["no right to WRITE", &acl("--operation Write --topic", topic)]);
+    found.assert_told("group", "fail", &["no right to READ", &acl("--operation Read --group", group)]);
+    assert_eq!(found.failures(), ["rights", "group"]);
+    assert_eq!(tenancy.tenant(&["--elect", "log"]).failures(), ["rights"], "no group is joined");
+
+    tenancy.allow(Resource::Topic(topic), &[Writes]);
+    tenancy.allow(Resource::Group(group), &[Reads]);
+    let found = tenancy.tenant(&["--", "true"]);
+    assert_eq!(found.failures(), [""; 0], "{found:?}");
+    found.assert_told("settings", "warn", &["can't be read", &acl("--operation DescribeConfigs --topic", topic)]);
+    found.assert_told(
+        "broker-session",
+        "warn",
+        &["DESCRIBE_CONFIGS", &acl("--operation DescribeConfigs", "--cluster")],
+    );
+    found.assert_told("command", "ok", &[]);
+
+    tenancy.allow(Resource::Topic(topic), &[DescribeConfigs]);
+    tenancy.allow(Resource::Cluster, &[DescribeConfigs]);
+    let found = tenancy.tenant(&["--", "no-such-command"]);
+    for check in
+        ["settings", "broker-session", "group-session", "rights", "topic-id", "replicas", "group", "other-topics"]
+    {
+        found.assert_told(check, "ok", &[]);
+    }
+    found.assert_told("command", "fail", &["no-such-command: not found in PATH"]);
+    assert_eq!(journal::end(&tenancy.guarded.plain, topic), 0, "nothing was written");
+
+    // As one would with a mistyped --topic on one machine.
+    let elsewhere = format!("{group}-2.neli");
+    tenancy.guarded.plain.create_topic(&elsewhere, &[("message.timestamp.type", "LogAppendTime")]);
+    tenancy.allow(Resource::Topic(&elsewhere), &[Reads]);
+    let hello = br#"{"v":1,"kind":"hello","member":"h","name":"other","seq":1}"#;
+    Pen::new(&tenancy.guarded.plain, &elsewhere, &[]).write(&format!("{group}/0/hello"), &[hello]);
+    tenancy.tenant(&[]).assert_told("other-topics", "fail", &["other of group", &elsewhere, "two jobs run"]);
+}
+
+#[test]
+fn a_topic_that_is_missing_is_made_by_whoever_may_and_not_by_a_doctor() {
+    let tenancy = Tenancy::new();
+    let (topic, group) = (tenancy.topic.as_str(), tenancy.guarded.stage.group.as_str());
+    tenancy.allow(Resource::Topic(topic), &[Reads, Writes]);
+    tenancy.allow(Resource::Group(group), &[Reads]);
+    let create =
+        format!("--create --topic {topic} --partitions 1 --replication-factor 1 --config cleanup.policy=delete");
+    tenancy.tenant(&[]).assert_told("topic", "fail", &["no right to CREATE", &create, "--command-config"]);
+    tenancy.allow(Resource::Topic(topic), &[Create]);
+    tenancy.tenant(&[]).assert_told("topic", "ok", &["a candidate creates it"]);
+    tenancy.tenant(&["--no-create-topic"]).assert_told("topic", "fail", &["drop --no-create-topic", &create]);
+    let once = tenancy.tenant(&["--once", "k"]);
+    let told = once.told("topic", "fail");
+    assert!(told.len() == 1 && told[0].contains(&format!("{topic}.once")), "{once:?}");
+    assert!(!tenancy.guarded.plain.has_topic(topic));
+}
+
+#[test]
+fn a_kafka_that_is_not_reached_is_told_by_what_fails() {
+    let tenancy = Tenancy::new();
+    let found = tenancy.ask("tenant", "wrong horse", &[]);
+    found.assert_told("login", "fail", &["authentication", "sasl.password"]);
+    found.assert_told("brokers", "ok", &[]);
+    found.assert_told("topic", "skipped", &[]);
+    let plain = Found::of(&["--group", "g", "--brokers", &tenancy.guarded.address]);
+    plain.assert_told("login", "fail", &["closes each connection at once", "expects a login", "security.protocol"]);
+    let away = Found::of(&["--group", "g", "--brokers", "127.0.0.1:1", "--timeout", "2s"]);
+    away.assert_told("brokers", "fail", &["127.0.0.1:1"]);
+    assert_eq!(away.status, 1);
+}
+
+#[test]
+fn every_setting_of_a_topic_is_judged_at_once() {
+    let stage = stage(Elector::Log);
+    let settings = [("cleanup.policy", "compact"), ("retention.ms", "1000"), ("max.message.bytes", "100")];
+    Kafka::shared().create_topic(&stage.topic(), &settings);
+    let found = Found::of(&["--group", &stage.group, "--brokers", Kafka::shared().address()]);
+    assert_eq!(found.failures(), ["settings"; 3], "{found:?}");
+    let mends = found.told("settings", "fail").join("\n");
+    for mend in ["cleanup.policy=delete", "retention.ms=86400000", "max.message.bytes=4096"] {
+        let command = format!("--alter --topic {} --add-config {mend}", stage.topic());
+        assert!(mends.contains(&command), "{command} is not in {mends}");
+    }
+    found.assert_told("settings", "warn", &["CreateTime", "--add-config message.timestamp.type=LogAppendTime"]);
+}
+
+#[test]
+fn candidates_that_differ_are_told() {
+    let stage = stage(Elector::Log);
+    Kafka::shared().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(Kafka::shared(), &stage.topic(), &[]);
+    let ask = |words: &[&str]| {
+        Found::of(&[&["--group", &stage.group, "--brokers", Kafka::shared().address()], words].concat())
+    };
+    ask(&[]).assert_told("candidates", "ok", &["none is heard"]);
+    let hello = br#"{"v":1,"kind":"hello","member":"h","name":"db2","seq":1,"elector":"log","version":"9.9.9","overlap_ms":100}"#;
+    pen.write(&format!("{}/hello", stage.key()), &[hello]);
+    let claim = br#"{"v":1,"kind":"claim","member":"m","name":"db1","seq":1,"after":-1,"lease_ms":60000}"#;
+    pen.write(&stage.key(), &[claim]);
+    let found = ask(&[]);
+    found.assert_told("candidates", "fail", &["db2 stands with --overlap"]);
+    let told = found.told("candidates", "warn").join("\n");
+    for words in
+        ["db2 stands with --elect log", "db2 has version 9.9.9", "db1 leads with --lease 1m, and here it is 20s"]
+    {
+        assert!(told.contains(words), "{words} is not in {told}");
+    }
+    found.assert_told("clock", "skipped", &["none was read"]);
+    let hello =
+        br#"{"v":1,"kind":"hello","member":"r","name":"db3","elector":"log","roles":"b,a","partitions":2,"joined":1}"#;
+    pen.write(&format!("{}/b/hello", stage.group), &[hello]);
+    let found = ask(&["--roles", "a,b"]).told("candidates", "fail").join("\n");
+    assert!(found.contains("role a would be in partition 0, and db3 has it in partition 1"), "{found}");
+}
+
+#[test]
+fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
+    let stage = stage(Elector::Group);
+    let mut leader = stage.candidate().start();
+    let term = leader.await_lead();
+    stage.await_witness(term);
+    let words = ["--group", &stage.group, "--brokers", Kafka::shared().address()];
+    let found = Found::of(&words);
+    assert_eq!(found.failures(), [""; 0], "{found:?}");
+    found.assert_told("candidates", "ok", &["1 heard, none of which differs"]);
+    found.assert_told("group", "ok", &["1 member"]);
+    // A machine that is ten times slower has read no heartbeat in time.
+    assert!(found.findings.iter().any(|finding| finding["check"] == "clock"), "{found:?}");
+
+    let answer = stage.ask("doctor", &[]);
+    let outcomes = ["ok    ", "WARN  ", "--    ", "      "];
+    assert!(
+        answer.text.lines().all(|line| outcomes.iter().any(|outcome| line.starts_with(outcome))),
+        "{}",
+        answer.text
+    );
+    assert_eq!((answer.errors.as_str(), answer.status), ("", 0));
+    stage.close([leader]);
+}
+
+#[test]
+fn the_command_that_makes_the_topics_is_one_that_makes_them() {
+    let stage = stage(Elector::Log);
+    let answer = stage.ask("doctor", &["--print-topic", "--roles", "3"]);
+    let (kafka, topic) = (Kafka::shared().address(), stage.topic());
+    let expected = format!(
+        "kafka-topics.sh --bootstrap-server {kafka} --create --topic {topic} --partitions 3 --replication-factor 1 --config \
+         cleanup.policy=delete --config message.timestamp.type=LogAppendTime --config retention.bytes=-1 --config \
+         retention.ms=86400000 --config segment.ms=3600000 --config unclean.leader.election.enable=false\n"
+    );
+    assert_eq!((answer.text, answer.errors.as_str(), answer.status), (expected, "", 0));
+    let answer = stage.ask("doctor", &["--print-topic", "--once", "k"]);
+    let once = format!("--create --topic {topic}.once --partitions 1 ");
+    assert!(answer.text.lines().count() == 2 && answer.text.contains(&once), "{answer:?}");
+    assert!(!Kafka::shared().has_topic(&topic));
+}
+
+/// Without a group the machine and the brokers are looked at.
+#[test]
+fn without_a_group() {
+    let found = Found::of(&["--brokers", Kafka::shared().address()]);
+    assert_eq!(found.failures(), [""; 0], "{found:?}");
+    found.assert_told("brokers", "ok", &["1 up"]);
+    found.assert_told("topic", "skipped", &["--group is not given"]);
+    assert!(found.findings.iter().all(|finding| finding["group"].is_null()));
+}
