@@ -14,7 +14,7 @@ use super::snapshot::{Board, RoleSnapshot, Snapshot};
 use super::status::{self, Moment};
 use crate::report::log::spoken;
 
-/// For how long what was rendered is answered again.
+/// For how long what was rendered of a snapshot is answered again.
 const FRESH_FOR: Duration = Duration::from_millis(100);
 
 const PAGE: &str = include_str!("page.html");
@@ -76,9 +76,9 @@ impl Source {
             "/events" => Answer::Live,
             "/healthz" => health(&self.look(), now),
             "/leader" => leader(self.look().roles.iter(), now),
-            "/metrics" => ok(Kind::Metrics, self.metrics.get(now, || metrics::render(&self.look(), now))),
+            "/metrics" => ok(Kind::Metrics, self.metrics(now)),
             "/readyz" => readiness(&self.look(), now),
-            "/status" => ok(Kind::Json, self.status(now)),
+            "/status" => ok(Kind::Json, self.status(self.look(), now)),
             _ => match path.strip_prefix("/leader/") {
                 Some(label) => leader(self.look().roles.iter().filter(|role| role.label == label), now),
                 None => text(
@@ -89,22 +89,31 @@ impl Source {
         }
     }
 
-    /// The status as JSON.
-    pub(super) fn status(&self, now: Time) -> Bytes {
+    fn metrics(&self, now: Time) -> Bytes {
+        self.metrics.get(now, self.look(), |snapshot| metrics::render(snapshot, now))
+    }
+
+    /// This status as JSON.
+    pub(super) fn status(&self, snapshot: Arc<Snapshot>, now: Time) -> Bytes {
         let moment = Moment { now, wall_ms: clock::wall_ms() };
-        self.status.get(now, || status::render(&self.look(), moment))
+        self.status.get(now, snapshot, |snapshot| status::render(snapshot, moment))
     }
 }
 
-/// What was rendered last, and when.
+/// What was rendered last, when, and of which snapshot.
 #[derive(Debug, Default)]
-struct Kept(RefCell<Option<(Time, Bytes)>>);
+struct Kept(RefCell<Option<(Time, Arc<Snapshot>, Bytes)>>);
 
 impl Kept {
-    fn get(&self, now: Time, render: impl FnOnce() -> String) -> Bytes {
+    fn get(&self, now: Time, snapshot: Arc<Snapshot>, render: impl FnOnce(&Snapshot) -> String) -> Bytes {
         let mut kept = self.0.borrow_mut();
-        let fresh = kept.take().filter(|(at, _)| now.since(*at) < FRESH_FOR);
-        let (_, bytes) = kept.insert(fresh.unwrap_or_else(|| (now, render().into())));
+        let is_fresh =
+            |(at, of, _): &(Time, Arc<Snapshot>, Bytes)| now.since(*at) < FRESH_FOR && Arc::ptr_eq(of, &snapshot);
+        let fresh = kept.take().filter(is_fresh);
+        let (_, _, bytes) = kept.insert(fresh.unwrap_or_else(|| {
+            let bytes = render(&snapshot).into();
+            (now, snapshot, bytes)
+        }));
         bytes.clone()
     }
 }

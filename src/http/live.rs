@@ -52,8 +52,8 @@ impl Live {
             ready!(self.interval.poll_tick(context));
             let snapshot = self.source.look();
             if self.last.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &snapshot)) {
-                self.last = Some(snapshot);
-                let status = self.source.status(clock::now());
+                self.last = Some(Arc::clone(&snapshot));
+                let status = self.source.status(snapshot, clock::now());
                 return Poll::Ready([b"data: ", status.as_ref(), b"\n"].concat().into());
             }
         }

@@ -258,6 +258,19 @@ fn each_path_has_its_status() {
     assert_eq!(statuses(hangs)[..4], [200, 503, 503, 200]);
 }
 
+/// What is kept for whoever asks again is of the snapshot that is there.
+#[test]
+fn a_new_snapshot_is_rendered_anew() {
+    let board = Arc::new(Board::new(snapshot(now(), vec![leading()])));
+    let source = Source::new(Arc::clone(&board));
+    let (first, again) = (source.status(source.look(), now()), source.status(source.look(), now()));
+    assert_eq!(first.as_ptr(), again.as_ptr());
+    assert_ne!(source.status(source.look(), now() + Duration::from_millis(100)).as_ptr(), first.as_ptr());
+    assert!(board.publish(&Arc::new(snapshot(now(), vec![standing_by(None, Some(Vacancy::NeverLed))]))));
+    let second = source.status(source.look(), now());
+    assert!(String::from_utf8_lossy(&second).contains("\"state\":\"never-led\""));
+}
+
 #[test]
 fn nothing_can_be_changed() {
     let source = Source::new(Arc::new(Board::new(snapshot(clock::now(), vec![leading()]))));

@@ -254,6 +254,16 @@ fn an_address_that_can_t_be_had() {
 }
 
 #[test]
+fn too_few_descriptors_for_it() {
+    let line = format!("ulimit -n 100; exec {PROGRAM} --group g --brokers 127.0.0.1:1 --listen 127.0.0.1:0 -- true");
+    let mut command = Command::new("sh");
+    command.args(["-c", &line]);
+    let answer = Answer::of(command);
+    let expected = "neli-run: 100 open files are too few (ulimit -n): neli-run needs at least 144\n";
+    assert_eq!((answer.errors.as_str(), answer.status), (expected, 125));
+}
+
+#[test]
 fn all_addresses_of_the_machine() {
     let stage = Stage::unreachable(PROGRAM);
     let candidate = crate::bare().option("--group", &stage.group).option("--brokers", "127.0.0.1:1").job(["true"]);
