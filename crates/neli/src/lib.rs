@@ -89,6 +89,7 @@ mod kafka {
     pub(crate) mod group;
     mod identity;
     pub(crate) mod librdkafka;
+    mod log_bounds;
     mod pace;
     mod partition_consumer;
     mod poll_thread;

@@ -23,6 +23,7 @@ use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::ErrorClass;
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::librdkafka::topic_identity;
+use crate::kafka::log_bounds;
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::poll_thread::PollThread;
 use crate::kafka::reading::Reading;
@@ -192,43 +193,58 @@ impl Asker {
         {
             return self.unanswered(&partitions, clock::now(), code);
         }
-        partitions.iter().map(|partition| self.ask_for(*partition, limit)).min().unwrap_or(ASK_INTERVAL)
+        self.ask_for(&partitions, limit)
     }
 
-    /// The same for one partition.
-    fn ask_for(&mut self, partition: i32, limit: Duration) -> Duration {
-        let next = self.reading.next(partition);
+    /// The same for these partitions.
+    fn ask_for(&mut self, partitions: &BTreeSet<i32>, limit: Duration) -> Duration {
+        let nexts: BTreeMap<i32, Option<i64>> =
+            partitions.iter().map(|partition| (*partition, self.reading.next(*partition))).collect();
         let asked = clock::now();
-        let topic = &self.reading.source.elections.topic;
-        match self.consumer.consumer().fetch_watermarks(topic, partition, limit) {
-            Ok((start, end)) => {
-                self.unknown_since = None;
-                self.reading.up();
-                self.reading.send_own(partition, ReadingEvent::Ends { asked, start, end });
-                self.found = true;
-                self.reaches_leaders_first = false;
-                self.answer_limit.answered(asked);
-                if next.is_some_and(|next| next < start) {
-                    // Of which partition an offset is out of range, librdkafka does not tell.
-                    self.reading.send_own(partition, ReadingEvent::Cut);
-                    return ASK_INTERVAL;
+        let (consumer, topic) = (self.consumer.consumer(), &self.reading.source.elections.topic);
+        let mut next_time = ASK_INTERVAL;
+        let mut unanswered: Vec<(RDKafkaErrorCode, BTreeSet<i32>)> = Vec::new();
+        for (partition, answer) in log_bounds::ask(consumer, topic, partitions, limit) {
+            match answer {
+                Ok(bounds) => {
+                    let next = nexts.get(&partition).copied().flatten();
+                    next_time = next_time.min(self.answered(partition, next, asked, bounds));
                 }
-                // Some brokers report an earlier end for a moment after another took over the partition.
-                let is_cut = next.is_some_and(|next| end < next);
-                if !is_cut {
-                    self.shrunk_since.remove(&partition);
-                    return ASK_INTERVAL;
-                }
-                if asked.since(*self.shrunk_since.entry(partition).or_insert(asked)) >= SHRUNK_FOR {
-                    self.reading.send_own(partition, ReadingEvent::Cut);
-                }
-                SHRUNK_FOR
-            }
-            Err(error) => {
-                let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
-                self.unanswered(&BTreeSet::from([partition]), asked, code)
+                Err(code) => match unanswered.iter_mut().find(|(known, _)| *known == code) {
+                    Some((_, partitions)) => drop(partitions.insert(partition)),
+                    None => unanswered.push((code, BTreeSet::from([partition]))),
+                },
             }
         }
+        for (code, partitions) in unanswered {
+            next_time = next_time.min(self.unanswered(&partitions, asked, code));
+        }
+        next_time
+    }
+
+    /// Where a partition's log begins and ends was answered; `next` was the next offset to be read when that was asked.
+    fn answered(&mut self, partition: i32, next: Option<i64>, asked: Time, (start, end): (i64, i64)) -> Duration {
+        self.unknown_since = None;
+        self.reading.up();
+        self.reading.send_own(partition, ReadingEvent::Ends { asked, start, end });
+        self.found = true;
+        self.reaches_leaders_first = false;
+        self.answer_limit.answered(asked);
+        if next.is_some_and(|next| next < start) {
+            // Of which partition an offset is out of range, librdkafka does not tell.
+            self.reading.send_own(partition, ReadingEvent::Cut);
+            return ASK_INTERVAL;
+        }
+        // Some brokers report an earlier end for a moment after another took over the partition.
+        let is_cut = next.is_some_and(|next| end < next);
+        if !is_cut {
+            self.shrunk_since.remove(&partition);
+            return ASK_INTERVAL;
+        }
+        if asked.since(*self.shrunk_since.entry(partition).or_insert(asked)) >= SHRUNK_FOR {
+            self.reading.send_own(partition, ReadingEvent::Cut);
+        }
+        SHRUNK_FOR
     }
 
     fn unanswered(&mut self, partitions: &BTreeSet<i32>, asked: Time, code: RDKafkaErrorCode) -> Duration {
