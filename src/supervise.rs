@@ -10,9 +10,10 @@ use std::os::fd::RawFd;
 use std::panic;
 use std::task::{Context, Poll};
 
-use neli::program::clock;
 use neli::program::embedded::{self, BrokerFinder};
+use neli::program::{Timeouts, clock};
 use neli_proto::candidate;
+use neli_proto::many_roles::ManyRoles;
 use neli_proto::node::Event;
 use neli_proto::time::Time;
 
@@ -29,12 +30,10 @@ use crate::report::notify::Notifier;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::kafka::KafkaSession;
 use crate::supervise::listening::Publisher;
-use crate::supervise::many_roles::ManyRoles;
 use crate::supervise::role::Role;
 use crate::supervise::service_status::ServiceStatus;
 use crate::supervise::start::{JobMaker, Prepared};
 use crate::supervise::terminal::Session;
-use crate::supervise::timeouts::Timeouts;
 use crate::text::reason;
 
 mod children;
@@ -55,7 +54,6 @@ mod service_status;
 mod start;
 mod telling;
 mod terminal;
-mod timeouts;
 mod translate;
 mod wall_clock;
 
@@ -208,7 +206,7 @@ impl MainLoop {
             touched: (0..roles.len()).collect(),
             timeouts: Timeouts::default(),
             roles,
-            many: ManyRoles::of(&config, &job_maker.member),
+            many: many_roles::of(&config, &job_maker.member),
             config,
             job_maker,
             refusal: None,

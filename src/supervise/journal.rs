@@ -3,14 +3,12 @@
 use neli::program::{Election, RoleEvent, clock};
 use neli_proto::candidate::Event;
 use neli_proto::node;
-use neli_proto::precedence::Standing;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
 use neli_proto::topic::{self, Place, TopicFacts};
 
 use super::MainLoop;
 use super::kafka::Trust;
-use super::many_roles::ReadRelease;
 use crate::report::log::{Event as LogEvent, timestamp};
 
 impl MainLoop {
@@ -32,20 +30,15 @@ impl MainLoop {
     /// Something has happened to an election.
     pub(super) fn handle_role_event(&mut self, at: usize, now: Time, event: RoleEvent) {
         self.note_role_event(at, now, &event);
-        self.tell_many(at, now, &event);
+        let partitions = self.kafka.session.partitions();
+        self.many.iter_mut().for_each(|many| event.tell_many(many, now, at, partitions));
         let is_trusted = !matches!(event, RoleEvent::Ends { .. }) || self.log_is_trusted(now);
         let event = event.for_candidate(is_trusted);
         if let (Some(publisher), Ok(event)) = (&mut self.publisher, &event) {
             publisher.read(at, now, event);
         }
         match event {
-            Ok(Event::Revoked) if self.many.as_ref().is_some_and(|many| !many.heeds_revoke()) => {
-                self.election_event(at, now, Event::StandingChanged(Standing::Elsewhere));
-            }
-            Ok(event) => match self.many.as_ref().and_then(|_| ReadRelease::of(&event)) {
-                Some(release) => self.read_release(at, now, event, release),
-                None => self.election_event(at, now, event),
-            },
+            Ok(event) => self.election_event(at, now, event),
             Err(facts) => return self.judge_topic(at, now, &facts),
         }
         self.note_caught_up(at);
@@ -114,7 +107,7 @@ impl MainLoop {
                 if !risks.is_empty() && at == 0 && self.roles[at].readings == 1 {
                     self.logger.warn(format!("topic {name:?}: {}", risks.join("; ")));
                 }
-                self.topic_is_fit(at, now);
+                self.many.iter_mut().for_each(|many| many.topic_judged(now, at));
                 self.election_event(at, now, Event::TopicJudged { cut_is_harmless, gaps_are_markers });
             }
             Err(refusal) => {

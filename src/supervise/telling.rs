@@ -36,8 +36,13 @@ impl MainLoop {
 
     /// Something that concerns a role's election has happened, and the session has told before what others wrote.
     pub(super) fn election_event(&mut self, at: usize, now: Time, event: candidate::Event) {
-        self.call(at, now, |node| node.handle(now, Event::Election(event)));
-        self.follow_spread();
+        let node = &mut self.roles[at].node;
+        match &mut self.many {
+            Some(many) => many.tell(now, at, node, event),
+            None => node.handle(now, Event::Election(event)),
+        }
+        self.touched.insert(at);
+        self.follow_many();
     }
 
     /// Something has happened to a role now.
@@ -48,7 +53,7 @@ impl MainLoop {
     pub(super) fn tell_at(&mut self, at: usize, now: Time, event: Event) {
         self.take_passed(at, now);
         self.call(at, now, |node| node.handle(now, event));
-        self.follow_spread();
+        self.follow_many();
     }
 
     /// Something has happened to the process: each role is told.
@@ -62,6 +67,6 @@ impl MainLoop {
     pub(super) fn let_time_pass(&mut self, at: usize, now: Time) {
         self.take_passed(at, now);
         self.call(at, now, |node| node.handle_timeout(now));
-        self.follow_spread();
+        self.follow_many();
     }
 }

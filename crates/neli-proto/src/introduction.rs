@@ -115,6 +115,9 @@ impl Introduction {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
+        if self.stage == Stage::Refused {
+            return None;
+        }
         let stands = self.answered_by.filter(|_| self.stage != Stage::Stands);
         let doubts_end = if self.doubted.is_empty() { None } else { self.doubts_end() };
         let stands = stands.map(|answered| answered.max(doubts_end.unwrap_or(answered)));
@@ -299,6 +302,7 @@ mod tests {
             assert_eq!(actions(&mut introduction), [Action::Refuse { error: refusal("other", "4", 4) }], "{offset}");
             introduction.handle_timeout(START + HELLO_HOLDS);
             assert_eq!(actions(&mut introduction), [], "it does not stand");
+            assert_eq!(introduction.poll_timeout(), None);
         }
         let mut introduction = introduction();
         introduction.heard(START, 12, &hello("me", "4", 3));

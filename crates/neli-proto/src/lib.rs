@@ -21,6 +21,7 @@ pub mod hooks;
 pub mod introduction;
 pub mod journal;
 pub mod listener;
+pub mod many_roles;
 pub mod mapping;
 pub mod node;
 pub mod observer;

@@ -74,6 +74,7 @@ mod sealed_memfd;
 mod session;
 mod task_guard;
 mod text;
+mod timeouts;
 mod waiter;
 
 /// Kafka's clients, by librdkafka.
@@ -131,6 +132,7 @@ pub mod program {
     pub use crate::session::event::{RoleEvent, SessionEvent};
     pub use crate::session::{Session, SessionSettings};
     pub use crate::text::{ClientError, reason, shown_duration};
+    pub use crate::timeouts::Timeouts;
 
     pub mod alarm {
         //! A timer on `CLOCK_BOOTTIME`.

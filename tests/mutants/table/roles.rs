@@ -1,8 +1,9 @@
-//! The mutants of many roles in one process: the wrong candidate leads a role, and never two.
+//! The mutants of many roles in one process: the wrong candidate leads a role, or each of two its own of that name.
 
-use super::Notice::Scenarios;
+use super::Notice::{Node, Scenarios};
 use super::{MEMBERSHIP, Mutant, RELEASING, edit};
 
+const INTRODUCTION: &str = "crates/neli-proto/src/introduction.rs";
 const PRECEDENCE: &str = "crates/neli-proto/src/precedence.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
@@ -15,6 +16,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "(self.is_one_of_many && false)",
         )],
         noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "MappingIgnored",
+        breaks: "Roles: a process stands beside one that looks for a role in another partition, where both would lead it",
+        edits: &[edit(
+            INTRODUCTION,
+            "match self.mapping.refusal(&hello.mapping(), name).filter(|_| ‹!hello.leaves›) {",
+            "false",
+        )],
+        noticed_by: &[Node(
+            "many_roles::nothing_is_claimed_beside_one_that_maps_a_role_elsewhere",
+            "claims a role that another looks for in another partition",
+        )],
     },
     Mutant {
         name: "SuccessorIgnored",

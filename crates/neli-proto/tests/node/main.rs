@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod host;
+mod many_roles;
 mod once;
 mod overlap;
 mod schedule;

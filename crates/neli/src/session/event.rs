@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::candidate::Event as CandidateEvent;
+use neli_proto::many_roles::ManyRoles;
 use neli_proto::precedence::Standing;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
@@ -153,6 +154,32 @@ pub enum RoleEvent {
 }
 
 impl RoleEvent {
+    /// Tells what spreads the roles of a process, before the role's candidate is told. `partitions`: of the topic, once that is known.
+    pub fn tell_many(&self, many: &mut ManyRoles, now: Time, role: usize, partitions: Option<i32>) {
+        match self {
+            Self::Assigned => many.stand(now, role, Standing::Assigned),
+            Self::Cut => many.history_cut(role),
+            Self::Elsewhere | Self::Revoked { lost: false } => many.stand(now, role, Standing::Elsewhere),
+            Self::Ends { end, .. } => {
+                if let Some(partitions) = partitions {
+                    many.listens(now, role, *end, partitions.unsigned_abs());
+                }
+            }
+            Self::Revoked { lost: true } => many.stand(now, role, Standing::Unknown),
+            Self::Topic(None) => many.topic_judged(now, role),
+            Self::CaughtUp { .. }
+            | Self::Delivered { .. }
+            | Self::Identified { .. }
+            | Self::Named { .. }
+            | Self::NotDelivered { .. }
+            | Self::Passed { .. }
+            | Self::Read { .. }
+            | Self::Topic(Some(_))
+            | Self::Undecodable { .. }
+            | Self::UnusedPartitions => {}
+        }
+    }
+
     /// What this is to the election's candidate. `trusted`: whether a log that holds nothing is a new one.
     ///
     /// # Errors

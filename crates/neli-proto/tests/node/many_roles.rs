@@ -1,0 +1,94 @@
+//! A process with many roles, from its first reading on: when it may claim, and beside whom it does not stand.
+
+use neli_proto::many_roles::{Action, ManyRoles, Settings};
+use neli_proto::node::Event;
+use neli_proto::process_hello::ProcessHello;
+use neli_proto::time::Time;
+use neli_proto::timings::{Elector, Patience};
+
+use super::*;
+
+const LONG: Duration = Duration::from_secs(120);
+
+fn hello(member: &str, typed: &str, partitions: Option<u32>) -> ProcessHello {
+    ProcessHello {
+        member: member.into(),
+        name: Some(member.into()),
+        host: None,
+        pid: None,
+        version: None,
+        elector: None,
+        roles: Some(typed.into()),
+        partitions,
+        max_roles: None,
+        joined: None,
+        leaves: false,
+    }
+}
+
+fn many(elector: Elector) -> ManyRoles {
+    ManyRoles::new(Settings { hello: hello("me", "4", None), roles: 4, elector, are_spread: true })
+}
+
+/// What is wanted until nothing more is.
+fn wanted(many: &mut ManyRoles) -> Vec<Action> {
+    std::iter::from_fn(|| many.poll_action()).collect()
+}
+
+/// Lets time pass until it wants nothing more, or for long.
+fn let_time_pass(many: &mut ManyRoles, from: Time) -> Vec<Action> {
+    let mut actions = Vec::new();
+    while let Some(due) = many.poll_timeout().filter(|due| *due < from + LONG) {
+        many.handle_timeout(due);
+        actions.extend(wanted(many));
+    }
+    actions
+}
+
+fn is_claimed(action: &Action) -> bool {
+    matches!(action, Action::Tell { event: Event::SpreadBy(Some(_)), .. })
+}
+
+/// One with four roles on four partitions that has said hello and read it back at offset 12.
+fn introduced(elector: Elector) -> (ManyRoles, Time) {
+    let (mut many, now) = (many(elector), Time::from_nanos(1_000_000_000_000));
+    many.topic_judged(now, 0);
+    assert_eq!(wanted(&mut many), [], "it is not known how many partitions there are");
+    many.listens(now, 1, 10, 4);
+    many.listens(now, 0, 10, 4);
+    let said = wanted(&mut many);
+    assert!(matches!(&said[..], [Action::Hello(hello)] if hello.partitions == Some(4)), "{said:?}");
+    assert_eq!(many.heard(now, 12, &hello("me", "4", Some(4)).to_bytes()), None);
+    (many, now)
+}
+
+#[test]
+fn nothing_is_claimed_before_whoever_is_there_could_answer() {
+    let (mut many, now) = introduced(Elector::Log);
+    assert_eq!(wanted(&mut many), []);
+    let actions = let_time_pass(&mut many, now);
+    assert_eq!(actions.iter().filter(|action| is_claimed(action)).count(), 4, "{actions:?}");
+    assert!(many.goodbye().is_some_and(|hello| hello.leaves && hello.joined == Some(12)));
+}
+
+/// Its mutant is one of the table.
+#[test]
+fn nothing_is_claimed_beside_one_that_maps_a_role_elsewhere() {
+    let (mut many, now) = introduced(Elector::Log);
+    let other = ProcessHello { joined: Some(3), ..hello("other", "4", Some(3)) };
+    assert!(many.heard(now, 13, &other.to_bytes()).is_some());
+    let mut actions = wanted(&mut many);
+    actions.extend(let_time_pass(&mut many, now));
+    let claims = actions.iter().any(is_claimed);
+    assert!(!claims, "claims a role that another looks for in another partition");
+}
+
+#[test]
+fn a_group_that_can_not_give_fair_shares_is_not_used() {
+    let group = Elector::Group(Patience::For(Duration::from_millis(500)));
+    assert!(introduced(group).0.uses_group(), "a partition for each role");
+    let mut many = many(group);
+    many.listens(Time::from_nanos(1), 0, 0, 5);
+    assert_eq!(wanted(&mut many), [Action::SpreadWithoutGroup { partitions: 5 }]);
+    assert!(!many.uses_group());
+}
