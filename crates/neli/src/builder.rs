@@ -7,7 +7,6 @@ use std::time::Duration;
 use neli_proto::candidate::Identity;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node;
-use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId};
 use neli_proto::restart::RestartPolicy;
 use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
@@ -17,6 +16,7 @@ use tokio::runtime::Handle;
 use crate::builder::place::PlaceOptions;
 use crate::builder::times::TimeOptions;
 use crate::driver::{self, BeforeRelease};
+use crate::election::Elections;
 use crate::error::Error;
 use crate::handle::Election;
 use crate::kafka::embedded::in_process::EmbeddedBroker;
@@ -24,6 +24,8 @@ use crate::lease::Lease;
 use crate::names;
 use crate::random;
 use crate::reason::Reason;
+use crate::roles::RolesBuilder;
+use crate::session::SessionSettings;
 use crate::task_guard::STOP;
 use crate::{clock, text};
 
@@ -200,6 +202,41 @@ impl Builder {
         self
     }
 
+    /// In place of one election so many, on one session with Kafka: the roles are called by their numbers, from 0 on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli::Election::builder("billing").embedded(&broker);
+    /// let roles = builder.roles(16).join().await?;
+    /// assert_eq!(roles.iter().count(), 16);
+    /// # Ok(()) }
+    /// ```
+    pub fn roles(self, count: u32) -> RolesBuilder {
+        RolesBuilder::counted(self, count)
+    }
+
+    /// The same by names; every candidate names the same ones in the same order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli::Election::builder("billing").embedded(&broker);
+    /// let roles = builder.named_roles(["ingest", "bill"]).join().await?;
+    /// let lead = roles.get("bill").ok_or("no such role")?.lead().await?;
+    /// assert_eq!(lead.lease().role(), Some("bill"));
+    /// # Ok(()) }
+    /// ```
+    pub fn named_roles<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> RolesBuilder {
+        RolesBuilder::named(self, names.into_iter().map(Into::into).collect())
+    }
+
     /// Joins the election, and waits until this candidate has read its journal and stands. While Kafka does not answer it waits; dropped, it
     /// does not stand.
     ///
@@ -207,10 +244,15 @@ impl Builder {
     ///
     /// An option is missing or wrong, or Kafka refuses this candidate: each says what would be right. Or there is no tokio runtime.
     pub async fn join(self) -> Result<Election, Error> {
-        Election::join(driver::start(self.settings()?)?).await
+        let mut shared = driver::start(self.settings()?)?;
+        let only = shared.pop().ok_or_else(|| Error::System("an election without a role".to_owned()))?;
+        let election = Election::joining(only);
+        election.stands().await?;
+        Ok(election)
     }
 
-    fn settings(self) -> Result<driver::Settings, Error> {
+    /// What it joins with, in an election of its own.
+    pub(crate) fn settings(self) -> Result<driver::Settings, Error> {
         let runtime = Handle::try_current()
             .map_err(|_| Error::System("join must be called within a tokio runtime".to_owned()))?;
         let elector = self.precedence()?;
@@ -219,20 +261,18 @@ impl Builder {
         if self.stop_timeout > LONGEST {
             return Err(Error::option("stop_timeout", text::shown_duration(self.stop_timeout), "must be 0 to 365d"));
         }
-        let lease = timings.lease();
         let no_randomness = |error| Error::System(format!("no randomness: {}", text::reason(&error)));
         let member = MemberId::from_random(u128::from_le_bytes(random::bytes().map_err(no_randomness)?));
-        let random = Random::from_seed(u64::from_le_bytes(random::bytes().map_err(no_randomness)?));
-        let session = driver::kafka::Settings {
-            access: place.access,
-            election: place.election,
+        let session = SessionSettings {
+            elections: Elections::from(&place.election),
             create_topic: self.create_topic,
             joins_group: self.elector == Elector::Group,
-            lease,
+            timeout: timings.lease(),
         };
         let identity = Identity { member, name: self.candidates_name()?.into(), hello: hello(self.elector) };
         let node = node_settings(identity, timings, self.stop_timeout, self.create_topic);
-        Ok(driver::Settings { session, node, random, before_release: self.before_release, runtime })
+        let (access, before_release) = (place.access, self.before_release);
+        Ok(driver::Settings { access, session, node, many: None, before_release, runtime })
     }
 
     fn precedence(&self) -> Result<timings::Elector, Error> {

@@ -4,12 +4,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{broadcast, watch};
 use tokio::time;
 
 use crate::builder::Builder;
-use crate::driver::Command;
+use crate::driver::{Command, Commands};
 use crate::error::Error;
 use crate::event::{Event, Events, Leader};
 use crate::lead::Lead;
@@ -45,14 +44,14 @@ pub struct Election {
 /// What handles and leads share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) commands: UnboundedSender<Command>,
+    pub(crate) commands: Commands,
     pub(crate) state: watch::Receiver<State>,
     pub(crate) events: broadcast::Receiver<Event>,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let _ = self.commands.send(Command::Leave);
+        self.commands.send(Command::Leave);
     }
 }
 
@@ -87,10 +86,18 @@ impl Election {
         Builder::new(group.into())
     }
 
-    pub(crate) async fn join(shared: Shared) -> Result<Self, Error> {
-        let election = Self { shared: Arc::new(shared) };
-        election.shared.wait_for(|state| state.stands.then_some(())).await?;
-        Ok(election)
+    /// One that has not read its journal yet.
+    pub(crate) fn joining(shared: Shared) -> Self {
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Waits until it stands.
+    pub(crate) async fn stands(&self) -> Result<(), Error> {
+        self.shared.wait_for(|state| state.stands.then_some(())).await
+    }
+
+    pub(crate) fn begin_to_leave(&self) {
+        self.shared.commands.send(Command::Leave);
     }
 
     /// Waits until this candidate leads.
@@ -227,7 +234,7 @@ impl Election {
     /// # Ok(()) }
     /// ```
     pub async fn leave(self) {
-        let _ = self.shared.commands.send(Command::Leave);
+        self.begin_to_leave();
         let _ = self.shared.wait_for(|_| None::<()>).await;
     }
 }

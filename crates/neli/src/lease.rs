@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
 use crate::clock;
-use crate::driver::Command;
+use crate::driver::{Command, Commands};
 use crate::error::Lost;
 use crate::reason::Reason;
 
@@ -56,6 +55,24 @@ impl Lease {
     #[must_use]
     pub fn token(&self) -> i64 {
         self.tenure.term
+    }
+
+    /// The role that is led, as [`Roles::get`](crate::Roles::get) knows it; `None` in an election of its own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let roles = neli::Election::builder("billing").embedded(&broker).roles(2).join().await?;
+    /// # let election = roles.get("1").ok_or("no such role")?;
+    /// let lead = election.lead().await?;
+    /// assert_eq!(lead.lease().role(), Some("1"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn role(&self) -> Option<&str> {
+        self.tenure.role.as_deref()
     }
 
     /// When the lease ends if no heartbeat extends it; `None` once it is over.
@@ -166,7 +183,8 @@ pub(crate) struct Tenure {
     /// In nanoseconds of `CLOCK_BOOTTIME`; 0 once it is over.
     deadline: AtomicU64,
     phase: watch::Sender<Phase>,
-    commands: UnboundedSender<Command>,
+    role: Option<Arc<str>>,
+    commands: Commands,
 }
 
 /// Shows that no task runs under a lead, and that none will.
@@ -174,8 +192,9 @@ pub(crate) struct Tenure {
 pub(crate) struct NoTask(());
 
 impl Tenure {
-    pub(crate) fn new(term: Offset, until: Time, commands: UnboundedSender<Command>) -> Self {
-        Self { term, deadline: AtomicU64::new(until.as_nanos()), phase: watch::Sender::default(), commands }
+    /// `role`: how it is called, where there are many.
+    pub(crate) fn new(term: Offset, until: Time, role: Option<Arc<str>>, commands: Commands) -> Self {
+        Self { term, deadline: AtomicU64::new(until.as_nanos()), phase: watch::Sender::default(), role, commands }
     }
 
     pub(crate) const fn term(&self) -> Offset {
@@ -282,7 +301,7 @@ impl Tenure {
 
     /// Asks the election's thread to give it up.
     pub(crate) fn resign(&self) {
-        let _ = self.commands.send(Command::Resign { term: self.term });
+        self.commands.send(Command::Resign { term: self.term });
     }
 
     async fn wait_for(&self, mut what: impl FnMut(Phase) -> Option<Reason>) -> Reason {
@@ -313,71 +332,10 @@ impl Drop for Task {
             false
         });
         if is_awaited {
-            let _ = self.tenure.commands.send(Command::Idle { term: self.tenure.term });
+            self.tenure.commands.send(Command::Idle { term: self.tenure.term });
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::sync::mpsc::{self, UnboundedReceiver};
-
-    use super::*;
-
-    fn tenure(left: Duration) -> (Arc<Tenure>, UnboundedReceiver<Command>) {
-        let (commands, received) = mpsc::unbounded_channel();
-        (Arc::new(Tenure::new(7, clock::now() + left, commands)), received)
-    }
-
-    const LONG: Duration = Duration::from_secs(3600);
-
-    #[test]
-    fn a_lease_is_valid_until_its_deadline_and_never_again() {
-        let (tenure, _commands) = tenure(LONG);
-        let lease = Lease::new(Arc::clone(&tenure));
-        assert!(lease.is_valid() && lease.remaining() > LONG / 2 && lease.deadline().is_some());
-        assert_eq!(lease.token(), 7);
-        tenure.extend(clock::now());
-        assert!(!lease.is_valid() && lease.deadline().is_none(), "nobody has said that it is over");
-        tenure.extend(clock::now() + LONG);
-        assert!(lease.is_valid());
-        tenure.end(Reason::Expired);
-        tenure.extend(clock::now() + LONG);
-        assert!(!lease.is_valid(), "an order that was under way extends it no more");
-        assert_eq!(lease.remaining(), Duration::ZERO);
-    }
-
-    #[test]
-    fn nothing_begins_once_the_end_has_begun() {
-        let (tenure, mut commands) = tenure(LONG);
-        let task = tenure.begin().unwrap();
-        assert!(tenure.no_task().is_none());
-        tenure.stop(Reason::Revoked);
-        assert_eq!(tenure.begin().unwrap_err(), tenure.lost(Reason::Revoked));
-        assert!(tenure.is_valid(), "what runs may end in order");
-        assert!(tenure.no_task().is_none());
-        drop(task);
-        assert_eq!(commands.try_recv(), Ok(Command::Idle { term: 7 }));
-        assert!(tenure.no_task().is_some());
-        let last = tenure.begin_last().unwrap();
-        assert!(tenure.no_task().is_none());
-        tenure.end(Reason::Expired);
-        assert!(tenure.begin_last().is_err());
-        assert_eq!(tenure.ends(), Some(Reason::Revoked), "what the barrier was for");
-        drop(last);
-        assert!(tenure.no_task().is_some());
-    }
-
-    #[test]
-    fn nothing_begins_at_the_deadline() {
-        let (tenure, mut commands) = tenure(Duration::ZERO);
-        assert_eq!(tenure.begin().unwrap_err(), tenure.lost(Reason::Expired));
-        assert!(commands.try_recv().is_err());
-    }
-
-    #[test]
-    fn a_lead_is_taken_once() {
-        let (tenure, _commands) = tenure(LONG);
-        assert!(!tenure.is_taken() && tenure.take() && tenure.is_taken() && !tenure.take());
-    }
-}
+mod tests;

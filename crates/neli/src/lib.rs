@@ -41,9 +41,15 @@
 //!
 //! One at a time is not *once*: a task that was dropped half way has done half of its work.
 //!
+//! # Many roles
+//!
+//! A process that is to lead some of many things, shards for example, stands for all of them on one session with Kafka: [`Builder::roles`] and
+//! [`Builder::named_roles`]. Each role has an [`Election`] with its own lead. The processes share the roles fairly: whoever leads too many gives one lead
+//! up after the other, each as at any other revoke.
+//!
 //! # What it does to the process
 //!
-//! It starts threads: one of its own for each candidate, which sends the heartbeats, and librdkafka's. It starts no process, touches no
+//! It starts threads: one of its own for each candidate, or for all [roles](Builder::roles) of a process, which sends the heartbeats, and librdkafka's. It starts no process, touches no
 //! signal, reads no environment variable, and sets nothing global. Heartbeats do not depend on the runtime's threads: a task that keeps
 //! them busy keeps its lead, whose lease goes on. Linux only: leases are counted on `CLOCK_BOOTTIME`.
 //!
@@ -70,6 +76,7 @@ mod names;
 mod properties;
 mod random;
 mod reason;
+mod roles;
 mod sealed_memfd;
 mod session;
 mod task_guard;
@@ -109,6 +116,7 @@ pub use kafka::embedded::in_process::EmbeddedBroker;
 pub use lead::Lead;
 pub use lease::Lease;
 pub use reason::Reason;
+pub use roles::{Roles, RolesBuilder};
 
 /// What `neli-run` is built of besides: no part of the library's interface, and changed without notice.
 #[doc(hidden)]
@@ -149,7 +157,8 @@ pub mod program {
     pub mod names {
         //! Names of elections, topics and candidates.
         pub use crate::names::{
-            LONGEST_GROUP, LONGEST_NAME, LONGEST_TOPIC, TOPIC, host, is_topic, of_process, validate,
+            LONGEST_GROUP, LONGEST_NAME, LONGEST_ROLE, LONGEST_TOPIC, MOST_ROLES, TOPIC, host, is_role_name, is_topic,
+            of_process, validate, validate_roles,
         };
     }
     pub mod properties {

@@ -7,6 +7,13 @@ pub const LONGEST_NAME: usize = 255;
 /// The longest name that Kafka lets a topic have.
 pub const LONGEST_TOPIC: usize = 249;
 
+/// The most roles of a group.
+pub const MOST_ROLES: u32 = 10_000;
+/// The longest name of a role, in bytes.
+pub const LONGEST_ROLE: usize = 64;
+/// All names of roles together, with commas between them: a hello has them, and must fit 1 KiB.
+const LONGEST_ROLE_LIST: usize = 400;
+
 /// What the name of a topic must be.
 pub const TOPIC: &str = "1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor ..";
 
@@ -45,6 +52,37 @@ pub fn validate(name: &str, longest: usize) -> Result<(), String> {
     }
     if name.contains(char::is_control) {
         return Err("must have no control characters".to_owned());
+    }
+    Ok(())
+}
+
+/// Whether a role may be called so, by a name or a number.
+#[must_use]
+pub fn is_role_name(name: &str) -> bool {
+    let is_plain = name.chars().all(|character| character.is_ascii_alphanumeric() || "._-".contains(character));
+    is_plain && (1..=LONGEST_ROLE).contains(&name.len())
+}
+
+/// Checks the names of a group's roles.
+///
+/// # Errors
+///
+/// Which is wrong, and what would be right.
+pub fn validate_roles<T: AsRef<str>>(names: &[T]) -> Result<(), String> {
+    for (at, name) in names.iter().enumerate() {
+        let name = name.as_ref();
+        if !is_role_name(name) || name.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(format!(
+                "'{name}' is no name for a role: must be 1 to {LONGEST_ROLE} of a-z A-Z 0-9 . _ -, and no number"
+            ));
+        }
+        if names[..at].iter().any(|known| known.as_ref() == name) {
+            return Err(format!("'{name}' is named twice"));
+        }
+    }
+    let length = names.iter().map(|name| name.as_ref().len() + 1).sum::<usize>().saturating_sub(1);
+    if length > LONGEST_ROLE_LIST {
+        return Err(format!("must be at most {LONGEST_ROLE_LIST} bytes, and has {length}; a number is shorter"));
     }
     Ok(())
 }

@@ -1,15 +1,11 @@
 //! `--roles`, and what belongs to it: how many, or which; whether they are spread, and how many are led here.
 
+use neli::program::names::{LONGEST_ROLE, MOST_ROLES, is_role_name, validate_roles};
+
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Roles;
 use crate::exit::StartupError;
 
-/// The most roles of a group.
-pub(super) const MOST: u32 = 10_000;
-/// The longest name of a role, in bytes.
-const LONGEST: usize = 64;
-/// All names together, with the commas: a hello has them, and must fit 1 KiB.
-const LONGEST_LIST: usize = 400;
 /// What does not go with it, and why.
 const RIVALS: [(&str, &str); 5] = [
     ("once", "the key would be done for each role"),
@@ -58,18 +54,13 @@ pub(super) fn one(args: &ParsedArgs) -> Result<Option<String>, StartupError> {
     let Some(value) = args.value("role") else { return Ok(None) };
     let text = value.text()?;
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_name(text) || (is_number && number(text).is_none_or(|number| number >= MOST)) {
-        let last = MOST - 1;
+    if !is_role_name(text) || (is_number && number(text).is_none_or(|number| number >= MOST_ROLES)) {
+        let last = MOST_ROLES - 1;
         return Err(value.refuse(format!(
-            "must be a role's name (1 to {LONGEST} of a-z A-Z 0-9 . _ -) or its number (0 to {last})"
+            "must be a role's name (1 to {LONGEST_ROLE} of a-z A-Z 0-9 . _ -) or its number (0 to {last})"
         )));
     }
     Ok(Some(text.to_owned()))
-}
-
-fn is_name(text: &str) -> bool {
-    let is_plain = text.chars().all(|character| character.is_ascii_alphanumeric() || "._-".contains(character));
-    is_plain && (1..=LONGEST).contains(&text.len())
 }
 
 /// How many roles `--roles` asks for, and how they are called, where they are named.
@@ -78,39 +69,18 @@ pub(super) fn count_and_names(value: &Value) -> Result<(u32, Vec<String>), Start
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok((count(value)?, Vec::new()));
     }
-    let names = names(value, text)?;
+    let names: Vec<String> = text.split(',').map(str::to_owned).collect();
+    validate_roles(&names).map_err(|wrong| value.refuse(wrong))?;
     Ok((u32::try_from(names.len()).unwrap_or(u32::MAX), names))
 }
 
 fn count(value: &Value) -> Result<u32, StartupError> {
-    let count = number(value.text()?).filter(|count| (1..=MOST).contains(count));
-    count.ok_or_else(|| value.refuse(format!("must be a number from 1 to {MOST}")))
+    let count = number(value.text()?).filter(|count| (1..=MOST_ROLES).contains(count));
+    count.ok_or_else(|| value.refuse(format!("must be a number from 1 to {MOST_ROLES}")))
 }
 
 /// A number as it stands in a key: in one way only.
 pub(super) fn number(text: &str) -> Option<u32> {
     let is_canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    text.parse().ok().filter(|number| is_canonical && *number <= MOST)
-}
-
-fn names(value: &Value, text: &str) -> Result<Vec<String>, StartupError> {
-    let mut names: Vec<String> = Vec::new();
-    for name in text.split(',') {
-        if !is_name(name) || name.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(value.refuse(format!(
-                "'{name}' is no name for a role: must be 1 to {LONGEST} of a-z A-Z 0-9 . _ -, and no number"
-            )));
-        }
-        if names.iter().any(|known| known == name) {
-            return Err(value.refuse(format!("'{name}' is named twice")));
-        }
-        names.push(name.to_owned());
-    }
-    if text.len() > LONGEST_LIST {
-        let length = text.len();
-        return Err(
-            value.refuse(format!("must be at most {LONGEST_LIST} bytes, and has {length}; a number is shorter"))
-        );
-    }
-    Ok(names)
+    text.parse().ok().filter(|number| is_canonical && *number <= MOST_ROLES)
 }

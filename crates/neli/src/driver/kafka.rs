@@ -1,170 +1,173 @@
-//! The session of one election with Kafka: what the node wants of it, and what it reports.
-
-use std::time::Duration;
+//! What happens in the session with Kafka goes to the nodes, and to what spreads the roles.
 
 use neli_proto::candidate;
-use neli_proto::node::Event;
-use neli_proto::record::Record;
+use neli_proto::many_roles::{Action, ManyRoles};
+use neli_proto::node::{Event, Node};
+use neli_proto::process_hello::ProcessHello;
+use neli_proto::time::Time;
 use neli_proto::topic::{self, Place, TopicFacts, TopicIdentity};
 
+use super::Driver;
 use crate::clock;
-use crate::election::{Election as Coordinates, Elections};
-use crate::kafka::access::Access;
+use crate::election::Election;
 use crate::session::event::{RoleEvent, SessionEvent};
-use crate::session::{Session, SessionSettings};
-use crate::text::ClientError;
 
-/// What a session is made of.
-#[derive(Clone)]
-pub(crate) struct Settings {
-    pub(crate) access: Access,
-    pub(crate) election: Coordinates,
-    pub(crate) create_topic: bool,
-    pub(crate) joins_group: bool,
-    pub(crate) lease: Duration,
-}
-
-/// The session of one election.
-pub(super) struct ElectionSession {
-    session: Session,
-    election: Coordinates,
-}
-
-/// What the session reports.
-pub(super) enum Report {
-    /// For the node.
-    Event(Event),
-    /// For a person: one line.
-    Warning(String),
-}
-
-impl ElectionSession {
-    pub(super) fn start(settings: Settings) -> Result<Self, ClientError> {
-        let Settings { access, election, create_topic, joins_group, lease } = settings;
-        let elections = Elections::from(&election);
-        let settings = SessionSettings { elections, create_topic, joins_group, timeout: lease };
-        Ok(Self { session: Session::start(access, settings)?, election })
-    }
-
+impl Driver {
     /// What is known from the start: the embedded broker's topics have no ids.
-    pub(super) fn first_event(&self) -> Option<Event> {
-        let (asked, identity) = (clock::now(), TopicIdentity::Unnamed);
-        let is_embedded = self.session.access().embedded.is_some();
-        is_embedded.then_some(Event::Election(candidate::Event::TopicIdentified { asked, identity }))
-    }
-
-    /// Waits until [`poll`](Self::poll) may have something.
-    pub(super) async fn wait(&mut self) {
-        self.session.wait().await;
-    }
-
-    // ---- what the node wants -----------------------------------------------------------------------------------------
-
-    pub(super) fn identify(&self) {
-        self.session.identify();
-    }
-
-    pub(super) fn look_for_end(&mut self) {
-        self.session.look_for_end(self.election.role);
-    }
-
-    pub(super) fn read_from(&mut self, offset: i64) {
-        self.session.read_from(self.election.role, offset);
-    }
-
-    pub(super) fn read_anew(&mut self) {
-        self.session.read_anew(self.election.role);
-    }
-
-    pub(super) fn stop_reading(&mut self) {
-        self.session.stop_reading();
-    }
-
-    /// The node has read all that there was.
-    pub(super) fn is_caught_up(&mut self) {
-        self.session.is_caught_up(self.election.role);
-    }
-
-    pub(super) fn renew_producer(&mut self) -> Result<(), ClientError> {
-        self.session.renew_producer(self.election.role)
-    }
-
-    pub(super) fn join_group(&mut self) -> Result<(), ClientError> {
-        self.session.join_group(self.election.role)
-    }
-
-    /// `alone`: no other candidate is known.
-    pub(super) fn leave_group(&mut self, alone: bool) {
-        self.session.leave_group(self.election.role, alone);
-    }
-
-    pub(super) const fn is_leaving_group(&self) -> bool {
-        self.session.is_leaving_group()
-    }
-
-    /// Gives what came of it where that is known at once: it could not be handed over.
-    pub(super) fn send(&self, record: &Record) -> Option<Event> {
-        let undelivered = candidate::Event::Undelivered { seq: record.seq.unwrap_or_default() };
-        self.session.send(self.election.role, record).err().map(|_| Event::Election(undelivered))
-    }
-
-    // ---- what has happened ---------------------------------------------------------------------------------------------
-
-    /// What has happened; none while nothing has.
-    pub(super) fn poll(&mut self) -> Option<Report> {
-        loop {
-            let event = self.session.poll()?;
-            if let Some(report) = self.of_session(event) {
-                return Some(report);
-            }
+    pub(super) fn topics_have_no_ids_if_embedded(&mut self) {
+        if self.session.access().embedded.is_some() {
+            let (asked, identity) = (clock::now(), TopicIdentity::Unnamed);
+            let event = Event::Election(candidate::Event::TopicIdentified { asked, identity });
+            self.roles.iter_mut().for_each(|role| role.node.handle(asked, event.clone()));
         }
     }
 
-    /// What others have written: to be taken in before the node is told anything else.
-    pub(super) fn take_passed(&mut self) -> Option<Report> {
-        let event = self.session.take_passed(self.election.role)?;
-        Some(self.of_role(event))
-    }
-
-    fn of_session(&self, event: SessionEvent) -> Option<Report> {
-        Some(match event {
+    pub(super) fn handle_session_event(&mut self, event: SessionEvent) {
+        let now = clock::now();
+        match event {
             SessionEvent::AppendRefused { error } => {
-                Report::Warning(format!("Kafka does not append this candidate's records: {error}"))
+                self.warn(&format!("Kafka does not append this candidate's records: {error}"));
             }
-            SessionEvent::Down { error } => Report::Warning(format!("Kafka does not answer: {error}")),
-            SessionEvent::Refused { error } => Report::Event(Event::KafkaRefused { error: error.into() }),
-            SessionEvent::Role { event, .. } => self.of_role(event),
-            SessionEvent::Warning(message) => Report::Warning(message),
+            SessionEvent::Down { error } => self.warn(&format!("Kafka does not answer: {error}")),
+            SessionEvent::Hello { offset, value } => self.handle_hello(now, offset, &value),
+            SessionEvent::Refused { error } => self.tell_all(now, &Event::KafkaRefused { error: error.into() }),
+            SessionEvent::Role { role, event } => self.handle_role_event(role as usize, now, event),
+            SessionEvent::Warning(message) => self.warn(&message),
             SessionEvent::BrokerSession(_)
             | SessionEvent::Created { .. }
             | SessionEvent::Debug(_)
             // No key is asked for.
             | SessionEvent::Facts { .. }
-            | SessionEvent::Hello { .. }
             | SessionEvent::HelloDelivered
             | SessionEvent::Moved(_)
-            | SessionEvent::Up => return None,
-        })
+            | SessionEvent::Up => {}
+        }
     }
 
-    fn of_role(&self, event: RoleEvent) -> Report {
+    fn handle_role_event(&mut self, at: usize, now: Time, event: RoleEvent) {
+        let partitions = self.session.partitions();
+        if matches!(event, RoleEvent::Ends { .. }) {
+            // By now it is known how many partitions the topic has.
+            let role = &mut self.roles[at];
+            self.session.election(role.election.role).into_iter().for_each(|election| role.election = election);
+        }
+        self.many.iter_mut().for_each(|many| event.tell_many(many, now, at, partitions));
         // One embedded broker that follows another is in another process: this one's has lost nothing.
         let is_trusted = true;
-        Report::Event(match event.for_candidate(is_trusted) {
-            Ok(event) => Event::Election(event),
-            Err(facts) => self.judged(&facts),
-        })
+        match event.for_candidate(is_trusted) {
+            Ok(event) => self.election_event(at, now, event),
+            Err(facts) => self.judge_topic(at, now, &facts),
+        }
+        self.note_caught_up(at);
     }
 
     /// R0.
-    fn judged(&self, facts: &TopicFacts) -> Event {
-        let Coordinates { topic: name, partition, .. } = &self.election;
+    fn judge_topic(&mut self, at: usize, now: Time, facts: &TopicFacts) {
+        let Election { topic: name, partition, .. } = &self.roles[at].election;
         let place = Place { bootstrap: &self.session.access().bootstrap, topic: name, partition: *partition };
         match topic::judge(facts, place) {
             Ok(topic::Judgement { cut_is_harmless, gaps_are_markers, .. }) => {
-                Event::Election(candidate::Event::TopicJudged { cut_is_harmless, gaps_are_markers })
+                self.many.iter_mut().for_each(|many| many.topic_judged(now, at));
+                self.election_event(at, now, candidate::Event::TopicJudged { cut_is_harmless, gaps_are_markers });
             }
-            Err(refusal) => Event::TopicRefused { error: format!("topic {name:?}: {refusal}").into() },
+            Err(refusal) => {
+                let error = format!("topic {name:?}: {refusal}").into();
+                self.call(at, now, |node| node.handle(now, Event::TopicRefused { error }));
+            }
         }
+    }
+
+    fn handle_hello(&mut self, now: Time, offset: i64, value: &[u8]) {
+        if let Some(event) = self.many.as_mut().and_then(|many| many.heard(now, offset, value)) {
+            for at in 0..self.roles.len() {
+                self.call(at, now, |node| node.handle(now, event.clone()));
+            }
+        }
+        self.follow_many();
+    }
+
+    // ---- the nodes ----------------------------------------------------------------------------------------------------
+
+    /// Calls the node of a role: it wants something since, and may hold another lead than before.
+    pub(super) fn call(&mut self, at: usize, now: Time, call: impl FnOnce(&mut Node)) {
+        let node = &mut self.roles[at].node;
+        call(node);
+        if let Some(many) = &mut self.many {
+            many.observe(now, at, node.holding());
+        }
+        self.touched.insert(at);
+    }
+
+    /// Something that concerns a role's election has happened, and the session has told before what others wrote.
+    pub(super) fn election_event(&mut self, at: usize, now: Time, event: candidate::Event) {
+        let node = &mut self.roles[at].node;
+        match &mut self.many {
+            Some(many) => many.tell(now, at, node, event),
+            None => node.handle(now, Event::Election(event)),
+        }
+        self.touched.insert(at);
+        self.follow_many();
+    }
+
+    fn tell_all(&mut self, now: Time, event: &Event) {
+        for at in 0..self.roles.len() {
+            self.take_passed(at, now);
+            self.call(at, now, |node| node.handle(now, event.clone()));
+        }
+        self.follow_many();
+    }
+
+    /// What others wrote was read before whatever happens now.
+    pub(super) fn take_passed(&mut self, at: usize, now: Time) {
+        if let Some(RoleEvent::Passed { first, last }) = self.session.take_passed(self.roles[at].election.role) {
+            self.call(at, now, |node| node.handle(now, Event::Election(candidate::Event::Passed { first, last })));
+            self.note_caught_up(at);
+        }
+    }
+
+    /// A node that has read everything is told of others' records only before it acts.
+    fn note_caught_up(&mut self, at: usize) {
+        if self.roles[at].node.is_caught_up() {
+            self.session.is_caught_up(self.roles[at].election.role);
+        }
+    }
+
+    // ---- what spreads the roles --------------------------------------------------------------------------------------
+
+    /// Does what is wanted for all roles, until nothing more is: what a role does with it may change what is wanted of another.
+    pub(super) fn follow_many(&mut self) {
+        while let Some(action) = self.many.as_mut().and_then(ManyRoles::poll_action) {
+            let now = clock::now();
+            match action {
+                Action::Hello(hello) => self.say_hello(&hello),
+                Action::Refuse { error } => self.tell_all(now, &Event::KafkaRefused { error }),
+                Action::SpreadWithoutGroup { partitions } => self.warn(&format!(
+                    "the topic has {partitions} partitions for {} roles: the group could not assign each candidate a fair share, so \
+                     the roles are spread as with the elector Log",
+                    self.roles.len()
+                )),
+                Action::Tell { role: at, event } => {
+                    self.take_passed(at, now);
+                    self.call(at, now, |node| node.handle(now, event));
+                }
+                Action::Wait { why, until } => self.warn(&format!(
+                    "{why}; it may have gone: for {} s nothing is claimed, unless that is known before",
+                    until.since(now).as_secs() + 1
+                )),
+            }
+        }
+    }
+
+    fn say_hello(&self, hello: &ProcessHello) {
+        if let Err(error) = self.session.say_hello(&hello.to_bytes()) {
+            self.warn(&format!("Kafka does not append this candidate's records: {error}"));
+        }
+    }
+
+    /// Says that this process goes, where it has said hello.
+    pub(super) fn say_goodbye(&self) -> bool {
+        let Some(goodbye) = self.many.as_ref().and_then(ManyRoles::goodbye) else { return false };
+        self.say_hello(&goodbye);
+        true
     }
 }

@@ -4,6 +4,7 @@ use neli_proto::guard::Grant;
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::driver::Commands;
 use crate::lease::Tenure;
 use crate::reason::Reason;
 
@@ -29,7 +30,7 @@ const fn answer(answer: Answer) -> Effect {
 /// That no task runs, as a lead that has ended shows it.
 fn no_task() -> NoTask {
     let (commands, _) = mpsc::unbounded_channel();
-    let tenure = Arc::new(Tenure::new(7, at(1), commands));
+    let tenure = Arc::new(Tenure::new(7, at(1), None, Commands::new(0, commands)));
     tenure.end(Reason::Expired);
     tenure.no_task().unwrap()
 }

@@ -1,0 +1,173 @@
+//! What the thread has in one election.
+
+use std::sync::Arc;
+
+use neli_proto::node::{self, Node};
+use neli_proto::random::Random;
+use neli_proto::record::Offset;
+use neli_proto::supervisor::Ending;
+use neli_proto::time::Time;
+use tokio::sync::{broadcast, watch};
+
+use crate::clock;
+use crate::election::{Election, Elections};
+use crate::error::Error;
+use crate::event::{Event, Leader};
+use crate::handle::State;
+use crate::lease::Tenure;
+use crate::random;
+use crate::reason::Reason;
+use crate::task_guard::TaskGuard;
+use crate::text;
+
+/// How many events are kept for whoever follows them.
+const EVENTS_KEPT: usize = 256;
+/// The same in each of many elections.
+const EVENTS_KEPT_OF_MANY: usize = 32;
+
+/// One election.
+pub(super) struct Role {
+    pub(super) election: Election,
+    /// How it is called, where there are many.
+    pub(super) label: Option<Arc<str>>,
+    pub(super) node: Node,
+    pub(super) guard: TaskGuard,
+    state: watch::Sender<State>,
+    events: broadcast::Sender<Event>,
+    /// The lead that is held, or was last while something runs under it.
+    pub(super) held: Option<Held>,
+    /// Why Kafka refuses it, if it does.
+    pub(super) refusal: String,
+    /// An operator has ended the election.
+    pub(super) is_election_over: bool,
+    /// Why the process stands in it no more.
+    pub(super) ending: Option<Error>,
+}
+
+/// A lead, from its beginning until nothing runs under it.
+pub(super) struct Held {
+    pub(super) tenure: Arc<Tenure>,
+    /// It is given up then, unless somebody has taken it.
+    pub(super) untaken_until: Option<Time>,
+    /// What is awaited before the release, once it runs.
+    pub(super) last: Option<tokio::task::JoinHandle<()>>,
+    /// It was begun, or there is nothing to be begun.
+    pub(super) is_last_begun: bool,
+}
+
+impl Role {
+    /// With what the handles follow: the state, and the events.
+    pub(super) fn new(
+        settings: &node::Settings,
+        elections: &Elections,
+        election: Election,
+    ) -> Result<(Self, watch::Receiver<State>, broadcast::Receiver<Event>), Error> {
+        let no_randomness = |error| Error::System(format!("no randomness: {}", text::reason(&error)));
+        let random = Random::from_seed(u64::from_le_bytes(random::bytes().map_err(no_randomness)?));
+        let mut node = Node::new(clock::now(), settings.clone(), random);
+        if elections.are_many() {
+            node = node.one_of_many();
+            node.handle(clock::now(), node::Event::SpreadBy(None));
+        }
+        let (state, states) = watch::channel(State::default());
+        let kept = if elections.are_many() { EVENTS_KEPT_OF_MANY } else { EVENTS_KEPT };
+        let (events, first_events) = broadcast::channel(kept);
+        let role = Self {
+            label: elections.are_many().then(|| election.label().into()),
+            election,
+            node,
+            guard: TaskGuard::new(settings.timings.lease(), std::process::id().cast_signed()),
+            state,
+            events,
+            held: None,
+            refusal: String::new(),
+            is_election_over: false,
+            ending: None,
+        };
+        Ok((role, states, first_events))
+    }
+
+    /// When there is something to do.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        if self.ending.is_some() {
+            return None;
+        }
+        let untaken = self.held.as_ref().and_then(|held| held.untaken_until);
+        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken].into_iter().flatten().min()
+    }
+
+    // ---- the lead -----------------------------------------------------------------------------------------------------
+
+    /// Whether this is the term that it holds, or under which something still runs.
+    pub(super) fn holds(&self, term: Offset) -> bool {
+        self.held.as_ref().is_some_and(|held| held.tenure.term() == term)
+    }
+
+    /// Whether the end of its lead has begun.
+    pub(super) fn lead_ends(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.tenure.ends().is_some())
+    }
+
+    /// The term of a lead for which nobody has asked in time; once.
+    pub(super) fn term_that_nobody_took(&mut self, now: Time) -> Option<Offset> {
+        let held = self.held.as_mut()?;
+        held.untaken_until.take_if(|until| now >= *until)?;
+        (!held.tenure.is_taken()).then(|| held.tenure.term())
+    }
+
+    pub(super) fn end_lead(&self, reason: Reason) {
+        self.held.iter().for_each(|held| held.tenure.end(reason));
+    }
+
+    pub(super) fn abort_last(&self) {
+        self.held.iter().filter_map(|held| held.last.as_ref()).for_each(tokio::task::JoinHandle::abort);
+    }
+
+    // ---- what is said outside ----------------------------------------------------------------------------------------
+
+    pub(super) fn tell(&self, event: Event) {
+        // Nobody may be listening.
+        let _ = self.events.send(event);
+    }
+
+    pub(super) fn publish(&self) {
+        use neli_proto::candidate::Position;
+        let status = self.node.status(clock::now());
+        let leader = status.leader.map(Leader::of);
+        let tenure = self.held.as_ref().map(|held| Arc::clone(&held.tenure)).filter(|tenure| tenure.ends().is_none());
+        let stands = !matches!(status.position, Position::Listening);
+        self.state.send_if_modified(|state| {
+            let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
+            let has_changed = state.leader != leader || term(&state.tenure) != term(&tenure) || stands && !state.stands;
+            (state.leader, state.tenure, state.stands) = (leader, tenure, state.stands || stands);
+            has_changed
+        });
+    }
+
+    /// Tells whoever follows that the process stands in it no more, and why.
+    pub(super) fn tell_end(&self) {
+        self.end_lead(Reason::Left);
+        self.state.send_modify(|state| (state.tenure, state.ended) = (None, self.ending.clone()));
+    }
+
+    /// Why it stands no more, as its node has ended.
+    pub(super) fn error_of(&mut self, ending: Ending) -> Error {
+        match ending {
+            Ending::Refused => Error::Refused(std::mem::take(&mut self.refusal)),
+            Ending::Stuck => Error::Blocked,
+            Ending::Ended
+            | Ending::Job(_)
+            | Ending::Lost(_)
+            | Ending::RestartLimit
+            | Ending::Skipped(_)
+            | Ending::StoppedBy(_)
+            | Ending::WaitedEnough => {
+                if self.is_election_over {
+                    Error::Ended
+                } else {
+                    Error::Left
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Many roles in one process: an election for each, on one session with Kafka.
+
+use neli_proto::many_roles;
+use neli_proto::process_hello::ProcessHello;
+use neli_proto::record::Body;
+
+use crate::builder::Builder;
+use crate::driver;
+use crate::election::Elections;
+use crate::error::Error;
+use crate::handle::Election;
+use crate::names;
+
+/// Many roles of one process, before it joins their elections: see [`Builder::roles`] and [`Builder::named_roles`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+/// # let builder = neli::Election::builder("billing").embedded(&broker);
+/// let roles = builder.named_roles(["ingest", "bill", "report"]).spread(true).max_roles(2).join().await?;
+/// # roles.leave().await;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+#[must_use = "it joins nothing before join"]
+pub struct RolesBuilder {
+    builder: Builder,
+    count: u32,
+    names: Vec<String>,
+    are_spread: bool,
+    max_roles: Option<u32>,
+}
+
+impl RolesBuilder {
+    pub(crate) const fn counted(builder: Builder, count: u32) -> Self {
+        Self { builder, count, names: Vec::new(), are_spread: true, max_roles: None }
+    }
+
+    pub(crate) fn named(builder: Builder, names: Vec<String>) -> Self {
+        let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
+        Self { builder, count, names, are_spread: true, max_roles: None }
+    }
+
+    /// Whether roles are handed over from process to process until each leads its fair share; they are unless this says no.
+    pub const fn spread(mut self, spread: bool) -> Self {
+        self.are_spread = spread;
+        self
+    }
+
+    /// How many roles this process leads at most; as many as there are unless it is given.
+    pub const fn max_roles(mut self, most: u32) -> Self {
+        self.max_roles = Some(most);
+        self
+    }
+
+    /// Joins the elections, and waits until this process has read their journals and stands in all. While Kafka does not answer it waits;
+    /// dropped, it does not stand.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Builder::join`]. Or another candidate of the group looks for a role in another partition than this one would: it has other
+    /// roles, or the topic had another number of partitions when it started.
+    pub async fn join(self) -> Result<Roles, Error> {
+        let joining = driver::start(self.settings()?)?.into_iter().map(Election::joining);
+        let elections: Vec<(String, Election)> = self.labels().into_iter().zip(joining).collect();
+        for (_, election) in &elections {
+            election.stands().await?;
+        }
+        Ok(Roles { elections })
+    }
+
+    fn labels(&self) -> Vec<String> {
+        if self.names.is_empty() { (0..self.count).map(|role| role.to_string()).collect() } else { self.names.clone() }
+    }
+
+    fn settings(&self) -> Result<driver::Settings, Error> {
+        let Self { count, names, .. } = self;
+        if !(1..=names::MOST_ROLES).contains(count) {
+            return Err(Error::option("roles", count.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
+        }
+        names::validate_roles(names).map_err(|wrong| Error::option("named_roles", names.join(","), wrong))?;
+        if self.max_roles.is_some_and(|most| !(1..=names::MOST_ROLES).contains(&most)) {
+            let most = self.max_roles.unwrap_or_default().to_string();
+            return Err(Error::option("max_roles", most, format!("must be 1 to {}", names::MOST_ROLES)));
+        }
+        let mut settings = self.builder.clone().settings()?;
+        let elections = &settings.session.elections;
+        settings.session.elections = Elections { roles: 0..*count, names: names.clone().into(), ..elections.clone() };
+        if settings.session.elections.are_many() {
+            settings.many = Some(self.many(&settings.node));
+        }
+        Ok(settings)
+    }
+
+    fn many(&self, node: &neli_proto::node::Settings) -> many_roles::Settings {
+        let identity = &node.identity;
+        let (host, pid, version, elector) = match identity.hello.clone() {
+            Body::Hello { host, pid, version, elector, .. } => (host, pid, version, elector),
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
+                (None, None, None, None)
+            }
+        };
+        let typed = if self.names.is_empty() { self.count.to_string() } else { self.names.join(",") };
+        let hello = ProcessHello {
+            member: identity.member.clone(),
+            name: Some(identity.name.clone()),
+            host,
+            pid,
+            version,
+            elector,
+            roles: Some(typed.into()),
+            partitions: None,
+            max_roles: self.max_roles,
+            joined: None,
+            leaves: false,
+        };
+        let (roles, elector) = (self.count as usize, node.timings.elector());
+        many_roles::Settings { hello, roles, elector, are_spread: self.are_spread }
+    }
+}
+
+/// A process that stands for many roles: an [`Election`] for each, with a lead of its own. Several processes share the roles fairly.
+///
+/// When the last clone of a role's [`Election`] and its last lead are dropped, the process stands for that role no more; for the others it
+/// does.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// # let (ran, mut runs) = tokio::sync::mpsc::unbounded_channel();
+/// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+/// # let builder = neli::Election::builder("billing").embedded(&broker);
+/// let roles = builder.named_roles(["ingest", "bill"]).join().await?;
+/// for (role, election) in roles.iter() {
+///     let (role, election) = (role.to_owned(), election.clone());
+///     # let ran = ran.clone();
+///     tokio::spawn(async move {
+///         election
+///             .background(async |lease| {
+///                 println!("{role}: one batch, with the fencing token {}", lease.token());
+///                 # let _ = ran.send(());
+///             })
+///             .await
+///     });
+/// }
+/// # runs.recv().await;
+/// if let Some(leader) = roles.get("bill").and_then(|election| election.leader()) {
+///     println!("bill is led in term {}", leader.term);
+/// }
+/// roles.leave().await;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Roles {
+    /// In the order of their numbers.
+    elections: Vec<(String, Election)>,
+}
+
+impl Roles {
+    /// The election of a role, by its name or number.
+    #[must_use]
+    pub fn get(&self, role: &str) -> Option<&Election> {
+        self.elections.iter().find(|(name, _)| name == role).map(|(_, election)| election)
+    }
+
+    /// Every role with its election, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Election)> {
+        self.elections.iter().map(|(name, election)| (name.as_str(), election))
+    }
+
+    /// Leaves all elections, and waits until that is done: see [`Election::leave`].
+    pub async fn leave(self) {
+        for (_, election) in &self.elections {
+            election.begin_to_leave();
+        }
+        for (_, election) in self.elections {
+            election.leave().await;
+        }
+    }
+}

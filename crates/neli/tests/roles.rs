@@ -1,0 +1,147 @@
+//! Many roles in one process, on the library's own embedded broker.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::collections::BTreeMap;
+use std::future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use neli::{Builder, Election, Elector, EmbeddedBroker, Error, Lease, Roles};
+
+const LEASE: Duration = Duration::from_secs(2);
+const ROLES: [&str; 4] = ["bill", "ingest", "report", "send"];
+
+fn builder(broker: &EmbeddedBroker, elector: Elector) -> Builder {
+    Election::builder("billing").embedded(broker).elector(elector).lease(LEASE)
+}
+
+/// By role, who began to lead it and by which lease.
+type ByRole = BTreeMap<String, Vec<(&'static str, Lease)>>;
+
+#[derive(Clone, Default)]
+struct Leads(Arc<Mutex<ByRole>>);
+
+impl Leads {
+    /// Has a process lead whichever roles it wins.
+    fn follow(&self, process: &'static str, roles: &Roles) {
+        for (role, election) in roles.iter() {
+            let (role, election, leads) = (role.to_owned(), election.clone(), self.clone());
+            tokio::spawn(async move {
+                election
+                    .background(async |lease| {
+                        assert_eq!(lease.role(), Some(role.as_str()));
+                        leads.begin(process, &role, lease);
+                        future::pending::<()>().await;
+                    })
+                    .await
+            });
+        }
+    }
+
+    fn begin(&self, process: &'static str, role: &str, lease: Lease) {
+        let mut leads = self.0.lock().unwrap();
+        let of_role = leads.entry(role.to_owned()).or_default();
+        assert!(of_role.iter().all(|(_, before)| !before.is_valid()), "two leases of {role}: {of_role:?}");
+        of_role.push((process, lease));
+    }
+
+    /// The roles that a process leads now.
+    fn of(&self, process: &str) -> Vec<String> {
+        let leads = self.0.lock().unwrap();
+        let is_led =
+            |of_role: &Vec<(&str, Lease)>| of_role.iter().any(|(by, lease)| *by == process && lease.is_valid());
+        leads.iter().filter(|(_, of_role)| is_led(of_role)).map(|(role, _)| role.clone()).collect()
+    }
+
+    async fn until(&self, what: impl Fn(&Self) -> bool) {
+        let mut times = tokio::time::interval(Duration::from_millis(10));
+        while !what(self) {
+            times.tick().await;
+        }
+    }
+}
+
+async fn share_and_take_over(elector: Elector) {
+    let broker = EmbeddedBroker::start().unwrap();
+    let join = || builder(&broker, elector).named_roles(ROLES).join();
+    let leads = Leads::default();
+    let first = join().await.unwrap();
+    leads.follow("first", &first);
+    leads.until(|leads| leads.of("first").len() == ROLES.len()).await;
+
+    let second = join().await.unwrap();
+    leads.follow("second", &second);
+    leads.until(|leads| leads.of("first").len() == 2 && leads.of("second").len() == 2).await;
+    let of_second = leads.of("second");
+    let election = second.get(&of_second[0]).unwrap();
+    assert!(election.leader().is_some_and(|leader| leader.is_self));
+
+    first.leave().await;
+    leads.until(|leads| leads.of("second").len() == ROLES.len()).await;
+    assert!(of_second.iter().all(|role| leads.of("second").contains(role)));
+    second.leave().await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn two_processes_share_the_roles_with_the_log() {
+    share_and_take_over(Elector::Log).await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn two_processes_share_the_roles_with_the_group() {
+    share_and_take_over(Elector::Group).await;
+}
+
+/// A role whose handles are dropped is stood for no more, and the others are.
+#[tokio::test(flavor = "current_thread")]
+async fn one_role_is_left_and_the_others_go_on() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let roles = builder(&broker, Elector::Log).roles(3).join().await.unwrap();
+    let (zero, one) = (roles.get("0").unwrap().clone(), roles.get("1").unwrap().clone());
+    assert!(roles.get("3").is_none());
+    let lead = one.lead().await.unwrap();
+    zero.clone().leave().await;
+    assert_eq!(zero.lead().await.unwrap_err(), Error::Left);
+    assert!(lead.lease().is_valid());
+    drop(lead);
+    roles.leave().await;
+    assert_eq!(one.lead().await.unwrap_err(), Error::Left);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn no_more_roles_are_led_than_it_takes() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let roles = builder(&broker, Elector::Log).roles(3).max_roles(1).join().await.unwrap();
+    let leads = Leads::default();
+    leads.follow("one", &roles);
+    leads.until(|leads| leads.of("one").len() == 1).await;
+    let others = builder(&broker, Elector::Log).roles(3).join().await.unwrap();
+    leads.follow("others", &others);
+    leads.until(|leads| leads.of("others").len() == 2).await;
+    assert_eq!(leads.of("one").len(), 1);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn whoever_maps_a_role_elsewhere_is_refused() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let first = builder(&broker, Elector::Log).name("first").named_roles(ROLES).join().await.unwrap();
+    // It has said hello.
+    first.get("bill").unwrap().lead().await.unwrap();
+    let mut others = ROLES;
+    others.reverse();
+    let second = builder(&broker, Elector::Log).named_roles(others).join().await;
+    let error = match second {
+        Ok(second) => second.get("bill").unwrap().lead().await.unwrap_err(),
+        Err(error) => error,
+    };
+    assert!(matches!(&error, Error::Refused(line) if line.contains("first")), "{error:?}");
+    assert_eq!(
+        builder(&broker, Elector::Log).named_roles(["bill", "bill"]).join().await.unwrap_err().to_string(),
+        "named_roles bill,bill: 'bill' is named twice"
+    );
+    assert_eq!(
+        builder(&broker, Elector::Log).roles(0).join().await.unwrap_err().to_string(),
+        "roles 0: must be 1 to 10000"
+    );
+}
