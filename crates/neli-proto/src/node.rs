@@ -8,20 +8,21 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::candidate::{self, Candidate, Identity, LocalEvent, Milestone, Timings};
-use crate::guard::{Answer, CommandKind, Order};
+use crate::candidate::{self, Candidate, Identity, LocalEvent, Timings};
+use crate::guard::{Answer, CommandKind};
 use crate::hooks::{self, Hook, Hooks};
 use crate::once::{self, Once};
 use crate::random::Random;
-use crate::record::{Offset, Why};
+use crate::record::Offset;
 use crate::spread::Holding;
-use crate::supervisor::{self, Ending, LeadEvent, Supervisor};
+use crate::supervisor::{self, Supervisor};
 use crate::time::Time;
 
 mod action;
 mod event;
 mod keyed;
 pub(crate) mod status;
+mod wiring;
 
 pub use action::{Action, HookRun, Note, Refusal};
 pub use event::{Event, FactsEvent};
@@ -249,201 +250,6 @@ impl Node {
             standbys: self.candidate.standbys(now),
             counts: self.candidate.counts(),
             is_leaving: self.candidate.is_leaving(),
-        }
-    }
-
-    // ---- what each tells the others ---------------------------------------------------------------------------------
-
-    /// Passes on what candidate, supervisor and hooks want, until they want nothing more of each other. What stops or kills
-    /// comes first: a hook is never in its way.
-    fn connect(&mut self, now: Time) {
-        loop {
-            if let Some(action) = self.supervisor.poll_action() {
-                self.take_from_supervisor(now, action);
-            } else if let Some(action) = self.once.as_mut().and_then(Once::poll_action) {
-                self.take_from_once(now, action);
-            } else if self.is_exiting {
-                break self.take_from_hooks();
-            } else if let Some(action) = self.candidate.poll_action() {
-                self.take_from_candidate(now, action);
-            } else if self.guard_is_outdated && !self.supervisor.job_may_be_alive() {
-                self.guard_is_outdated = false;
-                self.take_from_hooks();
-                // Nothing of that history is to be released any more.
-                self.actions.push_back(Action::Order(Order::Released { term: self.supervisor.term() }));
-                self.actions.push_back(Action::RenewGuard);
-            } else {
-                break self.take_from_hooks();
-            }
-        }
-        if self.is_suspending && self.hooks.is_idle() {
-            self.is_suspending = false;
-            if self.candidate.is_suspended() {
-                self.actions.push_back(Action::Suspend);
-            }
-        }
-    }
-
-    fn take_from_supervisor(&mut self, now: Time, action: supervisor::Action) {
-        use supervisor::Action as From;
-        let action = match action {
-            From::GiveUpWaiting => {
-                self.hooks.give_up();
-                return self.candidate.give_up(now);
-            }
-            // Whoever goes waits for hooks alone.
-            _ if self.is_exiting => return,
-            From::DieOf { .. } if self.is_refused => return,
-            From::DieOf { signal, to_group } => Action::DieOf { signal, to_group },
-            From::Exit(ending) if self.is_refused && ending != Ending::Stuck => return self.exit(Ending::Refused),
-            From::Exit(ending) => return self.exit(self.ending(ending)),
-            From::KillGuard => Action::KillGuard,
-            From::KillOrphans => Action::KillOrphans,
-            From::LookAtForeground => Action::LookAtForeground,
-            From::Note(note) => Action::Note(Note::Job { term: self.supervisor.term(), note }),
-            From::Order(order) => return self.order(now, order),
-            From::RunEnded(end) => {
-                self.once.iter_mut().for_each(|once| once.run_ended(end));
-                return;
-            }
-            From::StartGuard => Action::StartGuard,
-            From::Tell(LocalEvent::NothingLeft(mut end)) => {
-                end.once = self.term_is_over(end.leaving);
-                return self.candidate.handle_local(now, LocalEvent::NothingLeft(end));
-            }
-            From::Tell(event) => return self.candidate.handle_local(now, event),
-        };
-        self.actions.push_back(action);
-    }
-
-    fn take_from_candidate(&mut self, now: Time, action: candidate::Action) {
-        use candidate::Action as From;
-        let event = match action {
-            From::Depart(departure) => LeadEvent::Departed(departure),
-            From::Extend(right) => LeadEvent::Extended(right),
-            From::Kill(loss) => {
-                self.supervisor.handle_lead(now, LeadEvent::Killed(loss));
-                return;
-            }
-            From::Lead(right) => match &mut self.once {
-                None => LeadEvent::Led(right),
-                Some(once) => {
-                    once.led(now, right.term);
-                    LeadEvent::Held(right)
-                }
-            },
-            From::StopJob(why) if self.once.as_mut().is_some_and(|once| once.holds_back_stop(now, why)) => return,
-            From::StopJob(why) => LeadEvent::StoppedFor(why),
-            From::StopJobWithin { why, within } => LeadEvent::StoppedWithin { why, within },
-            From::Ask => return self.actions.push_back(Action::ReadAnew),
-            From::ForgetTerms => {
-                self.guard_is_outdated = true;
-                return;
-            }
-            From::Identify => return self.actions.push_back(Action::Identify),
-            From::JoinGroup => return self.actions.push_back(Action::JoinGroup),
-            From::LeaveGroup => {
-                let alone = self.candidate.is_alone(now);
-                return self.actions.push_back(Action::LeaveGroup { alone });
-            }
-            From::LookForEnd => return self.actions.push_back(Action::LookForEnd),
-            From::Note(note) => return self.actions.push_back(Action::Note(Note::Election(note))),
-            From::Reached(milestone) => return self.reached(now, milestone),
-            From::ReadFrom(offset) => return self.actions.push_back(Action::ReadFrom(offset)),
-            From::Refuse { why } => return self.kafka_refuses(now, Refusal::Said(why)),
-            From::RenewProducer => return self.actions.push_back(Action::RenewProducer),
-            From::Send { record } => return self.actions.push_back(Action::Send { record }),
-            // A stopped process ends no hook in time.
-            From::Suspend => {
-                self.is_suspending = true;
-                return;
-            }
-        };
-        self.supervisor.handle_lead(now, event);
-    }
-
-    /// An order of the supervisor's; with the first run of a lead goes the hook that runs beside it.
-    fn order(&mut self, now: Time, order: Order) {
-        self.actions.push_back(Action::Order(order));
-        if let Order::Spawn { grant, attempt: 1, .. } = order {
-            self.hooks.handle(now, hooks::Event::Led(grant.term));
-        }
-    }
-
-    /// What the guard and the hooks make of it.
-    fn reached(&mut self, now: Time, milestone: Milestone) {
-        let event = match &milestone {
-            Milestone::Fenced { why, .. } => hooks::Event::Fenced(*why),
-            Milestone::Released { term, why, delivered } => {
-                if *delivered {
-                    self.nothing_to_release(*term);
-                }
-                hooks::Event::Released(*why)
-            }
-            Milestone::Standby(_) => hooks::Event::StoodBy,
-            Milestone::Superseded { term, .. } => {
-                self.nothing_to_release(*term);
-                hooks::Event::Superseded
-            }
-            // Its hook runs beside the job: when that is started; and who is overlapped is told of the end by the release.
-            Milestone::Leading { .. } | Milestone::Overlapped { .. } => {
-                return self.actions.push_back(Action::Note(Note::Milestone(milestone)));
-            }
-            Milestone::TopicRemade if self.accepts_remade_topic => {
-                return self.actions.push_back(Action::Note(Note::Milestone(milestone)));
-            }
-            Milestone::TopicRemade => return self.kafka_refuses(now, Refusal::TopicRemade),
-        };
-        self.hooks.handle(now, event);
-        self.actions.push_back(Action::Note(Note::Milestone(milestone)));
-    }
-
-    fn nothing_to_release(&mut self, term: Offset) {
-        self.actions.push_back(Action::Order(Order::Released { term }));
-    }
-
-    /// A job that runs is stopped in order, as far as the lease reaches; a term that is held is released.
-    fn kafka_refuses(&mut self, now: Time, refusal: Refusal) {
-        let holds = self.supervisor.job_may_be_alive() || self.candidate.holds_unjudged();
-        self.refuse(now, refusal, holds);
-    }
-
-    /// Ends for good: in order where something is held, or at once.
-    fn refuse(&mut self, now: Time, refusal: Refusal, holds: bool) {
-        if self.is_refused {
-            return;
-        }
-        self.is_refused = true;
-        self.actions.push_back(Action::Note(Note::Refused(refusal)));
-        if holds {
-            self.candidate.handle_local(now, LocalEvent::StandDown { why: Why::Refused, leaving: true });
-        } else {
-            // Nothing is claimed any more: nobody would be left to release it.
-            self.is_exiting = true;
-            self.exit(Ending::Refused);
-        }
-    }
-
-    fn exit(&mut self, ending: Ending) {
-        if !self.has_ended {
-            self.has_ended = true;
-            self.actions.push_back(Action::Exit(ending));
-        }
-    }
-
-    fn take_from_hooks(&mut self) {
-        while let Some(action) = self.hooks.poll_action() {
-            self.actions.push_back(match action {
-                hooks::Action::Kill { id } => Action::KillHook { id },
-                hooks::Action::NoteFailure { hook, end } => Action::Note(Note::HookFailed { hook, end }),
-                hooks::Action::Run { hook: Hook::Lead, id, kill_at, .. } => {
-                    Action::Order(Order::Command { kind: CommandKind::Lead, id, kill_at })
-                }
-                hooks::Action::Run { hook, id, why, term, kill_at } => {
-                    let attempt = self.supervisor.attempt();
-                    Action::RunHook(HookRun { hook, id, why, term, attempt, kill_at })
-                }
-            });
         }
     }
 }

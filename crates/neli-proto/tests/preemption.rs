@@ -17,6 +17,8 @@ use neli_proto::topic::TopicIdentity;
 
 #[path = "proof/mod.rs"]
 mod proof;
+#[path = "records/mod.rs"]
+mod records;
 
 const LEASE: Duration = Duration::from_secs(20);
 const PREEMPT_AFTER: Duration = Duration::from_secs(60);
@@ -61,16 +63,8 @@ impl World {
             overlap: None,
         };
         let timings = Timings::new(durations, self.elector).unwrap_or_else(|error| panic!("{error}"));
-        let hello = Body::Hello {
-            host: None,
-            pid: None,
-            version: None,
-            elector: None,
-            group_member: None,
-            priority,
-            overlap_ms: None,
-        };
-        let identity = Identity { member: MemberId::from_random(self.begun.into()), name: "one".into(), hello };
+        let (member, hello) = (MemberId::from_random(self.begun.into()), records::hello(priority));
+        let identity = Identity { member, name: "one".into(), hello };
         let setup = Setup { identity, timings, started: self.now, wait: None, first_span: FIRST_SPAN };
         let mut candidate = Candidate::new(self.now, setup, Random::from_seed(self.begun));
         let identity = TopicIdentity::Unnamed;

@@ -19,6 +19,9 @@ use neli_proto::record::{Body, Hello, MemberId, Record};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
+#[path = "records/mod.rs"]
+mod records;
+
 const LEASE: Duration = Duration::from_secs(20);
 
 /// For so many ways there and back a stranger writes what makes no sense.
@@ -79,17 +82,8 @@ impl World {
         )
         .unwrap_or_else(|error| panic!("{error}"));
         let candidate = |index: usize| {
-            let hello = Body::Hello {
-                host: None,
-                pid: None,
-                version: None,
-                elector: None,
-                group_member: None,
-                priority: 0,
-                overlap_ms: None,
-            };
             let member = MemberId::from_random(index as u128 + 1);
-            let identity = Identity { member, name: "one of them".into(), hello };
+            let identity = Identity { member, name: "one of them".into(), hello: records::hello(0) };
             let setup = Setup { identity, timings: timings.clone(), started: now, wait: None, first_span: FIRST_SPAN };
             Candidate::new(now, setup, Random::from_seed(seed * 1000 + index as u64))
         };

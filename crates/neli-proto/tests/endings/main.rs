@@ -2,5 +2,7 @@
 //! stop at every instant. Node and guard are the real ones; Kafka and the job are a [scene](scene::Scene)'s.
 
 mod causes;
+#[path = "../records/mod.rs"]
+mod records;
 mod scene;
 mod stops;

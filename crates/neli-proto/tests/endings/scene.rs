@@ -14,6 +14,8 @@ use neli_proto::supervisor::{Ending, Event, Lost, OnLoss, Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
+use crate::records::hello;
+
 use guarded::{GuardProcess, Run};
 
 mod guarded;
@@ -117,15 +119,6 @@ impl Scene {
     pub(crate) fn with(spans: Spans, on_loss: OnLoss, restart: Restart, limit: Option<u32>) -> Self {
         let Spans { settle, overlap } = spans;
         let now = Time::from_nanos(1_000_000_000_000);
-        let hello = Body::Hello {
-            host: None,
-            pid: None,
-            version: None,
-            elector: None,
-            group_member: None,
-            priority: 0,
-            overlap_ms: None,
-        };
         let timings = Timings::new(
             Durations {
                 lease: LEASE,
@@ -150,7 +143,7 @@ impl Scene {
             on_loss,
             health: None,
         };
-        let identity = Identity { member: MemberId::from("me"), name: "me".into(), hello };
+        let identity = Identity { member: MemberId::from("me"), name: "me".into(), hello: hello(0) };
         let settings = Settings {
             identity,
             timings,

@@ -17,6 +17,7 @@ use neli_proto::topic::TopicIdentity;
 use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::{Guard, Life};
 use crate::kafka::Log;
+use crate::records::hello;
 use crate::setup::{Occasion, Setup, Who};
 use crate::world::Breach;
 
@@ -81,18 +82,9 @@ impl Machine {
     /// A candidate that begins at `now`.
     pub(crate) fn begin(now: Time, (index, birth): (Who, usize), setup: &Setup, actions: &mut Actions) -> Self {
         let candidate = &setup.candidates[index];
-        let hello = Body::Hello {
-            host: None,
-            pid: None,
-            version: None,
-            elector: None,
-            group_member: None,
-            priority: 0,
-            overlap_ms: None,
-        };
         let name = crate::setup::NAMES[index];
         let member = MemberId::from(&*format!("{name}{birth}"));
-        let identity = Identity { member: member.clone(), name: name.into(), hello };
+        let identity = Identity { member: member.clone(), name: name.into(), hello: hello(0) };
         let timings = candidate.timings();
         let policy = Policy {
             settle: candidate.settle,

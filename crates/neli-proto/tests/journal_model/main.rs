@@ -18,6 +18,8 @@ mod flaws;
 mod guard;
 mod kafka;
 mod machine;
+#[path = "../records/mod.rs"]
+mod records;
 mod search;
 mod setup;
 mod step;

@@ -7,6 +7,8 @@ use neli_proto::journal::Origin;
 use neli_proto::record::{Body, MemberId, Offset, Record, What};
 use neli_proto::time::Time;
 
+use crate::records::hello;
+
 /// One thing that a reader is told. Offsets and times grow.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -142,15 +144,7 @@ impl Writer {
                 Body::Request { what: What::Resign, term: Some(self.term(first)), by: None, reason: None }
             }
             _ if first < 6 => Body::Request { what: What::End, term: None, by: None, reason: None },
-            _ => Body::Hello {
-                host: None,
-                pid: None,
-                version: None,
-                elector: None,
-                group_member: None,
-                priority: 0,
-                overlap_ms: None,
-            },
+            _ => hello(0),
         }
     }
 

@@ -5,6 +5,8 @@
 
 mod both;
 mod journals;
+#[path = "../records/mod.rs"]
+mod records;
 mod written;
 
 use std::cell::RefCell;

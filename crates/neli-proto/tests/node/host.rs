@@ -14,6 +14,8 @@ use neli_proto::supervisor::{self, Ending, JobStatus, OnLoss, Policy, StopPolicy
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
+use crate::records::hello;
+
 pub(crate) const LEASE: Duration = Duration::from_secs(5);
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 pub(crate) const TERM: i32 = 15;
@@ -48,17 +50,8 @@ impl Host {
 
     /// Those of a node that begins at `now`.
     pub(crate) fn settings(now: Time, hooks: &[Hook], accepts_remade_topic: bool) -> Settings {
-        let hello = Body::Hello {
-            host: None,
-            pid: None,
-            version: None,
-            elector: None,
-            group_member: None,
-            priority: 0,
-            overlap_ms: None,
-        };
         Settings {
-            identity: Identity { member: MemberId::from("me"), name: "me".into(), hello },
+            identity: Identity { member: MemberId::from("me"), name: "me".into(), hello: hello(0) },
             timings: Timings::new(DURATIONS, Elector::Log).unwrap_or_else(|error| panic!("{error}")),
             job: Policy {
                 settle: Duration::ZERO,

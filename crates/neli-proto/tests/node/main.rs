@@ -6,6 +6,8 @@ mod host;
 mod many_roles;
 mod once;
 mod overlap;
+#[path = "../records/mod.rs"]
+mod records;
 mod schedule;
 mod windows;
 
@@ -21,6 +23,7 @@ use neli_proto::supervisor::{self, Ending, JobStatus};
 use neli_proto::topic::{TopicId, TopicIdentity};
 
 use host::{Host, LEASE, STOP_TIMEOUT, TERM, TSTP_ENDS, awaits, by, exits, hooks_in, refusals, sends};
+use records::hello;
 
 #[test]
 fn the_status_of_a_standby_names_the_leader_and_the_others() {
@@ -34,17 +37,8 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     let lease_ms = 2_000;
     host.reads(by("db1", Body::Claim { after: -1, lease_ms, overlap: None }));
     let since = host.now;
-    let hello = Body::Hello {
-        host: None,
-        pid: None,
-        version: None,
-        elector: None,
-        group_member: None,
-        priority: 0,
-        overlap_ms: None,
-    };
-    host.reads(by("db1", hello.clone()));
-    host.reads(by("db3", hello));
+    host.reads(by("db1", hello(0)));
+    host.reads(by("db3", hello(0)));
     host.pass(Duration::from_secs(1));
     let status = host.status();
     let (member, name) = (Some(MemberId::from("db1")), Some("db1-name".into()));

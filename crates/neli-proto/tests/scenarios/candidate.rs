@@ -17,6 +17,7 @@ use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
 use crate::proof::nothing_left;
+use crate::records::hello;
 use crate::words::{Words, begin, member, shown, span, told};
 use crate::{Subject, actions_of};
 
@@ -62,16 +63,7 @@ impl Story {
         )
         .unwrap_or_else(|error| panic!("{error}"));
         let priority = words.number_of("priority").unwrap_or(0);
-        let hello = Body::Hello {
-            host: None,
-            pid: None,
-            version: None,
-            elector: None,
-            group_member: None,
-            priority,
-            overlap_ms: None,
-        };
-        let identity = Identity { member: member("me"), name: "me".into(), hello };
+        let identity = Identity { member: member("me"), name: "me".into(), hello: hello(priority) };
         let now = begin();
         let setup = Setup { identity, timings, started: now, wait: words.span_of("wait"), first_span: FIRST_SPAN };
         let candidate = Candidate::new(now, setup, Random::from_seed(1));

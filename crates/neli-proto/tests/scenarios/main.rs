@@ -11,6 +11,8 @@ mod candidate;
 mod guard;
 #[path = "../proof/mod.rs"]
 mod proof;
+#[path = "../records/mod.rs"]
+mod records;
 mod schedule;
 mod supervisor;
 mod words;

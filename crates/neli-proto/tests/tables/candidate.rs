@@ -15,6 +15,7 @@ use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
 use crate::proof::nothing_left;
+use crate::records::hello;
 use crate::{Happening, State, Subject, drawn};
 
 const LEASE: Duration = Duration::from_secs(10);
@@ -140,17 +141,8 @@ impl Scene {
             overlap: None,
         };
         let elector = Elector::Group(Patience::For(Duration::from_millis(500)));
-        let hello = Body::Hello {
-            host: None,
-            pid: None,
-            version: None,
-            elector: None,
-            group_member: None,
-            priority: 0,
-            overlap_ms: None,
-        };
         let setup = Setup {
-            identity: Identity { member: MemberId::from("me"), name: "me".into(), hello },
+            identity: Identity { member: MemberId::from("me"), name: "me".into(), hello: hello(0) },
             timings: Timings::new(durations, elector).unwrap_or_else(|error| panic!("{error}")),
             started: now,
             wait: None,

@@ -4,6 +4,8 @@
 mod candidate;
 #[path = "../proof/mod.rs"]
 mod proof;
+#[path = "../records/mod.rs"]
+mod records;
 mod supervisor;
 
 use std::fs;
