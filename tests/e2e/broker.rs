@@ -17,7 +17,7 @@ with_both_electors! {
     fn stopped_and_started(elector) {
         let mut broker = Broker::own();
         let stage = Stage::new(PROGRAM, &broker.kafka(), elector);
-        let mut candidates = [stage.candidate().lease("1s").start(), stage.candidate().lease("1s").start()];
+        let mut candidates = [stage.candidate().lease("3s").start(), stage.candidate().lease("3s").start()];
         let (leader, term) = crate::await_leader(&mut candidates);
         stage.await_witness(term);
 
@@ -157,7 +157,7 @@ fn that_does_not_answer_how_the_topic_is_set() {
     cluster.wire(0, 0).set(Weather { swallows: Some(DESCRIBE_CONFIGS), ..Weather::default() });
     let stage = Stage::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
     cluster.kafka().create_topic(&stage.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    let mut candidate = stage.candidate().option("--wait", "10s").start();
+    let mut candidate = stage.candidate().option("--wait", "30s").start();
     let term = candidate.await_lead();
     stage.await_witness(term);
     let warnings = candidate.warnings_with("its configuration can't be read (no answer within");

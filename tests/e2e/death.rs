@@ -81,10 +81,10 @@ with_both_electors! {
     /// silent. When it goes on, it finds itself fenced, and stands by.
     fn of_a_supervisor_that_is_stopped(elector) {
         let stage = stage(elector);
-        let mut first = wild_candidate(&stage, "1s").start();
+        let mut first = wild_candidate(&stage, "3s").start();
         let term = first.await_lead();
         stage.await_witness(term);
-        let mut second = stage.candidate().lease("1s").start();
+        let mut second = stage.candidate().lease("3s").start();
         second.await_event("standby");
 
         first.signal(Signal::SIGSTOP);
@@ -319,7 +319,7 @@ fn of_a_guard_that_is_frozen() {
         stage.await_gone(term);
         let testimony = stage.testimony();
         // Its clock runs on while the supervisor gets no processor: much less than the seconds for which it would live on.
-        let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + 100_000_000).count();
+        let late = testimony.of(term).filter(|line| line.deadline > 0 && line.at > line.deadline + 500_000_000).count();
         assert_eq!(late, 0, "beats after the deadline");
         wait::until_true("word of it", || {
             first.events("error").iter().any(|error| error.text("message").contains("does not answer"))

@@ -31,7 +31,10 @@ impl From<RDKafkaErrorCode> for ErrorClass {
     fn from(code: RDKafkaErrorCode) -> Self {
         use RDKafkaErrorCode as Code;
         let is = |codes: &[Code]| codes.contains(&code);
-        if is(&[Code::BrokerTransportFailure, Code::OperationTimedOut, Code::Resolve, Code::SSL]) {
+        // librdkafka gives up a broker, with what was asked of it, when it learns that it is another one or none.
+        let connection =
+            [Code::BrokerTransportFailure, Code::DestroyBroker, Code::OperationTimedOut, Code::Resolve, Code::SSL];
+        if is(&connection) {
             Self::Connection
         } else if is(&[Code::AutoOffsetReset]) {
             Self::Cut
@@ -252,6 +255,11 @@ mod tests {
     fn a_code_is_said_in_words() {
         assert_eq!(plain(RDKafkaErrorCode::TopicAuthorizationFailed), "Topic authorization failed");
         assert_eq!(plain(RDKafkaErrorCode::AllBrokersDown), "All broker connections are down");
+    }
+
+    #[test]
+    fn what_was_asked_of_a_broker_that_was_given_up_is_asked_again() {
+        assert_eq!(ErrorClass::from(RDKafkaErrorCode::DestroyBroker), ErrorClass::Connection);
     }
 
     #[test]
