@@ -11,6 +11,9 @@ pub const GSSAPI: Feature = Feature { name: "gssapi", is_built: cfg!(feature = "
 /// OAUTHBEARER with tokens that an identity provider gives out.
 pub const OIDC: Feature = Feature { name: "oidc", is_built: cfg!(feature = "oidc") };
 
+/// zlib linked in.
+pub const LIBZ_STATIC: Feature = Feature { name: "libz-static", is_built: cfg!(feature = "libz-static") };
+
 /// A feature that a user may choose at build time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Feature {
@@ -32,7 +35,7 @@ impl Feature {
 #[must_use]
 pub fn version() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(|| {
-        let built = [SSL, SSL_VENDORED, GSSAPI, OIDC].into_iter().filter(|feature| feature.is_built);
+        let built = [SSL, SSL_VENDORED, GSSAPI, OIDC, LIBZ_STATIC].into_iter().filter(|feature| feature.is_built);
         let built: Vec<&str> = built.map(|feature| feature.name).collect();
         let features = if built.is_empty() { "none".to_owned() } else { built.join(" ") };
         let (_, librdkafka) = rdkafka::util::get_rdkafka_version();
