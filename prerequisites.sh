@@ -1,7 +1,7 @@
 #!/bin/sh
 # Names all that a build would miss on this machine, with the one line that installs it:
 #
-#     sh prerequisites.sh [gssapi] [oidc] [ssl-vendored] [tests]
+#     sh prerequisites.sh [gssapi] [libz-static] [oidc] [ssl-vendored] [tests]
 #
 # A build script can't do that. Cargo starts those of the dependencies first, and each of them stops at the first thing that it
 # misses, in words of its own; and without a C compiler no build script is linked.
@@ -27,7 +27,7 @@ found cargo || lacks "Rust (https://rustup.rs)"
 found "${CC:-cc}" || lacks "a C compiler" gcc libc6-dev
 found g++ || found clang++ || found "${CXX:-c++}" || lacks "a C++ compiler" g++
 found make || lacks make make
-header zlib.h zlib || lacks "the headers of zlib" zlib1g-dev
+wants libz-static || header zlib.h zlib || lacks "the headers of zlib" zlib1g-dev
 if wants ssl-vendored; then
     found perl || lacks perl perl
 elif [ -z "${OPENSSL_DIR:-}${OPENSSL_LIB_DIR:-}" ]; then

@@ -13,6 +13,7 @@ use neli_run::cli::{self, Request, validate};
 use neli_run::config::Config;
 
 const UNIT: &str = include_str!("../examples/neli-run.service");
+const HARDENING: &str = include_str!("../examples/hardening.conf");
 const TEMPLATE: &str = include_str!("../packaging/neli-run@.service");
 const DEPLOYMENT: &str = include_str!("../examples/kubernetes.yaml");
 const COMPOSE: &str = include_str!("../examples/compose.yaml");
@@ -124,6 +125,11 @@ fn systemd_takes_the_unit() {
     let said = format!("{}{}", String::from_utf8_lossy(&answer.stdout), String::from_utf8_lossy(&answer.stderr));
     // It reads the machine's own units, too, and says what it thinks of them.
     let ours = |said: &str| said.lines().filter(|line| line.contains("billing")).map(str::to_owned).collect::<Vec<_>>();
+    assert!(answer.status.success() && ours(&said).is_empty(), "{said}");
+
+    std::fs::write(&unit, format!("{text}\n{HARDENING}")).unwrap();
+    let answer = verify(&unit).unwrap();
+    let said = String::from_utf8(answer.stderr).unwrap();
     assert!(answer.status.success() && ours(&said).is_empty(), "{said}");
 
     std::fs::write(&unit, text.replace("KillMode=", "KillMood=")).unwrap();
