@@ -135,7 +135,7 @@ fn literal(call: &str) -> Option<&str> {
         before.chars().all(|letter| letter.is_whitespace() || "!&():_".contains(letter) || letter.is_lowercase());
     let (text, _) = rest.split_once('"')?;
     // One that is all put in is somebody else's, and stands there.
-    (is_first && fragments(text).iter().any(|part| part.len() >= 10)).then_some(text)
+    (is_first && fragments(text).iter().any(|part| part.len() >= 10 && part.contains(' '))).then_some(text)
 }
 
 fn page_of(page: &str) -> String {
