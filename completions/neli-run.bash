@@ -287,7 +287,7 @@ _neli__run() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        neli__subcmd__run__subcmd__assert)
+        neli__run__subcmd__assert)
             opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --epoch --min-left --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -364,7 +364,7 @@ _neli__run() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        neli__subcmd__run__subcmd__broker)
+        neli__run__subcmd__broker)
             opts="-h --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -378,7 +378,7 @@ _neli__run() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        neli__subcmd__run__subcmd__completions)
+        neli__run__subcmd__completions)
             opts="-h --help bash fish zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -392,7 +392,7 @@ _neli__run() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        neli__subcmd__run__subcmd__doctor)
+        neli__run__subcmd__doctor)
             opts="-g -b -t -X -v -q -h --group --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --preempt-after --wait --brokers --embedded --topic --no-create-topic --property --properties --lease --heartbeat-interval --fence-warning --settle --overlap --stop-signal --stop-timeout --restart --restart-delay --restart-limit --once --window --timezone --schedule --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --listen --print-topic --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -628,7 +628,7 @@ _neli__run() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        neli__subcmd__run__subcmd__end)
+        neli__run__subcmd__end)
             opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --yes --reason --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -701,7 +701,7 @@ _neli__run() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        neli__subcmd__run__subcmd__history)
+        neli__run__subcmd__history)
             opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --since --check --svg --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -789,7 +789,7 @@ _neli__run() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        neli__subcmd__run__subcmd__list)
+        neli__run__subcmd__list)
             opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -854,7 +854,7 @@ _neli__run() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        neli__subcmd__run__subcmd__man)
+        neli__run__subcmd__man)
             opts="-h --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -868,7 +868,7 @@ _neli__run() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        neli__subcmd__run__subcmd__resign)
+        neli__run__subcmd__resign)
             opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --force --reason --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -941,7 +941,7 @@ _neli__run() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        neli__subcmd__run__subcmd__status)
+        neli__run__subcmd__status)
             opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --watch --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1010,7 +1010,7 @@ _neli__run() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        neli__subcmd__run__subcmd__watch)
+        neli__run__subcmd__watch)
             opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --json --from --all --until-end --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

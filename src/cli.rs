@@ -41,7 +41,7 @@ pub enum Request {
     /// `list`.
     List(ParsedArgs),
     /// `man`.
-    Man,
+    Man(ParsedArgs),
     /// `resign`.
     Resign(ParsedArgs),
     /// Stand for election and run COMMAND.
@@ -78,7 +78,7 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
                 "end" => Ok(Request::End(args)),
                 "history" => Ok(Request::History(args)),
                 "list" => Ok(Request::List(args)),
-                "man" => Ok(Request::Man),
+                "man" => Ok(Request::Man(args)),
                 "resign" => Ok(Request::Resign(args)),
                 "status" => Ok(Request::Status(args)),
                 "watch" => Ok(Request::Watch(args)),

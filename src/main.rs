@@ -67,7 +67,7 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Star
             warn(&list.warnings);
             command::list::main(&list)
         }
-        Request::Man => command::man::main(),
+        Request::Man(args) => command::man::main(&args),
         Request::Status(args) => {
             let status = look::status(&args)?;
             warn(&status.look.warnings);

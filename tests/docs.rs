@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use neli_run::cli::options::{Default, options};
 use neli_run::command::completions::{self, Shell};
@@ -19,6 +20,41 @@ const MEND: &str = "UPDATE=1 cargo test --test docs";
 fn the_manual_is_what_the_program_says() {
     keep("man/neli-run.1", &man::page().unwrap());
 }
+
+#[test]
+fn each_subcommand_has_a_page() {
+    for subcommand in man::pages() {
+        keep(&format!("man/neli-run-{}.1", subcommand.get_name()), &man::page_of(&subcommand).unwrap());
+    }
+    let kept =
+        files_below(&root("man")).into_iter().filter(|file| file.extension().is_some_and(|end| end == "1")).count();
+    assert_eq!(kept, man::pages().count() + 1, "a page of a subcommand that there is not");
+}
+
+/// As bash asks for them: the word before the cursor, and those before it.
+#[test]
+fn bash_completes_the_options_of_subcommands() {
+    let script = format!("{}\n{BASH_ASKS}", completions::script(Shell::Bash));
+    for (line, offered) in [
+        ("watch --fr", "--from"),
+        ("watch --from s", "start"),
+        ("status --brokers a:1 --js", "--json"),
+        ("completions f", "fish"),
+        ("stat", "status"),
+        ("--elect l", "log"),
+    ] {
+        let words = ["-c", &script, "bash", "neli-run"].into_iter().chain(line.split(' '));
+        let output = Command::new("bash").args(["--norc", "--noprofile"]).args(words).output().expect("bash is there");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), offered, "{line}: {output:?}");
+    }
+}
+
+const BASH_ASKS: &str = r#"
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+_neli_run_or_job neli-run "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+echo "${COMPREPLY[@]}"
+"#;
 
 #[test]
 fn the_completions_are_what_the_program_says() {

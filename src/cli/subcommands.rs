@@ -176,7 +176,12 @@ fn completions() -> Command {
 }
 
 fn man() -> Command {
-    Command::new("man").about("Print the manual page: neli-run man | man -l -")
+    Command::new("man").about("Print the manual page: neli-run man | man -l -").arg(
+        Arg::new("SUBCOMMAND")
+            .value_parser(clap::value_parser!(std::ffi::OsString))
+            .value_hint(ValueHint::Other)
+            .help("The subcommand whose page is printed [default: neli-run's own page]"),
+    )
 }
 
 fn election() -> impl Iterator<Item = Arg> {

@@ -40,7 +40,11 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
 pub fn script(shell: Shell) -> String {
     let script = generated(shell);
     match shell {
-        Shell::Bash => script.replace("complete -F _neli__run ", "complete -F _neli_run_or_job ") + BASH,
+        Shell::Bash => {
+            // Where the program's name has a dash, clap calls what a subcommand offers otherwise than it looks for it.
+            let script = script.replace("neli__subcmd__run__subcmd__", "neli__run__subcmd__");
+            script.replace("complete -F _neli__run ", "complete -F _neli_run_or_job ") + BASH
+        }
         // An option that still lacks its value is no reason to know nothing.
         Shell::Fish => script.replacen("    or return\n", "    or return 0\n", 1) + FISH,
         Shell::Zsh => script.replacen("_neli-run() {\n", &format!("_neli-run() {{\n{ZSH}"), 1),

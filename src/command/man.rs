@@ -1,5 +1,6 @@
-//! `man`: the manual page. Its text stands in `man/neli-run.1.in`; what the program knows (options, subcommands,
-//! exit statuses) replaces `@OPTIONS@` and the like there, so that manual and program can't differ.
+//! `man`: the manual pages. The program's own stands in `man/neli-run.1.in`; what the program knows (options, subcommands,
+//! exit statuses) replaces `@OPTIONS@` and the like there, so that manual and program can't differ. Those of the subcommands are drawn
+//! from what the parser knows of them.
 
 use std::io::Write;
 
@@ -9,19 +10,29 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::cli;
 use crate::cli::options::ELECTION;
+use crate::cli::parsed_args::ParsedArgs;
 use crate::command::stdout;
 use crate::exit::{ExitStatus, StartupError, TABLE};
-use crate::text::reason;
+use crate::text::{quoted, reason};
 
 const TEMPLATE: &str = include_str!("../../man/neli-run.1.in");
 
-/// Prints the manual page.
+/// Prints the manual page, or that of a subcommand.
 ///
 /// # Errors
 ///
-/// When it can't be drawn: never, as the tests say; or stdout does not take it.
-pub fn main() -> Result<ExitStatus, StartupError> {
-    let page = page().map_err(|error| StartupError::new(format!("the manual can't be drawn: {}", reason(&error))))?;
+/// There is no such subcommand; the page can't be drawn: never, as the tests say; or stdout does not take it.
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
+    let page = if let Some(name) = args.words("SUBCOMMAND").pop() {
+        let Some(subcommand) = pages().find(|subcommand| name == subcommand.get_name()) else {
+            let names: Vec<String> = pages().map(|subcommand| subcommand.get_name().to_owned()).collect();
+            return Err(StartupError::new(format!("{}: must be one of {}", quoted(&name), names.join(", "))));
+        };
+        page_of(&subcommand)
+    } else {
+        page()
+    };
+    let page = page.map_err(|error| StartupError::new(format!("the manual can't be drawn: {}", reason(&error))))?;
     stdout::written(std::io::stdout().write_all(page.as_bytes()))
 }
 
@@ -39,6 +50,39 @@ pub fn page() -> std::io::Result<String> {
         .replace("@SUBCOMMANDS@", subcommands(&definition)?.trim_end())
         .replace("@EXIT_STATUS@", exit_statuses().trim_end()))
 }
+
+/// The subcommands, each of which has a page.
+pub fn pages() -> impl Iterator<Item = Command> {
+    let mut definition = cli::definition();
+    definition.build();
+    let subcommands: Vec<Command> = definition.get_subcommands().cloned().collect();
+    subcommands.into_iter()
+}
+
+/// The page of a subcommand, as roff.
+///
+/// # Errors
+///
+/// None but what writing to memory may give.
+pub fn page_of(subcommand: &Command) -> std::io::Result<String> {
+    let man = Man::new(subcommand.clone());
+    let mut sections = Vec::new();
+    man.render_name_section(&mut sections)?;
+    man.render_synopsis_section(&mut sections)?;
+    man.render_description_section(&mut sections)?;
+    man.render_options_section(&mut sections)?;
+    let (name, version) = (subcommand.get_name().to_uppercase(), env!("CARGO_PKG_VERSION"));
+    // Each section begins with it; once is enough.
+    let sections = String::from_utf8_lossy(&sections).replace(APOSTROPHE, "");
+    let mut see_also = Roff::new();
+    see_also.control("SH", ["SEE ALSO"]);
+    see_also.text([bold("neli-run"), roman("(1), which explains elections, exit statuses and variables")]);
+    let see_also = see_also.to_roff().replace(APOSTROPHE, "");
+    Ok(format!(".TH NELI-RUN-{name} 1 \"\" \"neli-run {version}\" \"User Commands\"\n{APOSTROPHE}{sections}{see_also}"))
+}
+
+/// What has roff print an apostrophe as it is.
+const APOSTROPHE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
 fn options(command: Command) -> std::io::Result<String> {
     let mut options = Vec::new();

@@ -67,6 +67,10 @@ fn what_stands_in_the_wrong_place_is_put_right() {
     refused("doctor -b a:1 --print-topic", "--group is required with --print-topic: the topic is named after it");
     refused("doctor -b a:1 --lease 1ms", "--lease 1ms: must be 300ms to 60s");
     refused("completions ksh", "ksh: must be bash, fish or zsh");
+    refused(
+        "man nothing",
+        "nothing: must be one of status, list, watch, history, resign, end, assert, doctor, broker, completions, man",
+    );
     // Later options are not accepted before they do something.
     refused("-g g --rolls 2 -- true", "--rolls: no such option; did you mean --roles?");
 }
@@ -172,6 +176,7 @@ fn help_and_version_are_printed_to_be_read() {
         (&["status", "--help"], "Show who leads an election"),
         (&["watch", "--help"], "Show an election live"),
         (&["man"], ".TH NELI-RUN 1"),
+        (&["man", "watch"], ".TH NELI-RUN-WATCH 1"),
         (&["completions", "fish"], "# Print an optspec"),
     ] {
         let output = run(arguments);
