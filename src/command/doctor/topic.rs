@@ -99,8 +99,12 @@ impl Look<'_> {
         }
         self.rights(name, seen.rights, findings);
         self.identity(name, seen.identity, findings);
-        if let Some(facts) = &seen.facts {
-            self.settings(subject, facts, findings);
+        match &seen.facts {
+            Some(facts) => self.settings(subject, facts, findings),
+            None => findings.skipped(
+                "settings",
+                format!("topic \"{name}\": not told: a partition has no leader, or no broker answers"),
+            ),
         }
         if let Some(longest) = seen.longest_record.filter(|longest| *longest < LONGEST_RECORD) {
             let text = format!("topic \"{name}\": max.message.bytes={longest}: must be at least {LONGEST_RECORD}");
