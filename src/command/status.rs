@@ -113,20 +113,20 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
     loop {
         let at = read_at();
         let sight = Sight::of(&place.election, &seen, last_run.as_ref(), at);
-        let text = match &seen.trouble {
+        // One page tells what was read to its end, whatever has happened since.
+        let text = match seen.trouble.as_ref().filter(|_| how != How::Once) {
             Some(why) if look.json => Line::unknown(&place.election, at, why).text(),
             Some(why) => sight.without_answer(why).render(Style::of_stdout()),
             None if look.json => sight.json(),
             None => sight.text(how),
         };
-        if look.json {
-            io::stdout().write_all(text.as_bytes())?;
-        } else {
-            screen.show(&text)?;
-        }
+        let written = if look.json { io::stdout().write_all(text.as_bytes()) } else { screen.show(&text) };
         if how == How::Once {
+            // Whether anybody reads it or not, the status tells who leads.
+            stdout::written(written)?;
             return Ok(sight.status());
         }
+        written?;
         let runs = seen.runs();
         pass(&mut reading, &mut seen, clock::now() + INTERVAL).await?;
         if seen.runs() != runs {
@@ -136,8 +136,11 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
     }
 }
 
-/// That a leader falls silent is in no record.
+/// That a leader falls silent is in no record. While Kafka does not answer, nobody knows.
 fn note_silence(seen: &mut Seen, was_silent: &mut bool) {
+    if seen.trouble.is_some() {
+        return;
+    }
     let at = read_at();
     let sight = seen.observer.leadership(at);
     let (is_silent, sentence) = (matches!(sight, Leadership::Silent { .. }), leadership(sight));

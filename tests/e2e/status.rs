@@ -118,6 +118,12 @@ fn an_election_that_nobody_has_led() {
     let answer = stage.ask("status", &[]);
     let head = format!("{}: no leader: nobody has ever led\nstandbys   none\n", stage.group);
     assert_eq!((answer.text, answer.status), (head, 3));
+    // Nor does it lead where nobody reads that.
+    let (read, write) = std::io::pipe().expect("a pipe");
+    drop(read);
+    let mut command = Command::new(PROGRAM);
+    command.args(["status", "--group", &stage.group, "--brokers", Kafka::shared().address()]).stdout(write);
+    assert_eq!(command.status().expect("the program is there").code(), Some(3));
     pen.write("billing/0", &[claim(-1).as_bytes()]);
     pen.write("mail/ingest/hello", &[b"{}"]);
     let answer = stage.ask("status", &[]);
