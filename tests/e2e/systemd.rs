@@ -144,6 +144,23 @@ fn the_status_says_what_it_does() {
     stage.close([first, second]);
 }
 
+/// Of many roles it names those that are led here.
+#[test]
+fn the_status_of_many_roles_names_those_that_are_led() {
+    let stage = stage(Elector::Log);
+    let mut manager = Manager::new();
+    let many = |roles: &str| stage.candidate().job(["sleep", "100000"]).option("--roles", roles);
+    let limited = many("bill,ingest,report").option("--max-roles", "2").start();
+    wait::until_true("two leads", || limited.count("leading") == 2);
+    let other = manager.unit(many("bill,ingest,report")).start();
+    let led = manager.await_line("STATUS=leading 1 of 3 roles (");
+    assert!(["bill)", "ingest)", "report)"].contains(&led.as_str()), "{led}");
+    other.signal(Signal::SIGTERM);
+    manager.await_line("STOPPING=1");
+    manager.await_line("STATUS=leading 0 of 3 roles");
+    limited.signal(Signal::SIGTERM);
+}
+
 /// A stop that takes long asks for the time that it needs, again and again: `TimeoutStopSec` can't cut a barrier short.
 #[test]
 fn a_long_barrier_asks_for_time() {
