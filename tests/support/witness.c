@@ -85,8 +85,8 @@ static _Noreturn void run(void) {
     uint64_t limit = now() + (uint64_t)limit_ms * 1000000u;
     while (now() < limit) {
         say(now(), "beat", 0);
-        pid_t heir = fork();
-        if (heir > 0) _exit(0);
+        pid_t child = fork();
+        if (child > 0) _exit(0);
         struct timespec pause = {0, 1000000};
         nanosleep(&pause, NULL);
     }

@@ -9,7 +9,7 @@ use crate::record::MemberId;
 use crate::time::Time;
 
 /// After somebody has come or gone nothing is handed over for so long: everybody is to know of it.
-const CREW_IS_KNOWN: Duration = Duration::from_secs(1);
+const CANDIDATES_ARE_KNOWN: Duration = Duration::from_secs(1);
 
 /// Who holds one role more than others, and not more than anybody may, hands it over only when nothing has changed for so long:
 /// another may be about to do it.
@@ -24,7 +24,7 @@ pub(super) const KEPT: Duration = Duration::from_secs(10 * 60);
 impl Spread {
     /// Nothing is handed over until all others have learnt who is there.
     pub(super) fn await_others(&mut self, now: Time) {
-        self.not_before = now + CREW_IS_KNOWN;
+        self.not_before = now + CANDIDATES_ARE_KNOWN;
     }
 
     /// When a role may have to be handed over that may not yet be, or one that was handed over was not taken in time.
