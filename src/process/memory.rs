@@ -54,7 +54,7 @@ pub(crate) fn lock() -> bool {
     mman::mlockall(if unlimited { on_fault | MlockAllFlags::MCL_FUTURE } else { on_fault }).is_ok()
 }
 
-/// Whether [`lock`] is allowed: tried, and undone. To be called while this process has mapped no more than a guard has.
+/// Whether its memory may be kept from being swapped out: tried, and undone. To be called while this process has mapped no more than a guard has.
 #[must_use]
 pub fn can_be_locked() -> bool {
     let can = lock();
