@@ -238,6 +238,8 @@ fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
     let mut leader = stage.candidate().start();
     let term = leader.await_lead();
     stage.await_witness(term);
+    // Who is alone leads before the group has taken it in.
+    leader.await_event("assigned");
     let words = ["--group", &stage.group, "--brokers", Kafka::shared().address()];
     let found = Found::of(&words);
     assert_eq!(found.failures(), [""; 0], "{found:?}");
