@@ -158,10 +158,13 @@ fn lowest_free(process: Process) -> u64 {
 #[test]
 fn no_descriptor_is_left() {
     let stage = stage(Elector::Log);
-    let mut run = stage.candidate().option("--restart", "always").option("--restart-delay", "0").start();
+    let mut run = stage.candidate().lease("5s").option("--restart", "always").option("--restart-delay", "0").start();
     let term = run.await_lead();
     stage.await_witness(term);
     let first = run.await_job();
+    // Right after the start not all connections that it needs are open.
+    let is_beat = |line: &&serde_json::Value| line["record"]["kind"] == "beat";
+    wait::until_true("a lead that goes on", || stage.verdicts().iter().filter(is_beat).count() > 2);
     limit_open_files(run.process(), lowest_free(run.process()));
     first.signal(Signal::SIGKILL);
     let second = run.await_job();
