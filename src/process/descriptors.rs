@@ -53,26 +53,58 @@ pub(crate) fn lowest_free(inherited: &[RawFd]) -> RawFd {
 }
 
 /// Descriptors that are kept open for the moment in which there is no other to be had. (Another thread may take one that was
-/// given up: the caller must be ready to go without.)
+/// lent: the caller must be ready to go without.)
 #[derive(Debug, Default)]
-pub struct Reserve(Vec<File>);
+pub struct Reserve {
+    kept: Vec<File>,
+    /// How many it is to have, once what was opened in their place is closed.
+    due: usize,
+}
 
 /// What the start of a guard takes, and what comes from it takes less.
 const RESERVED: usize = 8;
 
+/// So many more must be free where the reserve grows: they are for connections that were lost, and are made again.
+const LEFT_TO_OTHERS: usize = 8;
+
 impl Reserve {
-    /// Takes as many as are needed, and as can be had.
+    /// Takes as many as are needed, where that leaves enough to others.
     pub fn fill(&mut self) {
-        while self.0.len() < RESERVED {
-            let Ok(one) = File::open("/dev/null") else { return };
-            self.0.push(one);
+        let mut left_to_others = Vec::new();
+        while self.kept.len() < RESERVED {
+            while left_to_others.len() < LEFT_TO_OTHERS {
+                let Ok(other) = null() else { return };
+                left_to_others.push(other);
+            }
+            let Ok(one) = null() else { return };
+            self.kept.push(one);
+            self.due = self.due.max(self.kept.len());
         }
     }
 
-    /// Gives them up.
-    pub fn give_up(&mut self) {
-        self.0.clear();
+    /// Gives them up, for as long as it takes to open what has to be. To be followed by [`take_back`](Self::take_back).
+    pub fn lend(&mut self) {
+        self.kept.clear();
     }
+
+    /// Takes back as many as it had before, and can be had.
+    pub fn take_back(&mut self) {
+        while self.kept.len() < self.due {
+            let Ok(one) = null() else { return };
+            self.kept.push(one);
+        }
+        self.fill();
+    }
+
+    /// What is missing stays with what was opened in its place. It is not to be taken from others at the limit of open files: the number
+    /// of a connection that was lost would be missing where that connection is made again.
+    pub fn write_off(&mut self) {
+        self.due = self.kept.len();
+    }
+}
+
+fn null() -> io::Result<File> {
+    File::open("/dev/null")
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::text::{reason, signal_name};
 pub(crate) use once::of_next_window;
 
 mod once;
+mod processes;
 
 /// When something is noted, and what the node waited for then.
 #[derive(Clone, Copy, Debug)]
@@ -167,16 +168,7 @@ fn of_supervisor(note: supervisor::Note, term: Offset, moment: Moment, config: &
                 .to_owned(),
         },
         Note::Stopping { why, timeout } => stopping(term, why, timeout, moment, config),
-        Note::Stuck { pids } => {
-            let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
-            let message = format!(
-                "{} of the job can't be killed (pid {}): the term is not released, and ends with its lease; see what holds \
-                 them (/proc/PID/stack, TracerPid in /proc/PID/status), or restart the machine",
-                if pids.len() == 1 { "a process" } else { "processes" },
-                pids.join(", ")
-            );
-            Event::Error { message }
-        }
+        Note::Stuck { pids } => Event::Error { message: processes::of_stuck(&pids) },
         Note::Unhealthy(Failure { count, end, last_line }) => {
             Event::Unhealthy { term, failures: count, reason: how(&end), line: last_line.into() }
         }

@@ -11,13 +11,13 @@ use super::role::Role;
 use super::{MainLoop, translate};
 use crate::guard::GuardHandle;
 use crate::process::procfs;
-use crate::process::reap::{self, Change, WaitStatus};
+use crate::process::reap::{self, Reaped, WaitStatus};
 use crate::supervise::orphans::{Left, Orphans};
 
 impl MainLoop {
     /// Children have changed (SIGCHLD).
     pub(super) fn handle_children(&mut self) {
-        let changes = self.reap_children();
+        let changes = self.reap_children().changes;
         let mut with_dead_guard = BTreeSet::new();
         for change in &changes {
             let Some(at) = self.role_of_guard(change.pid) else { continue };
@@ -44,12 +44,12 @@ impl MainLoop {
     }
 
     /// Waits for every child that has ended; what was ours alone is no longer taken for it.
-    pub(super) fn reap_children(&mut self) -> Vec<Change> {
+    pub(super) fn reap_children(&mut self) -> Reaped {
         let brokers = self.brokers_started.clone();
         // One that ends at once is on the list before it is waited for.
         let mut brokers = brokers.lock();
-        let changes = reap::reap(|ended| self.roles.iter().for_each(|role| role.commands.end_group(ended))).changes;
-        for change in &changes {
+        let reaped = reap::reap(|ended| self.roles.iter().for_each(|role| role.commands.end_group(ended)));
+        for change in &reaped.changes {
             let hook = |(at, role): (usize, &mut Role)| Some((at, role.commands.hook_changed(change)?));
             if let Some((at, event)) = self.roles.iter_mut().enumerate().find_map(hook) {
                 self.tell(at, event);
@@ -65,13 +65,11 @@ impl MainLoop {
         }
         // Another thread's, as those that follow one that was gone are, and nobody else waits for them.
         brokers.retain(|child| !reap::reap_one(*child));
-        changes
+        reaped
     }
 
     pub(super) fn kill_hung_guard(&mut self, at: usize) {
         let lease = self.config.timings.lease();
-        // Without a descriptor /proc can't be read, and nothing be found to kill.
-        self.reserve.give_up();
         if self.roles[at].job.as_mut().is_some_and(|job| job.kill_hung_guard(lease)) {
             self.kill_orphans(at);
         }
@@ -79,18 +77,24 @@ impl MainLoop {
 
     pub(super) fn inherit_orphans(&mut self, at: usize) {
         let lease = self.config.timings.lease();
-        // As above.
-        self.reserve.give_up();
+        self.reserve.lend();
         self.roles[at].job.iter_mut().for_each(|job| job.inherit_orphans(lease));
+        self.reserve.take_back();
         self.kill_orphans(at);
     }
 
     /// To be called at each child's end, and when it is time.
     pub(super) fn kill_orphans(&mut self, at: usize) {
         let Some(mut orphans) = self.roles[at].job.as_mut().and_then(|job| job.orphans.take()) else { return };
-        match self.kill_what_is_left(at, &mut orphans) {
+        // Without a descriptor /proc can't be read, and nothing be found to kill. Lent for one round at a time: meanwhile another thread
+        // may take what was lent.
+        self.reserve.lend();
+        let left = self.kill_what_is_left(at, &mut orphans);
+        self.reserve.take_back();
+        match left {
             Left::Nothing => {
-                self.reserve.fill();
+                drop(orphans);
+                self.reserve.take_back();
                 self.session.terminal.take_back();
                 self.job_event(at, Event::OrphansGone);
             }
@@ -118,8 +122,9 @@ impl MainLoop {
             orphans.kill(clock::now());
         }
         // A guard that has not died is waited for in `handle_children`, which reports its death.
-        if !orphans.have_guard() {
-            self.reap_children();
+        if !orphans.have_guard() && !self.reap_children().children_left && orphans.are_not_in_cgroup() {
+            // There is nothing to look for, which is known without a descriptor.
+            return Left::Nothing;
         }
         // The number of one that was waited for may be an orphan's by now.
         let brokers = self.brokers_started.lock();

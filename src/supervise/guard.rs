@@ -43,9 +43,9 @@ impl MainLoop {
         loop {
             let Some(job) = &mut self.roles[at].job else { return };
             // The job's descriptor comes with the news of its start, and must not be lost for want of a number.
-            self.reserve.give_up();
+            self.reserve.lend();
             let received = job.guard.receive();
-            self.reserve.fill();
+            self.reserve.take_back();
             match received {
                 Ok(Some(received)) => self.handle_answer(at, received),
                 // Its death is shown by SIGCHLD: end of file is reason to kill, never to release.
@@ -96,14 +96,15 @@ impl MainLoop {
         }
         let guard_config =
             self.job_maker.guard_config(&self.config, self.kafka.session.access(), &self.roles[at].election);
-        self.reserve.give_up();
+        self.reserve.lend();
         let job = PreparedJob::make(guard_config).and_then(GuardedJob::new);
-        self.reserve.fill();
+        self.reserve.take_back();
         match job {
-            Ok(job) => self.roles[at].job = Some(job),
-            Err(error) => {
-                self.refuse(format!("the guard can't be started: {}", reason(&error)));
+            Ok(job) => {
+                self.reserve.write_off();
+                self.roles[at].job = Some(job);
             }
+            Err(error) => self.guard_refused(at, format!("the guard can't be started: {}", reason(&error))),
         }
     }
 
@@ -118,11 +119,19 @@ impl MainLoop {
 
     pub(super) fn start_guard(&mut self, at: usize) {
         let Some(job) = &mut self.roles[at].job else { return };
-        self.reserve.give_up();
+        self.reserve.lend();
         let started = job.start_guard();
-        self.reserve.fill();
+        self.reserve.take_back();
         if let Err(error) = started {
-            self.refuse(format!("the guard can't be started again: {}", reason(&error)));
+            self.guard_refused(at, format!("the guard can't be started again: {}", reason(&error)));
         }
+    }
+
+    /// Without a guard no job can be run here. The process ends: what it holds is released first, so that another takes over at once, and
+    /// whoever started it starts it anew, with the descriptors and the memory that there are then.
+    fn guard_refused(&mut self, at: usize, error: String) {
+        self.job_event(at, Event::GuardNotStarted);
+        let error: Box<str> = error.into();
+        self.tell_all(&node::Event::GuardRefused { error });
     }
 }

@@ -96,6 +96,12 @@ impl Orphans {
         self.guard.is_some()
     }
 
+    /// Whether the job's control group is empty, if it has one.
+    #[must_use]
+    pub(crate) fn are_not_in_cgroup(&self) -> bool {
+        self.tree.is_cgroup_empty()
+    }
+
     /// When to kill again.
     #[must_use]
     pub(crate) const fn again_at(&self) -> Time {

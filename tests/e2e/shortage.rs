@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use harness::candidate::Elector;
+use harness::cluster::Cluster;
 use harness::process::Process;
+use harness::stage::Stage;
 use harness::{not_tested, wait};
 use nix::sys::signal::Signal;
 
 use crate::doctor::Found;
-use crate::stage;
+use crate::{PROGRAM, stage};
 
 /// Enough for a candidate that was built for tests, and filled in no time.
 const MEMORY: u64 = 192 << 20;
@@ -175,6 +177,47 @@ fn no_descriptor_is_left() {
     assert!(third.lives());
     assert!(run.events("error").is_empty(), "{run:?}");
     stage.close([run]);
+}
+
+/// The same where connections are lost meanwhile: they are made again, since the reserve does not take their numbers.
+#[test]
+fn no_descriptor_is_left_and_connections_are_lost() {
+    let cluster = Cluster::start(1, 1);
+    let stage = Stage::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let mut run = stage.candidate().lease("5s").start();
+    let term = run.await_lead();
+    stage.await_witness(term);
+    let job = run.await_job();
+    let is_beat = |line: &&serde_json::Value| line["record"]["kind"] == "beat";
+    wait::until_true("a lead that goes on", || stage.verdicts().iter().filter(is_beat).count() > 2);
+    limit_open_files(run.process(), lowest_free(run.process()));
+    for _ in 0..3 {
+        cluster.wire(0, 0).reset();
+        run.guard().signal(Signal::SIGKILL);
+        run.await_event("guard_lost");
+        let next = run.await_job();
+        assert!(next.lives() && !job.lives());
+    }
+    stage.close([run]);
+}
+
+/// Where none is to be had at all and the guard dies, what it guarded is seen to be gone all the same: the term is released at once, and
+/// the process ends, since it can't start another guard.
+#[test]
+fn no_descriptor_is_left_at_all_and_the_guard_dies() {
+    let stage = stage(Elector::Log);
+    let mut run = stage.candidate().lease("20s").start();
+    let term = run.await_lead();
+    stage.await_witness(term);
+    run.await_job();
+    limit_open_files(run.process(), 3);
+    run.guard().signal(Signal::SIGKILL);
+    assert_eq!(run.status(), 125, "{run:?}");
+    stage.assert_gone(term);
+    let released = run.await_release();
+    assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("guard-died", Some(true)), "{run:?}");
+    let said = run.events("error");
+    assert!(said.iter().any(|event| event.text("message").contains("the guard can't be started again")), "{run:?}");
 }
 
 /// Where none is to be had at all, a job that can't be watched does not run on unseen: it is killed, and counts as failed.

@@ -147,6 +147,7 @@ impl Node {
                 self.hooks.handle(now, hooks::Event::Ended { hook: Hook::Lead, id, end });
             }
             Event::Guard(answer) => self.supervisor.handle_answer(now, answer),
+            Event::GuardRefused { error } => self.guard_refused(now, error),
             Event::HandOver { to } => self.candidate.handle_local(now, LocalEvent::HandOver { to }),
             Event::HookEnded { hook, id, end } => self.hooks.handle(now, hooks::Event::Ended { hook, id, end }),
             Event::Job(event) => self.supervisor.handle(now, event),

@@ -206,7 +206,7 @@ pub enum Why {
     Fenced,
     /// The guard died.
     GuardDied,
-    /// Kafka refuses this candidate for good.
+    /// Kafka refuses this candidate for good, or its machine can start no guard for it.
     Refused,
     /// An operator asked.
     Resigned,

@@ -145,7 +145,7 @@ pub fn because(why: &str) -> &str {
         "history-cut" => "the topic's records were cut, or it was made anew",
         "nobody-led" => "nobody led then",
         "overrun" => "the run before went on beyond its beginning",
-        "refused" => "Kafka refuses this candidate",
+        "refused" => "this candidate can't stand for election any more",
         "resigned" => "it was asked to stand down",
         "restart-limit" => "the job failed too often",
         "revoked" => "the consumer group has chosen another candidate",

@@ -233,6 +233,11 @@ impl Candidate {
         matches!(self.role, Role::AwaitingJudgement(_) | Role::Claiming(_) | Role::Releasing(_))
     }
 
+    /// Whether a term is held or being released, or a claim is on its way.
+    pub(crate) const fn holds_or_awaits(&self) -> bool {
+        !matches!(self.role, Role::Departed | Role::StandingBy(_) | Role::Suspended(_))
+    }
+
     /// Whether it goes for good, once nothing is held.
     pub(crate) const fn is_leaving(&self) -> bool {
         self.common.leaving.is_some()

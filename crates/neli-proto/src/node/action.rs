@@ -133,7 +133,8 @@ pub enum Note {
 /// By whom a node is refused.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Refusal {
-    /// By Kafka, by R0, or by a candidate that stands in the election in another way; the line says why.
+    /// By Kafka, by R0, by a candidate that stands in the election in another way, or by this machine, which can start no guard; the
+    /// line says why.
     Said(Box<str>),
     /// The topic was deleted and made again, which the settings do not accept.
     TopicRemade,

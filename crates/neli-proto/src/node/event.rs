@@ -28,6 +28,11 @@ pub enum Event {
         /// For whom; none for the member to which the group has assigned the partition.
         to: Option<MemberId>,
     },
+    /// No guard can be started for the node, the first or one that is to follow a dead one: nothing can be run by this process any more.
+    GuardRefused {
+        /// Why: one line.
+        error: Box<str>,
+    },
     /// A hook has ended.
     HookEnded {
         /// Which.

@@ -1,5 +1,7 @@
 //! What candidate, supervisor, hooks and keyed runs of a node tell each other.
 
+use alloc::boxed::Box;
+
 use super::{Action, HookRun, Node, Note, Refusal};
 use crate::candidate::{self, LocalEvent, Milestone};
 use crate::guard::{CommandKind, Order};
@@ -162,6 +164,12 @@ impl Node {
     pub(super) fn kafka_refuses(&mut self, now: Time, refusal: Refusal) {
         let holds = self.supervisor.job_may_be_alive() || self.candidate.holds_unjudged();
         self.refuse(now, refusal, holds);
+    }
+
+    /// Nothing can be run any more. What is held, or on its way, is released first: nobody else would do it, since there is no guard.
+    pub(super) fn guard_refused(&mut self, now: Time, error: Box<str>) {
+        let holds = self.supervisor.job_may_be_alive() || self.candidate.holds_or_awaits();
+        self.refuse(now, Refusal::Said(error), holds);
     }
 
     /// Ends for good: in order where something is held, or at once.

@@ -39,6 +39,8 @@ pub enum Event {
     ForegroundSeen(Foreground),
     /// The guard is dead and has been waited for: the tree is ours now.
     GuardDied,
+    /// The guard that was to be started could not be: there is none, and none follows.
+    GuardNotStarted,
     /// The health command has ended.
     HealthEnded {
         /// Which.

@@ -292,6 +292,23 @@ impl Supervisor {
         }
     }
 
+    /// There is no guard, so that what was ordered since the last one's end has never begun.
+    pub(super) fn guard_not_started(&mut self) {
+        self.watch = None;
+        match self.job {
+            Job::Ordered | Job::Stopping { main: None, .. } if !self.run.started => {
+                self.nothing_left(Why::GuardDied, TreeEnd::of_no_run());
+            }
+            Job::Held { .. }
+            | Job::None
+            | Job::Ordered
+            | Job::Orphaned
+            | Job::Restarting { .. }
+            | Job::Running { .. }
+            | Job::Stopping { .. } => {}
+        }
+    }
+
     pub(super) fn stuck(&mut self, pids: Vec<u32>) {
         self.note(Note::Stuck { pids });
         self.actions.push_back(Action::Exit(Ending::Stuck));

@@ -4,6 +4,7 @@
 
 mod host;
 mod many_roles;
+mod no_guard;
 mod once;
 mod overlap;
 #[path = "../records/mod.rs"]

@@ -139,6 +139,7 @@ impl Story {
             "abandoned" | "healthy" | "ill" => Self::health_ended(words),
             "foreground" => Event::ForegroundSeen(foreground(words.word(1))),
             "guard-died" => Event::GuardDied,
+            "guard-not-started" => Event::GuardNotStarted,
             "job-stopped" => Event::JobStopped {
                 signal: words.number(1),
                 foreground: words.value("foreground").map_or(Foreground::Elsewhere, foreground),

@@ -35,7 +35,7 @@ const STATES: [State<Scene>; 7] = [
 ];
 
 /// The events.
-const EVENTS: [Happening<Scene>; 27] = [
+const EVENTS: [Happening<Scene>; 28] = [
     ("candidate: led", |scene| scene.lead(LeadEvent::Led(scene.grant()))),
     ("candidate: led, with `--once`", |scene| scene.lead(LeadEvent::Held(scene.grant()))),
     ("node: the job may run", |scene| scene.lead(LeadEvent::MayRun(None))),
@@ -60,6 +60,7 @@ const EVENTS: [Happening<Scene>; 27] = [
         scene.supervisor.handle_timeout(scene.now);
     }),
     ("the guard died", |scene| scene.handle(Event::GuardDied)),
+    ("no guard could be started", |scene| scene.handle(Event::GuardNotStarted)),
     ("what a dead guard left is gone", |scene| scene.handle(Event::OrphansGone)),
     ("the timeout is due", |scene| {
         scene.now = scene.supervisor.poll_timeout().unwrap_or(scene.now);

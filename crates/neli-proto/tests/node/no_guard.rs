@@ -1,0 +1,92 @@
+//! A guard that can't be started: what is held is released before the end, since nobody else would do it.
+
+use std::time::Duration;
+
+use neli_proto::guard::Order;
+use neli_proto::node::{Action, Event, Refusal};
+use neli_proto::supervisor::{self, Ending};
+
+use crate::host::{Host, exits, refusals, sends};
+
+const WHY: &str = "the guard can't be started: Too many open files (os error 24)";
+
+/// As the process tells it.
+fn no_guard(host: &mut Host) -> Vec<Action> {
+    host.job(supervisor::Event::GuardNotStarted);
+    host.happens(Event::GuardRefused { error: WHY.into() });
+    host.actions()
+}
+
+#[test]
+fn the_term_of_a_dead_guard_is_released_before_the_end() {
+    let mut host = Host::leading(&[]);
+    host.job(supervisor::Event::GuardDied);
+    host.actions();
+    host.job(supervisor::Event::OrphansGone);
+    let actions = host.actions();
+    assert!(
+        actions.contains(&Action::StartGuard) && actions.iter().any(|action| sends(action, "release")),
+        "{actions:?}"
+    );
+    let actions = no_guard(&mut host);
+    assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::Said(WHY.into())], vec![]));
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::Refused]);
+}
+
+/// The term is won before the next guard is due.
+#[test]
+fn a_run_that_no_guard_was_told_of_has_never_begun() {
+    let mut host = Host::listening(&[]);
+    host.answered();
+    host.claims();
+    for _ in 0..2 {
+        host.job(supervisor::Event::GuardDied);
+    }
+    host.actions();
+    host.reads_what_it_sent();
+    host.pass(Duration::from_millis(100));
+    let actions = host.actions();
+    let at = |wanted: fn(&Action) -> bool| actions.iter().position(wanted).unwrap_or_else(|| panic!("{actions:?}"));
+    let started = at(|action| *action == Action::StartGuard);
+    assert!(started < at(|action| matches!(action, Action::Order(Order::Spawn { .. }))));
+    let actions = no_guard(&mut host);
+    assert!(exits(&actions).is_empty() && actions.iter().any(|action| sends(action, "release")), "{actions:?}");
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::Refused]);
+}
+
+#[test]
+fn a_claim_that_takes_effect_without_a_guard_is_released() {
+    let mut host = Host::listening(&[]);
+    host.answered();
+    host.claims();
+    assert_eq!(exits(&no_guard(&mut host)), []);
+    host.reads_what_it_sent();
+    let actions = host.actions();
+    assert!(actions.iter().any(|action| sends(action, "release")), "{actions:?}");
+    assert!(!actions.iter().any(|action| matches!(action, Action::Order(Order::Spawn { .. }))), "{actions:?}");
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::Refused]);
+}
+
+#[test]
+fn whoever_holds_nothing_ends_at_once() {
+    let mut host = Host::listening(&[]);
+    host.actions();
+    let actions = no_guard(&mut host);
+    assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::Said(WHY.into())], vec![Ending::Refused]));
+}
+
+/// The job of another role of the same process, which has its guard, is stopped in order.
+#[test]
+fn a_job_that_runs_under_another_guard_is_stopped_in_order() {
+    let mut host = Host::leading(&[]);
+    host.happens(Event::GuardRefused { error: WHY.into() });
+    let actions = host.actions();
+    assert!(actions.iter().any(|action| matches!(action, Action::Order(Order::Stop { .. }))), "{actions:?}");
+    host.ends(supervisor::JobStatus::Exited(0));
+    host.actions();
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::Refused]);
+}

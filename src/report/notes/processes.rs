@@ -1,0 +1,35 @@
+//! What a person is told of processes that are left of a job.
+
+/// Those that are left a lease after SIGKILL. None is named where none can be seen.
+pub(super) fn of_stuck(pids: &[u32]) -> String {
+    const MEANWHILE: &str = "the term is not released, and ends with its lease";
+    let named: Vec<String> = pids.iter().map(ToString::to_string).collect();
+    let what = match pids {
+        [] => {
+            return format!(
+                "whether something of the job is left can't be seen (/proc can't be read): {MEANWHILE}; see whether files can be opened \
+                 (ulimit -n) and there is memory, and what of the job still runs"
+            );
+        }
+        [_] => "a process",
+        _ => "processes",
+    };
+    format!(
+        "{what} of the job can't be killed (pid {}): {MEANWHILE}; see what holds them (/proc/PID/stack, TracerPid in /proc/PID/status), or \
+         restart the machine",
+        named.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_named_where_it_can_be_seen() {
+        assert!(of_stuck(&[7]).starts_with("a process of the job can't be killed (pid 7): the term is not released"));
+        assert!(of_stuck(&[7, 8]).starts_with("processes of the job can't be killed (pid 7, 8): "));
+        let unseen = of_stuck(&[]);
+        assert!(unseen.contains("/proc can't be read") && unseen.contains("ulimit -n"), "{unseen}");
+    }
+}
