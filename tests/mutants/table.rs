@@ -271,7 +271,7 @@ const MUTANTS: &[Mutant] = &[
         edits: &[
             edit(GUARDED_JOB, "let _ = system::signal_pidfd(main.as_fd(), SIGKILL);", ""),
             edit(GUARDED_JOB, "self.cgroup.iter().for_each(|cgroup| cgroup.kill());", ""),
-            edit(ORPHANS, "match ‹self.kill_what_is_left(at, &mut orphans)› {", "Left::Nothing"),
+            edit(ORPHANS, "let left = ‹self.kill_what_is_left(at, &mut orphans)›;", "Left::Nothing"),
         ],
         noticed_by: &[Chaos(&["kill-guard", "term"])],
     },

@@ -1,7 +1,7 @@
 //! The mutants that have the wrong candidate lead, or a job start at the wrong time: one job at a time all the same.
 
-use super::Notice::Scenarios;
-use super::{MEMBERSHIP, Mutant, STOPPING, edit};
+use super::Notice::{Node, Scenarios};
+use super::{MEMBERSHIP, Mutant, RUNNING, STOPPING, edit};
 
 const FAILED_RUNS: &str = "crates/neli-proto/src/failed_runs.rs";
 const PREEMPTING: &str = "crates/neli-proto/src/candidate/preempting.rs";
@@ -73,5 +73,17 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "--settle: the guard learns of the term only with its first run, and releases nothing for a supervisor that dies before",
         edits: &[edit(STOPPING, "‹self.extended(now, grant);› } pub(super) fn extended", "")],
         noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "RunWithoutGuardAwaited",
+        breaks: "A run that was ordered of a guard that could not be started is awaited, and its term not released",
+        edits: &[edit(RUNNING, "Job::Ordered | Job::Stopping { main: None, .. } if ‹!self.run.started› => {", "false")],
+        noticed_by: &[
+            Node(
+                "no_guard::a_run_that_no_guard_was_told_of_has_never_begun",
+                "the term of a run that has never begun is kept",
+            ),
+            Scenarios,
+        ],
     },
 ];
