@@ -148,6 +148,8 @@ struct MainLoop {
     stderr: Logger,
     /// For the moments in which one more descriptor is needed, whatever else is open.
     reserve: Reserve,
+    /// The same for a client of Kafka that is made anew.
+    reserve_of_client: Reserve,
     /// The embedded brokers that this process has started: children that are no part of a job.
     brokers_started: embedded::StartedBrokers,
     /// How the process is to end, once it is.
@@ -202,7 +204,7 @@ impl MainLoop {
             role.job = Some(GuardedJob::new(job).map_err(cannot("the guard can't be awaited"))?);
         }
         let publisher = bound.map(|bound| Publisher::start(bound, &config, &job_maker, &roles, &logger)).transpose()?;
-        let mut main_loop = Self {
+        let main_loop = Self {
             touched: (0..roles.len()).collect(),
             timeouts: Timeouts::default(),
             roles,
@@ -216,11 +218,11 @@ impl MainLoop {
             publisher,
             logger,
             stderr,
-            reserve: Reserve::default(),
+            reserve: Reserve::of_guard(),
+            reserve_of_client: Reserve::of_client(),
             brokers_started: broker.as_ref().map(|finder| finder.started.clone()).unwrap_or_default(),
             ending: None,
         };
-        main_loop.reserve.fill();
         if let Some(finder) = broker {
             main_loop.follow_broker(finder)?;
         }

@@ -1,8 +1,8 @@
 //! Which descriptors are open: what was inherited is handed on to the job, and nothing else.
 
 use std::fs::File;
-use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::{io, mem};
 
 use nix::dir::Dir;
 use nix::fcntl::OFlag;
@@ -54,52 +54,77 @@ pub(crate) fn lowest_free(inherited: &[RawFd]) -> RawFd {
 
 /// Descriptors that are kept open for the moment in which there is no other to be had. (Another thread may take one that was
 /// lent: the caller must be ready to go without.)
-#[derive(Debug, Default)]
+///
+/// At the limit of open files what it has is never more than what it was left: a number that another thread took meanwhile, or that a
+/// connection has lost, would be missing where that connection is made again, and without connections nothing is led.
+#[derive(Debug)]
 pub struct Reserve {
     kept: Vec<File>,
-    /// How many it is to have, once what was opened in their place is closed.
-    due: usize,
+    /// How many it has where there is room.
+    size: usize,
+    /// How many it had when they were lent.
+    lent: usize,
 }
 
 /// What the start of a guard takes, and what comes from it takes less.
-const RESERVED: usize = 8;
+const OF_GUARD: usize = 8;
 
-/// So many more must be free where the reserve grows: they are for connections that were lost, and are made again.
+/// What a client of Kafka takes besides, while it starts and the one that it replaces is not gone.
+const OF_CLIENT: usize = 6;
+
+/// So many more must be free where the reserve grows.
 const LEFT_TO_OTHERS: usize = 8;
 
 impl Reserve {
+    /// For the start of a guard, and for what comes from it.
+    #[must_use]
+    pub fn of_guard() -> Self {
+        Self::of(OF_GUARD)
+    }
+
+    /// For the start of a client of Kafka in place of another.
+    #[must_use]
+    pub fn of_client() -> Self {
+        Self::of(OF_CLIENT)
+    }
+
+    fn of(size: usize) -> Self {
+        let mut reserve = Self { kept: Vec::new(), size, lent: 0 };
+        reserve.fill();
+        reserve
+    }
+
     /// Takes as many as are needed, where that leaves enough to others.
-    pub fn fill(&mut self) {
-        let mut left_to_others = Vec::new();
-        while self.kept.len() < RESERVED {
-            while left_to_others.len() < LEFT_TO_OTHERS {
-                let Ok(other) = null() else { return };
-                left_to_others.push(other);
+    fn fill(&mut self) {
+        let missing = self.size.saturating_sub(self.kept.len());
+        if missing > 0 {
+            let left_to_others: Vec<File> = (0..LEFT_TO_OTHERS).map_while(|_| null().ok()).collect();
+            if left_to_others.len() == LEFT_TO_OTHERS {
+                self.take(missing);
             }
-            let Ok(one) = null() else { return };
-            self.kept.push(one);
-            self.due = self.due.max(self.kept.len());
         }
     }
 
     /// Gives them up, for as long as it takes to open what has to be. To be followed by [`take_back`](Self::take_back).
     pub fn lend(&mut self) {
+        self.lent = self.lent.max(self.kept.len());
         self.kept.clear();
     }
 
-    /// Takes back as many as it had before, and can be had.
+    /// Takes back as many as were lent, and can be had.
     pub fn take_back(&mut self) {
-        while self.kept.len() < self.due {
-            let Ok(one) = null() else { return };
-            self.kept.push(one);
-        }
+        let lent = mem::take(&mut self.lent);
+        self.take(lent);
         self.fill();
     }
 
-    /// What is missing stays with what was opened in its place. It is not to be taken from others at the limit of open files: the number
-    /// of a connection that was lost would be missing where that connection is made again.
-    pub fn write_off(&mut self) {
-        self.due = self.kept.len();
+    /// Takes as many as were just closed that had been opened when it was lent.
+    pub fn regain(&mut self, closed: usize) {
+        self.take(closed.min(self.size.saturating_sub(self.kept.len())));
+    }
+
+    fn take(&mut self, number: usize) {
+        self.kept.extend((0..number).map_while(|_| null().ok()));
     }
 }
 

@@ -12,7 +12,7 @@ use super::{MainLoop, translate};
 use crate::guard::GuardHandle;
 use crate::process::procfs;
 use crate::process::reap::{self, Reaped, WaitStatus};
-use crate::supervise::orphans::{Left, Orphans};
+use crate::supervise::orphans::{DESCRIPTORS as ORPHANS_DESCRIPTORS, Left, Orphans};
 
 impl MainLoop {
     /// Children have changed (SIGCHLD).
@@ -94,7 +94,7 @@ impl MainLoop {
         match left {
             Left::Nothing => {
                 drop(orphans);
-                self.reserve.take_back();
+                self.reserve.regain(ORPHANS_DESCRIPTORS);
                 self.session.terminal.take_back();
                 self.job_event(at, Event::OrphansGone);
             }

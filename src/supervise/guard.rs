@@ -1,6 +1,6 @@
 //! What the loop does with a guard, for the supervisor of a role: orders go out, answers come in, and another one is started.
 
-use std::io;
+use std::{io, mem};
 
 use neli_proto::node;
 use neli_proto::supervisor::Event;
@@ -59,8 +59,11 @@ impl MainLoop {
     fn handle_answer(&mut self, at: usize, Received { answer, descriptor, is_descriptor_lost }: Received) {
         self.note_terminal(at, &answer);
         if let Answer::Started { pid } = answer {
-            if let Some(job) = &mut self.roles[at].job {
-                job.main = descriptor;
+            if let Some(job) = &mut self.roles[at].job
+                && mem::replace(&mut job.main, descriptor).is_some()
+            {
+                // The run before has lent its number.
+                self.reserve.regain(1);
             }
             if is_descriptor_lost {
                 return self.started_without_descriptor(at, pid);
@@ -100,10 +103,7 @@ impl MainLoop {
         let job = PreparedJob::make(guard_config).and_then(GuardedJob::new);
         self.reserve.take_back();
         match job {
-            Ok(job) => {
-                self.reserve.write_off();
-                self.roles[at].job = Some(job);
-            }
+            Ok(job) => self.roles[at].job = Some(job),
             Err(error) => self.guard_refused(at, format!("the guard can't be started: {}", reason(&error))),
         }
     }

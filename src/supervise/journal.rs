@@ -14,6 +14,8 @@ use crate::report::log::{Event as LogEvent, timestamp};
 impl MainLoop {
     pub(super) fn read_anew(&mut self, at: usize) {
         self.roles[at].readings += 1;
+        // Until it has an answer. At the limit of open files it would find none to connect with.
+        self.reserve_of_client.lend();
         self.kafka.session.read_anew(self.roles[at].number());
     }
 
@@ -32,6 +34,9 @@ impl MainLoop {
         self.note_role_event(at, now, &event);
         let partitions = self.kafka.session.partitions();
         self.many.iter_mut().for_each(|many| event.tell_many(many, now, at, partitions));
+        if let RoleEvent::Ends { .. } = event {
+            self.reserve_of_client.take_back();
+        }
         let is_trusted = !matches!(event, RoleEvent::Ends { .. }) || self.log_is_trusted(now);
         let event = event.for_candidate(is_trusted);
         if let (Some(publisher), Ok(event)) = (&mut self.publisher, &event) {

@@ -134,6 +134,7 @@ impl MainLoop {
     }
 
     pub(super) fn renew_producer(&mut self, role: u32) {
+        self.reserve_of_client.lend();
         if let Err(error) = self.kafka.session.renew_producer(role) {
             self.refuse(error.to_string());
         }

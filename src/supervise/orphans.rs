@@ -17,6 +17,9 @@ use crate::process::cgroup::Cgroup;
 use crate::process::system;
 use crate::process::tree::Tree;
 
+/// How many descriptors they hold: their main process's, and the list of this process's children.
+pub(crate) const DESCRIPTORS: usize = 2;
+
 /// A tree that is being killed by whoever inherited it.
 #[derive(Debug)]
 pub(crate) struct Orphans {

@@ -310,9 +310,11 @@ fn a_quota_of_processor_time_without_real_time_scheduling() {
     let last = testimony.of(term).next_back().expect("it beat").at;
     // A beat between the guard's withdrawal of the deadline and the kill reads 0: the latest deadline that was told counts.
     let deadline = testimony.of(term).map(|line| line.deadline).max().expect("it beat");
-    // The lease ends a kill margin after the deadline, 300 ms here.
-    assert!(last < deadline + 300_000_000, "{} ns after the deadline", last - deadline);
     run.signal(Signal::SIGCONT);
-    run.await_event("fenced");
+    let fenced = run.await_event("fenced");
+    // The lease ends a kill margin after the deadline, 300 ms here. Without real-time scheduling a machine that is busy besides may be
+    // late all the same: then that is told.
+    let is_told_late = fenced.fields["late_ms"].is_number();
+    assert!(last < deadline + 300_000_000 || is_told_late, "{} ns after the deadline: {fenced:?}", last - deadline);
     stage.close([run]);
 }
