@@ -13,9 +13,11 @@ use core::time::Duration;
 use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
 use crate::record::{MemberId, Why};
 use crate::time::Time;
+use kept::Kept;
 use members::{Member, Members};
 
 mod hand_over;
+mod kept;
 mod members;
 mod plan;
 mod share;
@@ -130,6 +132,8 @@ pub struct Spread {
     not_before: Time,
     /// When a role was last taken or released.
     changed_at: Time,
+    /// The same, without what this process hands over.
+    changed_otherwise_at: Time,
     /// How many roles this process has taken.
     taken: u64,
     /// The last input's time.
@@ -156,8 +160,8 @@ struct Role {
     standing_since: Time,
     /// It is vacant since the group has taken its partition from its leader, and gives it to another.
     is_handed_on: bool,
-    /// It is not handed over before: nobody took it.
-    kept_until: Time,
+    /// Whether it is kept from the one that the group has chosen.
+    kept: Kept,
     /// What was last told of its claim delay.
     told: Told,
 }
@@ -191,7 +195,7 @@ impl Spread {
             standing: Standing::Unknown,
             standing_since: now,
             is_handed_on: false,
-            kept_until: now,
+            kept: Kept::not(now),
             told: Told::Nothing,
         };
         Self {
@@ -205,6 +209,7 @@ impl Spread {
             pending: None,
             not_before: now,
             changed_at: now,
+            changed_otherwise_at: now,
             taken: 0,
             now,
             is_planned: false,
@@ -266,8 +271,8 @@ impl Spread {
         let is_own = *member == self.member;
         if let Some(role) = self.roles.get_mut(role) {
             role.is_handed_on = why == Why::Revoked.as_str();
-            if !is_own && is_not_to_return(why) {
-                role.kept_until = now + hand_over::KEPT;
+            if !is_own {
+                role.kept.released(now, why);
             }
         }
         if !is_own {
@@ -300,6 +305,9 @@ impl Spread {
         if role.holding == Holding::Leading {
             self.taken += 1;
             role.taken = self.taken;
+            if role.standing != Standing::Assigned {
+                role.kept.taken(now, silent.is_some());
+            }
         }
         if let Some(member) = silent.and_then(|silent| self.members.by_id(&silent)) {
             member.went_silent();
@@ -310,6 +318,9 @@ impl Spread {
         {
             self.members.known(successor).named(now);
         }
+        if self.pending.as_ref().is_none_or(|pending| pending.role != number) {
+            self.changed_otherwise_at = now;
+        }
         self.hand_over_seen(now, number);
         self.changed_at = now;
         self.changed(now);
@@ -319,11 +330,6 @@ impl Spread {
         self.now = now;
         self.is_planned = false;
     }
-}
-
-/// Whether a role that was released for this reason is not sent back at once to where it came from.
-fn is_not_to_return(why: &str) -> bool {
-    [Why::FactsUnavailable, Why::Resigned, Why::RestartLimit, Why::Unhealthy].iter().any(|known| known.as_str() == why)
 }
 
 impl Role {

@@ -18,8 +18,8 @@ const COUNTS_ARE_KNOWN: Duration = Duration::from_millis(300);
 /// The group has assigned a partition to another for so long before its roles are handed over: it may be about to come back.
 const ASSIGNMENT_IS_KNOWN: Duration = Duration::from_secs(1);
 
-/// A role that nobody took is kept for so long.
-pub(super) const KEPT: Duration = Duration::from_secs(10 * 60);
+/// What another gave up is handed to it again only when nothing else has changed for so long: that may make shares fair as well.
+const SHARES_ARE_SETTLED: Duration = Duration::from_secs(10);
 
 impl Spread {
     /// Nothing is handed over until all others have learnt who is there.
@@ -35,13 +35,15 @@ impl Spread {
         if !self.is_on {
             return None;
         }
-        let settled = self.changed_at + COUNTS_ARE_KNOWN;
+        let counts = self.changed_at + COUNTS_ARE_KNOWN;
+        let shares = self.changed_otherwise_at + SHARES_ARE_SETTLED;
         let assigned = |role: &Role| {
             let is_elsewhere = role.standing == Standing::Elsewhere && role.holding == Holding::Leading;
-            is_elsewhere.then(|| (role.standing_since + ASSIGNMENT_IS_KNOWN).max(role.kept_until))
+            let known = role.standing_since + ASSIGNMENT_IS_KNOWN;
+            is_elsewhere.then(|| role.kept.ends().map(|end| end.max(known)))
         };
-        let assignments = self.roles.iter().filter(|_| self.by == By::Assignment).filter_map(assigned);
-        [self.not_before, settled].into_iter().chain(assignments).filter(|at| *at > self.now).min()
+        let assignments = self.roles.iter().filter(|_| self.by == By::Assignment).filter_map(assigned).flatten();
+        [self.not_before, counts, shares].into_iter().chain(assignments).filter(|at| *at > self.now).min()
     }
 
     /// Hands over one role, if one is to be and none is being handed over.
@@ -51,10 +53,11 @@ impl Spread {
             return;
         }
         let next = match self.by {
-            By::Assignment => self.assigned_elsewhere().map(|role| HandedOver { role, to: None }),
+            By::Assignment => self.assigned_elsewhere(candidates).map(|role| HandedOver { role, to: None }),
             By::Count => self.beyond_share(candidates),
         };
         if let Some(HandedOver { role, to }) = next {
+            self.roles[role].kept.offered();
             self.actions.push_back(Action::HandOver { role, to: to.clone() });
             self.pending = Some(HandedOver { role, to });
         }
@@ -78,14 +81,17 @@ impl Spread {
 
     /// A role that this process holds although the group has assigned its partition to another. Where somebody takes no more than so
     /// many roles, it may be one that he has left to others.
-    fn assigned_elsewhere(&self) -> Option<usize> {
+    fn assigned_elsewhere(&self, candidates: &Candidates) -> Option<usize> {
         if self.members.all().iter().any(|member| member.max_roles.is_some()) {
             return None;
         }
+        let are_settled = self.now >= self.changed_otherwise_at + SHARES_ARE_SETTLED;
+        let are_fair = !are_settled || candidates.loads.is_fair_to_others(candidates.own);
         self.roles.iter().position(|role| {
             role.holding == Holding::Leading
                 && role.standing == Standing::Elsewhere
-                && self.now >= (role.standing_since + ASSIGNMENT_IS_KNOWN).max(role.kept_until)
+                && self.now >= role.standing_since + ASSIGNMENT_IS_KNOWN
+                && role.kept.is_over(self.now, are_fair)
         })
     }
 
@@ -128,8 +134,6 @@ impl Spread {
             } else {
                 member.failed(now);
             }
-        } else if taken_by.is_none() {
-            self.roles[pending.role].kept_until = now + KEPT;
         }
     }
 }

@@ -59,6 +59,11 @@ impl Loads {
         self.held[index] < self.most[index]
     }
 
+    /// Whether nobody who has room holds two fewer than this one.
+    pub(super) fn is_fair_to_others(&self, index: usize) -> bool {
+        (0..self.held.len()).filter(|&other| self.has_room(other)).all(|other| self.held[index] < self.held[other] + 2)
+    }
+
     /// Without one of them: what it holds is to be given to the others.
     pub(super) fn without(&self, index: usize) -> Self {
         let mut others = self.clone();

@@ -3,12 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod changes;
+mod group;
 mod process;
 mod rules;
 mod world;
 
 use std::time::Duration;
 
+use neli_proto::precedence::HELLO_HOLDS;
+use neli_proto::spread::By;
 use world::{FAIR_WEATHER, Weather, World, histogram};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -33,17 +37,22 @@ fn least_moves(held: &[usize], roles: usize) -> usize {
 /// What happens to the processes.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    Dies { with_machine: bool },
+    Dies {
+        with_machine: bool,
+    },
     Joins,
     Leaves,
+    /// The leader of a role is asked to resign.
+    Resigns,
     Restarts,
 }
 
 /// Does one change, and looks whether a minute later everything is as it should be.
 fn change(world: &mut World, roles: usize, change: Change, victim: usize) {
-    let (hand_overs, wins) = (world.hand_overs, world.wins);
+    let (hand_overs, wins, revokes, misplaced) = (world.hand_overs, world.wins, world.revokes, world.misplaced());
     let before: Vec<_> = world.leaders().to_vec();
     let member = world.processes[victim].as_ref().unwrap().member.clone();
+    let mut orphans = before.iter().filter(|leader| leader.as_ref() == Some(&member)).count();
     let mut least = 0;
     match change {
         Change::Dies { with_machine } => {
@@ -55,8 +64,15 @@ fn change(world: &mut World, roles: usize, change: Change, victim: usize) {
         Change::Joins => {
             world.join(None);
             least = least_moves(&world.held(), roles);
+            orphans = 0;
         }
         Change::Leaves => world.leave(victim),
+        Change::Resigns => {
+            if let Some(role) = before.iter().position(|leader| leader.as_ref() == Some(&member)) {
+                world.resign(role);
+                (least, orphans) = (1, 1);
+            }
+        }
         Change::Restarts => {
             world.leave(victim);
             world.run_for(Duration::from_secs(5));
@@ -64,18 +80,22 @@ fn change(world: &mut World, roles: usize, change: Change, victim: usize) {
             least = least_moves(&world.held(), roles);
         }
     }
+    // What the group gives to another than its leader may have to move back.
+    if world.by == By::Assignment {
+        least = misplaced + if matches!(change, Change::Dies { .. } | Change::Resigns) { orphans } else { 0 };
+    }
     world.run_for(MINUTE);
     let held = world.held();
     assert!(is_fair(&held, roles), "{change:?}: {:?}", histogram(&held));
     let moved = world.hand_overs - hand_overs;
     assert!(moved <= least, "{change:?}: {moved} roles were handed over, and {least} would do: {:?}", histogram(&held));
-    // Whoever stays keeps what it has, but for what is handed over; each role is led anew once.
-    let orphans = before.iter().filter(|leader| leader.as_ref() == Some(&member)).count();
-    let orphans = if matches!(change, Change::Joins) { 0 } else { orphans };
+    // Whoever stays keeps what it has, but for what is handed over or taken away by the group; each role is led anew once.
+    let moved = moved + world.revokes - revokes;
     assert!(world.wins - wins <= orphans + moved, "{change:?}: {} claims for {orphans} and {moved}", world.wins - wins);
-    let (hand_overs, wins) = (world.hand_overs, world.wins);
+    let (hand_overs, wins, misplaced) = (world.hand_overs, world.wins, world.misplaced());
     world.run_for(MINUTE * 3);
-    assert_eq!((world.hand_overs, world.wins), (hand_overs, wins), "nothing moves when nothing changes");
+    let moved = world.hand_overs - hand_overs;
+    assert!(moved <= misplaced && world.wins - wins == moved, "nothing moves when nothing changes");
 }
 
 fn pick(world: &mut World, count: usize) -> usize {
@@ -88,21 +108,22 @@ fn there(world: &World) -> Vec<usize> {
 }
 
 /// Twelve changes at random among up to five processes.
-fn a_life(seed: u64, weather: Weather) {
-    let mut sizes = World::new(seed, 1, weather);
+fn a_life(seed: u64, by: By, weather: Weather) {
+    let mut sizes = World::new(seed, by, 1, weather);
     let roles = 1 + pick(&mut sizes, 20);
-    let mut world = World::new(seed, roles, weather);
+    let mut world = World::new(seed, by, roles, weather);
     world.join(None);
     world.run_for(MINUTE);
     assert_eq!(world.held(), [roles]);
     for _ in 0..12 {
         let there = there(&world);
         let victim = there[pick(&mut world, there.len())];
-        let next = match pick(&mut world, 5) {
+        let next = match pick(&mut world, 6) {
             0 if there.len() > 1 => Change::Dies { with_machine: true },
             1 if there.len() > 1 => Change::Dies { with_machine: false },
             2 if there.len() > 1 => Change::Leaves,
             3 if there.len() > 1 => Change::Restarts,
+            4 if by == By::Assignment => Change::Resigns,
             _ if there.len() < 5 => Change::Joins,
             _ => Change::Restarts,
         };
@@ -113,7 +134,14 @@ fn a_life(seed: u64, weather: Weather) {
 #[test]
 fn shares_are_fair_within_a_minute_of_each_change() {
     for seed in 0..200 {
-        a_life(seed, FAIR_WEATHER);
+        a_life(seed, By::Count, FAIR_WEATHER);
+    }
+}
+
+#[test]
+fn with_the_group_shares_are_fair_within_a_minute_of_each_change() {
+    for seed in 0..200 {
+        a_life(seed, By::Assignment, FAIR_WEATHER);
     }
 }
 
@@ -126,7 +154,48 @@ fn late_and_lost_hellos_cost_no_more_than_their_interval() {
         hello_latency: Duration::from_secs(1),
     };
     for seed in 0..200 {
-        a_life(seed, weather);
+        a_life(seed, By::Count, weather);
+        a_life(seed, By::Assignment, weather);
+    }
+}
+
+/// Changes follow each other faster than the shares do; a minute after the last one they are fair.
+fn a_storm(seed: u64, by: By, with_deaths: bool) {
+    let mut world = World::new(seed, by, 6, FAIR_WEATHER);
+    for _ in 0..4 {
+        world.join(None);
+    }
+    for _ in 0..20 {
+        let pause = world.up_to(Duration::from_secs(5));
+        world.run_for(pause);
+        let there = there(&world);
+        let victim = there[pick(&mut world, there.len())];
+        match pick(&mut world, 8) {
+            0 | 1 if there.len() > 1 && with_deaths => {
+                let with_machine = pick(&mut world, 2) == 0;
+                world.die(victim, with_machine);
+            }
+            2 if there.len() > 1 => world.leave(victim),
+            3..5 if there.len() < 5 => drop(world.join(None)),
+            _ => {
+                let role = pick(&mut world, 6);
+                world.resign(role);
+            }
+        }
+    }
+    // Who has died and led nothing is missed only after its hello has held.
+    world.run_for(MINUTE + if with_deaths { HELLO_HOLDS } else { Duration::ZERO });
+    let held = world.held();
+    assert!(is_fair(&held, 6), "seed {seed}, {by:?}, {with_deaths}: {held:?}");
+}
+
+#[test]
+fn after_a_storm_shares_are_fair_within_a_minute() {
+    for seed in 0..100 {
+        for by in [By::Assignment, By::Count] {
+            a_storm(seed, by, false);
+            a_storm(seed, by, true);
+        }
     }
 }
 
@@ -134,7 +203,7 @@ fn late_and_lost_hellos_cost_no_more_than_their_interval() {
 #[test]
 fn a_rolling_restart_ends_fair() {
     for seed in 0..20 {
-        let mut world = World::new(seed, 20, FAIR_WEATHER);
+        let mut world = World::new(seed, By::Count, 20, FAIR_WEATHER);
         let mut running: Vec<usize> = (0..4).map(|_| world.join(None)).collect();
         world.run_for(MINUTE);
         for process in &mut running {
@@ -152,7 +221,7 @@ fn a_rolling_restart_ends_fair() {
 #[test]
 fn nobody_holds_more_than_it_may() {
     for seed in 0..20 {
-        let mut world = World::new(seed, 9, FAIR_WEATHER);
+        let mut world = World::new(seed, By::Count, 9, FAIR_WEATHER);
         for _ in 0..3 {
             world.join(Some(2));
             world.run_for(MINUTE);
@@ -173,7 +242,7 @@ fn nobody_holds_more_than_it_may() {
 /// What is handed to somebody who does not take it goes to another, and is not handed over again and again.
 #[test]
 fn whoever_takes_nothing_is_soon_given_nothing() {
-    let mut world = World::new(7, 12, FAIR_WEATHER);
+    let mut world = World::new(7, By::Count, 12, FAIR_WEATHER);
     world.join(None);
     world.join(None);
     world.run_for(MINUTE);
@@ -189,10 +258,26 @@ fn whoever_takes_nothing_is_soon_given_nothing() {
     assert_eq!(world.held(), [4, 4, 4], "it is tried again in the end");
 }
 
+/// The same where the group chooses, which does not see that it takes nothing.
+#[test]
+fn what_the_groups_choice_does_not_take_is_offered_to_it_ever_more_seldom() {
+    let mut world = World::new(7, By::Assignment, 12, FAIR_WEATHER);
+    let broken = world.join(None);
+    world.processes[broken].as_mut().unwrap().is_broken = true;
+    world.join(None);
+    world.join(None);
+    world.run_for(MINUTE * 30);
+    assert!((4..=60).contains(&world.hand_overs), "{} of its four roles in half an hour", world.hand_overs);
+    assert_eq!(world.held().iter().sum::<usize>(), 12);
+    world.processes[broken].as_mut().unwrap().is_broken = false;
+    world.run_for(MINUTE * 11);
+    assert_eq!(world.held(), [4, 4, 4]);
+}
+
 #[test]
 fn a_thousand_roles_on_three_candidates() {
     const ROLES: usize = 1_000;
-    let mut world = World::new(1, ROLES, FAIR_WEATHER);
+    let mut world = World::new(1, By::Count, ROLES, FAIR_WEATHER);
     world.join(None);
     world.run_for(MINUTE);
     for next in [

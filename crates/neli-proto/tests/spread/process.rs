@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use neli_proto::precedence::{SPREAD, Standing};
 use neli_proto::record::MemberId;
-use neli_proto::spread::{By, Holding, Settings, Spread};
+use neli_proto::spread::{By, Holding, PATIENCE, Settings, Spread};
 use neli_proto::time::Time;
 
 /// What a process has in one role.
@@ -15,13 +16,19 @@ pub(crate) struct Seat {
     pub(crate) leader: Option<MemberId>,
     /// Whom the last release named.
     pub(crate) successor: Option<MemberId>,
+    /// The last release was written for a dead supervisor.
+    pub(crate) leader_died: bool,
+    /// Why this process ends its lead, where it does.
+    pub(crate) why: &'static str,
+    /// What the group has told of its partition.
+    pub(crate) standing: Standing,
     /// Since when it may claim, but for its claim delay.
     pub(crate) open_since: Option<Time>,
     pub(crate) own: Own,
     /// The extra claim delay that it was told last.
     pub(crate) extra: Option<Duration>,
-    /// It has handed the role over, and another is to lead first.
-    pub(crate) cools_off: bool,
+    /// It has handed the role over, and another is to lead first, until then.
+    pub(crate) cools_off: Option<Time>,
 }
 
 /// What it does itself.
@@ -39,6 +46,8 @@ pub(crate) struct Process {
     pub(crate) spread: Spread,
     pub(crate) seats: Vec<Seat>,
     pub(crate) max_roles: Option<u32>,
+    /// What says who is to hold a role.
+    by: By,
     /// It says hello and claims nothing.
     pub(crate) is_broken: bool,
     /// When it is to be woken.
@@ -50,22 +59,26 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn new(now: Time, member: MemberId, roles: usize, max_roles: Option<u32>) -> Self {
-        let settings = Settings { member: member.clone(), roles, by: By::Count, is_on: true, max_roles };
+    pub(crate) fn new(now: Time, member: MemberId, roles: usize, by: By, max_roles: Option<u32>) -> Self {
+        let settings = Settings { member: member.clone(), roles, by, is_on: true, max_roles };
         let seat = Seat {
             read: 0,
             leader: None,
             successor: None,
+            leader_died: false,
+            why: "stopped",
+            standing: Standing::Unknown,
             open_since: None,
             own: Own::Nothing,
             extra: None,
-            cools_off: false,
+            cools_off: None,
         };
         Self {
             spread: Spread::new(now, settings),
             seats: vec![seat; roles],
             member,
             max_roles,
+            by,
             is_broken: false,
             alarm: None,
             is_leaving: false,
@@ -89,10 +102,21 @@ impl Process {
         self.seats.iter().filter(|seat| seat.own != Own::Nothing).count()
     }
 
-    /// Whether it may claim, once its claim delay is over; and the delay.
-    pub(crate) fn may_claim(&self, role: usize) -> Option<(Time, Duration)> {
+    /// Whether it may claim, once its claim delay is over; and the delay: what is fixed of it, and up to how much is random.
+    pub(crate) fn may_claim(&self, role: usize) -> Option<(Time, Duration, Duration)> {
         let seat = &self.seats[role];
-        let is_free = seat.own == Own::Nothing && !seat.cools_off && !self.is_leaving && !self.is_broken;
-        Some((seat.open_since.filter(|_| is_free)?, seat.extra?))
+        let is_free = seat.own == Own::Nothing && seat.cools_off.is_none() && !self.is_leaving && !self.is_broken;
+        let since = seat.open_since.filter(|_| is_free)?;
+        let extra = match &seat.successor {
+            None => seat.extra?,
+            Some(successor) if *successor == self.member => seat.extra.map(|_| Duration::ZERO)?,
+            Some(_) => seat.extra?.max(PATIENCE),
+        };
+        let (fixed, random) = match (self.by, seat.standing) {
+            (By::Count, _) | (By::Assignment, Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
+            (By::Assignment, Standing::Elsewhere) if !seat.leader_died => (PATIENCE, Duration::ZERO),
+            (By::Assignment, Standing::Elsewhere | Standing::Unknown) => (Duration::ZERO, SPREAD),
+        };
+        Some((since, fixed + extra, random))
     }
 }

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use neli_proto::random::Random;
 use neli_proto::record::MemberId;
-use neli_proto::spread::Action;
+use neli_proto::spread::{Action, By, Holding};
 use neli_proto::time::Time;
 
+use super::group::Group;
 use super::process::{Own, Process};
 
-const LEASE: Duration = Duration::from_secs(20);
+pub(crate) const LEASE: Duration = Duration::from_secs(20);
 const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How the world treats its processes.
@@ -37,45 +38,95 @@ pub(crate) const FAIR_WEATHER: Weather = Weather {
 
 /// An entry of a role's journal, with the law's verdict.
 #[derive(Clone, Debug)]
-enum Entry {
+pub(crate) enum Entry {
     Claim { by: MemberId, is_effective: bool },
     Release { by: MemberId, why: &'static str, successor: Option<MemberId> },
 }
 
 #[derive(Debug, Eq, Ord, PartialEq, PartialOrd)]
-enum Event {
-    ClaimDue { process: usize, role: usize },
-    CoolOffOver { process: usize, role: usize },
-    GuardReleases { member: MemberId, role: usize },
-    HelloArrives { from: MemberId, max_roles: Option<u32>, to: usize },
-    HelloDue { process: usize },
-    JobStopped { process: usize, role: usize },
-    Read { process: usize, role: usize },
-    Silence { process: usize, role: usize, read: usize },
-    TimedOut { process: usize },
+pub(crate) enum Event {
+    /// The group has told a process which partitions are its.
+    Assigned {
+        process: usize,
+    },
+    ClaimDue {
+        process: usize,
+        role: usize,
+    },
+    CoolOffOver {
+        process: usize,
+        role: usize,
+    },
+    GoodbyeArrives {
+        from: MemberId,
+        to: usize,
+    },
+    GroupChanged,
+    GuardReleases {
+        member: MemberId,
+        role: usize,
+    },
+    HelloArrives {
+        from: MemberId,
+        max_roles: Option<u32>,
+        to: usize,
+    },
+    HelloDue {
+        process: usize,
+    },
+    JobStopped {
+        process: usize,
+        role: usize,
+    },
+    Read {
+        process: usize,
+        role: usize,
+    },
+    /// The group has taken a role's partition from a process.
+    Revoked {
+        process: usize,
+        role: usize,
+    },
+    SessionOver {
+        process: usize,
+    },
+    Silence {
+        process: usize,
+        role: usize,
+        read: usize,
+    },
+    TimedOut {
+        process: usize,
+    },
 }
 
 pub(crate) struct World {
     pub(crate) now: Time,
-    weather: Weather,
+    pub(crate) by: By,
+    pub(crate) weather: Weather,
     random: Random,
-    journals: Vec<Vec<Entry>>,
+    pub(crate) journals: Vec<Vec<Entry>>,
     /// Who really leads each role.
-    leaders: Vec<Option<MemberId>>,
+    pub(crate) leaders: Vec<Option<MemberId>>,
+    pub(crate) group: Group,
     pub(crate) processes: Vec<Option<Process>>,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     count: u64,
     /// How many roles were handed over.
     pub(crate) hand_overs: usize,
+    /// How many that led were told to stop by the group.
+    pub(crate) revokes: usize,
     /// How many claims took effect.
     pub(crate) wins: usize,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, roles: usize, weather: Weather) -> Self {
+    pub(crate) fn new(seed: u64, by: By, roles: usize, weather: Weather) -> Self {
         Self {
             now: Time::from_nanos(1_000_000_000_000),
+            by,
             weather,
+            group: Group::of(roles),
             random: Random::from_seed(seed),
             journals: vec![Vec::new(); roles],
             leaders: vec![None; roles],
@@ -83,73 +134,13 @@ impl World {
             events: BinaryHeap::new(),
             count: 0,
             hand_overs: 0,
+            revokes: 0,
             wins: 0,
         }
     }
 
     pub(crate) fn up_to(&mut self, most: Duration) -> Duration {
         self.random.up_to(most)
-    }
-
-    // ---- what is done to it -------------------------------------------------------------------------------------------
-
-    /// A process starts, with all journals read.
-    pub(crate) fn join(&mut self, max_roles: Option<u32>) -> usize {
-        let process = self.processes.len();
-        let member = MemberId::from_random((u128::from(self.count) << 64) + process as u128);
-        // The order of the ids tells nothing of the order of the starts.
-        let bits = self.up_to(Duration::from_secs(1)).as_nanos() << 64;
-        let member = if bits == 0 { member } else { MemberId::from_random(bits + process as u128) };
-        let mut new = Process::new(self.now, member, self.journals.len(), max_roles);
-        for (seat, (journal, leader)) in new.seats.iter_mut().zip(self.journals.iter().zip(&self.leaders)) {
-            seat.read = journal.len();
-            seat.leader.clone_from(leader);
-            seat.open_since = leader.is_none().then_some(self.now);
-        }
-        self.processes.push(Some(new));
-        self.at(self.now, Event::HelloDue { process });
-        for role in 0..self.journals.len() {
-            self.after_input(process, role);
-        }
-        process
-    }
-
-    /// A process is told to stop.
-    pub(crate) fn leave(&mut self, process: usize) {
-        let Some(it) = self.processes[process].as_mut() else { return };
-        it.is_leaving = true;
-        for role in 0..self.journals.len() {
-            let seat = &mut self.processes[process].as_mut().unwrap().seats[role];
-            if seat.own == Own::Leading {
-                seat.own = Own::Ending;
-                let stop = self.up_to(self.weather.stop);
-                self.at(self.now + stop, Event::JobStopped { process, role });
-            }
-        }
-        self.go_if_done(process);
-    }
-
-    /// A process dies; its guard releases, or its machine dies with it.
-    pub(crate) fn die(&mut self, process: usize, with_machine: bool) {
-        let Some(dead) = self.processes[process].take() else { return };
-        for role in 0..self.journals.len() {
-            if self.leaders[role].as_ref() != Some(&dead.member) {
-                continue;
-            }
-            if with_machine {
-                let silence = LEASE.mul_f64(1.01) + self.up_to(Duration::from_millis(200));
-                for reader in 0..self.processes.len() {
-                    let later = silence + self.up_to(self.weather.latency);
-                    if let Some(it) = &self.processes[reader] {
-                        let read = it.seats[role].read;
-                        self.at(self.now + later, Event::Silence { process: reader, role, read });
-                    }
-                }
-            } else {
-                let late = self.up_to(Duration::from_millis(500));
-                self.at(self.now + late, Event::GuardReleases { member: dead.member.clone(), role });
-            }
-        }
     }
 
     /// Lets time pass.
@@ -182,20 +173,25 @@ impl World {
 
     // ---- how it goes on -----------------------------------------------------------------------------------------------
 
-    fn at(&mut self, at: Time, event: Event) {
+    pub(crate) fn at(&mut self, at: Time, event: Event) {
         self.count += 1;
         self.events.push(Reverse((at, self.count, event)));
     }
 
     fn happens(&mut self, event: Event) {
         match event {
+            Event::Assigned { process } => self.assigned(process),
             Event::ClaimDue { process, role } => self.claim_if_due(process, role),
             Event::CoolOffOver { process, role } => {
-                if let Some(it) = &mut self.processes[process] {
-                    it.seats[role].cools_off = false;
+                let now = self.now;
+                let Some(it) = &mut self.processes[process] else { return };
+                if it.seats[role].cools_off.take_if(|until| now >= *until).is_some() {
+                    // It is told what the group has said of it meanwhile.
+                    self.assigned(process);
                     self.await_claim(process, role);
                 }
             }
+            Event::GroupChanged => self.rebalance(),
             Event::GuardReleases { member, role } => self.release(role, member, "supervisor-died", None),
             Event::HelloArrives { from, max_roles, to } => {
                 let now = self.now;
@@ -204,15 +200,24 @@ impl World {
                     self.perform(to);
                 }
             }
+            Event::GoodbyeArrives { from, to } => {
+                let now = self.now;
+                if let Some(it) = &mut self.processes[to] {
+                    it.spread.left(now, &from);
+                    self.perform(to);
+                }
+            }
             Event::HelloDue { process } => self.say_hello(process),
             Event::JobStopped { process, role } => {
                 let Some(it) = &mut self.processes[process] else { return };
                 let (member, is_leaving) = (it.member.clone(), it.is_leaving);
                 let successor = it.seats[role].successor.take();
-                let why = if is_leaving { "stopped" } else { "spread" };
+                let why = if is_leaving { "stopped" } else { it.seats[role].why };
                 self.release(role, member, why, successor);
             }
             Event::Read { process, role } => self.read(process, role),
+            Event::Revoked { process, role } => self.revoked(process, role),
+            Event::SessionOver { process } => self.leave_group(process),
             Event::Silence { process, role, read } => {
                 let now = self.now;
                 let Some(it) = &mut self.processes[process] else { return };
@@ -267,8 +272,8 @@ impl World {
 
     fn claim_if_due(&mut self, process: usize, role: usize) {
         let Some(it) = &mut self.processes[process] else { return };
-        let Some((since, extra)) = it.may_claim(role) else { return };
-        if self.now < since + extra {
+        let Some((since, delay, _)) = it.may_claim(role) else { return };
+        if self.now < since + delay {
             return;
         }
         it.seats[role].own = Own::Claiming;
@@ -304,7 +309,10 @@ impl World {
                     self.at(now, Event::JobStopped { process, role });
                 }
                 let seat = &mut self.processes[process].as_mut().unwrap().seats[role];
-                (seat.leader, seat.successor, seat.open_since, seat.cools_off) = (Some(by), None, None, false);
+                (seat.leader, seat.successor, seat.open_since) = (Some(by), None, None);
+                if seat.cools_off.take().is_some() {
+                    self.assigned(process);
+                }
             }
             Entry::Claim { by, is_effective: false } => {
                 if by == it.member && seat.own == Own::Claiming {
@@ -313,12 +321,14 @@ impl World {
             }
             Entry::Release { by, why, successor } => {
                 let is_own = by == it.member;
-                it.spread.released(now, role, &by, why);
                 seat.own = if seat.own == Own::Claiming { Own::Claiming } else { Own::Nothing };
                 (seat.leader, seat.open_since) = (None, Some(now));
-                seat.cools_off = is_own && successor.is_some();
-                seat.successor = successor;
-                if seat.cools_off {
+                let cools_off = is_own && ["resigned", "spread"].contains(&why);
+                seat.cools_off = cools_off.then(|| now + LEASE * 2);
+                (seat.successor, seat.leader_died) = (successor.clone(), why == "supervisor-died");
+                it.spread.observe(now, role, Holding::Vacant { successor });
+                it.spread.released(now, role, &by, why);
+                if cools_off {
                     self.at(now + LEASE * 2, Event::CoolOffOver { process, role });
                 }
             }
@@ -327,15 +337,17 @@ impl World {
         self.go_if_done(process);
     }
 
-    fn go_if_done(&mut self, process: usize) {
+    pub(crate) fn go_if_done(&mut self, process: usize) {
         let is_done = |it: &Process| it.is_leaving && it.seats.iter().all(|seat| seat.own == Own::Nothing);
-        if self.processes[process].as_ref().is_some_and(is_done) {
-            self.processes[process] = None;
+        let Some(gone) = self.processes[process].take_if(|it| is_done(it)) else { return };
+        for to in 0..self.processes.len() {
+            let late = self.up_to(self.weather.hello_latency);
+            self.at(self.now + late, Event::GoodbyeArrives { from: gone.member.clone(), to });
         }
     }
 
     /// What the loop does after each input of a role's node.
-    fn after_input(&mut self, process: usize, role: usize) {
+    pub(crate) fn after_input(&mut self, process: usize, role: usize) {
         let now = self.now;
         let Some(it) = &mut self.processes[process] else { return };
         let holding = it.holding(role);
@@ -344,14 +356,15 @@ impl World {
         self.await_claim(process, role);
     }
 
-    fn await_claim(&mut self, process: usize, role: usize) {
+    pub(crate) fn await_claim(&mut self, process: usize, role: usize) {
         let jitter = self.up_to(Duration::from_micros(100)) * u32::try_from(self.processes.len()).unwrap();
-        if let Some((since, extra)) = self.processes[process].as_ref().and_then(|it| it.may_claim(role)) {
-            self.at((since + extra).max(self.now) + jitter, Event::ClaimDue { process, role });
+        if let Some((since, delay, random)) = self.processes[process].as_ref().and_then(|it| it.may_claim(role)) {
+            let random = self.up_to(random);
+            self.at((since + delay + random).max(self.now) + jitter, Event::ClaimDue { process, role });
         }
     }
 
-    fn perform(&mut self, process: usize) {
+    pub(crate) fn perform(&mut self, process: usize) {
         loop {
             let Some(it) = &mut self.processes[process] else { return };
             let Some(action) = it.spread.poll_action() else { break };
@@ -362,12 +375,9 @@ impl World {
                 }
                 Action::HandOver { role, to } => {
                     assert_eq!(it.seats[role].own, Own::Leading, "what is handed over is held");
-                    it.seats[role].own = Own::Ending;
                     it.seats[role].successor = to;
                     self.hand_overs += 1;
-                    let stop = self.up_to(self.weather.stop);
-                    self.at(self.now + stop, Event::JobStopped { process, role });
-                    self.after_input(process, role);
+                    self.stand_down(process, role, "spread");
                 }
             }
         }

@@ -1,0 +1,101 @@
+//! What happens to a world's processes.
+
+use std::time::Duration;
+
+use neli_proto::record::MemberId;
+
+use super::group::SESSION;
+use super::process::{Own, Process};
+use super::world::{Event, LEASE, World};
+
+impl World {
+    /// A process starts, with all journals read.
+    pub(crate) fn join(&mut self, max_roles: Option<u32>) -> usize {
+        let process = self.processes.len();
+        // The order of the ids tells nothing of the order of the starts.
+        let bits = self.up_to(Duration::from_secs(1)).as_nanos() << 64;
+        let member = MemberId::from_random(bits + process as u128 + 1);
+        let mut new = Process::new(self.now, member, self.journals.len(), self.by, max_roles);
+        for (seat, (journal, leader)) in new.seats.iter_mut().zip(self.journals.iter().zip(&self.leaders)) {
+            seat.read = journal.len();
+            seat.leader.clone_from(leader);
+            seat.open_since = leader.is_none().then_some(self.now);
+        }
+        self.processes.push(Some(new));
+        self.at(self.now, Event::HelloDue { process });
+        self.join_group(process);
+        for role in 0..self.journals.len() {
+            self.after_input(process, role);
+            let is_there = |leader: &MemberId| self.processes.iter().flatten().any(|it| it.member == *leader);
+            if self.leaders[role].as_ref().is_some_and(|leader| !is_there(leader)) {
+                self.await_silence(process, role);
+            }
+        }
+        process
+    }
+
+    /// A process is told to stop.
+    pub(crate) fn leave(&mut self, process: usize) {
+        let Some(it) = self.processes[process].as_mut() else { return };
+        it.is_leaving = true;
+        self.leave_group(process);
+        for role in 0..self.journals.len() {
+            let seat = &mut self.processes[process].as_mut().unwrap().seats[role];
+            if seat.own == Own::Leading {
+                seat.own = Own::Ending;
+                let stop = self.up_to(self.weather.stop);
+                self.at(self.now + stop, Event::JobStopped { process, role });
+            }
+        }
+        self.go_if_done(process);
+    }
+
+    /// A process dies; its guard releases, or its machine dies with it.
+    pub(crate) fn die(&mut self, process: usize, with_machine: bool) {
+        let Some(dead) = self.processes[process].take() else { return };
+        self.at(self.now + SESSION, Event::SessionOver { process });
+        for role in 0..self.journals.len() {
+            if self.leaders[role].as_ref() != Some(&dead.member) {
+                continue;
+            }
+            if with_machine {
+                for reader in 0..self.processes.len() {
+                    self.await_silence(reader, role);
+                }
+            } else {
+                let late = self.up_to(Duration::from_millis(500));
+                self.at(self.now + late, Event::GuardReleases { member: dead.member.clone(), role });
+            }
+        }
+    }
+
+    /// Whoever leads a role is dead with its machine, and is silent.
+    fn await_silence(&mut self, process: usize, role: usize) {
+        let silence = LEASE.mul_f64(1.01) + self.up_to(Duration::from_millis(200)) + self.up_to(self.weather.latency);
+        let read = self.journals[role].len();
+        self.at(self.now + silence, Event::Silence { process, role, read });
+    }
+
+    /// The leader of a role is asked to resign.
+    pub(crate) fn resign(&mut self, role: usize) {
+        let Some(leader) = self.leaders[role].clone() else { return };
+        let is_leader = |process: &Option<Process>| process.as_ref().is_some_and(|process| process.member == leader);
+        if let Some(process) = self.processes.iter().position(is_leader) {
+            self.stand_down(process, role, "resigned");
+        }
+    }
+
+    /// A process stands down in a role, if it leads it; whether it does.
+    pub(crate) fn stand_down(&mut self, process: usize, role: usize, why: &'static str) -> bool {
+        let Some(it) = &mut self.processes[process] else { return false };
+        let seat = &mut it.seats[role];
+        if seat.own != Own::Leading {
+            return false;
+        }
+        (seat.own, seat.why) = (Own::Ending, why);
+        let stop = self.up_to(self.weather.stop);
+        self.at(self.now + stop, Event::JobStopped { process, role });
+        self.after_input(process, role);
+        true
+    }
+}
