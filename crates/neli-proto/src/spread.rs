@@ -154,6 +154,8 @@ struct Role {
     last_other: Option<MemberId>,
     /// Who is to claim it when it is vacant.
     successor: Option<MemberId>,
+    /// Who has given it up, and claims it only when nobody else has for long.
+    given_up_by: Option<MemberId>,
     /// Which of the roles that this process has taken it is.
     taken: u64,
     standing: Standing,
@@ -191,6 +193,7 @@ impl Spread {
             unreleased: None,
             last_other: None,
             successor: None,
+            given_up_by: None,
             taken: 0,
             standing: Standing::Unknown,
             standing_since: now,
@@ -271,6 +274,7 @@ impl Spread {
         let is_own = *member == self.member;
         if let Some(role) = self.roles.get_mut(role) {
             role.is_handed_on = why == Why::Revoked.as_str();
+            role.given_up_by = lets_another_lead(why).then(|| member.clone());
             if !is_own {
                 role.kept.released(now, why);
             }
@@ -332,11 +336,19 @@ impl Spread {
     }
 }
 
+/// Whether whoever releases a role for this reason lets another lead it first.
+fn lets_another_lead(why: &str) -> bool {
+    let reasons = [Why::FactsUnavailable, Why::Resigned, Why::RestartLimit, Why::Spread, Why::Unhealthy];
+    reasons.iter().any(|known| known.as_str() == why)
+}
+
 impl Role {
     /// Takes note of who holds it now. Gives the leader that is replaced without a release, if there is one.
     fn becomes(&mut self, now: Time, holding: Holding) -> Option<MemberId> {
         let mut silent = None;
-        self.is_handed_on &= matches!(holding, Holding::Vacant { .. });
+        if !matches!(holding, Holding::Vacant { .. }) {
+            (self.is_handed_on, self.given_up_by) = (false, None);
+        }
         match &holding {
             Holding::Held { by } => {
                 silent = self.unreleased.replace(by.clone()).filter(|before| before != by);

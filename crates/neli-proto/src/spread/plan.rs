@@ -127,9 +127,8 @@ impl Spread {
                 role.successor = None;
                 continue;
             }
-            let successor = role
-                .successor
-                .as_ref()
+            let named = role.successor.as_ref().filter(|successor| role.given_up_by.as_ref() != Some(successor));
+            let successor = named
                 .and_then(|successor| candidates.index(successor))
                 .filter(|&successor| candidates.loads.has_room(successor));
             // Who was named by more than one leader at a time takes no more than is fair.
@@ -141,7 +140,8 @@ impl Spread {
         }
         let shares = candidates.shares();
         for number in without_successor {
-            let successor = candidates.loads.successor(number, &shares);
+            let given_up_by = self.roles[number].given_up_by.as_ref().and_then(|member| candidates.index(member));
+            let successor = candidates.loads.successor(number, &shares, given_up_by);
             if let Some(successor) = successor {
                 candidates.loads.held[successor] += 1;
             }
@@ -159,7 +159,7 @@ impl Spread {
                 let shares = loads.fair_shares(candidates.total);
                 (loads, shares)
             });
-            let successor = loads.successor(number, shares);
+            let successor = loads.successor(number, shares, None);
             if let Some(successor) = successor {
                 loads.held[successor] += 1;
             }

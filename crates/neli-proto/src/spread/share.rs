@@ -46,12 +46,16 @@ impl Loads {
     }
 
     /// Who is to have `role`: of those that hold less than their share the one whose turn it is by the role's number, so that the order in
-    /// which roles become vacant does not matter; else whoever holds the fewest. None when nobody has room.
-    pub(super) fn successor(&self, role: usize, shares: &[u32]) -> Option<usize> {
+    /// which roles become vacant does not matter; else whoever holds the fewest. Who gave it up has it only when nobody else can. None
+    /// when nobody has room.
+    pub(super) fn successor(&self, role: usize, shares: &[u32], given_up_by: Option<usize>) -> Option<usize> {
         let count = self.held.len();
-        let in_turn = (0..count).map(|step| (role + step) % count);
-        let below_share = in_turn.clone().find(|&index| self.held[index] < shares[index]);
-        below_share.or_else(|| in_turn.filter(|&index| self.has_room(index)).min_by_key(|&index| self.held[index]))
+        let in_turn = (0..count).map(|step| (role + step) % count).filter(|&index| self.has_room(index));
+        let others = in_turn.filter(|&index| Some(index) != given_up_by);
+        let below_share = others.clone().find(|&index| self.held[index] < shares[index]);
+        below_share
+            .or_else(|| others.min_by_key(|&index| self.held[index]))
+            .or_else(|| given_up_by.filter(|&index| self.has_room(index)))
     }
 
     /// Whether one more role may be given to it.
@@ -116,17 +120,19 @@ mod tests {
         assert_eq!(limited(&[0, 0, 0], &[1, 9, 9]).fair_shares(9), [1, 4, 4]);
         assert_eq!(limited(&[0, 0], &[1, 2]).fair_shares(9), [1, 2], "what nobody may take stays vacant");
         assert_eq!(limited(&[3, 0], &[1, u32::MAX]).fair_shares(3), [1, 2]);
-        assert_eq!(limited(&[1, 2], &[1, 2]).successor(5, &[1, 2]), None);
+        assert_eq!(limited(&[1, 2], &[1, 2]).successor(5, &[1, 2], None), None);
     }
 
     #[test]
     fn a_vacant_role_goes_by_its_number_to_one_below_its_share() {
         let three = loads(&[0, 0, 0]);
         let shares = three.fair_shares(6);
-        let successors: Vec<_> = (0..6).map(|role| three.successor(role, &shares).unwrap()).collect();
+        let successors: Vec<_> = (0..6).map(|role| three.successor(role, &shares, None).unwrap()).collect();
         assert_eq!(successors, [0, 1, 2, 0, 1, 2]);
-        assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2]), Some(1));
-        assert_eq!(loads(&[3, 2, 2]).successor(0, &[2, 2, 2]), Some(1), "nobody is below its share");
+        assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2], None), Some(1));
+        assert_eq!(loads(&[3, 2, 2]).successor(0, &[2, 2, 2], None), Some(1), "nobody is below its share");
+        assert_eq!(loads(&[2, 1, 2]).successor(0, &[2, 2, 2], Some(1)), Some(0), "it gave the role up");
+        assert_eq!(loads(&[1]).successor(0, &[2], Some(0)), Some(0), "there is nobody else");
     }
 
     #[test]

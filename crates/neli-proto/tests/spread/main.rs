@@ -123,7 +123,7 @@ fn a_life(seed: u64, by: By, weather: Weather) {
             1 if there.len() > 1 => Change::Dies { with_machine: false },
             2 if there.len() > 1 => Change::Leaves,
             3 if there.len() > 1 => Change::Restarts,
-            4 if by == By::Assignment => Change::Resigns,
+            4 => Change::Resigns,
             _ if there.len() < 5 => Change::Joins,
             _ => Change::Restarts,
         };
