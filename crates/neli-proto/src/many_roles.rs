@@ -146,9 +146,8 @@ impl ManyRoles {
         }
         if let Some(known) = &mut self.known {
             known.introduction.handle_timeout(now);
-            if known.stands {
-                known.spread.handle_timeout(now);
-            }
+            // Before this process stands, too: what is planned then is planned by this time.
+            known.spread.handle_timeout(now);
         }
     }
 
@@ -278,7 +277,8 @@ impl Known {
             return None;
         }
         let action = self.spread.poll_action();
-        if action.is_none() {
+        // With the last action, too: nobody asks again before there is news.
+        if !self.spread.has_news() {
             self.spread_due = self.spread.poll_timeout();
         }
         action

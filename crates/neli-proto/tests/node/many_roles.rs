@@ -2,7 +2,10 @@
 
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::Event;
+use neli_proto::precedence::Standing;
 use neli_proto::process_hello::ProcessHello;
+use neli_proto::random::Random;
+use neli_proto::spread::Holding;
 use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience};
 
@@ -91,4 +94,60 @@ fn a_group_that_can_not_give_fair_shares_is_not_used() {
     many.listens(Time::from_nanos(1), 0, 0, 5);
     assert_eq!(wanted(&mut many), [Action::SpreadWithoutGroup { partitions: 5 }]);
     assert!(!many.uses_group());
+}
+
+/// Something that may happen to it, at random.
+fn happens(many: &mut ManyRoles, now: Time, random: &mut Random) {
+    let mut below = |bound: u64| random.up_to(Duration::from_secs(bound)).as_secs().min(bound - 1);
+    let role = usize::try_from(below(4)).unwrap();
+    let others = ["other1", "other2", "other3"];
+    let other = others[usize::try_from(below(3)).unwrap()];
+    let offset = i64::try_from(below(30)).unwrap();
+    match below(16) {
+        0 => many.listens(now, 0, offset, 4),
+        1 => many.topic_judged(now, 0),
+        2 if below(10) == 0 => many.history_cut(0),
+        3 => drop(many.heard(now, offset, &hello("me", "4", Some(4)).to_bytes())),
+        4..7 => {
+            let joined = Some(offset / 2).filter(|_| below(2) == 0);
+            let max_roles = Some(1).filter(|_| below(5) == 0);
+            let partitions = if below(20) == 0 { 3 } else { 4 };
+            let leaves = below(10) == 0;
+            let hello = ProcessHello { joined, max_roles, leaves, ..hello(other, "4", Some(partitions)) };
+            drop(many.heard(now, offset, &hello.to_bytes()));
+        }
+        7 => many.stand(now, role, Standing::Assigned),
+        8 => many.stand(now, role, Standing::Elsewhere),
+        9 => many.observe(now, role, Holding::Claiming),
+        10..12 => many.observe(now, role, Holding::Leading),
+        12 => many.observe(now, role, Holding::Ending),
+        13 => many.observe(now, role, Holding::Held { by: other.into() }),
+        14 => many.observe(now, role, Holding::Vacant { successor: Some(other.into()).filter(|_| below(2) == 0) }),
+        _ => many.observe(now, role, Holding::Vacant { successor: None }),
+    }
+}
+
+/// A time that is not after now would be waited for without an end: the process would spin.
+#[test]
+fn it_wants_to_be_called_later_than_now() {
+    for seed in 0..500 {
+        let mut random = Random::from_seed(seed);
+        let elector = if seed % 2 == 0 { Elector::Log } else { Elector::Group(Patience::Never) };
+        let (mut many, mut now) = introduced(elector);
+        for step in 0..300 {
+            // At the very moment, often.
+            now = match many.poll_timeout() {
+                Some(due) if random.up_to(Duration::from_secs(2)) > Duration::from_secs(1) => due,
+                _ => now + random.up_to(Duration::from_secs(3)),
+            };
+            many.handle_timeout(now);
+            drop(wanted(&mut many));
+            assert!(many.poll_timeout().is_none_or(|due| due > now), "seed {seed}, step {step}");
+            happens(&mut many, now, &mut random);
+            drop(wanted(&mut many));
+            many.handle_timeout(now);
+            drop(wanted(&mut many));
+            assert!(many.poll_timeout().is_none_or(|due| due > now), "seed {seed}, step {step}, after an event");
+        }
+    }
 }

@@ -9,11 +9,12 @@ mod process;
 mod rules;
 mod world;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use neli_proto::precedence::HELLO_HOLDS;
 use neli_proto::spread::By;
-use world::{FAIR_WEATHER, Weather, World, histogram};
+use world::{FAIR_WEATHER, Weather, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -32,6 +33,14 @@ fn least_moves(held: &[usize], roles: usize) -> usize {
     let mut held = held.to_vec();
     held.sort_unstable_by(|one, other| other.cmp(one));
     held.iter().enumerate().map(|(place, held)| held.saturating_sub(each + usize::from(place < rest))).sum()
+}
+
+/// How many have each count: what a failed assertion shows.
+fn histogram(held: &[usize]) -> BTreeMap<usize, usize> {
+    held.iter().fold(BTreeMap::new(), |mut counts, held| {
+        *counts.entry(*held).or_default() += 1;
+        counts
+    })
 }
 
 /// What happens to the processes.

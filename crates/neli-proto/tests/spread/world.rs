@@ -1,7 +1,7 @@
 //! A world in counted time: the roles' journals, the processes that read them with delays of their own, and what happens to them.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use neli_proto::random::Random;
@@ -384,17 +384,10 @@ impl World {
         let now = self.now;
         let Some(it) = &mut self.processes[process] else { return };
         let Some(due) = it.spread.poll_timeout() else { return };
+        assert!(due > now, "it would be called again without an end");
         if it.alarm.is_none_or(|alarm| alarm <= now || due < alarm) {
             it.alarm = Some(due);
             self.at(due, Event::TimedOut { process });
         }
     }
-}
-
-/// How many have each count: what a failed assertion shows.
-pub(crate) fn histogram(held: &[usize]) -> BTreeMap<usize, usize> {
-    held.iter().fold(BTreeMap::new(), |mut counts, held| {
-        *counts.entry(*held).or_default() += 1;
-        counts
-    })
 }
