@@ -199,7 +199,9 @@ impl ManyRoles {
         let (known, hello) = self.known.as_mut().zip(ProcessHello::parse(value))?;
         let whose = known.introduction.heard(now, offset, &hello);
         let takes_roles = hello.takes_roles();
-        let ProcessHello { member, name, max_roles, leaves, .. } = hello;
+        let ProcessHello { member, name, roles, max_roles, leaves, .. } = hello;
+        // A candidate without `--roles` stands in one election at most, which may be none of these: it is given nothing.
+        let max_roles = if roles.is_some() { max_roles } else { Some(0) };
         match whose {
             Whose::Own => return None,
             _ if leaves => {

@@ -55,11 +55,10 @@ impl Member {
         is_old && self.barred_until.is_none_or(|until| now >= until)
     }
 
-    /// How many roles it takes at most, where it holds `held`.
+    /// How many roles it has at most, where it holds `held`: what it holds it keeps, even where it takes nothing.
     pub(super) fn most(&self, now: Time, held: u32) -> u32 {
-        let most = self.max_roles.unwrap_or(u32::MAX);
         let is_barred = self.barred_until.is_some_and(|until| now < until);
-        if is_barred { most.min(held) } else { most }
+        if is_barred { held } else { self.max_roles.unwrap_or(u32::MAX).max(held) }
     }
 
     /// It has said hello.

@@ -96,6 +96,24 @@ fn a_group_that_can_not_give_fair_shares_is_not_used() {
     assert!(!many.uses_group());
 }
 
+/// It stands in one election at most, which may be none of these: what it was handed would be led by nobody.
+#[test]
+fn nothing_is_handed_to_a_candidate_without_many_roles() {
+    let of_many = hello("other", "4", Some(4));
+    let of_one = ProcessHello { roles: None, partitions: None, ..of_many.clone() };
+    for (other, is_given) in [(ProcessHello { joined: Some(13), ..of_many }, true), (of_one, false)] {
+        let (mut many, now) = introduced(Elector::Log);
+        drop(let_time_pass(&mut many, now));
+        let now = now + LONG;
+        (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
+        drop(many.heard(now, 13, &other.to_bytes()));
+        let mut actions = wanted(&mut many);
+        actions.extend(let_time_pass(&mut many, now));
+        let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
+        assert_eq!(actions.iter().any(is_handed_over), is_given, "{other:?}");
+    }
+}
+
 /// Something that may happen to it, at random.
 fn happens(many: &mut ManyRoles, now: Time, random: &mut Random) {
     let mut below = |bound: u64| random.up_to(Duration::from_secs(bound)).as_secs().min(bound - 1);
