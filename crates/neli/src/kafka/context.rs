@@ -121,7 +121,8 @@ impl ClientContext for KafkaContext {
         } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::Login) {
             // What follows is how long that took, and differs each time.
             last_errors.trouble = Some(reason.split(" (after ").next().unwrap_or(reason).to_owned());
-            last_errors.closed = None;
+            // Of a connection that was closed while sending there is an error besides the log line.
+            last_errors.closed = error_class::of_closed_connection(reason);
         }
         last_errors.last = Some((code, reason.to_owned()));
     }
@@ -134,6 +135,25 @@ mod tests {
     use rdkafka::ClientConfig;
 
     use super::*;
+    use crate::election::Properties;
+
+    /// A connection that is closed while a request is being sent is logged and is an error, too; one that is closed later is logged only.
+    #[test]
+    fn a_connection_closed_while_sending_is_one_that_is_closed_at_once() {
+        let access = Access::at("a:1", &Properties::default());
+        let says = |line: &str| {
+            let context = KafkaContext::new(&access);
+            context.log(RDKafkaLogLevel::Error, "FAIL", &format!("[thrd:a:1/bootstrap]: {line}"));
+            let code = RDKafkaErrorCode::BrokerTransportFailure;
+            context.error(KafkaError::Global(code), line);
+            context.error(KafkaError::Global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
+            context.first_trouble().unwrap()
+        };
+        let closed = says("a:1/bootstrap: Send failed: Broken pipe (after 0ms in state UP)");
+        assert!(closed.contains("closes each connection at once") && closed.contains("expects a login"), "{closed}");
+        let refused = "a:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused";
+        assert_eq!(says(&format!("{refused} (after 0ms in state CONNECT)")), refused);
+    }
 
     #[test]
     fn an_error_names_the_property_and_never_shows_a_secret() {

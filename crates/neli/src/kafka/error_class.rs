@@ -154,13 +154,21 @@ pub(super) fn of_certificate(trouble: &str) -> Option<String> {
 }
 
 /// What it means that a broker closes a connection before it has answered a client that speaks plain text or knows no login; `None` for a
-/// line of librdkafka's log about anything else. It is in no error.
+/// line of librdkafka's log, or an error of its, about anything else. It is in an error only where it was noticed while sending.
 #[must_use]
 pub(super) fn of_closed_connection(line: &str) -> Option<String> {
     /// A connection that is closed later than this after it was made has answered before.
     const AT_ONCE_MS: u32 = 2_000;
+    /// Why a request can't be sent on a connection that the other side has closed.
+    const WHILE_SENDING: [&str; 3] = ["Broken pipe", "Connection reset by peer", "Disconnected"];
     // `[thrd:kafka:9093/bootstrap]: kafka:9093/bootstrap: Disconnected: connection reset by peer (after 1ms in state APIVERSION_QUERY)`
-    let (broker, words) = line.split_once("]: ")?.1.split_once(": Disconnected")?;
+    let line = line.split_once("]: ").map_or(line, |(_, line)| line);
+    // `kafka:9093/bootstrap: Send failed: Broken pipe (after 0ms in state UP)`
+    let (broker, words) = match line.split_once(": Send failed: ") {
+        Some((_, why)) if !WHILE_SENDING.iter().any(|closed| why.contains(closed)) => return None,
+        Some(sending) => sending,
+        None => line.split_once(": Disconnected")?,
+    };
     let (ms, state) = words.split_once(" (after ")?.1.split_once("ms in state ")?;
     let is_at_once = ms.parse().is_ok_and(|ms: u32| ms < AT_ONCE_MS);
     let (is_tls, is_login) = (broker.contains("ssl://"), broker.contains("sasl_"));
@@ -305,10 +313,19 @@ mod tests {
             logged("a:1/bootstrap: Disconnected (after 3ms in state UP, 1 identical error(s) suppressed)").unwrap();
         assert!(login.contains("expects a login; "), "{login}");
         assert_eq!((layer_of(&told), layer_of(&login)), (Layer::Tls, Layer::Login));
+        // It was closed while a request was being sent.
+        for why in ["Broken pipe", "Connection reset by peer"] {
+            let sending = format!("a:1/bootstrap: Send failed: {why} (after 0ms in state UP)");
+            assert_eq!(logged(&sending).as_ref(), Some(&login), "{why}");
+        }
+        let tls_sending =
+            "ssl://a:1/bootstrap: Send failed: Disconnected: connection reset by peer (after 0ms in state UP)";
+        assert!(logged(tls_sending).unwrap().starts_with("ssl://a:1/bootstrap: it closes each connection at once, "));
         let refused =
             "a:1/bootstrap: Connect to ipv4#10.0.0.1:9093 failed: Connection refused (after 0ms in state CONNECT)";
         let later = "a:1/bootstrap: Disconnected (after 60000ms in state UP)";
-        for other in [refused, later, &format!("ssl://{tls}"), &format!("sasl_ssl://{tls}")] {
+        let unreached = "a:1/bootstrap: Send failed: No route to host (after 0ms in state UP)";
+        for other in [refused, later, unreached, &format!("ssl://{tls}"), &format!("sasl_ssl://{tls}")] {
             assert_eq!(logged(other), None);
         }
         assert_eq!(layer_of(&format!("sasl_ssl://{refused}")), Layer::Connection);
