@@ -9,7 +9,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
 
 use crate::mapping::Mapping;
-use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
+use crate::precedence::{HELLO_AFTER_RELEASE, HELLO_HOLDS, HELLO_INTERVAL};
 use crate::process_hello::ProcessHello;
 use crate::record::{MemberId, Offset};
 use crate::time::Time;
@@ -181,6 +181,11 @@ impl Introduction {
         }
         self.handle_timeout(now);
         if self.is_history(offset) { Whose::AnotherBefore } else { Whose::Another }
+    }
+
+    /// This process has released a role, and stays: the others' nodes take whoever releases for gone.
+    pub fn released(&mut self, now: Time) {
+        self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_RELEASE));
     }
 
     /// Where the first own hello stands, once it was read back.

@@ -237,6 +237,9 @@ impl ManyRoles {
             // The node may have claimed already what is vacant since.
             known.spread.observe(now, role, Holding::Vacant { successor });
             known.spread.released(now, role, &by, &why);
+            if by == self.settings.hello.member && !spread::goes_for_good(&why) {
+                known.introduction.released(now);
+            }
         }
         self.observe(now, role, node.holding());
     }

@@ -16,6 +16,10 @@ pub const SPREAD: Duration = Duration::from_millis(50);
 /// Each candidate says hello this often.
 pub const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 
+/// Whoever releases a term and stays says hello so much later: the others take it for gone, and not before the vacancy is claimed are they to know
+/// better, since that would have them wait for one of a higher priority.
+pub const HELLO_AFTER_RELEASE: Duration = Duration::from_secs(2);
+
 /// A member of the group waits this long for the id by which the group knows it, so that its first hello can say it.
 pub const HELLO_AWAITS_NAME: Duration = Duration::from_millis(500);
 

@@ -16,6 +16,8 @@ use crate::time::Time;
 use kept::Kept;
 use members::{Member, Members};
 
+pub(crate) use members::goes_for_good;
+
 mod hand_over;
 mod kept;
 mod members;

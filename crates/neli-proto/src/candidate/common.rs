@@ -13,7 +13,7 @@ use crate::guard::Grant;
 use crate::journal::{Term, Verdict, View};
 use crate::listener::{Listener, Received};
 use crate::node::status::{Counts, Shown};
-use crate::precedence::{HELLO_INTERVAL, Precedence, Standing};
+use crate::precedence::{HELLO_AFTER_RELEASE, HELLO_INTERVAL, Precedence, Standing};
 use crate::random::Random;
 use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::time::Time;
@@ -165,6 +165,13 @@ impl Common {
             *overlap_ms = self.overlap_ms();
         }
         self.send(seq, hello);
+    }
+
+    /// A term was released: whoever stays says hello again soon.
+    pub(super) fn say_hello_after_release(&mut self, now: Time) {
+        if self.departure().is_none() && !self.is_one_of_many {
+            self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_RELEASE));
+        }
     }
 
     /// What the guard is sent: the term, which is current as of the last record read.

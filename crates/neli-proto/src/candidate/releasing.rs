@@ -229,6 +229,7 @@ impl Releasing {
         // R2: what came back too late may have voided a claim of ours, or of somebody's who retries in step.
         let not_before = if why == Why::ClaimExpired { now + common.random.up_to(SPREAD) } else { now };
         (common.standing_by, common.successor) = (None, None);
+        common.say_hello_after_release(now);
         if anew {
             common.ask_anew(now);
         }

@@ -85,7 +85,7 @@ impl Member {
     /// It released a role.
     pub(super) fn released(&mut self, now: Time, why: &str) {
         let is = |reason: Why| reason.as_str() == why;
-        if [Why::Ended, Why::Refused, Why::Stopped, Why::SupervisorDied].into_iter().any(is) {
+        if goes_for_good(why) {
             self.absence = Absence::ForGood;
         } else if is(Why::Suspended) {
             self.went_silent();
@@ -111,6 +111,11 @@ impl Member {
         let goes = self.heard.filter(|_| self.absence == Absence::None).map(|at| at + HELLO_HOLDS);
         [goes, self.barred_until].into_iter().flatten().filter(|at| *at > now).min()
     }
+}
+
+/// Whether whoever releases a role for this reason has gone, or is about to go.
+pub(crate) fn goes_for_good(why: &str) -> bool {
+    [Why::Ended, Why::Refused, Why::Stopped, Why::SupervisorDied].iter().any(|known| known.as_str() == why)
 }
 
 /// All that are known, in the order of their ids.

@@ -2,9 +2,10 @@
 
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::Event;
-use neli_proto::precedence::Standing;
+use neli_proto::precedence::{HELLO_AFTER_RELEASE, Standing};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
+use neli_proto::record::What;
 use neli_proto::spread::Holding;
 use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience};
@@ -168,4 +169,35 @@ fn it_wants_to_be_called_later_than_now() {
             assert!(many.poll_timeout().is_none_or(|due| due > now), "seed {seed}, step {step}, after an event");
         }
     }
+}
+
+/// What is wanted soon after a role was released for this reason.
+fn wanted_after_release(reason: Why) -> Vec<Action> {
+    let (mut many, _) = introduced(Elector::Log);
+    let mut host = Host::leading(&[]);
+    host.pass(Duration::from_secs(1));
+    many.handle_timeout(host.now);
+    wanted(&mut many);
+    let term = host.status().leader.map(|leader| leader.term);
+    host.reads(by("ann", Body::Request { what: What::Resign, term, by: None, reason: None }));
+    host.ends(JobStatus::Exited(0));
+    host.actions();
+    let mut record = host.sent.pop().unwrap();
+    if let Body::Release { why, .. } = &mut record.body {
+        *why = Some(reason.as_str().into());
+    }
+    let read = candidate::Event::Read { offset: host.end(), record: Some(record) };
+    many.tell(host.now, 0, &mut host.node, read);
+    assert_eq!(host.node.released_term(), term);
+    wanted(&mut many);
+    many.handle_timeout(host.now + HELLO_AFTER_RELEASE);
+    wanted(&mut many)
+}
+
+/// Nodes of others take whoever releases for gone.
+#[test]
+fn whoever_stays_after_a_release_says_hello_again() {
+    let is_hello = |action: &Action| matches!(action, Action::Hello(_));
+    assert!(wanted_after_release(Why::Resigned).iter().any(is_hello));
+    assert!(!wanted_after_release(Why::Stopped).iter().any(is_hello), "it goes");
 }
