@@ -34,6 +34,12 @@ impl Time {
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
+
+    /// The last multiple of `step` that is not after this; this itself where `step` is zero.
+    #[must_use]
+    pub fn floor_to(self, step: Duration) -> Self {
+        Self(self.0 - self.0.checked_rem(nanos(step)).unwrap_or_default())
+    }
 }
 
 impl Add<Duration> for Time {
@@ -72,5 +78,11 @@ mod tests {
         assert_eq!(late + Duration::from_secs(1), Time::from_nanos(u64::MAX));
         assert_eq!(Time::from_nanos(5) - Duration::from_secs(1), Time::ZERO);
         assert_eq!(Time::ZERO.since(late), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_multiple_is_its_own_floor() {
+        let floor = |nanos, step| Time::from_nanos(nanos).floor_to(Duration::from_nanos(step)).as_nanos();
+        assert_eq!([floor(29, 10), floor(30, 10), floor(9, 10), floor(9, 0)], [20, 30, 0, 9]);
     }
 }

@@ -19,6 +19,11 @@ use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::time::Time;
 use crate::timings::Timings;
 
+/// How many moments a heartbeat interval has at which roles of one process beat. For each answer a broker looks at all partitions that a
+/// reader fetches, so that of beats which come together many go in one answer; and at one single moment all of them would wait for each
+/// other.
+const BEAT_MOMENTS: u32 = 16;
+
 /// What a candidate is and knows in every role, and what it wants done.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
@@ -146,6 +151,14 @@ impl Common {
 
     pub(super) fn lease_ms(&self) -> u64 {
         u64::try_from(self.timings.lease().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// When a beat is due that follows something sent at `sent`: an interval later, or at the last moment before that at which the
+    /// roles of its process beat. Never later, so that no lease gets shorter.
+    pub(super) fn beat_after(&self, sent: Time) -> Time {
+        let interval = self.timings.heartbeat_interval();
+        let due = sent + interval;
+        if self.is_one_of_many { due.floor_to(interval / BEAT_MOMENTS) } else { due }
     }
 
     pub(super) fn send(&mut self, seq: u64, body: Body) {

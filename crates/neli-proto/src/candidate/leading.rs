@@ -79,7 +79,7 @@ impl Leading {
             term,
             lease_end,
             last_effective_sent: sent,
-            next_beat: sent + common.timings.heartbeat_interval(),
+            next_beat: common.beat_after(sent),
             state_is_new: false,
             state_beats_from: sent,
             in_flight: VecDeque::new(),
@@ -201,7 +201,7 @@ impl Leading {
             return;
         }
         let lease = common.timings.lease();
-        self.next_beat = now + common.timings.heartbeat_interval();
+        self.next_beat = common.beat_after(now);
         self.in_flight.retain(|beat| beat.at + lease > now);
         let was_extended = core::mem::replace(&mut self.extended, false);
         if common.is_current(self.term) {

@@ -17,13 +17,14 @@ use neli_proto::topic::TopicIdentity;
 use crate::records::hello;
 
 pub(crate) const LEASE: Duration = Duration::from_secs(5);
+pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 pub(crate) const TERM: i32 = 15;
 pub(crate) const TSTP_ENDS: i32 = 18;
 
 const DURATIONS: Durations = Durations {
     lease: LEASE,
-    heartbeat_interval: Duration::from_secs(1),
+    heartbeat_interval: HEARTBEAT_INTERVAL,
     kill_margin: Duration::from_millis(100),
     fence_warning: Duration::ZERO,
     claim_delay: Duration::ZERO,
@@ -84,7 +85,7 @@ impl Host {
         Self::new(hooks, true).listened()
     }
 
-    fn listened(self) -> Self {
+    pub(crate) fn listened(self) -> Self {
         let mut host = self;
         host.identified(TopicIdentity::Unnamed);
         host.elects(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });

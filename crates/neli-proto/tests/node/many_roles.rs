@@ -1,7 +1,10 @@
-//! A process with many roles, from its first reading on: when it may claim, and beside whom it does not stand.
+//! A process with many roles, from its first reading on: when it may claim, beside whom it does not stand, and when those that it leads beat.
 
+use std::collections::BTreeSet;
+
+use neli_proto::guard::Order;
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
-use neli_proto::node::Event;
+use neli_proto::node::{self, Event, Node};
 use neli_proto::precedence::{HELLO_AFTER_RELEASE, Standing};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
@@ -10,6 +13,7 @@ use neli_proto::spread::Holding;
 use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience};
 
+use super::host::HEARTBEAT_INTERVAL;
 use super::*;
 
 const LONG: Duration = Duration::from_secs(120);
@@ -200,4 +204,61 @@ fn whoever_stays_after_a_release_says_hello_again() {
     let is_hello = |action: &Action| matches!(action, Action::Hello(_));
     assert!(wanted_after_release(Why::Resigned).iter().any(is_hello));
     assert!(!wanted_after_release(Why::Stopped).iter().any(is_hello), "it goes");
+}
+
+/// A leader of one role that has begun at `began`: its host, and when it claimed.
+fn leader(began: Time, is_one_of_many: bool) -> (Host, Time) {
+    let node = Node::new(began, Host::settings(began, &[], true), Random::from_seed(1));
+    let node = if is_one_of_many { node.one_of_many() } else { node };
+    let mut host = Host { node, now: began, log: Vec::new(), sent: Vec::new() }.listened();
+    host.answered();
+    host.claims();
+    let claimed = host.now;
+    host.reads_what_it_sent();
+    host.started();
+    (host, claimed)
+}
+
+/// When it beats, up to `until`. Each beat comes back, and the guard answers.
+fn beats(host: &mut Host, until: Time) -> Vec<Time> {
+    let mut beats = Vec::new();
+    while host.now < until {
+        let actions = host.actions();
+        beats.extend(actions.iter().filter(|action| sends(action, "beat")).map(|_| host.now));
+        for action in actions {
+            if let node::Action::Order(Order::Lease(grant)) = action {
+                host.answers(Answer::Extended { until: grant.until });
+            }
+        }
+        host.reads_what_it_sent();
+        host.now = host.node.poll_timeout().unwrap().max(host.now);
+        host.node.handle_timeout(host.now);
+    }
+    beats
+}
+
+/// A broker looks at all partitions of a reader for each answer, so that beats which come together cost it less.
+#[test]
+fn the_roles_of_a_process_beat_at_the_same_moments_and_never_later_than_one_alone() {
+    let begin = Time::ZERO + Duration::from_secs(1_000);
+    let until = begin + HEARTBEAT_INTERVAL * 12;
+    let mut moments = BTreeSet::new();
+    for number in 0..50 {
+        let (mut host, claimed) = leader(begin + Duration::from_micros(20_017) * number, true);
+        let beats = beats(&mut host, until);
+        let gaps = std::iter::once(claimed).chain(beats.iter().copied()).zip(&beats).map(|(from, to)| to.since(from));
+        let longest = gaps.max().unwrap();
+        assert!(longest <= HEARTBEAT_INTERVAL, "{longest:?} between two beats: {beats:?}");
+        moments.extend(beats.into_iter().filter(|beat| *beat >= until - HEARTBEAT_INTERVAL));
+    }
+    assert!(moments.len() <= 16, "{} moments in one heartbeat interval: {moments:?}", moments.len());
+}
+
+#[test]
+fn a_role_alone_beats_an_interval_after_its_last_beat() {
+    let begin = Time::ZERO + Duration::from_micros(1_000_020_017);
+    let (mut host, _) = leader(begin, false);
+    let beats = beats(&mut host, begin + HEARTBEAT_INTERVAL * 5);
+    let gaps = beats.iter().zip(&beats[1..]).map(|(from, to)| to.since(*from));
+    assert!(gaps.clone().count() >= 4 && gaps.clone().all(|gap| gap == HEARTBEAT_INTERVAL), "{beats:?}");
 }
