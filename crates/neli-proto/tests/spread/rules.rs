@@ -169,6 +169,31 @@ fn what_was_given_up_is_kept_from_the_groups_choice() {
     }
 }
 
+/// How long it is kept depends on how its last lead ended, and on whether somebody else holds two roles fewer.
+#[test]
+fn what_is_kept_from_the_groups_choice_is_handed_over_in_the_end() {
+    let kept = [
+        ("stopped", 1, 1),
+        ("supervisor-died", 1, 20),
+        ("spread", 1, 30),
+        ("resigned", 1, 600),
+        ("resigned", 2, 30),
+        ("unhealthy", 2, 600),
+    ];
+    for (why, roles, seconds) in kept {
+        let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(roles) });
+        spread.heard(START, &"m2".into(), None);
+        spread.stand(START, 0, Standing::Elsewhere);
+        spread.observe(START, 0, held_by("m2"));
+        spread.observe(START, 0, Holding::Vacant { successor: None });
+        spread.released(START, 0, &"m2".into(), why);
+        (0..roles).for_each(|role| spread.observe(START, role, Holding::Leading));
+        let (before, just) = (Duration::from_millis(seconds * 1_000 - 1), Duration::from_millis(1));
+        assert_eq!(handed_over(&mut spread, START, before), [], "{why}, {roles}");
+        assert_eq!(handed_over(&mut spread, START + before, just), [(0, None)], "{why}, {roles}");
+    }
+}
+
 /// The group has assigned a role's partition to another, and this process leads it all the same.
 #[test]
 fn with_the_group_the_assignment_decides() {
