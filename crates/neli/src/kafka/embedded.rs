@@ -28,6 +28,9 @@ use crate::sealed_memfd;
 pub mod directory;
 pub(crate) mod in_process;
 
+/// The id of the one broker of the mock, which has no controller: librdkafka waits for one until the question is over.
+pub(crate) const BROKER_ID: i32 = 1;
+
 /// After the last candidate has gone the broker waits this long for another.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -18,6 +18,7 @@ use crate::election::{Election, Elections};
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
+use crate::kafka::embedded;
 use crate::kafka::error_class::{ErrorClass, of_refused_append, plain};
 use crate::kafka::event::{FactsEvent, KafkaEvent};
 use crate::kafka::identity::Identifier;
@@ -89,7 +90,7 @@ impl Producer {
                 }
             })
             .map_err(|error| ClientError(format!("no thread for the journal's producer: {}", text::reason(&error))))?;
-        warm(&inner, elections);
+        warm(&inner, &stopped, elections, access.embedded.is_some().then_some(embedded::BROKER_ID));
         let identifier = match access.embedded {
             Some(_) => None,
             None => Some(Identifier::start(Arc::clone(&inner), elections, events).map_err(|error| {
@@ -203,14 +204,32 @@ impl Drop for Producer {
 /// Connects to a broker at once, and then to each partition's leader. Neither an answer matters, nor whether it comes.
 ///
 /// librdkafka closes the first connection when it has learnt which brokers there are, and takes another one for questions to any broker
-/// only 11 ms later (`rd_kafka_connect_any`). To a broker that a question is for it connects without that wait.
-fn warm(producer: &Arc<BaseProducer<Deliveries>>, elections: &Elections) {
-    let (producer, of) = (Arc::clone(producer), elections.clone());
+/// only 11 ms later (`rd_kafka_connect_any`). To a broker that a question is for it connects without that wait. The first one is for
+/// `broker`; where none is named, for what librdkafka takes for the controller, which is any broker that lives.
+fn warm(
+    producer: &Arc<BaseProducer<Deliveries>>,
+    stopped: &Arc<AtomicBool>,
+    elections: &Elections,
+    broker: Option<i32>,
+) {
+    let (producer, stopped, of) = (Arc::clone(producer), Arc::clone(stopped), elections.clone());
     let ask = move || {
-        // To what it takes for the controller: any broker that lives.
-        let _ = topic_identity(producer.client(), &of.topic, None, WARMING);
+        let _ = topic_identity(producer.client(), &of.topic, broker, WARMING);
         // Not where the leader ends: that question would wait in librdkafka's queue, and end a slow login when it is over.
-        let Ok(Presence::There(found)) = topic::look(producer.client(), &of, WARMING) else { return };
+        let found = loop {
+            match topic::look(producer.client(), &of, WARMING) {
+                Ok(Presence::There(found)) => break found,
+                // Nobody judges the embedded broker's topic, and librdkafka itself looks for a missing one ever more seldom: the claim would
+                // wait up to a second.
+                Ok(Presence::Coming | Presence::Missing { .. }) if broker.is_some() => {
+                    if producer.context().events.is_closed() || stopped.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    thread::park_timeout(LOOK_AGAIN);
+                }
+                Ok(Presence::Coming | Presence::Missing { .. }) | Err(_) => return,
+            }
+        };
         let leaders: BTreeSet<i32> = found.layouts.values().map(|layout| layout.leader).collect();
         for leader in leaders {
             let _ = topic_identity(producer.client(), &of.topic, Some(leader), WARMING);

@@ -20,6 +20,7 @@ use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
+use crate::kafka::embedded;
 use crate::kafka::error_class::ErrorClass;
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::librdkafka::topic_identity;
@@ -165,6 +166,7 @@ impl Asker {
 
     /// Asks where the log ends, now and again, and passes the order to read on.
     fn ask_on(&mut self, orders: &mpsc::Receiver<Order>) {
+        self.reach_embedded_broker();
         let mut ask_at = clock::now();
         while !self.reading.is_over() {
             match orders.recv_timeout(ask_at.since(clock::now())) {
@@ -308,6 +310,21 @@ impl Asker {
         }
         self.leaders = None;
         Ok(())
+    }
+
+    /// librdkafka closes the first connection when it has learnt which brokers there are, and takes another one only 11 ms later, unless a
+    /// question names its broker. The embedded one's id is known from the start.
+    fn reach_embedded_broker(&mut self) {
+        let Source { access, elections, .. } = &self.reading.source;
+        if access.embedded.is_some() {
+            // What is asked next has the same trouble, and reports it.
+            let _ = topic_identity(
+                self.consumer.consumer().client(),
+                &elections.topic,
+                Some(embedded::BROKER_ID),
+                self.answer_limit.limit(),
+            );
+        }
     }
 
     /// Says that nobody answers, and why; the next question has longer.

@@ -5,6 +5,7 @@ use rdkafka::producer::{BaseProducer, Producer as _};
 
 use super::*;
 use crate::clock;
+use crate::kafka::embedded;
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -24,6 +25,16 @@ fn a_topic_has_one_identity_for_as_long_as_it_is_there() {
     assert_ne!(here, TopicIdentity::Missing);
     assert_eq!(identity("here"), Ok(here));
     assert_eq!(identity("elsewhere"), Ok(TopicIdentity::Missing));
+}
+
+/// The embedded broker is such a mock: whoever asks its controller waits in vain.
+#[test]
+fn a_mock_is_asked_by_its_brokers_id() {
+    let cluster = MockCluster::new(1).unwrap();
+    let client = client(&cluster.bootstrap_servers());
+    let ask = |broker, limit| topic_identity(client.client(), "here", broker, limit);
+    assert_eq!(ask(Some(embedded::BROKER_ID), LONG), Ok(TopicIdentity::Missing));
+    assert!(ask(None, Duration::from_millis(500)).is_err(), "it has a controller");
 }
 
 #[test]
