@@ -46,8 +46,8 @@ with_both_electors! {
         let waited = Duration::from_nanos(next.at - released.at);
         let back_off = Duration::from_millis(500) * 2_u32.pow(u32::try_from(failed).expect("a few") - 1);
         // A line of the log comes to us a little after the event.
-        assert!(waited + Duration::from_millis(200) > back_off, "{waited:?} after {failed} failed runs");
-        assert!(waited < back_off + Duration::from_secs(3), "{waited:?} after {failed} failed runs");
+        assert!(waited + Duration::from_millis(500) > back_off, "{waited:?} after {failed} failed runs");
+        assert!(waited < back_off + Duration::from_secs(10), "{waited:?} after {failed} failed runs");
         stage.close([failing]);
     }
 }

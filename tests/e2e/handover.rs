@@ -232,7 +232,7 @@ fn standbys_join_unnoticed_beside_unused_partitions() {
         stage.await_witness(term);
         leader.await_event("assigned");
         let mut standbys = Vec::new();
-        while leader.await_event_within("revoked", Duration::from_secs(2)).is_none() {
+        while leader.await_event_within("revoked", Duration::from_secs(6)).is_none() {
             assert!(standbys.len() < 4, "of {partitions} partitions the first was never moved: nothing was tested");
             standbys.push(stage.candidate().start());
         }

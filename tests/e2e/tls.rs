@@ -212,7 +212,7 @@ fn a_slow_link() {
         let took = Duration::from_nanos(wait::now() - begun);
         let retries = run.events("debug").iter().filter(|event| event.text("message").contains("asking again")).count();
         assert!(retries > 0, "each is logged: {run:?}");
-        assert!(is_new || took < Duration::from_secs(20), "{took:?}: {run:?}");
+        assert!(is_new || took < Duration::from_secs(30), "{took:?}: {run:?}");
         println!("led after {took:?}, retries: {retries}, the topic is new: {is_new}");
         wire.set(Weather::default());
         stage.close([run]);
