@@ -126,7 +126,7 @@ impl Access {
     /// The configuration of the member of the consumer group.
     #[must_use]
     pub(crate) fn member(&self, group: &str) -> ClientConfig {
-        self.client(
+        let mut config = self.client(
             &[
                 // Between the assignment and the pause there may be one fetch.
                 ("fetch.message.max.bytes", "1024"),
@@ -144,7 +144,14 @@ impl Access {
                 // A standby that joins or leaves never moves the partition.
                 ("partition.assignment.strategy", "cooperative-sticky"),
             ],
-        )
+        );
+        if self.embedded.is_some() {
+            // The mock answers for as long as a session later where a member has died while it joined, and is ended by an assertion
+            // when another that waits connects anew meanwhile and asks again.
+            let patience = MemberTimings::of(&self.properties).session_timeout + Duration::from_secs(4);
+            config.set("socket.timeout.ms", patience.min(LONGEST_SOCKET_TIMEOUT).as_millis().to_string());
+        }
+        config
     }
 
     fn client(&self, preferred: &[(&str, &str)], bound: &[(&str, &str)]) -> ClientConfig {
@@ -225,6 +232,9 @@ impl MemberTimings {
 
 /// A day: the longest that librdkafka knows. Our threads always poll.
 const LONGEST_POLL_INTERVAL: &str = "86400000";
+
+/// librdkafka's.
+const LONGEST_SOCKET_TIMEOUT: Duration = Duration::from_secs(300);
 
 impl TryFrom<&Client> for Access {
     type Error = NoAddress;
