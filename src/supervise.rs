@@ -27,6 +27,7 @@ use crate::process::timer::Timer;
 use crate::report::log::{Event as LogEvent, From, Logger};
 use crate::report::notes;
 use crate::report::notify::Notifier;
+use crate::supervise::guard_starts::GuardStarts;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::kafka::KafkaSession;
 use crate::supervise::listening::Publisher;
@@ -36,11 +37,13 @@ use crate::supervise::start::{JobMaker, Prepared};
 use crate::supervise::terminal::Session;
 use crate::text::reason;
 
+mod awaited_guard;
 mod children;
 mod commands;
 mod environment;
 mod facts;
 mod guard;
+mod guard_starts;
 mod job;
 mod journal;
 mod kafka;
@@ -136,6 +139,8 @@ struct MainLoop {
     /// When each wants to be called again.
     timeouts: Timeouts,
     job_maker: JobMaker,
+    /// Where there are many roles: whose guard is started next.
+    guard_starts: GuardStarts,
     /// What Kafka refused last: each role is told, and one says so.
     refusal: Option<Box<str>>,
     kafka: KafkaSession,
@@ -209,6 +214,7 @@ impl MainLoop {
             timeouts: Timeouts::default(),
             roles,
             many: many_roles::of(&config, &job_maker.member),
+            guard_starts: GuardStarts::of_machine(config.timings.lease()),
             config,
             job_maker,
             refusal: None,
@@ -255,6 +261,7 @@ impl MainLoop {
         };
         loop {
             self.perform();
+            self.start_next_guard();
             self.report();
             self.publish();
             self.suspend_if_due();
@@ -312,7 +319,8 @@ impl MainLoop {
         let many = self.many.as_ref().and_then(ManyRoles::poll_timeout);
         let service = self.service_status.notifier.poll_timeout();
         let publisher = self.publisher.as_ref().map(Publisher::poll_timeout);
-        [self.timeouts.first(), many, self.kafka.poll_timeout(), service, publisher].into_iter().flatten().min()
+        let guards = self.guard_starts.poll_timeout();
+        [self.timeouts.first(), many, guards, self.kafka.poll_timeout(), service, publisher].into_iter().flatten().min()
     }
 
     fn handle_timeouts(&mut self) {
@@ -357,6 +365,7 @@ impl MainLoop {
     fn exit_role(&mut self, at: usize) {
         let now = clock::now();
         self.call(at, now, |node| node.handle(now, Event::Exiting));
+        self.want_no_guard(at);
         // One that owes a release waits for our death.
         self.roles[at].job.iter().filter(|job| !job.guard.owes_release()).for_each(|job| job.guard.close());
     }

@@ -21,7 +21,7 @@ use crate::guard::backlog;
 use crate::guard::channel::Channel;
 use crate::process::image::Image;
 use crate::process::signals::Set;
-use crate::process::spawn::{Kind, Progress, SpawnSpec, spawn};
+use crate::process::spawn::{Kind, PendingChild, Progress, SpawnSpec, spawn};
 use crate::process::system;
 use crate::report::notify;
 
@@ -50,7 +50,7 @@ pub struct GuardHandle {
 }
 
 impl GuardHandle {
-    /// Starts a guard: `program` is this program, `/proc/self/exe`.
+    /// Starts a guard, and waits until it has executed: `program` is this program, `/proc/self/exe`.
     ///
     /// The caller should be a subreaper ([`nix::sys::prctl::set_child_subreaper`]): when the guard dies, what it guarded
     /// becomes the caller's. It is safe with threads, though the first guard is best started before there are any.
@@ -59,6 +59,28 @@ impl GuardHandle {
     ///
     /// When there are no descriptors, no memory or no process to spare, or `program` can't be executed.
     pub fn start(program: &Path, guard_config: &GuardConfig) -> io::Result<Self> {
+        let (guard, pending) = Self::fork(program, guard_config)?;
+        loop {
+            match pending.progress() {
+                Progress::Pending => {
+                    poll(&mut [PollFd::new(pending.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE)?;
+                }
+                Progress::Executed | Progress::Late => return Ok(guard),
+                Progress::Failed(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// The same without the wait, which on a busy machine is long: one that can't execute has died soon.
+    ///
+    /// # Errors
+    ///
+    /// When there are no descriptors, no memory or no process to spare.
+    pub fn begin(program: &Path, guard_config: &GuardConfig) -> io::Result<Self> {
+        Self::fork(program, guard_config).map(|(guard, _)| guard)
+    }
+
+    fn fork(program: &Path, guard_config: &GuardConfig) -> io::Result<(Self, PendingChild)> {
         let (channel, theirs) = Channel::pair()?;
         let config_file = sealed_memfd::write(guard_config)?;
         let supervisor_pidfd = system::open_pidfd(unistd::getpid()).ok();
@@ -85,15 +107,7 @@ impl GuardHandle {
             channel,
             backlog: RefCell::default(),
         };
-        loop {
-            match pending.progress() {
-                Progress::Pending => {
-                    poll(&mut [PollFd::new(pending.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE)?;
-                }
-                Progress::Executed | Progress::Late => return Ok(guard),
-                Progress::Failed(errno) => return Err(errno.into()),
-            }
-        }
+        Ok((guard, pending))
     }
 
     /// Its pid; the guard leads a process group of the same number.

@@ -26,6 +26,7 @@ impl MainLoop {
                     // What it answered before it died is still to be read.
                     self.handle_answers(at);
                     self.roles[at].job.iter_mut().for_each(GuardedJob::guard_was_waited_for);
+                    self.guard_starts.is_over(at);
                     self.job_event(at, Event::GuardDied);
                     self.perform();
                     with_dead_guard.insert(at);

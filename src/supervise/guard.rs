@@ -2,13 +2,15 @@
 
 use std::{io, mem};
 
+use neli::program::clock;
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 
+use super::awaited_guard::{AwaitedGuard, Wait};
 use super::job::GuardedJob;
 use super::start::PreparedJob;
 use super::{MainLoop, start};
-use crate::guard::{Answer, CommandKind, Order, Received};
+use crate::guard::{Answer, CommandKind, GuardHandle, Order, Received};
 use crate::report::notes;
 use crate::text::reason;
 
@@ -33,10 +35,14 @@ impl MainLoop {
             | Order::Stop { .. }
             | Order::TakeBack => {}
         }
-        // A role without a guard has held no term in this process since it had one.
-        if let Some(job) = &self.roles[at].job {
+        let role = &mut self.roles[at];
+        if let Some(awaited) = &mut role.awaited_guard {
+            let wait = awaited.put(order);
+            self.follow_wait(at, wait);
+        } else if let Some(job) = &role.job {
             job.send(order);
         }
+        // A role without a guard has held no term in this process since it had one.
     }
 
     pub(super) fn handle_answers(&mut self, at: usize) {
@@ -57,6 +63,10 @@ impl MainLoop {
     }
 
     fn handle_answer(&mut self, at: usize, Received { answer, descriptor, is_descriptor_lost }: Received) {
+        if !matches!(answer, Answer::Accepted { .. }) {
+            // What it was to start has been started, or will not be: the next guard may start.
+            self.guard_starts.is_over(at);
+        }
         self.note_terminal(at, &answer);
         if let Answer::Started { pid } = answer {
             if let Some(job) = &mut self.roles[at].job
@@ -92,15 +102,58 @@ impl MainLoop {
         self.tell(at, node::Event::Job(event));
     }
 
-    /// Starts a guard for a role that has none.
+    /// Has a guard started for a role that has none, when it is its turn.
     pub(super) fn need_guard(&mut self, at: usize) {
-        if self.roles[at].job.is_some() {
-            return;
+        let role = &mut self.roles[at];
+        if role.job.is_none() && role.awaited_guard.is_none() {
+            role.awaited_guard = Some(AwaitedGuard::default());
+            self.guard_starts.want(at, clock::now());
         }
+    }
+
+    /// A role needs no guard any more, or never did.
+    pub(super) fn want_no_guard(&mut self, at: usize) {
+        self.roles[at].awaited_guard = None;
+        self.guard_starts.is_over(at);
+    }
+
+    /// Starts the guard whose turn it is, if it is one's. A single one: whatever else is due comes before the next.
+    pub(super) fn start_next_guard(&mut self) {
+        let Some(at) = self.guard_starts.next(clock::now()) else { return };
+        if let Some(awaited) = &self.roles[at].awaited_guard {
+            let wait = awaited.turn(clock::now());
+            self.follow_wait(at, wait);
+        }
+        if let Some(awaited) = self.roles[at].awaited_guard.take() {
+            self.start_first_guard(at);
+            if let Some(job) = &self.roles[at].job {
+                awaited.into_orders().for_each(|order| job.send(&order));
+            }
+        }
+        // The answers of guards are read before what Kafka has: with many of them no beat that has come back would be.
+        self.handle_session_events();
+        self.perform();
+    }
+
+    /// Where a term was over before its guard was started, none is. Nothing of that term has run: without a guard no job is started.
+    fn follow_wait(&mut self, at: usize, wait: Wait) {
+        let answer = match wait {
+            Wait::GoesOn(answer) => answer,
+            Wait::IsOver(answer) => {
+                self.want_no_guard(at);
+                answer
+            }
+        };
+        if let Some(answer) = answer {
+            self.tell(at, node::Event::Guard(answer));
+        }
+    }
+
+    fn start_first_guard(&mut self, at: usize) {
         let guard_config =
             self.job_maker.guard_config(&self.config, self.kafka.session.access(), &self.roles[at].election);
         self.reserve.lend();
-        let job = PreparedJob::make(guard_config).and_then(GuardedJob::new);
+        let job = PreparedJob::make(guard_config, GuardHandle::begin).and_then(GuardedJob::new);
         self.reserve.take_back();
         match job {
             Ok(job) => self.roles[at].job = Some(job),

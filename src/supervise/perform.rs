@@ -16,7 +16,9 @@ impl MainLoop {
             while let Some(action) = self.roles[at].node.poll_action() {
                 self.perform_one(at, action);
             }
-            self.roles[at].part_with_idle_guard();
+            if self.roles[at].part_with_idle_guard() {
+                self.guard_starts.is_over(at);
+            }
             self.publisher.iter_mut().for_each(|publisher| publisher.has_changed(at));
             self.timeouts.set(at, self.roles[at].poll_timeout());
         }

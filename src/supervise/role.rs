@@ -15,6 +15,7 @@ use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
+use super::awaited_guard::AwaitedGuard;
 use super::commands::{self, RunningCommands};
 use super::facts::FactsTopic;
 use super::job::GuardedJob;
@@ -36,6 +37,8 @@ pub(super) struct Role {
     pub(super) undecodable: Reminder,
     /// The job and its guard. Of several roles those have one that are claimed or held.
     pub(super) job: Option<GuardedJob>,
+    /// Its guard, while that waits to be started.
+    pub(super) awaited_guard: Option<AwaitedGuard>,
     pub(super) commands: RunningCommands,
     /// How it has ended for this process, once it has.
     pub(super) ending: Option<ExitStatus>,
@@ -62,6 +65,7 @@ impl Role {
             readings: 0,
             undecodable: Reminder::default(),
             job: None,
+            awaited_guard: None,
             commands: RunningCommands::none(config.commands.clone()),
             ending: None,
             facts: config.once.as_ref().map(|once| FactsTopic::new(&config.election, once)),
@@ -89,12 +93,16 @@ impl Role {
         self.node.leads().and_then(|_| wall_clock.look_at())
     }
 
-    /// A role of many that another leads needs no guard here; a claim starts another.
-    pub(super) fn part_with_idle_guard(&mut self) {
+    /// A role of many that another leads needs no guard here; a claim starts another. Whether it had one, or waited for it.
+    pub(super) fn part_with_idle_guard(&mut self) -> bool {
         let is_led_elsewhere = || matches!(self.node.holding(), Holding::Held { .. } | Holding::Done);
-        if self.is_one_of_many && self.job.as_ref().is_some_and(GuardedJob::is_idle) && is_led_elsewhere() {
-            self.job = None;
+        let has_idle = self.job.as_ref().is_some_and(GuardedJob::is_idle)
+            || self.awaited_guard.as_ref().is_some_and(AwaitedGuard::is_idle);
+        let parts = self.is_one_of_many && has_idle && is_led_elsewhere();
+        if parts {
+            (self.job, self.awaited_guard) = (None, None);
         }
+        parts
     }
 
     /// Whether nothing keeps the process from being stopped.

@@ -52,15 +52,18 @@ pub(super) struct PreparedJob {
 }
 
 impl PreparedJob {
-    /// A guard for a role's job.
+    /// A guard for a role's job, by one of the functions that start one.
     ///
     /// # Errors
     ///
     /// When there are no descriptors, no memory or no process to spare.
-    pub(super) fn make(mut guard_config: GuardConfig) -> io::Result<Self> {
+    pub(super) fn make(
+        mut guard_config: GuardConfig,
+        start: impl FnOnce(&Path, &GuardConfig) -> io::Result<GuardHandle>,
+    ) -> io::Result<Self> {
         let cgroup = Cgroup::make().ok().map(Rc::new);
         guard_config.cgroup = cgroup.as_ref().map(|cgroup| cgroup.as_fd().as_raw_fd());
-        let guard = GuardHandle::start(Path::new(PROGRAM), &guard_config)?;
+        let guard = start(Path::new(PROGRAM), &guard_config)?;
         Ok(Self { guard_config, guard, cgroup })
     }
 }
@@ -118,7 +121,7 @@ impl Prepared {
         let job_maker = JobMaker { member, inherited, priority };
         let job = if config.roles.is_none() {
             let guard_config = job_maker.guard_config(&config, &access, &config.election);
-            Some(PreparedJob::make(guard_config).map_err(cannot("the guard can't be started"))?)
+            Some(PreparedJob::make(guard_config, GuardHandle::start).map_err(cannot("the guard can't be started"))?)
         } else {
             None
         };

@@ -151,4 +151,15 @@ with_both_electors! {
         });
         close(&stage, candidates, &roles);
     }
+    /// Of many roles that are claimed at once most guards wait their turn. Whoever is stopped then releases each of them.
+    fn whoever_is_stopped_while_guards_wait_releases_each_role(elector) {
+        let stage = stage(elector);
+        let roles = numbers(40);
+        let mut candidate = candidate(&stage, "40").start();
+        wait::until_true("a first lead", || candidate.count("leading") > 0);
+        candidate.signal(Signal::SIGTERM);
+        candidate.status();
+        assert_eq!((candidate.count("released"), candidate.count("fenced")), (candidate.count("claiming"), 0));
+        close(&stage, vec![candidate], &roles);
+    }
 }

@@ -1,0 +1,155 @@
+//! A guard that waits to be started, and what it is to be told then.
+
+use neli_proto::guard::{Answer, Grant, Order, Orders};
+use neli_proto::time::Time;
+
+/// The orders for a guard that waits to be started, in the order in which they were given.
+///
+/// It answers in the guard's place as long as there is nothing to guard, so that the guard is not taken for one that hangs: a right that is
+/// extended meanwhile is the one that the guard will be given. What ends the term before the guard is started ends the wait, since nothing of
+/// that term is alive.
+#[derive(Debug, Default)]
+pub(super) struct AwaitedGuard {
+    orders: Orders<()>,
+    /// The right that was granted last.
+    right: Option<Grant>,
+    is_job_ordered: bool,
+}
+
+/// What becomes of a wait, and the answer to what was ordered, where there is one.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum Wait {
+    /// It goes on.
+    GoesOn(Option<Answer>),
+    /// No guard is to be started.
+    IsOver(Option<Answer>),
+}
+
+impl AwaitedGuard {
+    /// Keeps an order.
+    pub(super) fn put(&mut self, order: &Order) -> Wait {
+        match order {
+            Order::Lease(grant) => {
+                if self.right.replace(*grant).is_none() {
+                    self.orders.put(order, None);
+                }
+                return Wait::GoesOn(Some(Answer::Extended { until: grant.until }));
+            }
+            Order::Spawn { grant, .. } => {
+                (self.right, self.is_job_ordered) = (Some(*grant), true);
+                self.orders.put(order, None);
+                return Wait::GoesOn(Some(Answer::Accepted { until: grant.until }));
+            }
+            Order::Kill | Order::Stop { .. } if self.is_job_ordered => return Wait::IsOver(Some(Answer::Gone)),
+            Order::Over { .. } => return Wait::IsOver(None),
+            Order::Command { .. }
+            | Order::HandOn
+            | Order::Kill
+            | Order::Released { .. }
+            | Order::Signal { .. }
+            | Order::Stop { .. }
+            | Order::TakeBack => {}
+        }
+        self.orders.put(order, None);
+        Wait::GoesOn(None)
+    }
+
+    /// Whether no term is held for it.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.right.is_none()
+    }
+
+    /// What becomes of the wait when the guard's turn has come: nothing is started whose deadline has come.
+    pub(super) fn turn(&self, now: Time) -> Wait {
+        match self.right {
+            Some(Grant { term, until, .. }) if now >= until => {
+                Wait::IsOver(Some(Answer::Fenced { term, gone_at: None }))
+            }
+            Some(_) | None => Wait::GoesOn(None),
+        }
+    }
+
+    /// What the guard is told once it is started: the deadline of now, not that of when it was ordered.
+    pub(super) fn into_orders(self) -> impl Iterator<Item = Order> {
+        let Self { mut orders, right, .. } = self;
+        std::iter::from_fn(move || {
+            let (order, _) = orders.first()?;
+            orders.drop_first();
+            Some(match (order, right) {
+                (Order::Lease(_), Some(grant)) => Order::Lease(grant),
+                (Order::Spawn { attempt, window, .. }, Some(grant)) => Order::Spawn { grant, attempt, window },
+                (order, _) => order,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use neli_proto::guard::{CommandKind, Target};
+
+    use super::*;
+
+    const SIGNAL: Order = Order::Signal { signal: 10, to: Target::Main };
+    const STOP: Order = Order::Stop { signal: Some(15), kill_at: Time::from_nanos(9) };
+
+    fn grant(until: u64) -> Grant {
+        Grant { term: 7, seen: 8, next_seq: 3, until: Time::from_nanos(until) }
+    }
+
+    fn spawn(until: u64) -> Order {
+        Order::Spawn { grant: grant(until), attempt: 1, window: None }
+    }
+
+    fn awaited(orders: &[Order]) -> AwaitedGuard {
+        let mut guard = AwaitedGuard::default();
+        for order in orders {
+            assert!(matches!(guard.put(order), Wait::GoesOn(_)), "{order:?}");
+        }
+        guard
+    }
+
+    #[test]
+    fn orders_are_kept_in_order_and_the_job_starts_with_the_deadline_of_now() {
+        let command = Order::Command { kind: CommandKind::Lead, id: 1, kill_at: Time::from_nanos(5) };
+        let released = Order::Released { term: 5 };
+        let guard = awaited(&[released, spawn(10), command, Order::Lease(grant(20)), SIGNAL]);
+        assert_eq!(guard.into_orders().collect::<Vec<_>>(), [released, spawn(20), command, SIGNAL]);
+    }
+
+    /// The supervisor takes a guard that does not answer for one that hangs.
+    #[test]
+    fn what_is_granted_is_answered_and_the_guard_is_given_the_last_of_it() {
+        let (lease, until) = (|until| Order::Lease(grant(until)), Time::from_nanos);
+        let mut guard = AwaitedGuard::default();
+        // With `--settle` the first order is a lease.
+        assert_eq!(guard.put(&lease(10)), Wait::GoesOn(Some(Answer::Extended { until: until(10) })));
+        assert_eq!(guard.put(&lease(20)), Wait::GoesOn(Some(Answer::Extended { until: until(20) })));
+        assert_eq!(guard.put(&spawn(20)), Wait::GoesOn(Some(Answer::Accepted { until: until(20) })));
+        assert_eq!(guard.put(&lease(30)), Wait::GoesOn(Some(Answer::Extended { until: until(30) })));
+        assert_eq!(guard.into_orders().collect::<Vec<_>>(), [lease(30), spawn(30)]);
+    }
+
+    #[test]
+    fn a_term_that_ends_before_its_guard_is_started_leaves_nothing() {
+        for end in [Order::Kill, STOP] {
+            assert_eq!(awaited(&[spawn(10)]).put(&end), Wait::IsOver(Some(Answer::Gone)));
+        }
+        assert_eq!(awaited(&[Order::Lease(grant(10))]).put(&Order::Over { term: 7 }), Wait::IsOver(None));
+    }
+
+    #[test]
+    fn nothing_is_started_at_its_deadline() {
+        let guard = awaited(&[spawn(10), Order::Lease(grant(20))]);
+        assert_eq!(guard.turn(Time::from_nanos(19)), Wait::GoesOn(None));
+        let fenced = Answer::Fenced { term: 7, gone_at: None };
+        assert_eq!(guard.turn(Time::from_nanos(20)), Wait::IsOver(Some(fenced)));
+    }
+
+    #[test]
+    fn one_for_which_no_term_is_held_is_idle() {
+        assert!(AwaitedGuard::default().is_idle() && awaited(&[Order::Released { term: 5 }]).is_idle());
+        assert!(!awaited(&[spawn(10)]).is_idle());
+        assert_eq!(AwaitedGuard::default().turn(Time::from_nanos(u64::MAX)), Wait::GoesOn(None));
+    }
+}

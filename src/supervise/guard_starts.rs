@@ -1,0 +1,147 @@
+//! Which of the guards that are wanted is started next, and when.
+//!
+//! Where a process comes to lead many roles at once, it would fork all of their guards at once, and heartbeats, deadlines and releases
+//! would wait behind that. So as many are being started at once as there are processors; the others wait, in order, but none for long.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZero;
+use std::thread;
+use std::time::Duration;
+
+use neli_proto::time::Time;
+
+/// The guards that are being started, and those that wait for it, by the numbers of their roles.
+#[derive(Debug)]
+pub(super) struct GuardStarts {
+    at_once: usize,
+    patience: Duration,
+    /// In order, each with the time at which it was wanted.
+    waiting: VecDeque<(usize, Time)>,
+    /// Those that were forked and have not started their job yet, and since when.
+    starting: BTreeMap<usize, Time>,
+}
+
+impl GuardStarts {
+    /// Those of a process on this machine.
+    pub(super) fn of_machine(lease: Duration) -> Self {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        Self::new(processors, lease / 4)
+    }
+
+    const fn new(processors: usize, patience: Duration) -> Self {
+        // While one is forked here, another executes.
+        let at_once = if processors < 2 { 2 } else { processors };
+        Self { at_once, patience, waiting: VecDeque::new(), starting: BTreeMap::new() }
+    }
+
+    /// A role wants a guard from now on.
+    pub(super) fn want(&mut self, role: usize, now: Time) {
+        self.waiting.push_back((role, now));
+    }
+
+    /// The role whose guard is to be started now, if one is: it counts as being started from then on.
+    pub(super) fn next(&mut self, now: Time) -> Option<usize> {
+        let (_, wanted) = *self.waiting.front()?;
+        // One whose job is not ordered, since Kafka does not answer its claim say, is in nobody's way for long.
+        self.starting.retain(|_, since| now < *since + self.patience);
+        if self.starting.len() >= self.at_once && now < wanted + self.patience {
+            return None;
+        }
+        let (role, _) = self.waiting.pop_front()?;
+        self.starting.insert(role, now);
+        Some(role)
+    }
+
+    /// The role's guard has started the job, or will not: it waits for nothing, and nobody waits for it.
+    pub(super) fn is_over(&mut self, role: usize) {
+        if self.starting.remove(&role).is_none() {
+            self.waiting.retain(|(waiting, _)| *waiting != role);
+        }
+    }
+
+    /// When to ask for the next again, unless one is over before.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        let (_, wanted) = self.waiting.front()?;
+        if self.starting.len() < self.at_once {
+            return Some(*wanted);
+        }
+        self.starting.values().chain([wanted]).min().map(|since| *since + self.patience)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    /// On two processors, with so many guards wanted one millisecond after the other.
+    fn wanted(count: usize) -> GuardStarts {
+        let mut starts = GuardStarts::new(2, PATIENCE);
+        for role in 0..count {
+            starts.want(role, at(role as u64));
+        }
+        starts
+    }
+
+    fn all_next(starts: &mut GuardStarts, now: Time) -> Vec<usize> {
+        std::iter::from_fn(|| starts.next(now)).collect()
+    }
+
+    #[test]
+    fn as_many_are_started_at_once_as_there_are_processors_and_the_others_in_order() {
+        let mut starts = wanted(5);
+        assert_eq!(all_next(&mut starts, at(10)), [0, 1]);
+        starts.is_over(1);
+        assert_eq!(all_next(&mut starts, at(11)), [2]);
+        starts.is_over(0);
+        starts.is_over(2);
+        assert_eq!(starts.poll_timeout(), Some(at(3)), "its turn has come");
+        assert_eq!(all_next(&mut starts, at(12)), [3, 4]);
+        assert_eq!(starts.poll_timeout(), None, "nobody waits");
+    }
+
+    #[test]
+    fn on_one_processor_two_are_started_at_once() {
+        let mut starts = GuardStarts::new(1, PATIENCE);
+        (0..3).for_each(|role| starts.want(role, at(0)));
+        assert_eq!(all_next(&mut starts, at(0)), [0, 1]);
+    }
+
+    #[test]
+    fn whoever_wants_none_any_more_is_in_nobodys_way() {
+        let mut starts = wanted(4);
+        starts.is_over(1);
+        starts.is_over(9);
+        assert_eq!(all_next(&mut starts, at(10)), [0, 2]);
+        starts.is_over(3);
+        starts.is_over(0);
+        assert!(all_next(&mut starts, at(11)).is_empty());
+        starts.want(1, at(12));
+        assert_eq!(all_next(&mut starts, at(12)), [1], "wanted again");
+    }
+
+    #[test]
+    fn nobody_waits_for_longer_than_it_may() {
+        let mut starts = wanted(4);
+        assert_eq!(all_next(&mut starts, at(4_000)), [0, 1]);
+        let due = starts.poll_timeout().unwrap();
+        assert_eq!(due, at(2) + PATIENCE);
+        assert_eq!(all_next(&mut starts, due), [2]);
+        assert_eq!(all_next(&mut starts, due + Duration::from_millis(1)), [3]);
+    }
+
+    #[test]
+    fn one_that_starts_no_job_holds_up_nobody_for_longer_than_that() {
+        let mut starts = wanted(2);
+        assert_eq!(all_next(&mut starts, at(10)), [0, 1]);
+        starts.want(2, at(4_000));
+        let due = starts.poll_timeout().unwrap();
+        assert_eq!(due, at(10) + PATIENCE);
+        assert_eq!(all_next(&mut starts, due), [2]);
+    }
+}
