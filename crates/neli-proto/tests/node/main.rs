@@ -6,6 +6,7 @@ mod host;
 mod many_roles;
 mod no_guard;
 mod once;
+mod once_answers;
 mod overlap;
 #[path = "../records/mod.rs"]
 mod records;

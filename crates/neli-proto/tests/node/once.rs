@@ -15,10 +15,10 @@ use neli_proto::topic::TopicIdentity;
 
 use crate::host::{Host, LEASE, TERM, by, exits, sends};
 
-const KEY: &str = "v1.42";
+pub(crate) const KEY: &str = "v1.42";
 
 /// A candidate of the key that has read an empty log.
-fn listening(retries: u32) -> Host {
+pub(crate) fn listening(retries: u32) -> Host {
     listening_for(Policy { key: KEY.into(), window: None, schedule: None, retries, done_status: 7, lease: LEASE })
 }
 
@@ -68,22 +68,22 @@ pub(crate) fn read(host: &mut Host, id: u32, facts_of_key: Facts) {
     facts(host, FactsEvent::Read { id, facts: Box::new(facts_of_key) });
 }
 
-fn fact(outcome: Outcome, term: Offset, exit: Option<u8>, attempt: u32) -> Fact {
+pub(crate) fn fact(outcome: Outcome, term: Offset, exit: Option<u8>, attempt: u32) -> Fact {
     let (member, name) = (Some(MemberId::from("db2")), Some("db2-name".into()));
     let (ran_ms, at_ms) = (Some(3_200), Some(1_000));
     Fact { key: KEY.into(), window: None, outcome, term, member, name, exit, attempt, ran_ms, at_ms }
 }
 
-fn attempted(fact: Fact) -> Facts {
+pub(crate) fn attempted(fact: Fact) -> Facts {
     Facts { attempt: Some(fact), ..Facts::default() }
 }
 
-fn done(term: Offset) -> Facts {
+pub(crate) fn done(term: Offset) -> Facts {
     Facts { done: Some(fact(Outcome::Done, term, Some(0), 1)), ..Facts::default() }
 }
 
 /// A leader that reads what is recorded.
-fn leading(retries: u32) -> (Host, u32) {
+pub(crate) fn leading(retries: u32) -> (Host, u32) {
     let mut host = listening(retries);
     let first = asked(&mut host).read.unwrap();
     read(&mut host, first, Facts::default());
@@ -95,7 +95,7 @@ fn leading(retries: u32) -> (Host, u32) {
 }
 
 /// A leader whose job runs.
-fn running(retries: u32, facts_of_key: Facts) -> (Host, Fact) {
+pub(crate) fn running(retries: u32, facts_of_key: Facts) -> (Host, Fact) {
     let (mut host, id) = leading(retries);
     read(&mut host, id, facts_of_key);
     let (id, fact) = asked(&mut host).appended.unwrap();
@@ -177,11 +177,17 @@ fn the_outcome_is_acknowledged_before_the_release_which_tells_of_it_too() {
     facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
     let refused = asked(&mut host);
     assert!(refused.releases.is_none() && refused.appended.is_none(), "{refused:?}");
-    host.pass(Duration::from_secs(1));
+    host.pass(Duration::from_millis(900));
+    assert!(asked(&mut host).appended.is_none(), "not at once");
+    host.pass(Duration::from_millis(100));
     let (again, _) = asked(&mut host).appended.unwrap();
     host.reads_what_it_sent();
+    facts(&mut host, FactsEvent::Appended { id });
+    assert!(asked(&mut host).releases.is_none(), "that was refused, and is not the one that is awaited");
     facts(&mut host, FactsEvent::Appended { id: again });
-    let released = asked(&mut host).releases.unwrap();
+    let goes = asked(&mut host);
+    assert_eq!(goes.read, None, "whoever goes asks for nothing more");
+    let released = goes.releases.unwrap();
     let Body::Release { once, exit, why, .. } = &released.body else { panic!("{released:?}") };
     assert_eq!((once.as_deref(), *exit, why.as_deref()), (Some(KEY), Some(0), Some("stopped")));
     host.reads_what_it_sent();
@@ -194,13 +200,19 @@ fn a_stop_waits_a_lease_for_the_acknowledgement_and_no_longer() {
     host.ends(JobStatus::Exited(0));
     host.happens(Event::Signal { signal: TERM });
     let mut waited = Duration::ZERO;
-    while asked(&mut host).releases.is_none() {
+    let released = loop {
+        if let Some(released) = asked(&mut host).releases {
+            break released;
+        }
         assert!(waited <= LEASE, "it waits for longer than a lease");
         host.reads_what_it_sent();
+        host.answers(Answer::Extended { until: host.now + LEASE });
         host.pass(LEASE / 10);
         waited += LEASE / 10;
-    }
+    };
     assert_eq!(waited, LEASE);
+    let Body::Release { why, .. } = &released.body else { panic!("{released:?}") };
+    assert_eq!(why.as_deref(), Some("stopped"), "nothing else has ended the term");
 }
 
 #[test]
@@ -276,10 +288,7 @@ fn a_release_that_tells_that_the_key_is_done_is_no_vacancy() {
         let id = asked(&mut host).read.unwrap();
         read(&mut host, id, Facts::default());
         host.actions();
-        host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
-        let (why, group_member, late_ms, successor) = (Some("exited".into()), None, None, None);
-        let (exit, once) = (Some(exit), Some(KEY.into()));
-        host.reads(by("db1", Body::Release { term: 0, seen: 0, why, exit, late_ms, group_member, once, successor }));
+        is_released(&mut host, KEY, exit);
         let id = asked(&mut host).read.unwrap();
         host.pass(Duration::from_secs(10));
         assert!(!host.actions().iter().any(|action| sends(action, "claim")), "it is to be read first");
@@ -290,6 +299,33 @@ fn a_release_that_tells_that_the_key_is_done_is_no_vacancy() {
         assert_eq!(exits(&actions), Vec::from_iter((!is_claimed).then_some(Ending::Skipped(7))));
         assert_eq!(actions.iter().any(|action| sends(action, "claim")), is_claimed);
     }
+}
+
+/// Another leads, and releases with this outcome of this key's run.
+fn is_released(host: &mut Host, key: &str, exit: u8) {
+    host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
+    let (why, group_member, late_ms, successor) = (Some("exited".into()), None, None, None);
+    let (exit, once) = (Some(exit), Some(key.into()));
+    host.reads(by("db1", Body::Release { term: 0, seen: 0, why, exit, late_ms, group_member, once, successor }));
+}
+
+#[test]
+fn a_release_lets_nobody_claim_before_the_first_reading() {
+    let mut host = listening(0);
+    host.actions();
+    is_released(&mut host, KEY, 0);
+    host.pass(Duration::from_secs(10));
+    assert!(!host.actions().iter().any(|action| sends(action, "claim")));
+}
+
+#[test]
+fn a_release_that_tells_of_another_key_is_a_vacancy() {
+    let mut host = listening(0);
+    let id = asked(&mut host).read.unwrap();
+    read(&mut host, id, Facts::default());
+    is_released(&mut host, "v1.41", 0);
+    assert_eq!(asked(&mut host).read, None);
+    host.claims();
 }
 
 #[test]

@@ -1,0 +1,101 @@
+//! `--once`: answers that come late or not at all, and which of two facts of a key counts.
+
+use std::time::Duration;
+
+use neli_proto::fact::{Fact, Facts, Outcome};
+use neli_proto::guard::Answer;
+use neli_proto::node::{Action, Event, FactsEvent, Note};
+use neli_proto::once;
+use neli_proto::record::Why;
+use neli_proto::supervisor::{Ending, JobStatus};
+
+use crate::host::{Host, LEASE, exits, sends};
+use crate::once::{asked, attempted, done, fact, facts, leading, listening, read, running};
+
+/// Nothing but what is due wakes it.
+#[test]
+fn facts_are_waited_for_half_a_lease() {
+    let (mut host, _) = leading(0);
+    let led = host.now;
+    while asked(&mut host).releases.is_none() {
+        host.reads_what_it_sent();
+        host.now = host.node.poll_timeout().unwrap();
+        host.node.handle_timeout(host.now);
+    }
+    assert_eq!(host.now.since(led), LEASE / 2);
+}
+
+#[test]
+fn a_standby_that_can_not_read_says_why_and_says_the_same_once() {
+    let told = |host: &mut Host, error: &str| {
+        facts(host, FactsEvent::Unread { error: error.into() });
+        host.actions()
+    };
+    let unavailable = |why: &str| Action::Note(Note::Once(once::Note::Unavailable(why.into())));
+    let mut host = listening(0);
+    host.actions();
+    assert_eq!(told(&mut host, "no"), [unavailable("no")]);
+    assert_eq!(told(&mut host, "no"), []);
+    assert_eq!(told(&mut host, "never"), [unavailable("never")]);
+    // A leader says it when it gives up.
+    let (mut host, _) = leading(0);
+    assert_eq!(told(&mut host, "no"), []);
+    host.pass(LEASE / 2);
+    assert!(host.actions().contains(&unavailable("no")));
+}
+
+#[test]
+fn an_answer_to_an_earlier_question_is_none() {
+    let (mut host, earlier) = leading(0);
+    host.happens(Event::StandDown { why: Why::Unhealthy, leaving: false });
+    let stands_by = asked(&mut host);
+    assert!(stands_by.releases.is_some() && stands_by.read.is_some_and(|read| read != earlier), "{stands_by:?}");
+    host.reads_what_it_sent();
+    read(&mut host, earlier, done(3));
+    assert_eq!(exits(&host.actions()), []);
+    host.pass(Duration::from_secs(100));
+    assert!(!host.actions().iter().any(|action| sends(action, "claim")));
+
+    let (mut host, id) = leading(0);
+    read(&mut host, id, Facts::default());
+    let (begun, _) = asked(&mut host).appended.unwrap();
+    facts(&mut host, FactsEvent::Appended { id: begun - 1 });
+    facts(&mut host, FactsEvent::NotAppended { id: begun - 1, error: "no".into() });
+    assert_eq!(host.actions(), [], "it neither runs nor gives up");
+    facts(&mut host, FactsEvent::Appended { id: begun });
+    assert!(asked(&mut host).spawns);
+    host.started();
+    host.actions();
+    host.ends(JobStatus::Exited(0));
+    host.actions();
+    facts(&mut host, FactsEvent::NotAppended { id: begun, error: "no".into() });
+    assert_eq!(host.actions(), [], "the outcome is on its way still");
+}
+
+/// The fence has come before the acknowledgement, and in the topic the run is still one that was begun.
+#[test]
+fn what_is_known_of_an_own_run_goes_before_what_is_recorded_of_its_beginning() {
+    let (mut host, begun) = running(0, Facts::default());
+    host.ends(JobStatus::Exited(3));
+    host.actions();
+    host.pass(LEASE);
+    host.answers(Answer::Fenced { term: 0, gone_at: None });
+    let id = asked(&mut host).read.unwrap();
+    host.reads_what_it_sent();
+    read(&mut host, id, attempted(Fact { at_ms: Some(1_000), ..begun }));
+    assert_eq!(exits(&host.actions()), [Ending::Skipped(3)]);
+}
+
+#[test]
+fn a_later_run_goes_before_one_that_has_failed() {
+    let mut host = listening(2);
+    let id = asked(&mut host).read.unwrap();
+    read(&mut host, id, attempted(fact(Outcome::Failed, 0, Some(3), 1)));
+    host.claims();
+    host.reads_what_it_sent();
+    let id = asked(&mut host).read.unwrap();
+    // Whoever ran it has died, and has counted a failure of which this one has not read.
+    read(&mut host, id, attempted(fact(Outcome::Running, 4, None, 3)));
+    let (_, begun) = asked(&mut host).appended.unwrap();
+    assert_eq!(begun.attempt, 3);
+}
