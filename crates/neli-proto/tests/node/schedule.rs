@@ -60,6 +60,11 @@ fn awaits_window(host: &Host) -> bool {
     host.status().awaits.is_some_and(|awaits| awaits.what == Awaited::Window)
 }
 
+/// It says that it waits for the window of this number.
+fn waiting(number: u64) -> Action {
+    Action::Note(Note::Once(once::Note::Waiting { until_ms: span(number).from_ms }))
+}
+
 #[test]
 fn each_window_has_its_run_under_one_lead_and_a_failure_ends_nothing() {
     let (mut host, first) = leads(5, done(4));
@@ -84,13 +89,24 @@ fn at_a_first_start_the_window_is_recorded_as_over() {
     let (id, fact) = first.appended.unwrap();
     assert_eq!((fact.outcome, fact.window, fact.exit), (Outcome::Skipped, Some(span(5)), None));
     assert!(awaits_window(&host));
-    // What is refused is tried again.
+    // What is refused is tried again, and it wakes for that: here between two beats.
+    host.pass(Duration::from_millis(300));
     facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
+    let again_at = host.now + Duration::from_secs(1);
+    host.pass(Duration::from_millis(700));
     assert!(asked(&mut host).appended.is_none());
-    host.pass(Duration::from_secs(1));
-    let (again, same) = asked(&mut host).appended.unwrap();
+    host.reads_what_it_sent();
+    host.now = host.node.poll_timeout().unwrap();
+    assert_eq!(host.now, again_at);
+    host.pass(Duration::ZERO);
+    let recorded = asked(&mut host);
+    assert!(!recorded.actions.contains(&waiting(6)), "what it waits for is told when that is recorded");
+    let (again, same) = recorded.appended.unwrap();
     assert_eq!(same, fact);
+    facts(&mut host, FactsEvent::Appended { id });
+    assert_eq!(host.actions(), [], "that was refused");
     facts(&mut host, FactsEvent::Appended { id: again });
+    assert_eq!(host.actions(), [waiting(6)]);
     let due = shows(&mut host, 6);
     starts(&mut host, due, 6);
 }
@@ -118,6 +134,7 @@ fn a_new_leader_runs_what_has_no_outcome() {
     for (found, runs) in [
         (interrupted, true),
         (done(4), true),
+        (attempted(5, Outcome::Running, 1), true),
         (attempted(5, Outcome::Failed, 1), false),
         (done(5), false),
         (skipped, false),
@@ -189,4 +206,17 @@ fn a_run_that_can_not_be_recorded_is_left_to_another() {
     facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
     let refused = asked(&mut host);
     assert!(!refused.spawns && refused.releases.is_some(), "{refused:?}");
+}
+
+#[test]
+fn that_a_run_begins_is_waited_for_half_a_lease() {
+    let (mut host, _) = leads(5, done(5));
+    assert!(shows(&mut host, 6).appended.is_some());
+    let asked_at = host.now;
+    while asked(&mut host).releases.is_none() {
+        host.reads_what_it_sent();
+        host.now = host.node.poll_timeout().unwrap();
+        host.node.handle_timeout(host.now);
+    }
+    assert_eq!(host.now.since(asked_at), LEASE / 2);
 }
