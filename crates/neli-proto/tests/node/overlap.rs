@@ -8,7 +8,7 @@ use neli_proto::node::{Action, Event, Refusal};
 use neli_proto::record::{Body, JobState, Offset, Overlap};
 use neli_proto::supervisor::{Ending, JobStatus};
 
-use crate::host::{Host, TERM, by, exits, refusals, sends};
+use crate::host::{Host, LEASE, TERM, by, exits, refusals, sends};
 
 #[test]
 fn the_job_runs_on_until_another_s_runs_and_the_guard_learns_of_the_end_with_the_release() {
@@ -31,6 +31,7 @@ fn the_job_runs_on_until_another_s_runs_and_the_guard_learns_of_the_end_with_the
     let released = Action::Order(Order::Released { term });
     assert!(!actions.contains(&released), "a supervisor that dies now owes that word: {actions:?}");
     assert_eq!((host.node.leads(), host.status().position), (None, Position::Overlapped { term }));
+    assert_eq!(host.status().lease_end, Some(host.now + LEASE));
     let by_term = host.end() - 1;
     host.reads(by("db2", beat(by_term)));
     let kill_at = host.now + Duration::from_secs(1);
