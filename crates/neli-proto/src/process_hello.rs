@@ -159,4 +159,23 @@ mod tests {
             assert_eq!(ProcessHello::parse(line.as_bytes()), None, "{line}");
         }
     }
+
+    #[test]
+    fn a_line_as_long_as_a_record_may_be_is_read_and_a_longer_one_is_not() {
+        let shortest = ProcessHello { name: Some("".into()), ..hello() }.to_bytes().len();
+        for (length, is_read) in [(MAX_BYTES - 1, true), (MAX_BYTES, true), (MAX_BYTES + 1, false)] {
+            let line = ProcessHello { name: Some("x".repeat(length - shortest).into()), ..hello() }.to_bytes();
+            assert_eq!((line.len(), ProcessHello::parse(&line).is_some()), (length, is_read));
+        }
+    }
+
+    #[test]
+    fn roles_are_taken_after_the_first_hello_and_until_the_last() {
+        let said_again = ProcessHello { joined: Some(41), ..hello() };
+        let of_one_role = ProcessHello { roles: None, partitions: None, ..hello() };
+        assert!(!hello().takes_roles(), "those that are there may still answer it");
+        assert!(said_again.takes_roles());
+        assert!(of_one_role.takes_roles(), "it stands in its election from its first hello on");
+        assert!(!ProcessHello { leaves: true, ..said_again }.takes_roles());
+    }
 }
