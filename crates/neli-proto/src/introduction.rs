@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn of_two_the_one_whose_first_hello_stands_later_goes() {
         // An earlier one, by where its hello stands, or by where it says that its first one does.
-        for (joined, offset) in [(None, 11), (Some(11), 13), (Some(3), 13)] {
+        for (joined, offset) in [(None, 10), (None, 11), (Some(11), 13), (Some(3), 13)] {
             let mut introduction = introduction();
             if offset > 12 {
                 introduction.heard(START, 12, &hello("me", "4", 3));

@@ -200,7 +200,7 @@ mod tests {
         let decisions = follow(always, &[(FAILED, 60); 20]);
         assert!(decisions.iter().all(|decision| *decision == RestartDecision::Again(seconds(1))), "{decisions:?}");
         // Exactly as long ago as the limit reaches is long ago.
-        let decisions = follow(always, &[(FAILED, 0), (FAILED, 99), (FAILED, 98)]);
+        let decisions = follow(always, &[(FAILED, 0), (FAILED, 50), (FAILED, 48)]);
         assert_eq!(decisions.last(), Some(&RestartDecision::Again(seconds(1))));
         let decisions = follow(always, &[(FAILED, 0), (FAILED, 60), (FAILED, 0)]);
         assert_eq!(decisions.last(), Some(&RestartDecision::TooOften));
