@@ -2,21 +2,19 @@
 
 /// Those that are left a lease after SIGKILL. None is named where none can be seen.
 pub(super) fn of_stuck(pids: &[u32]) -> String {
-    const MEANWHILE: &str = "the term is not released, and ends with its lease";
     let named: Vec<String> = pids.iter().map(ToString::to_string).collect();
     let what = match pids {
         [] => {
-            return format!(
-                "whether something of the job is left can't be seen (/proc can't be read): {MEANWHILE}; see whether files can be opened \
-                 (ulimit -n) and there is memory, and what of the job still runs"
-            );
+            return "whether something of the job is left can't be seen (/proc can't be read): the term is not released, and ends with its \
+                    lease; see whether files can be opened (ulimit -n) and there is memory, and what of the job still runs"
+                .to_owned();
         }
         [_] => "a process",
         _ => "processes",
     };
     format!(
-        "{what} of the job can't be killed (pid {}): {MEANWHILE}; see what holds them (/proc/PID/stack, TracerPid in /proc/PID/status), or \
-         restart the machine",
+        "{what} of the job can't be killed (pid {}): the term is not released, and ends with its lease; see what holds them \
+         (/proc/PID/stack, TracerPid in /proc/PID/status), or restart the machine",
         named.join(", ")
     )
 }
