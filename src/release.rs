@@ -66,7 +66,7 @@ fn deliver(order: &ReleaseOrder) -> Result<ExitStatus, StartupError> {
     let (sender, mut events) = mpsc::channel(4);
     let producer = Producer::start(&access, &Elections::from(election), Duration::from_millis(*lease_ms), sender)
         .map_err(StartupError::new)?;
-    producer.send(election, order.seq, &election.key(), &record(order).to_bytes()).map_err(StartupError::new)?;
+    producer.send(election, Some(order.seq), &election.key(), &record(order).to_bytes()).map_err(StartupError::new)?;
     loop {
         match events.blocking_recv() {
             Some(KafkaEvent::Delivered { .. }) => return Ok(ExitStatus::Success),

@@ -320,7 +320,7 @@ async fn append(
     let (sender, mut reports) = channel(REPORTS);
     let producer = Producer::start(access, &Elections::from(election), timeout, sender).map_err(StartupError::new)?;
     let record = Record { member: None, name: Some(operator()), seq: None, body };
-    producer.send(election, 0, &election.key(), &record.to_bytes()).map_err(StartupError::new)?;
+    producer.send(election, Some(0), &election.key(), &record.to_bytes()).map_err(StartupError::new)?;
     let mut timer = reading::timer()?;
     let (mut trouble, mut failed) = (None, None);
     loop {

@@ -31,7 +31,7 @@ impl MainLoop {
         for at in 0..self.roles.len() {
             self.exit_role(at);
         }
-        let mut goodbye_by = self.say_goodbye().then(|| clock::now() + GOODBYE_TAKES);
+        let mut goodbye_by = (self.say_goodbye() || self.says_goodbye).then(|| clock::now() + GOODBYE_TAKES);
         let left_by = clock::now() + LEAVING_TAKES;
         let guards_end_by = clock::now() + GUARD_TAKES;
         loop {

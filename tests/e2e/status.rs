@@ -66,7 +66,12 @@ fn a_leader_and_a_standby() {
     assert!(lines[3].starts_with("lease      20s, "), "{text}");
     let last = lines.last().copied().unwrap_or_default();
     assert!(last.starts_with("standbys   second, hello ") && last.ends_with(", --elect log"), "{text}");
-    stage.close([leader, standby]);
+
+    // It says that it goes: without that it would be shown for 75 s after its last hello.
+    standby.signal(Signal::SIGTERM);
+    assert_eq!(standby.status(), 143);
+    wait::until_true("no standby", || json(&stage).0["standbys"].as_array().is_some_and(Vec::is_empty));
+    stage.close([leader]);
 }
 
 #[test]

@@ -212,7 +212,7 @@ impl ManyRoles {
             Whose::Another => known.spread.heard(now, &member, max_roles),
             Whose::AnotherBefore => known.spread.may_be_there(now, &member, max_roles),
         }
-        let heard = Hello { member, group_member: None, name, priority: 0, overlaps: false };
+        let heard = Hello { member, group_member: None, name, priority: 0, overlaps: false, leaves: false };
         Some(Event::Election(candidate::Event::Heard(heard)))
     }
 

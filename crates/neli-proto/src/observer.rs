@@ -115,7 +115,11 @@ impl Observer {
     pub fn heard(&mut self, at: ReadAt, record: Record, written_ms: Option<u64>) {
         let heard = self.hear(at, written_ms);
         let Record { member: Some(member), name, body, .. } = record else { return };
-        let Body::Hello { host, pid, version, elector, priority, overlap_ms, .. } = body else { return };
+        let Body::Hello { host, pid, version, elector, priority, overlap_ms, leaves, .. } = body else { return };
+        if leaves {
+            self.candidates.remove(&member);
+            return;
+        }
         let (overlaps, has_many_roles) = (overlap_ms.is_some(), false);
         let candidate =
             Candidate { member, name, host, pid, version, elector, priority, has_many_roles, overlaps, heard };

@@ -214,7 +214,11 @@ impl Precedence {
 
     /// Another candidate said hello.
     pub fn heard(&mut self, now: Time, hello: Hello) {
-        let Hello { member, group_member, name, priority, overlaps: _ } = hello;
+        let Hello { member, group_member, name, priority, overlaps: _, leaves } = hello;
+        if leaves {
+            self.heard.remove(&member);
+            return;
+        }
         self.heard.retain(|_, heard| heard.holds(now));
         if self.heard.len() < STANDBYS_COUNTED || self.heard.contains_key(&member) {
             let came_before = self.heard.get(&member).map_or(!self.is_introduced, |heard| heard.came_before);

@@ -128,6 +128,9 @@ pub enum Body {
         /// `--overlap`, in milliseconds; left out without it.
         #[serde(skip_serializing_if = "Option::is_none")]
         overlap_ms: Option<u64>,
+        /// The last one: the candidate stood by, and goes. Left out else.
+        #[serde(skip_serializing_if = "is_default")]
+        leaves: bool,
     },
     /// The term is over: no process of its job is left.
     Release {
@@ -340,6 +343,7 @@ impl Body {
                 group_member: fields.text("group_member"),
                 priority: fields.number("priority").unwrap_or_default(),
                 overlap_ms: fields.number("overlap_ms"),
+                leaves: fields.flag("leaves"),
             },
             "release" => Self::Release {
                 term: fields.offset("term")?,

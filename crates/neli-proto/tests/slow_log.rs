@@ -28,7 +28,7 @@ const LEASE: Duration = Duration::from_secs(20);
 const STRANGER_WRITES: u32 = 20;
 
 const fn hello_of(member: MemberId) -> Hello {
-    Hello { member, group_member: None, name: None, priority: 0, overlaps: false }
+    Hello { member, group_member: None, name: None, priority: 0, overlaps: false, leaves: false }
 }
 
 /// What is on its way, to whom it goes, and when it was put there: what comes first goes first.

@@ -113,6 +113,7 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
         command_sender,
         commands,
         ended: Vec::new(),
+        says_goodbye: false,
     };
     driver.topics_have_no_ids_if_embedded();
     let waiter = Waiter::new().map_err(cannot)?;
@@ -140,6 +141,8 @@ struct Driver {
     standing: usize,
     /// Those in which it stands no more, where nobody was told yet.
     ended: Vec<usize>,
+    /// The last hello is on its way.
+    says_goodbye: bool,
 }
 
 /// What woke the loop.
@@ -271,7 +274,7 @@ impl Driver {
         self.session.stop_reading();
         let now = clock::now();
         self.session.leave_group_for_good(self.roles.iter().all(|role| role.node.is_alone(now)));
-        let mut says_goodbye = self.say_goodbye();
+        let mut says_goodbye = self.say_goodbye() || self.says_goodbye;
         let (left_by, said_by) = (now + LEAVING_TAKES, now + GOODBYE_TAKES);
         loop {
             says_goodbye &= clock::now() < said_by;

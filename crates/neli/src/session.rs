@@ -208,7 +208,8 @@ impl Session {
     /// The queue is full, the record too large, or the topic not known yet; nothing more is told of `seq` then.
     pub fn send(&self, role: u32, record: &Record) -> Result<(), ClientError> {
         let election = self.election(role).ok_or_else(|| ClientError("the topic is not known yet".to_owned()))?;
-        self.producer.send(&election, record.seq.unwrap_or_default(), &election.key_of(record), &record.to_bytes())
+        let seq = (!record.is_goodbye()).then(|| record.seq.unwrap_or_default());
+        self.producer.send(&election, seq, &election.key_of(record), &record.to_bytes())
     }
 
     /// Hands over a hello for all roles of this process, and returns at once: [`SessionEvent::HelloDelivered`] follows when it is in the

@@ -168,21 +168,27 @@ impl Common {
 
     pub(super) fn say_hello(&mut self, now: Time) {
         self.next_hello = Some(now + HELLO_INTERVAL);
-        if self.is_one_of_many {
-            return;
+        if !self.is_one_of_many {
+            self.send_hello(false);
         }
+    }
+
+    fn send_hello(&mut self, is_last: bool) {
         let seq = self.next_seq();
         let mut hello = self.identity.hello.clone();
-        if let Body::Hello { group_member, overlap_ms, .. } = &mut hello {
+        if let Body::Hello { group_member, overlap_ms, leaves, .. } = &mut hello {
             *group_member = self.precedence.group_member().map(Into::into);
             *overlap_ms = self.overlap_ms();
+            *leaves = is_last;
         }
         self.send(seq, hello);
     }
 
-    /// A term was released: whoever stays says hello again soon.
+    /// A term was released, and the others take this candidate for gone: whoever stays says hello again soon.
     pub(super) fn say_hello_after_release(&mut self, now: Time) {
-        if self.departure().is_none() && !self.is_one_of_many {
+        if self.departure().is_some() {
+            self.next_hello = None;
+        } else if !self.is_one_of_many {
             self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_RELEASE));
         }
     }
@@ -340,7 +346,10 @@ impl Common {
 
     pub(super) fn depart(&mut self, departure: Departure) -> Role {
         self.leave_group();
-        self.next_hello = None;
+        // Who has said hello, and has not just released a term, is taken for there.
+        if self.next_hello.take().is_some() && !self.is_one_of_many {
+            self.send_hello(true);
+        }
         self.actions.push_back(Action::Depart(departure));
         Role::Departed
     }

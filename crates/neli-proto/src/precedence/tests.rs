@@ -13,7 +13,14 @@ fn delay(elector: Elector, standing: Standing, predecessor: Predecessor) -> Opti
 }
 
 fn hello(index: u128) -> Hello {
-    Hello { member: MemberId::from_random(index), group_member: None, name: None, priority: 0, overlaps: false }
+    Hello {
+        member: MemberId::from_random(index),
+        group_member: None,
+        name: None,
+        priority: 0,
+        overlaps: false,
+        leaves: false,
+    }
 }
 
 #[test]

@@ -9,9 +9,8 @@ use serde_json::{Map, Value};
 use super::Offset;
 
 /// Whether a field says nothing that its absence does not say.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a field over by reference")]
-pub(super) fn is_default(number: &u16) -> bool {
-    *number == 0
+pub(super) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
+    *field == T::default()
 }
 
 /// A JSON object's fields, each by the type that it should have.

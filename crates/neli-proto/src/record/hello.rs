@@ -17,17 +17,29 @@ pub struct Hello {
     pub priority: u16,
     /// `--overlap`: whether it was given.
     pub overlaps: bool,
+    /// It goes.
+    pub leaves: bool,
 }
 
 impl Record {
+    /// Whether it is a hello that says that its writer goes.
+    #[must_use]
+    pub const fn is_goodbye(&self) -> bool {
+        matches!(self.body, Body::Hello { leaves: true, .. })
+    }
+
     /// What a record under the hello's key tells of its writer; nothing where it does not say who that is.
     #[must_use]
     pub fn into_hello(self) -> Option<Hello> {
-        let (group_member, priority, overlaps) = match self.body {
-            Body::Hello { group_member, priority, overlap_ms, .. } => (group_member, priority, overlap_ms.is_some()),
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => (None, 0, false),
+        let (group_member, priority, overlaps, leaves) = match self.body {
+            Body::Hello { group_member, priority, overlap_ms, leaves, .. } => {
+                (group_member, priority, overlap_ms.is_some(), leaves)
+            }
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
+                (None, 0, false, false)
+            }
         };
         let name = self.name;
-        self.member.map(|member| Hello { member, group_member, name, priority, overlaps })
+        self.member.map(|member| Hello { member, group_member, name, priority, overlaps, leaves })
     }
 }

@@ -32,6 +32,7 @@ fn bodies() -> Vec<Body> {
             group_member: Some("neli-run-2".into()),
             priority: 10,
             overlap_ms: Some(150),
+            leaves: true,
         },
         Body::Release {
             term: 0,
@@ -172,7 +173,8 @@ fn a_record_speaks_of_what_came_before_it() {
             elector: None,
             group_member: None,
             priority: 0,
-            overlap_ms: None
+            overlap_ms: None,
+            leaves: false,
         })
         .makes_sense_at(10)
     );

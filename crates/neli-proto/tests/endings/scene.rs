@@ -285,7 +285,7 @@ impl Scene {
     /// Another stands by.
     pub(crate) fn hear_standby(&mut self) {
         let (member, name) = (MemberId::from("other"), None);
-        let hello = Hello { member, group_member: None, name, priority: 0, overlaps: true };
+        let hello = Hello { member, group_member: None, name, priority: 0, overlaps: true, leaves: false };
         let offset = self.end;
         self.end += 1;
         self.tell(candidate::Event::ReadOther { offset, hello: Some(hello) });

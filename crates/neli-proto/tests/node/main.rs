@@ -20,7 +20,7 @@ use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, CommandKind, Order};
 use neli_proto::hooks::Hook;
 use neli_proto::node::{Action, Awaited, Counts, Event, HookRun, Leader, Note, OtherCandidate, Refusal, Vacancy};
-use neli_proto::record::{Body, Hello, JobState, MemberId, Why};
+use neli_proto::record::{Body, JobState, MemberId, Why};
 use neli_proto::supervisor::{self, Ending, JobStatus};
 use neli_proto::topic::{TopicId, TopicIdentity};
 
@@ -382,9 +382,8 @@ fn whoever_leaves_the_group_says_whether_it_is_alone() {
         let mut host = Host::listening(&[]);
         host.answered();
         if others > 0 {
-            let hello =
-                Hello { member: MemberId::from("db3"), group_member: None, name: None, priority: 0, overlaps: false };
-            host.elects(candidate::Event::ReadOther { offset: 0, hello: Some(hello) });
+            let other = by("db3", hello(0)).into_hello();
+            host.elects(candidate::Event::ReadOther { offset: 0, hello: other });
         }
         assert_eq!(host.node.is_alone(host.now), others == 0);
     }

@@ -87,7 +87,16 @@ const fn overlap(over: Option<Offset>) -> Overlap {
 }
 
 const fn hello(overlap_ms: Option<u64>) -> Body {
-    Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority: 0, overlap_ms }
+    Body::Hello {
+        host: None,
+        pid: None,
+        version: None,
+        elector: None,
+        group_member: None,
+        priority: 0,
+        overlap_ms,
+        leaves: false,
+    }
 }
 
 const fn beat(term: Offset) -> Body {

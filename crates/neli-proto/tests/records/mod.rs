@@ -4,5 +4,14 @@ use neli_proto::record::Body;
 
 /// A hello of a candidate of this priority that says nothing else of itself.
 pub(crate) const fn hello(priority: u16) -> Body {
-    Body::Hello { host: None, pid: None, version: None, elector: None, group_member: None, priority, overlap_ms: None }
+    Body::Hello {
+        host: None,
+        pid: None,
+        version: None,
+        elector: None,
+        group_member: None,
+        priority,
+        overlap_ms: None,
+        leaves: false,
+    }
 }

@@ -163,8 +163,8 @@ impl Story {
         let (who, id) = words.value("hello").map(|hello| hello.split_once('@').unwrap_or((hello, "")))?;
         let group_member = Some(id.into()).filter(|_| !id.is_empty());
         let priority = words.number_of("priority").unwrap_or(0);
-        let (name, overlaps) = (who.into(), words.says("overlaps"));
-        Some(Hello { member: member(who), group_member, name: Some(name), priority, overlaps })
+        let (name, overlaps, leaves) = (who.into(), words.says("overlaps"), words.says("leaves"));
+        Some(Hello { member: member(who), group_member, name: Some(name), priority, overlaps, leaves })
     }
 
     /// `nonsense`, `sent 3` (what the candidate itself sent), or a record in full.
@@ -328,11 +328,12 @@ fn shown_body(body: &Body) -> String {
         Body::Claim { after, lease_ms, overlap } => {
             format!("claim after={after} lease={}{}", lease(lease_ms), shown_overlap(*overlap))
         }
-        Body::Hello { group_member, priority, overlap_ms, .. } => {
+        Body::Hello { group_member, priority, overlap_ms, leaves, .. } => {
             let group_member = group_member.as_ref().map(|id| format!(" as {id}")).unwrap_or_default();
             let priority = if *priority == 0 { String::new() } else { format!(" priority={priority}") };
             let overlap = overlap_ms.map(|within| format!(" overlap={within}ms")).unwrap_or_default();
-            format!("hello{group_member}{priority}{overlap}")
+            let leaves = if *leaves { " leaves" } else { "" };
+            format!("hello{group_member}{priority}{overlap}{leaves}")
         }
         Body::Release { term, seen, why, exit, late_ms, group_member, once, successor } => {
             let exit = exit.map(|exit| format!(" exit={exit}")).unwrap_or_default();

@@ -152,13 +152,14 @@ impl Producer {
         Ok(())
     }
 
-    /// Hands a record of this election over, and returns at once: what becomes of it is reported with its role and `seq`.
+    /// Hands a record of this election over, and returns at once: what becomes of it is reported with its role and `seq`; without `seq` only
+    /// that it was delivered, as of a hello ([`KafkaEvent::HelloDelivered`]).
     ///
     /// # Errors
     ///
     /// The queue is full (1,000 records) or the record too large; nothing more is reported of `seq` then.
-    pub fn send(&self, election: &Election, seq: u64, key: &str, payload: &[u8]) -> Result<(), ClientError> {
-        let opaque = Box::new(Sent::Record { role: election.role, seq });
+    pub fn send(&self, election: &Election, seq: Option<u64>, key: &str, payload: &[u8]) -> Result<(), ClientError> {
+        let opaque = Box::new(seq.map_or(Sent::Hello, |seq| Sent::Record { role: election.role, seq }));
         let record =
             BaseRecord::with_opaque_to(&election.topic, opaque).partition(election.partition).key(key).payload(payload);
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
@@ -251,7 +252,7 @@ fn why_forbidden(producer: &BaseProducer<Deliveries>, elections: &Elections) -> 
 enum Sent {
     /// A fact, by its number.
     Fact(u32),
-    /// A hello of a process with many roles.
+    /// A hello of a process with many roles, or the last one of a candidate.
     Hello,
     /// A record of the journal of a role's election.
     Record { role: u32, seq: u64 },
