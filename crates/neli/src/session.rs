@@ -375,9 +375,8 @@ impl Session {
         }
     }
 
-    fn start_reader(&mut self, reading: u32, only: Option<i32>) {
+    fn start_reader(&mut self, reading: u32, only: Option<BTreeSet<i32>>) {
         let SessionSettings { elections, create_topic, joins_group, .. } = self.settings.clone();
-        let only = only.map(|partition| BTreeSet::from([partition]));
         let source =
             Source { access: self.access.clone(), elections, only, create_topic, joins_group, is_looked_at: false };
         match Reader::start(source, reading, self.event_sender.clone()) {

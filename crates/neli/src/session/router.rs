@@ -6,7 +6,8 @@
 //! reached.
 //!
 //! An election that reads anew while others follow the live reading of its partition is given an *extra* one, which is over as soon as it
-//! has come as far as the live one. Nothing here has effects: what is to be done and told comes out.
+//! has come as far as the live one. Of those there are few at once: who comes later shares the next one. Nothing here has effects: what is to
+//! be done and told comes out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -19,6 +20,7 @@ use crate::election::Elections;
 use crate::kafka::event::{Key, ReadRecord, ReadingEvent};
 
 mod followers;
+mod readings;
 
 /// What is to be done or told, in this order.
 #[derive(Debug, Eq, PartialEq)]
@@ -31,8 +33,8 @@ pub(super) enum Output {
     LookForEnd { reading: u32 },
     /// Read a partition from this offset on.
     ReadFrom { reading: u32, partition: i32, offset: i64 },
-    /// Begin a reading with this number, of all partitions in use or of one.
-    Start { reading: u32, only: Option<i32> },
+    /// Begin a reading with this number, of all partitions in use or of these.
+    Start { reading: u32, only: Option<BTreeSet<i32>> },
     /// Tell an election.
     Tell { role: u32, event: RoleEvent },
 }
@@ -48,6 +50,9 @@ pub(super) struct Router {
     progress: BTreeMap<(u32, i32), Progress>,
     /// How many readings there have been.
     readings: u32,
+    /// The extra readings that go on, and those that wait until fewer do.
+    extra: BTreeSet<u32>,
+    waiting: VecDeque<u32>,
     /// How many elections follow one.
     following: usize,
     /// Those that are not caught up.
@@ -67,6 +72,8 @@ impl Router {
             live: None,
             progress: BTreeMap::new(),
             readings: 0,
+            extra: BTreeSet::new(),
+            waiting: VecDeque::new(),
             following: 0,
             eager: BTreeSet::new(),
             hellos_told: 0,
@@ -140,7 +147,9 @@ impl Router {
         if progress.stage != Stage::Reading {
             progress.is_answered = true;
             (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, offset, now);
-            self.outputs.push_back(Output::ReadFrom { reading, partition, offset });
+            if !self.waiting.contains(&reading) {
+                self.outputs.push_back(Output::ReadFrom { reading, partition, offset });
+            }
         }
         let place = self.place_mut(role);
         (place.has_begun, place.told) = (true, offset);
@@ -179,6 +188,8 @@ impl Router {
         self.places.fill(Place::default());
         (self.live, self.following) = (None, 0);
         self.progress.clear();
+        self.extra.clear();
+        self.waiting.clear();
         self.eager.clear();
         self.hellos_told = 0;
     }
@@ -299,92 +310,6 @@ impl Router {
         for role in self.all_followers(reading, partition) {
             self.tell(role, RoleEvent::Cut);
             self.unfollow(role);
-        }
-    }
-
-    // ---- readings -----------------------------------------------------------------------------------------------------
-
-    fn begin_live(&mut self, now: Time, role: u32) {
-        if let Some(before) = self.live.take() {
-            self.progress.retain(|(reading, _), _| *reading != before);
-            self.outputs.push_back(Output::Close { reading: before });
-        }
-        self.readings += 1;
-        self.live = Some(self.readings);
-        self.outputs.push_back(Output::Start { reading: self.readings, only: None });
-        if let Some(partition) = self.partition_of(role) {
-            self.progress.insert((self.readings, partition), Progress::asking(now));
-        }
-        self.follow(role, self.readings);
-    }
-
-    fn begin_extra(&mut self, now: Time, partition: i32) -> u32 {
-        self.readings += 1;
-        let live = self.live.and_then(|live| self.progress.get(&(live, partition)));
-        let known_end = live.map_or(0, |live| live.known_end);
-        self.progress.insert((self.readings, partition), Progress { known_end, ..Progress::asking(now) });
-        self.outputs.push_back(Output::Start { reading: self.readings, only: Some(partition) });
-        self.readings
-    }
-
-    /// Another client reads on where the live one is stuck; whoever follows notices nothing.
-    fn replace_live(&mut self, before: u32) {
-        self.readings += 1;
-        let live = self.readings;
-        self.live = Some(live);
-        self.outputs.push_back(Output::Close { reading: before });
-        self.outputs.push_back(Output::Start { reading: live, only: None });
-        let partitions: Vec<i32> =
-            self.progress.keys().filter(|(reading, _)| *reading == before).map(|(_, partition)| *partition).collect();
-        for partition in partitions {
-            let Some(progress) = self.progress.remove(&(before, partition)) else { continue };
-            if progress.stage == Stage::Reading {
-                self.outputs.push_back(Output::ReadFrom { reading: live, partition, offset: progress.position });
-            }
-            self.progress.insert((live, partition), progress);
-        }
-        self.places
-            .iter_mut()
-            .filter(|place| place.reading == Some(before))
-            .for_each(|place| place.reading = Some(live));
-    }
-
-    /// Whoever follows an extra reading that has come as far as the live one follows that from now on.
-    fn join_live(&mut self, reading: u32, partition: i32) {
-        let Some(live) = self.live.filter(|live| *live != reading) else { return };
-        let position = |reading| {
-            let progress = self.progress.get(&(reading, partition))?;
-            (progress.stage == Stage::Reading).then_some(progress.position)
-        };
-        if !matches!((position(reading), position(live)), (Some(extra), Some(live)) if extra >= live) {
-            return;
-        }
-        for role in self.all_followers(reading, partition) {
-            self.tell_passed(role);
-            self.place_mut(role).reading = Some(live);
-        }
-        self.close(reading, partition);
-    }
-
-    fn close(&mut self, reading: u32, partition: i32) {
-        self.progress.remove(&(reading, partition));
-        self.outputs.push_back(Output::Close { reading });
-    }
-
-    fn follow(&mut self, role: u32, reading: u32) {
-        self.following += 1;
-        *self.place_mut(role) = Place { reading: Some(reading), ..Place::default() };
-    }
-
-    fn unfollow(&mut self, role: u32) {
-        let Some(reading) = std::mem::take(self.place_mut(role)).reading else { return };
-        self.following -= 1;
-        self.eager.remove(&role);
-        if let Some(partition) = self.partition_of(role)
-            && self.live != Some(reading)
-            && self.all_followers(reading, partition).is_empty()
-        {
-            self.close(reading, partition);
         }
     }
 }

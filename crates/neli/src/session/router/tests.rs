@@ -55,7 +55,10 @@ fn in_words(output: &Output) -> String {
         Output::LookForEnd { reading } => format!("look for end {reading}"),
         Output::ReadFrom { reading, partition, offset } => format!("read {reading} {partition} from {offset}"),
         Output::Start { reading, only: None } => format!("start {reading}"),
-        Output::Start { reading, only: Some(partition) } => format!("start {reading} of {partition}"),
+        Output::Start { reading, only: Some(only) } => {
+            let only: Vec<String> = only.iter().map(i32::to_string).collect();
+            format!("start {reading} of {}", only.join(" "))
+        }
         Output::Tell { role, event } => match event {
             RoleEvent::Passed { first, last } => format!("{role}: passed {first}-{last}"),
             RoleEvent::Read { offset, .. } => format!("{role}: read {offset}"),
@@ -244,4 +247,58 @@ fn a_stuck_reading_is_replaced_and_the_others_notice_nothing() {
     assert_eq!(scene.wanted(), ["close 1", "start 2", "read 2 0 from 10", "start 3 of 0"]);
     scene.record(2, 0, 10, Key::Election(0));
     assert_eq!(scene.wanted(), ["0: read 10"]);
+}
+
+/// Each extra reading is a client of its own, and hundreds of elections may lose their leases at once.
+#[test]
+fn of_many_that_read_anew_at_once_the_later_ones_share_the_next_reading() {
+    let mut scene = Scene::reading(8, 8);
+    for role in 0..7 {
+        scene.0.read_anew(NOW, role);
+    }
+    assert_eq!(scene.wanted(), ["start 2 of 0", "start 3 of 1", "start 4 of 2", "start 5 of 3"]);
+    scene.0.look_for_end(6);
+    scene.ends(2, 0, 10);
+    scene.0.read_from(NOW, 0, 9);
+    scene.wanted();
+    scene.record(2, 0, 9, Key::Other);
+    let wanted = ["0: passed 9-9", "close 2", "start 6 of 4 5 6"];
+    assert_eq!(scene.wanted(), wanted, "the first has come as far as the live one");
+    for (role, partition) in [(4, 4), (5, 5), (6, 6)] {
+        scene.ends(6, partition, 10);
+        scene.0.read_from(NOW, role, 10);
+    }
+    let told = [
+        "4: ends 10",
+        "read 6 4 from 10",
+        "5: ends 10",
+        "read 6 5 from 10",
+        "6: ends 10",
+        "read 6 6 from 10",
+        "close 6",
+    ];
+    assert_eq!(scene.wanted(), told, "over when each of its partitions is");
+    scene.record(1, 6, 10, Key::Election(6));
+    assert_eq!(scene.wanted(), ["6: read 10"], "from the live reading");
+}
+
+#[test]
+fn a_reading_that_waits_begins_where_it_was_to_and_is_not_begun_for_nobody() {
+    let mut scene = Scene::reading(6, 6);
+    for role in 0..4 {
+        scene.0.read_anew(NOW, role);
+    }
+    // Further back than the live reading has been asked for.
+    scene.0.read_from(NOW, 4, 3);
+    scene.0.read_from(NOW, 5, 4);
+    scene.wanted();
+    // It reads anew after all, and shares what waits.
+    scene.0.read_anew(NOW, 5);
+    assert!(scene.wanted().is_empty());
+    scene.ends(2, 0, 10);
+    scene.0.read_from(NOW, 0, 10);
+    assert_eq!(scene.wanted(), ["0: ends 10", "read 2 0 from 10", "close 2", "start 6 of 4 5", "read 6 4 from 3"]);
+    scene.0.stop();
+    let closed = scene.wanted();
+    assert_eq!(closed, ["close 1", "close 3", "close 4", "close 5", "close 6"]);
 }

@@ -1,0 +1,130 @@
+//! Which readings there are: the live one, and the extra ones beside it.
+
+use std::collections::BTreeSet;
+
+use neli_proto::time::Time;
+
+use super::{Output, Place, Progress, Router, Stage};
+
+/// How many extra readings there are at once. Each is a client of its own, with its threads and connections: hundreds of elections that lose
+/// their leases at once, and read anew, would start hundreds of them, on a machine that is too busy already.
+const MOST_EXTRA: usize = 4;
+
+impl Router {
+    pub(super) fn begin_live(&mut self, now: Time, role: u32) {
+        if let Some(before) = self.live.take() {
+            self.progress.retain(|(reading, _), _| *reading != before);
+            self.outputs.push_back(Output::Close { reading: before });
+        }
+        self.readings += 1;
+        self.live = Some(self.readings);
+        self.outputs.push_back(Output::Start { reading: self.readings, only: None });
+        if let Some(partition) = self.partition_of(role) {
+            self.progress.insert((self.readings, partition), Progress::asking(now));
+        }
+        self.follow(role, self.readings);
+    }
+
+    pub(super) fn begin_extra(&mut self, now: Time, partition: i32) -> u32 {
+        let live = self.live.and_then(|live| self.progress.get(&(live, partition)));
+        let known_end = live.map_or(0, |live| live.known_end);
+        let mut waiting = self.waiting.iter().copied();
+        let reading =
+            waiting.find(|reading| !self.progress.contains_key(&(*reading, partition))).unwrap_or_else(|| {
+                self.readings += 1;
+                self.waiting.push_back(self.readings);
+                self.readings
+            });
+        self.progress.insert((reading, partition), Progress { known_end, ..Progress::asking(now) });
+        self.start_extra();
+        reading
+    }
+
+    /// Begins the extra readings whose turn has come. One that has waited reads all partitions for which one was wanted meanwhile.
+    fn start_extra(&mut self) {
+        while self.extra.len() < MOST_EXTRA
+            && let Some(reading) = self.waiting.pop_front()
+        {
+            let partitions: Vec<(i32, Stage, i64)> = self
+                .progress
+                .range((reading, i32::MIN)..=(reading, i32::MAX))
+                .map(|((_, partition), progress)| (*partition, progress.stage, progress.position))
+                .collect();
+            self.extra.insert(reading);
+            let only: BTreeSet<i32> = partitions.iter().map(|(partition, ..)| *partition).collect();
+            self.outputs.push_back(Output::Start { reading, only: Some(only) });
+            for (partition, _, offset) in partitions.into_iter().filter(|(_, stage, _)| *stage == Stage::Reading) {
+                self.outputs.push_back(Output::ReadFrom { reading, partition, offset });
+            }
+        }
+    }
+
+    /// Another client reads on where the live one is stuck; whoever follows notices nothing.
+    pub(super) fn replace_live(&mut self, before: u32) {
+        self.readings += 1;
+        let live = self.readings;
+        self.live = Some(live);
+        self.outputs.push_back(Output::Close { reading: before });
+        self.outputs.push_back(Output::Start { reading: live, only: None });
+        let partitions: Vec<i32> =
+            self.progress.keys().filter(|(reading, _)| *reading == before).map(|(_, partition)| *partition).collect();
+        for partition in partitions {
+            let Some(progress) = self.progress.remove(&(before, partition)) else { continue };
+            if progress.stage == Stage::Reading {
+                self.outputs.push_back(Output::ReadFrom { reading: live, partition, offset: progress.position });
+            }
+            self.progress.insert((live, partition), progress);
+        }
+        self.places
+            .iter_mut()
+            .filter(|place| place.reading == Some(before))
+            .for_each(|place| place.reading = Some(live));
+    }
+
+    /// Whoever follows an extra reading that has come as far as the live one follows that from now on.
+    pub(super) fn join_live(&mut self, reading: u32, partition: i32) {
+        let Some(live) = self.live.filter(|live| *live != reading) else { return };
+        let position = |reading| {
+            let progress = self.progress.get(&(reading, partition))?;
+            (progress.stage == Stage::Reading).then_some(progress.position)
+        };
+        if !matches!((position(reading), position(live)), (Some(extra), Some(live)) if extra >= live) {
+            return;
+        }
+        for role in self.all_followers(reading, partition) {
+            self.tell_passed(role);
+            self.place_mut(role).reading = Some(live);
+        }
+        self.close(reading, partition);
+    }
+
+    fn close(&mut self, reading: u32, partition: i32) {
+        self.progress.remove(&(reading, partition));
+        if self.progress.range((reading, i32::MIN)..=(reading, i32::MAX)).next().is_some() {
+            return;
+        }
+        if self.extra.remove(&reading) {
+            self.outputs.push_back(Output::Close { reading });
+            self.start_extra();
+        } else {
+            self.waiting.retain(|waiting| *waiting != reading);
+        }
+    }
+
+    pub(super) fn follow(&mut self, role: u32, reading: u32) {
+        self.following += 1;
+        *self.place_mut(role) = Place { reading: Some(reading), ..Place::default() };
+    }
+
+    pub(super) fn unfollow(&mut self, role: u32) {
+        let Some(reading) = std::mem::take(self.place_mut(role)).reading else { return };
+        self.following -= 1;
+        self.eager.remove(&role);
+        if let Some(partition) = self.partition_of(role)
+            && self.live != Some(reading)
+            && self.all_followers(reading, partition).is_empty()
+        {
+            self.close(reading, partition);
+        }
+    }
+}
