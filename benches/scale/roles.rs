@@ -134,7 +134,7 @@ fn led(candidate: &Running) -> BTreeMap<u64, u64> {
     for event in candidate.history() {
         match event.name() {
             "leading" => drop(led.insert(event.number("role"), event.number("term"))),
-            "fenced" | "released" => drop(led.remove(&event.number("role"))),
+            "fenced" | "released" | "superseded" => drop(led.remove(&event.number("role"))),
             _ => {}
         }
     }

@@ -33,7 +33,7 @@ pub(crate) fn led(candidate: &Running) -> BTreeMap<String, u64> {
     for event in candidate.history() {
         match event.name() {
             "leading" => drop(led.insert(role_of(&event), event.number("term"))),
-            "fenced" | "released" => drop(led.remove(&role_of(&event))),
+            "fenced" | "released" | "superseded" => drop(led.remove(&role_of(&event))),
             _ => {}
         }
     }
