@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Durations, Elector, Identity, Timings};
+use neli_proto::candidate::{self, Durations, Elector, Identity, Patience, Timings};
 use neli_proto::guard::Answer;
 use neli_proto::hooks::Hook;
 use neli_proto::listener::FIRST_SPAN;
@@ -77,6 +77,16 @@ impl Host {
         let durations = Durations { overlap: Some(Duration::from_secs(1)), ..DURATIONS };
         let timings = Timings::new(durations, Elector::Log).unwrap_or_else(|error| panic!("{error}"));
         let node = Node::new(now, Settings { timings, ..settings }, Random::from_seed(1));
+        Self { node, now, log: Vec::new(), sent: Vec::new() }.listened()
+    }
+
+    /// One whose lead the group gives first.
+    pub(crate) fn in_group() -> Self {
+        let now = Time::ZERO + Duration::from_secs(1_000);
+        let elector = Elector::Group(Patience::For(Duration::from_millis(500)));
+        let timings = Timings::new(DURATIONS, elector).unwrap_or_else(|error| panic!("{error}"));
+        let settings = Settings { timings, ..Self::settings(now, &[], true) };
+        let node = Node::new(now, settings, Random::from_seed(1));
         Self { node, now, log: Vec::new(), sent: Vec::new() }.listened()
     }
 
@@ -206,6 +216,13 @@ impl Host {
     pub(crate) fn pass(&mut self, span: Duration) {
         self.now = self.now + span;
         self.node.handle_timeout(self.now);
+    }
+
+    /// The time passes until something is due.
+    pub(crate) fn pass_until_due(&mut self) {
+        let due = self.node.poll_timeout().unwrap();
+        assert!(due > self.now, "the timeout stays due: it would be called again for ever");
+        self.pass(due.since(self.now));
     }
 }
 

@@ -10,6 +10,7 @@ mod once_answers;
 mod overlap;
 #[path = "../records/mod.rs"]
 mod records;
+mod roles_at_work;
 mod schedule;
 mod windows;
 

@@ -19,8 +19,7 @@ fn facts_are_waited_for_half_a_lease() {
     let led = host.now;
     while asked(&mut host).releases.is_none() {
         host.reads_what_it_sent();
-        host.now = host.node.poll_timeout().unwrap();
-        host.node.handle_timeout(host.now);
+        host.pass_until_due();
     }
     assert_eq!(host.now.since(led), LEASE / 2);
 }

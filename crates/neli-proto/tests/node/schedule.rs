@@ -96,9 +96,8 @@ fn at_a_first_start_the_window_is_recorded_as_over() {
     host.pass(Duration::from_millis(700));
     assert!(asked(&mut host).appended.is_none());
     host.reads_what_it_sent();
-    host.now = host.node.poll_timeout().unwrap();
+    host.pass_until_due();
     assert_eq!(host.now, again_at);
-    host.pass(Duration::ZERO);
     let recorded = asked(&mut host);
     assert!(!recorded.actions.contains(&waiting(6)), "what it waits for is told when that is recorded");
     let (again, same) = recorded.appended.unwrap();
@@ -215,8 +214,7 @@ fn that_a_run_begins_is_waited_for_half_a_lease() {
     let asked_at = host.now;
     while asked(&mut host).releases.is_none() {
         host.reads_what_it_sent();
-        host.now = host.node.poll_timeout().unwrap();
-        host.node.handle_timeout(host.now);
+        host.pass_until_due();
     }
     assert_eq!(host.now.since(asked_at), LEASE / 2);
 }

@@ -1,0 +1,180 @@
+//! A process with many roles that may claim: what it hands over, when it is called again and says hello, and when the roles that it leads beat.
+
+use std::collections::BTreeSet;
+
+use neli_proto::guard::Order;
+use neli_proto::many_roles::{Action, ManyRoles};
+use neli_proto::node::{self, Event, Node};
+use neli_proto::precedence::{HELLO_AFTER_RELEASE, Standing};
+use neli_proto::process_hello::ProcessHello;
+use neli_proto::random::Random;
+use neli_proto::record::What;
+use neli_proto::spread::Holding;
+use neli_proto::time::Time;
+use neli_proto::timings::{Elector, Patience};
+
+use super::host::HEARTBEAT_INTERVAL;
+use super::many_roles::{LONG, hello, introduced, let_time_pass, wanted};
+use super::*;
+
+/// It stands in one election at most, which may be none of these: what it was handed would be led by nobody.
+#[test]
+fn nothing_is_handed_to_a_candidate_without_many_roles() {
+    let of_many = hello("other", "4", Some(4));
+    let of_one = ProcessHello { roles: None, partitions: None, ..of_many.clone() };
+    for (other, is_given) in [(ProcessHello { joined: Some(13), ..of_many }, true), (of_one, false)] {
+        let (mut many, now) = introduced(Elector::Log);
+        drop(let_time_pass(&mut many, now));
+        let now = now + LONG;
+        (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
+        drop(many.heard(now, 13, &other.to_bytes()));
+        let mut actions = wanted(&mut many);
+        actions.extend(let_time_pass(&mut many, now));
+        let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
+        assert_eq!(actions.iter().any(is_handed_over), is_given, "{other:?}");
+    }
+}
+
+/// Something that may happen to it, at random.
+fn happens(many: &mut ManyRoles, now: Time, random: &mut Random) {
+    let mut below = |bound: u64| random.up_to(Duration::from_secs(bound)).as_secs().min(bound - 1);
+    let role = usize::try_from(below(4)).unwrap();
+    let others = ["other1", "other2", "other3"];
+    let other = others[usize::try_from(below(3)).unwrap()];
+    let offset = i64::try_from(below(30)).unwrap();
+    match below(16) {
+        0 => many.listens(now, 0, offset, 4),
+        1 => many.topic_judged(now, 0),
+        2 if below(10) == 0 => many.history_cut(0),
+        3 => drop(many.heard(now, offset, &hello("me", "4", Some(4)).to_bytes())),
+        4..7 => {
+            let joined = Some(offset / 2).filter(|_| below(2) == 0);
+            let max_roles = Some(1).filter(|_| below(5) == 0);
+            let partitions = if below(20) == 0 { 3 } else { 4 };
+            let leaves = below(10) == 0;
+            let hello = ProcessHello { joined, max_roles, leaves, ..hello(other, "4", Some(partitions)) };
+            drop(many.heard(now, offset, &hello.to_bytes()));
+        }
+        7 => many.stand(now, role, Standing::Assigned),
+        8 => many.stand(now, role, Standing::Elsewhere),
+        9 => many.observe(now, role, Holding::Claiming),
+        10..12 => many.observe(now, role, Holding::Leading),
+        12 => many.observe(now, role, Holding::Ending),
+        13 => many.observe(now, role, Holding::Held { by: other.into() }),
+        14 => many.observe(now, role, Holding::Vacant { successor: Some(other.into()).filter(|_| below(2) == 0) }),
+        _ => many.observe(now, role, Holding::Vacant { successor: None }),
+    }
+}
+
+/// A time that is not after now would be waited for without an end: the process would spin.
+#[test]
+fn it_wants_to_be_called_later_than_now() {
+    for seed in 0..500 {
+        let mut random = Random::from_seed(seed);
+        let elector = if seed % 2 == 0 { Elector::Log } else { Elector::Group(Patience::Never) };
+        let (mut many, mut now) = introduced(elector);
+        for step in 0..300 {
+            // At the very moment, often.
+            now = match many.poll_timeout() {
+                Some(due) if random.up_to(Duration::from_secs(2)) > Duration::from_secs(1) => due,
+                _ => now + random.up_to(Duration::from_secs(3)),
+            };
+            many.handle_timeout(now);
+            drop(wanted(&mut many));
+            assert!(many.poll_timeout().is_none_or(|due| due > now), "seed {seed}, step {step}");
+            happens(&mut many, now, &mut random);
+            drop(wanted(&mut many));
+            many.handle_timeout(now);
+            drop(wanted(&mut many));
+            assert!(many.poll_timeout().is_none_or(|due| due > now), "seed {seed}, step {step}, after an event");
+        }
+    }
+}
+
+/// What is wanted soon after a role was released for this reason.
+fn wanted_after_release(reason: Why) -> Vec<Action> {
+    let (mut many, _) = introduced(Elector::Log);
+    let mut host = Host::leading(&[]);
+    host.pass(Duration::from_secs(1));
+    many.handle_timeout(host.now);
+    wanted(&mut many);
+    let term = host.status().leader.map(|leader| leader.term);
+    host.reads(by("ann", Body::Request { what: What::Resign, term, by: None, reason: None }));
+    host.ends(JobStatus::Exited(0));
+    host.actions();
+    let mut record = host.sent.pop().unwrap();
+    if let Body::Release { why, .. } = &mut record.body {
+        *why = Some(reason.as_str().into());
+    }
+    let read = candidate::Event::Read { offset: host.end(), record: Some(record) };
+    many.tell(host.now, 0, &mut host.node, read);
+    assert_eq!(host.node.released_term(), term);
+    wanted(&mut many);
+    many.handle_timeout(host.now + HELLO_AFTER_RELEASE);
+    wanted(&mut many)
+}
+
+/// Nodes of others take whoever releases for gone.
+#[test]
+fn whoever_stays_after_a_release_says_hello_again() {
+    let is_hello = |action: &Action| matches!(action, Action::Hello(_));
+    assert!(wanted_after_release(Why::Resigned).iter().any(is_hello));
+    assert!(!wanted_after_release(Why::Stopped).iter().any(is_hello), "it goes");
+}
+
+/// A leader of one role that has begun at `began`: its host, and when it claimed.
+fn leader(began: Time, is_one_of_many: bool) -> (Host, Time) {
+    let node = Node::new(began, Host::settings(began, &[], true), Random::from_seed(1));
+    let node = if is_one_of_many { node.one_of_many() } else { node };
+    let mut host = Host { node, now: began, log: Vec::new(), sent: Vec::new() }.listened();
+    host.answered();
+    host.claims();
+    let claimed = host.now;
+    host.reads_what_it_sent();
+    host.started();
+    (host, claimed)
+}
+
+/// When it beats, up to `until`. Each beat comes back, and the guard answers.
+fn beats(host: &mut Host, until: Time) -> Vec<Time> {
+    let mut beats = Vec::new();
+    while host.now < until {
+        let actions = host.actions();
+        beats.extend(actions.iter().filter(|action| sends(action, "beat")).map(|_| host.now));
+        for action in actions {
+            if let node::Action::Order(Order::Lease(grant)) = action {
+                host.answers(Answer::Extended { until: grant.until });
+            }
+        }
+        host.reads_what_it_sent();
+        host.now = host.node.poll_timeout().unwrap().max(host.now);
+        host.node.handle_timeout(host.now);
+    }
+    beats
+}
+
+/// A broker looks at all partitions of a reader for each answer, so that beats which come together cost it less.
+#[test]
+fn the_roles_of_a_process_beat_at_the_same_moments_and_never_later_than_one_alone() {
+    let begin = Time::ZERO + Duration::from_secs(1_000);
+    let until = begin + HEARTBEAT_INTERVAL * 12;
+    let mut moments = BTreeSet::new();
+    for number in 0..50 {
+        let (mut host, claimed) = leader(begin + Duration::from_micros(20_017) * number, true);
+        let beats = beats(&mut host, until);
+        let gaps = std::iter::once(claimed).chain(beats.iter().copied()).zip(&beats).map(|(from, to)| to.since(from));
+        let longest = gaps.max().unwrap();
+        assert!(longest <= HEARTBEAT_INTERVAL, "{longest:?} between two beats: {beats:?}");
+        moments.extend(beats.into_iter().filter(|beat| *beat >= until - HEARTBEAT_INTERVAL));
+    }
+    assert!(moments.len() <= 16, "{} moments in one heartbeat interval: {moments:?}", moments.len());
+}
+
+#[test]
+fn a_role_alone_beats_an_interval_after_its_last_beat() {
+    let begin = Time::ZERO + Duration::from_micros(1_000_020_017);
+    let (mut host, _) = leader(begin, false);
+    let beats = beats(&mut host, begin + HEARTBEAT_INTERVAL * 5);
+    let gaps = beats.iter().zip(&beats[1..]).map(|(from, to)| to.since(*from));
+    assert!(gaps.clone().count() >= 4 && gaps.clone().all(|gap| gap == HEARTBEAT_INTERVAL), "{beats:?}");
+}
