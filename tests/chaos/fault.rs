@@ -53,7 +53,7 @@ pub(crate) enum Fault {
     RemakeUnnoticed,
     /// Connections are reset.
     Reset,
-    /// A stranger asks the leader to resign.
+    /// A stranger asks the leader to resign; where candidates have many roles, the program's `resign` asks the leader of one.
     Resign,
     /// Every candidate is ended by TERM and started again, one after another.
     Roll,
@@ -78,14 +78,15 @@ pub(crate) enum Fault {
 impl Fault {
     /// How often it comes, beside the others; what is outside the guarantee, or lasts long, comes seldom.
     fn weight(self, conditions: Conditions) -> u32 {
-        let Conditions { brokers, long, shared, fills_disk, changes, pause: _ } = conditions;
+        let Conditions { brokers, long, shared, fills_disk, changes, pause: _, roles } = conditions;
         let is_shared = [Self::FillDisk, Self::FreezeBroker, Self::Hog, Self::KillBroker, Self::ShutDownBroker];
         if is_shared.contains(&self) && !shared {
             return 0;
         }
         // Where leaders are to change often, what makes them do so at once comes many times as often as the rest.
         let often = if !changes {
-            1
+            // What moves one role of many is what shares become fair after.
+            if self == Self::Resign && roles > 1 { 6 } else { 1 }
         } else if self == Self::Resign {
             // No process has to be started for it.
             60
@@ -156,6 +157,8 @@ pub(crate) struct Conditions {
     pub(crate) changes: bool,
     /// The shortest and the longest pause between two faults, where the run has one of its own.
     pub(crate) pause: Option<(Duration, Duration)>,
+    /// How many roles each candidate stands for.
+    pub(crate) roles: usize,
 }
 
 /// One fault: all that chance decides of it.
@@ -164,6 +167,8 @@ pub(crate) struct Strike {
     pub(crate) fault: Fault,
     /// From the strike before.
     pub(crate) after: Duration,
+    /// The role that is struck, or whose leader is.
+    pub(crate) role: usize,
     /// Whoever leads is struck, if anybody does; else that seat.
     pub(crate) at_leader: bool,
     pub(crate) seat: usize,
@@ -181,6 +186,7 @@ pub(crate) struct Plan {
     faults: Vec<(Fault, u32)>,
     seats: usize,
     brokers: usize,
+    roles: usize,
     count: u32,
     /// The shortest and the longest pause between two strikes.
     pause: (Duration, Duration),
@@ -233,6 +239,7 @@ impl Plan {
             faults,
             seats,
             brokers: conditions.brokers,
+            roles: conditions.roles,
             count: 0,
             pause: conditions.pause.unwrap_or_else(|| {
                 (Duration::from_millis(50), Duration::from_millis(if conditions.changes { 700 } else { 1200 }))
@@ -276,6 +283,8 @@ impl Plan {
             broker: Some(dice.below(2 * self.brokers)).filter(|broker| *broker < self.brokers),
             lasts: dice.between(Duration::from_millis(200), Duration::from_millis(3500)),
             degree: dice.fraction(),
+            // Drawn last, and only where there are many: the plans of one role stay as they are.
+            role: if self.roles > 1 { dice.below(self.roles) } else { 0 },
         })
     }
 }

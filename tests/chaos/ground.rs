@@ -55,9 +55,9 @@ impl Ground {
         self.cluster().kafka_of(candidate(orders, seat))
     }
 
-    /// The broker that leads partition 0 of an election's topic.
-    pub(crate) fn leader_of(&self, group: &str) -> Option<usize> {
-        self.leader(&format!("{group}.neli"), 0)
+    /// The broker that leads a role's partition of an election's topic.
+    pub(crate) fn leader_of(&self, group: &str, role: usize) -> Option<usize> {
+        self.leader(&format!("{group}.neli"), i32::try_from(role).expect("a few"))
     }
 
     /// Whether every broker has all that an election needs, so that any of them can be done without.

@@ -14,6 +14,7 @@ use harness::wait;
 use harness::witness::{Event, Line};
 
 use crate::axis::nanos;
+use crate::seat::life_of;
 use crate::stint::{Counts, Latest, Overlap, Stint};
 
 /// A process of a job that is there for so long after its right was over is an orphan.
@@ -43,6 +44,8 @@ pub(crate) struct Law {
     pub(crate) kill_margin: Option<Duration>,
     /// No job may be told to stop.
     pub(crate) undisturbed: bool,
+    /// A job that has ended is run again under its term.
+    pub(crate) runs_again: bool,
     /// Where memory is scarce, a line may be half written, and the next one begin in the middle of it.
     pub(crate) lines_may_break: bool,
 }
@@ -94,9 +97,9 @@ impl Ledger {
         }
     }
 
-    /// Where the witnesses of a seat's `life`th candidate are to write: the term is appended.
+    /// Where the witnesses of a seat's `life`th candidate write: the term is appended.
     pub(crate) fn prefix(&self, seat: usize, life: usize) -> PathBuf {
-        self.directory.join(format!("{seat}.{life}."))
+        self.directory.join(life_of(seat, life))
     }
 
     /// The topic is about to be made anew: terms begin at 0 again.
@@ -125,7 +128,7 @@ impl Ledger {
         self.look_for_files();
         let now = wait::now();
         let mut lines = Vec::new();
-        for tail in self.tails.values_mut() {
+        for (file, tail) in &mut self.tails {
             let mut bytes = std::mem::take(&mut tail.rest);
             tail.file.read_to_end(&mut bytes).expect("a file can be read");
             let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -137,16 +140,23 @@ impl Ledger {
                     continue;
                 }
                 let line = parsed.unwrap_or_else(|| panic!("no line of a witness: {line:?}"));
-                // The same term again, in a topic that was made anew: another run.
+                // The same term again, in the same lead or in a topic that was made anew: another run.
                 let again = matches!(line.event, Event::Start(_)) && self.stints[tail.stint].main != line.pid;
                 if again && self.stints[tail.stint].main != 0 {
                     let before = &self.stints[tail.stint];
                     let stint = Stint { pids: BTreeSet::new(), judged: false, main: 0, ..before.clone() };
+                    let stint = Stint { is_again: self.law.runs_again, ..stint };
                     self.stints.push(Stint { span: (u64::MAX, 0), deadline: 0, term_over: None, ..stint });
                     tail.stint = self.stints.len() - 1;
                     self.open.push(tail.stint);
                 }
-                lines.push((tail.stint, line));
+                // What the run before has left speaks for that one.
+                let is_earlier = |stint: &&usize| {
+                    let stint = &self.stints[**stint];
+                    stint.file == *file && stint.pids.contains(&line.pid)
+                };
+                let earlier = self.open.iter().filter(|_| self.law.runs_again).find(is_earlier);
+                lines.push((earlier.copied().unwrap_or(tail.stint), line));
             }
         }
         // In the order of time, so that terms can be seen to grow.
@@ -175,6 +185,7 @@ impl Ledger {
                 seat,
                 life,
                 term,
+                is_again: false,
                 generation: 0,
                 span: (u64::MAX, 0),
                 main: 0,
@@ -204,13 +215,14 @@ impl Ledger {
     }
 
     fn take(&mut self, index: usize, line: &Line) {
-        let generation = self.generation_of(self.stints[index].term, line.at);
+        let Stint { term, is_again, generation, .. } = self.stints[index];
+        let generation = if is_again { generation } else { self.generation_of(term, line.at) };
         let stint = &mut self.stints[index];
         if let Event::Start(_) = line.event {
             stint.main = line.pid;
             stint.generation = generation;
             let born = (stint.generation, stint.term);
-            if self.highest.is_some_and(|highest| born <= highest) {
+            if self.highest.is_some_and(|highest| born < highest || born == highest && !is_again) {
                 self.shrunk.push(format!("term {} of seat {} came after {:?}", stint.term, stint.seat, self.highest));
             }
             self.highest = self.highest.max(Some(born));
@@ -300,8 +312,9 @@ impl Ledger {
             let stint = &mut self.stints[index];
             stint.pids = BTreeSet::new();
             let file = std::mem::take(&mut stint.file);
-            if self.open.iter().all(|other| self.stints[*other].file != file) {
-                self.tails.remove(&file);
+            // Another run of it may have been closed just before.
+            let is_last = self.open.iter().all(|other| self.stints[*other].file != file);
+            if is_last && self.tails.remove(&file).is_some() {
                 fs::remove_file(&file).expect("ours");
             }
         }

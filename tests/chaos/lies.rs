@@ -11,13 +11,13 @@ pub(crate) type Records = Vec<(Option<String>, Option<Vec<u8>>)>;
 /// The lease of a false claim: no shorter than that of any leader that it may end, or it would be a second job's right.
 pub(crate) const LEASE_MS: u64 = 2000;
 
-fn key(group: &str) -> String {
-    format!("{group}/0")
+fn key(group: &str, role: usize) -> String {
+    format!("{group}/{role}")
 }
 
 /// What makes no sense.
-pub(crate) fn garbage(group: &str, degree: f64, dice: &mut Dice) -> Records {
-    let ours = || Some(key(group));
+pub(crate) fn garbage(group: &str, role: usize, degree: f64, dice: &mut Dice) -> Records {
+    let ours = || Some(key(group, role));
     let noise: Vec<u8> = (0..300).map(|_| u8::try_from(dice.below(256)).expect("a byte")).collect();
     let kinds: [Records; 8] = [
         vec![(ours(), Some(noise.clone()))],
@@ -33,12 +33,12 @@ pub(crate) fn garbage(group: &str, degree: f64, dice: &mut Dice) -> Records {
 }
 
 /// What makes sense where it stands, or could, and is not so.
-pub(crate) fn lie(group: &str, degree: f64, end: i64, earlier: Option<u64>) -> Records {
+pub(crate) fn lie(group: &str, role: usize, degree: f64, end: i64, earlier: Option<u64>) -> Records {
     let says = |what: serde_json::Value| {
         let mut record = json!({"v": 1, "member": "liar", "name": "liar", "seq": 1});
         let fields = what.as_object().expect("an object").clone();
         record.as_object_mut().expect("an object").extend(fields);
-        vec![(Some(key(group)), Some(record.to_string().into_bytes()))]
+        vec![(Some(key(group, role)), Some(record.to_string().into_bytes()))]
     };
     let earlier = earlier.unwrap_or_default();
     let kinds: [Records; 8] = [
@@ -55,15 +55,15 @@ pub(crate) fn lie(group: &str, degree: f64, end: i64, earlier: Option<u64>) -> R
 }
 
 /// What makes no sense, and voids a claim that it comes before.
-pub(crate) fn stray(group: &str) -> Records {
-    vec![(Some(key(group)), Some(b"{}".to_vec()))]
+pub(crate) fn stray(group: &str, role: usize) -> Records {
+    vec![(Some(key(group, role)), Some(b"{}".to_vec()))]
 }
 
 /// A person asks for another leader.
 pub(crate) fn resign(group: &str, term: u64) -> Records {
     let record =
         json!({"v": 1, "kind": "request", "member": "person", "seq": 1, "what": "resign", "term": term, "by": "chaos"});
-    vec![(Some(key(group)), Some(record.to_string().into_bytes()))]
+    vec![(Some(key(group, 0)), Some(record.to_string().into_bytes()))]
 }
 
 fn pick(kinds: [Records; 8], degree: f64) -> Records {

@@ -6,7 +6,12 @@
 //! cargo test --test chaos -- --seed 0 --duration 10m --candidates 5 --brokers 3 [--elect log] [--only cut,delay]
 //! cargo test --test chaos -- --seed 0 --duration 1h --brokers 3 --elections 6 --candidates 3 --changes --progress /tmp/progress
 //! cargo test --test chaos -- --run remakes --duration 5m [--elect log]
+//! cargo test --test chaos -- --roles 6 --candidates 5 --duration 3m [--elect group] [--only resign]
 //! ```
+//!
+//! With `--roles` every candidate stands for many roles, each with witnesses and a judgement of its own; `resign` is the program's, for
+//! one role. What must be besides, once nothing is broken any more: fair shares, a minute after the last change, later by what may be
+//! kept from somebody, or somebody be barred from, by then (`roles.rs`).
 //!
 //! `--run` names a run whose candidates, faults and judgement are its own (`named.rs`; root's rights are needed for limits):
 //!
@@ -20,8 +25,9 @@
 //!
 //! Candidates reach the brokers through a network that can be broken, each by wires of its own; their jobs are trees of
 //! witnesses. What must never be: two jobs at one time, an orphan, a term that did not grow, nobody who leads for longer than
-//! a lease and three seconds when nothing is broken. The same seed plans the same faults; what becomes of them the machine
-//! decides, so a failed run leaves everything that happened on one axis of time, and the journal with the law's verdicts.
+//! a lease and three seconds when nothing is broken; of each role, where there are many. The same seed plans the same faults;
+//! what becomes of them the machine decides, so a failed run leaves everything that happened on one axis of time, and the
+//! journals with the law's verdicts.
 
 #![expect(
     clippy::print_stdout,
@@ -39,6 +45,7 @@ mod mending;
 mod mutants;
 mod named;
 mod report;
+mod roles;
 mod run;
 mod seat;
 mod stint;
@@ -85,6 +92,9 @@ struct Arguments {
     /// How many elections there are side by side, each with as many candidates; with both electors by turns, unless one is named.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=20))]
     elections: u8,
+    /// How many roles each candidate stands for, with a job of its own for each. At the end they must be spread fairly.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=20))]
+    roles: u8,
     /// Mostly what changes the leader, and at a higher pace.
     #[arg(long)]
     changes: bool,
@@ -92,7 +102,7 @@ struct Arguments {
     #[arg(long)]
     progress: Option<PathBuf>,
     /// A run with candidates, faults and a judgement of its own.
-    #[arg(long, value_enum, conflicts_with_all = ["changes", "elections", "mutants"])]
+    #[arg(long, value_enum, conflicts_with_all = ["changes", "elections", "mutants", "roles"])]
     run: Option<Named>,
     /// These faults alone.
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -104,7 +114,13 @@ struct Arguments {
     #[arg(long, requires = "program")]
     mutant: Option<String>,
     /// Shows that each of these mutants of the program is noticed, within a minute of its faults (`tests/mutants` does that).
-    #[arg(long, value_name = "NAME=FAULT+FAULT", value_delimiter = ',', requires = "program")]
+    #[arg(
+        long,
+        value_name = "NAME=FAULT+FAULT",
+        value_delimiter = ',',
+        requires = "program",
+        conflicts_with = "roles"
+    )]
     mutants: Vec<Mutant>,
     /// What `cargo test` was told for all tests: a name to look for.
     #[arg(hide = true)]
@@ -167,6 +183,7 @@ fn main() -> ExitCode {
         candidates,
         brokers,
         elector: Elector::Log,
+        roles: usize::from(arguments.roles),
         only: named.filter(|_| arguments.only.is_empty()).map_or(arguments.only, |named| named.faults().to_vec()),
         named,
         changes: arguments.changes,

@@ -6,6 +6,7 @@ use harness::network::{Flow, Weather};
 use harness::wait;
 use nix::sys::signal::Signal;
 
+use crate::ledger::Ledger;
 use crate::lies;
 use crate::run::{Run, Task};
 use crate::seat::{Half, Seat};
@@ -59,9 +60,9 @@ impl Run<'_> {
                     let _ = hog.kill().and_then(|()| hog.wait());
                 }
             }
-            Task::KillAbandoned(stint) => {
-                let left = self.ledger.processes_of(stint);
-                let main = self.ledger.stints[stint].main;
+            Task::KillAbandoned(role, stint) => {
+                let left = self.ledgers[role].processes_of(stint);
+                let main = self.ledgers[role].stints[stint].main;
                 if left.iter().any(|process| process.pid == main) {
                     self.violations.push(format!("the main process {main} outlived supervisor and guard"));
                 }
@@ -73,10 +74,10 @@ impl Run<'_> {
                 self.change_weather(seat, None, Weather { there: Flow::Lost, ..Weather::default() }, lasts);
             }
             Task::Start(seat) => self.start(seat),
-            Task::Stray(left) => {
-                self.stranger.ask(Action::Write(lies::stray(&self.group)));
+            Task::Stray(role, left) => {
+                self.stranger.ask(Action::Write(role, lies::stray(&self.group, role)));
                 if left > 1 {
-                    self.after(Duration::from_millis(100), Task::Stray(left - 1));
+                    self.after(Duration::from_millis(100), Task::Stray(role, left - 1));
                 }
             }
             Task::Strike(_) => {}
@@ -103,6 +104,26 @@ impl Run<'_> {
         }
     }
 
+    /// A broker that has ended by itself is started again; one that was broken is looked at.
+    pub(crate) fn look_at_brokers(&mut self) {
+        for index in 0..self.orders.brokers {
+            let has_ended = {
+                let cluster = self.ground.cluster();
+                cluster.brokers()[index].is_begun() && !cluster.brokers()[index].lives()
+            };
+            if has_ended && !self.broken.contains_key(&index) {
+                let mut cluster = self.ground.cluster_to_change();
+                let broker = cluster.broker(index);
+                self.axis.note("chaos", format!("broker {index} has ended by itself, and is started again"));
+                broker.end();
+                broker.launch();
+            }
+        }
+        // One that came back is in order when the topic has taken something since.
+        let stranger = &self.stranger;
+        self.broken.retain(|_, since| since.is_none_or(|since| !stranger.was_taken_after(since)));
+    }
+
     /// All that is broken is mended, at once.
     pub(crate) fn clear_up(&mut self) {
         self.term_at_lead = false;
@@ -110,7 +131,7 @@ impl Run<'_> {
         self.agenda.clear();
         for (_, task) in tasks {
             // What was still to be broken is not.
-            if !matches!(task, Task::Lose(..) | Task::Stray(_)) {
+            if !matches!(task, Task::Lose(..) | Task::Stray(..)) {
                 self.perform(task);
             }
         }
@@ -119,7 +140,7 @@ impl Run<'_> {
     /// Everybody goes, and leaves nothing behind.
     pub(crate) fn part(&mut self) {
         self.over = true;
-        self.ledger.expect_signals();
+        self.ledgers.iter_mut().for_each(Ledger::expect_signals);
         self.axis.note("chaos", "TERM to all");
         for seat in &self.seats {
             seat.supervisor().iter().for_each(|supervisor| supervisor.signal(Signal::SIGTERM));
@@ -136,11 +157,13 @@ impl Run<'_> {
                 self.violations.push(format!("{left:?} do not go when told to"));
             }
         }
-        self.ledger.read();
-        for stint in self.ledger.open().to_vec() {
-            let left = self.ledger.processes_of(stint);
-            if !left.is_empty() && !self.ledger.stints[stint].abandoned {
-                self.violations.push(format!("{left:?} are left when everybody has gone"));
+        for ledger in &mut self.ledgers {
+            ledger.read();
+            for stint in ledger.open() {
+                let left = ledger.processes_of(*stint);
+                if !left.is_empty() && !ledger.stints[*stint].abandoned {
+                    self.violations.push(format!("{left:?} are left when everybody has gone"));
+                }
             }
         }
     }

@@ -12,8 +12,9 @@ use harness::wait;
 use serde_json::Value;
 
 use crate::fault::Fault;
+use crate::roles::{FAIR_WITHIN, Shares};
 use crate::run::{Orders, Run};
-use crate::stint::Counts;
+use crate::stint::{Counts, Overlap};
 
 /// What may pass beside a lease until somebody leads.
 const BESIDE_THE_LEASE: Duration = Duration::from_secs(3);
@@ -49,7 +50,19 @@ struct Verdicts {
 /// The command line that repeats a run.
 pub(crate) fn command_line(orders: &Orders) -> String {
     let Orders {
-        seed, duration, elections, candidates, brokers, elector, only, named, changes, mutant, program, ..
+        seed,
+        duration,
+        elections,
+        candidates,
+        brokers,
+        elector,
+        roles,
+        only,
+        named,
+        changes,
+        mutant,
+        program,
+        ..
     } = orders;
     let mut text = String::from("cargo test ");
     let _ = write!(
@@ -60,6 +73,9 @@ pub(crate) fn command_line(orders: &Orders) -> String {
     );
     if *elections > 1 {
         let _ = write!(text, " --elections {elections}");
+    }
+    if *roles > 1 {
+        let _ = write!(text, " --roles {roles}");
     }
     if *changes {
         text += " --changes";
@@ -80,7 +96,7 @@ pub(crate) fn command_line(orders: &Orders) -> String {
 pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     let now = wait::now();
     let took = Duration::from_nanos(now - run.began);
-    let verdicts = verdicts(&run);
+    let verdicts: Vec<Verdicts> = (0..run.ledgers.len()).map(|role| verdicts(&run, role)).collect();
     for (from, until) in run.stranger.outages() {
         run.axis.disturb(from, until);
     }
@@ -89,67 +105,78 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     }
     let mut violations = std::mem::take(&mut run.violations);
     let broke_early = !violations.is_empty() || run.ground.is_given_up();
-    let generations = run.ledger.stints.iter().map(|stint| stint.generation).max().unwrap_or_default();
-    for stint in run.ledger.stints.iter().filter(|stint| stint.generation == generations) {
-        if verdicts.claims.get(&stint.term) == Some(&false) {
-            violations.push(format!("a job ran in term {} of a claim that the law calls void", stint.term));
+    for (role, (ledger, verdicts)) in run.ledgers.iter().zip(&verdicts).enumerate() {
+        let generations = ledger.stints.iter().map(|stint| stint.generation).max().unwrap_or_default();
+        for stint in ledger.stints.iter().filter(|stint| stint.generation == generations) {
+            if verdicts.claims.get(&stint.term) == Some(&false) {
+                let (called, term) = (run.called(role), stint.term);
+                violations.push(format!("{called}a job ran in term {term} of a claim that the law calls void"));
+            }
         }
     }
 
     let load = load();
     let longest_lease = run.orders.longest_lease();
-    let cores =
-        std::thread::available_parallelism().map_or(1.0, |cores| f64::from(u32::try_from(cores.get()).unwrap_or(1)));
-    let tolerance = (load / cores).max(1.0);
+    let tolerance = tolerance(load);
     let bound = longest_lease + BESIDE_THE_LEASE;
-    let gaps: Vec<_> = run.ledger.gaps().into_iter().filter(|gap| gap.0 >= run.began).collect();
-    let (leaderless, at) = run.axis.longest_undisturbed(&gaps);
-    if leaderless > bound.mul_f64(tolerance) && !broke_early {
-        let from = (at.0 - run.began) / 1_000_000;
-        violations.push(format!("nobody led for {leaderless:?} from {from} ms on, though nothing was broken"));
+    let mut leaderless = Duration::ZERO;
+    for (role, ledger) in run.ledgers.iter().enumerate() {
+        let gaps: Vec<_> = ledger.gaps().into_iter().filter(|gap| gap.0 >= run.began).collect();
+        let (longest, at) = run.axis.longest_undisturbed(&gaps);
+        if longest > bound.mul_f64(tolerance) && !broke_early {
+            let (called, from) = (run.called(role), (at.0 - run.began) / 1_000_000);
+            violations.push(format!("{called}nobody led for {longest:?} from {from} ms on, though nothing was broken"));
+        }
+        leaderless = leaderless.max(longest);
     }
 
     let text = summary(&run, &verdicts, &violations, (leaderless, bound, load, tolerance), took);
     // What the load alone excuses is worth a look, too.
-    let is_remarkable = !violations.is_empty() || leaderless > bound;
+    let is_slow = run.shares.as_ref().is_some_and(|shares| shares.after > FAIR_WITHIN);
+    let is_remarkable = !violations.is_empty() || leaderless > bound || is_slow;
     let directory = is_remarkable.then(|| write_down(&mut run, &verdicts, &text));
     Outcome {
         text,
         violations,
         took,
         directory,
-        counts: run.ledger.counts(),
-        changes: run.ledger.changes(),
+        counts: run.counts(),
+        changes: run.changes(),
         leaderless,
         strikes: run.strikes.clone(),
-        latest: run.ledger.after_deadline.by,
+        latest: run.latest().0.by,
     }
 }
 
 fn summary(
     run: &Run<'_>,
-    verdicts: &Verdicts,
+    verdicts: &[Verdicts],
     violations: &[String],
     (leaderless, bound, load, tolerance): (Duration, Duration, f64, f64),
     took: Duration,
 ) -> String {
     let orders = run.orders;
-    let ledger = &run.ledger;
-    let terms: BTreeSet<_> = ledger.stints.iter().map(|stint| (stint.generation, stint.term)).collect();
-    let excused = ledger.overlaps.values().filter_map(|overlap| overlap.excuse);
+    let of_all = run.ledgers.iter().enumerate();
+    let stints = of_all.flat_map(|(role, ledger)| ledger.stints.iter().map(move |stint| (role, stint)));
+    let terms: BTreeSet<_> = stints.map(|(role, stint)| (role, stint.generation, stint.term)).collect();
+    let all_overlaps = || run.ledgers.iter().flat_map(|ledger| ledger.overlaps.values());
+    let excused = all_overlaps().filter_map(|overlap| overlap.excuse);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for excuse in excused {
         *counts.entry(excuse).or_default() += 1;
     }
-    let overlaps = ledger.overlaps.values().filter(|overlap| overlap.excuse.is_none()).count();
+    let overlaps = all_overlaps().filter(|overlap| overlap.excuse.is_none()).count();
+    let effective: usize = verdicts.iter().map(|verdicts| verdicts.effective).sum();
+    let claims: usize = verdicts.iter().map(|verdicts| verdicts.claims.len()).sum();
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "chaos: seed {}, election {} of {}, {} candidates, {} brokers, elector {}{}: {}",
+        "chaos: seed {}, election {} of {}, {} candidates, {} roles, {} brokers, elector {}{}: {}",
         orders.seed,
         orders.election + 1,
         orders.elections,
         orders.candidates,
+        orders.roles,
         orders.brokers,
         orders.elector.name(),
         orders.mutant.as_ref().map_or(String::new(), |mutant| format!(", mutant {mutant}")),
@@ -163,23 +190,23 @@ fn summary(
         "  leaderships {} in {} s, {} of them of another candidate than before ({} effective claims in the journal, {} void)",
         terms.len(),
         took.as_secs(),
-        ledger.changes(),
-        verdicts.effective,
-        verdicts.claims.len() - verdicts.effective
+        run.changes(),
+        effective,
+        claims - effective
     );
-    let _ = writeln!(
-        text,
-        "  overlaps {overlaps}, orphans {}, terms that did not grow {}",
-        ledger.orphans.len(),
-        ledger.shrunk.len()
-    );
+    let Counts { orphans, shrunk, .. } = run.counts();
+    let _ = writeln!(text, "  overlaps {overlaps}, orphans {orphans}, terms that did not grow {shrunk}");
     let _ = writeln!(text, "  outside the guarantee: {counts:?}");
-    let _ = writeln!(text, "  latest beat after its deadline {}", ledger.after_deadline);
-    let _ = writeln!(text, "  latest beat after its deadline or its term's end {}", ledger.after_right);
+    let (after_deadline, after_right) = run.latest();
+    let _ = writeln!(text, "  latest beat after its deadline {after_deadline}");
+    let _ = writeln!(text, "  latest beat after its deadline or its term's end {after_right}");
     let _ = writeln!(
         text,
         "  longest without a leader outside of faults {leaderless:?} (bound {bound:?}, times {tolerance:.1} for the load)"
     );
+    if let Some(Shares { held, after, bound }) = &run.shares {
+        let _ = writeln!(text, "  shares at the end {held:?}, {after:?} after the last role was led (bound {bound:?})");
+    }
     let _ =
         writeln!(text, "  load {load:.1}, longest pause of the chaos itself {:?}", Duration::from_nanos(run.overslept));
     let faults: Vec<String> = run.strikes.iter().map(|(fault, count)| format!("{fault:?} {count}")).collect();
@@ -188,8 +215,8 @@ fn summary(
     text
 }
 
-/// Every record of the election with the law's verdict, by `neli-run watch`, which breaks no rule.
-fn verdicts(run: &Run<'_>) -> Verdicts {
+/// Every record of a role's election with the law's verdict, by `neli-run watch`, which breaks no rule; and what went wrong with that.
+pub(crate) fn journal(run: &Run<'_>, role: usize) -> (Vec<Value>, String) {
     let kafka = run.ground.cluster().kafka();
     let mut watch = Command::new(&run.orders.program);
     watch.args([
@@ -198,15 +225,26 @@ fn verdicts(run: &Run<'_>) -> Verdicts {
         "--from",
         "start",
         "--until-end",
+        "--role",
+        &role.to_string(),
         "--group",
         &run.group,
         "--brokers",
         kafka.address(),
     ]);
     let answer = watch.output().expect("the program is there");
-    let mut verdicts = Verdicts { lines: String::from_utf8_lossy(&answer.stdout).into_owned(), ..Verdicts::default() };
-    for line in verdicts.lines.lines() {
-        let line: Value = serde_json::from_str(line).expect("a line of JSON");
+    let lines = String::from_utf8_lossy(&answer.stdout);
+    let lines = lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    let error = String::from_utf8_lossy(&answer.stderr).into_owned();
+    (lines, if answer.status.success() { String::new() } else { error })
+}
+
+/// What they say of claims.
+fn verdicts(run: &Run<'_>, role: usize) -> Verdicts {
+    let (lines, error) = journal(run, role);
+    let mut verdicts = Verdicts::default();
+    for line in lines {
+        let _ = writeln!(verdicts.lines, "{line}");
         let offset = line["offset"].as_u64().expect("an offset");
         if line["record"]["kind"] == "claim" {
             match line["verdict"].as_str() {
@@ -219,27 +257,29 @@ fn verdicts(run: &Run<'_>) -> Verdicts {
             }
         }
     }
-    if !answer.status.success() {
-        let _ = writeln!(verdicts.lines, "watch: {}", String::from_utf8_lossy(&answer.stderr));
+    if !error.is_empty() {
+        let _ = writeln!(verdicts.lines, "watch: {error}");
     }
     verdicts
 }
 
 /// Everything that happened on one axis, and the journal; where they are.
-fn write_down(run: &mut Run<'_>, verdicts: &Verdicts, text: &str) -> PathBuf {
+fn write_down(run: &mut Run<'_>, verdicts: &[Verdicts], text: &str) -> PathBuf {
     for seat in &mut run.seats {
         seat.note(&mut run.axis);
     }
-    for stint in &run.ledger.stints {
-        let who = format!("job c{}", stint.seat);
-        run.axis.note_at(stint.span.0, &who, format!("term {}: first word of {}", stint.term, stint.main));
-        run.axis.note_at(stint.span.1, &who, format!("term {}: last word", stint.term));
-    }
-    for overlap in run.ledger.overlaps.values() {
-        let what =
-            format!("terms {:?} of seats {:?} together, excuse {:?}", overlap.terms, overlap.seats, overlap.excuse);
-        run.axis.note_at(overlap.span.0, "OVERLAP", what.clone());
-        run.axis.note_at(overlap.span.1, "OVERLAP", format!("{what}: end"));
+    for role in 0..run.ledgers.len() {
+        let (called, ledger) = (run.called(role), &run.ledgers[role]);
+        for stint in &ledger.stints {
+            let who = format!("job c{}", stint.seat);
+            run.axis.note_at(stint.span.0, &who, format!("{called}term {}: first word of {}", stint.term, stint.main));
+            run.axis.note_at(stint.span.1, &who, format!("{called}term {}: last word", stint.term));
+        }
+        for Overlap { terms, seats, span, excuse } in ledger.overlaps.values() {
+            let what = format!("{called}terms {terms:?} of seats {seats:?} together, excuse {excuse:?}");
+            run.axis.note_at(span.0, "OVERLAP", what.clone());
+            run.axis.note_at(span.1, "OVERLAP", format!("{what}: end"));
+        }
     }
     for (from, until) in run.stranger.outages() {
         run.axis.note_at(from, "kafka", "takes nothing");
@@ -250,12 +290,21 @@ fn write_down(run: &mut Run<'_>, verdicts: &Verdicts, text: &str) -> PathBuf {
     let origin = run.began;
     fs::write(directory.join("report.txt"), text).expect("target/ can be written");
     fs::write(directory.join("axis.txt"), run.axis.print(origin)).expect("target/ can be written");
-    fs::write(directory.join("journal.jsonl"), &verdicts.lines).expect("target/ can be written");
+    for (role, verdicts) in verdicts.iter().enumerate() {
+        let name = if role == 0 { "journal.jsonl".to_owned() } else { format!("journal.{role}.jsonl") };
+        fs::write(directory.join(name), &verdicts.lines).expect("target/ can be written");
+    }
     directory
 }
 
 /// The machine's load, averaged over a minute.
-fn load() -> f64 {
+pub(crate) fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").expect("/proc is mounted");
     text.split(' ').next().and_then(|first| first.parse().ok()).expect("a number")
+}
+
+/// By how much longer than on a machine that is not busy things may take.
+pub(crate) fn tolerance(load: f64) -> f64 {
+    let cores = std::thread::available_parallelism();
+    (load / cores.map_or(1.0, |cores| f64::from(u32::try_from(cores.get()).unwrap_or(1)))).max(1.0)
 }

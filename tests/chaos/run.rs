@@ -19,6 +19,7 @@ use crate::ground::Ground;
 use crate::ledger::{Law, Ledger};
 use crate::named::Named;
 use crate::report::{Outcome, judge};
+use crate::roles::Shares;
 use crate::seat::{Seat, Terms, lease_ms};
 use crate::stranger::Stranger;
 
@@ -34,6 +35,8 @@ pub(crate) struct Orders {
     pub(crate) candidates: usize,
     pub(crate) brokers: usize,
     pub(crate) elector: Elector,
+    /// How many roles each candidate stands for.
+    pub(crate) roles: usize,
     /// These faults alone; all of them when there is none.
     pub(crate) only: Vec<Fault>,
     /// The run, where it has a name.
@@ -72,13 +75,13 @@ pub(crate) enum Task {
     Continue(usize, Process),
     EmptyDisk(usize),
     EndHog(Vec<Child>),
-    /// What an abandoned job had started is ours to kill.
-    KillAbandoned(usize),
+    /// What an abandoned job of a role had started is ours to kill.
+    KillAbandoned(usize, usize),
     /// Nothing of a seat gets through to any broker from now on.
     Lose(usize, Duration),
     Start(usize),
-    /// So many strange records are still to come, one after another.
-    Stray(u32),
+    /// So many strange records of a role are still to come, one after another.
+    Stray(usize, u32),
     Strike(Strike),
     Term(usize),
     Thaw(usize),
@@ -92,7 +95,8 @@ pub(crate) struct Run<'a> {
     pub(crate) ground: &'a Ground,
     pub(crate) group: String,
     pub(crate) seats: Vec<Seat>,
-    pub(crate) ledger: Ledger,
+    /// One for each role.
+    pub(crate) ledgers: Vec<Ledger>,
     pub(crate) axis: Axis,
     pub(crate) stranger: Stranger,
     /// What chance decides while it runs, apart from the plan.
@@ -103,6 +107,10 @@ pub(crate) struct Run<'a> {
     pub(crate) strikes: BTreeMap<Fault, u32>,
     /// Brokers that were struck, and since when they are in order again.
     pub(crate) broken: BTreeMap<usize, Option<u64>>,
+    /// The program, asking a role's leader to resign.
+    pub(crate) askers: Vec<(usize, Child)>,
+    /// What became of the roles, where there are many.
+    pub(crate) shares: Option<Shares>,
     /// Whoever leads next is ended at once.
     pub(crate) term_at_lead: bool,
     pub(crate) violations: Vec<String>,
@@ -113,6 +121,8 @@ pub(crate) struct Run<'a> {
     pub(crate) lonely_since: Option<u64>,
     /// What the wall clock of one seat is set by.
     pub(crate) clock: PathBuf,
+    /// Where the witnesses write.
+    runs: PathBuf,
     _directory: tempfile::TempDir,
 }
 
@@ -120,28 +130,28 @@ pub(crate) struct Run<'a> {
 pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
     let directory = install::scratch();
     let runs = directory.path().join("runs");
-    fs::create_dir(&runs).expect("ours");
+    let law = Law {
+        leases: (0..orders.candidates).map(|seat| lease_ms(orders.named, seat)).map(Duration::from_millis).collect(),
+        kill_margin: orders.named.and_then(Named::kill_margin),
+        undisturbed: orders.named.is_some_and(Named::is_undisturbed),
+        runs_again: orders.roles > 1,
+        lines_may_break: orders.named.is_some_and(|named| named.limits().memory.is_some()),
+    };
+    let ledger = |role: usize| {
+        let runs = runs.join(role.to_string());
+        fs::create_dir_all(&runs).expect("ours");
+        Ledger::new(&runs, law.clone())
+    };
     let clock = directory.path().join("clock");
     fs::write(&clock, "0").expect("ours");
     let group = format!("chaos{:x}-{:x}-{}", orders.seed, wait::now(), orders.election);
     let (kafka, addresses) = (ground.cluster().kafka(), ground.cluster().addresses());
     let mut run = Run {
         orders,
-        seats: (0..orders.candidates).map(Seat::new).collect(),
-        ledger: Ledger::new(
-            &runs,
-            Law {
-                leases: (0..orders.candidates)
-                    .map(|seat| lease_ms(orders.named, seat))
-                    .map(Duration::from_millis)
-                    .collect(),
-                kill_margin: orders.named.and_then(Named::kill_margin),
-                undisturbed: orders.named.is_some_and(Named::is_undisturbed),
-                lines_may_break: orders.named.is_some_and(|named| named.limits().memory.is_some()),
-            },
-        ),
+        seats: (0..orders.candidates).map(|seat| Seat::new(seat, orders.roles)).collect(),
+        ledgers: (0..orders.roles).map(ledger).collect(),
         axis: Axis::default(),
-        stranger: Stranger::start(&kafka, addresses, &format!("{group}.neli")),
+        stranger: Stranger::start(&kafka, addresses, &format!("{group}.neli"), orders.roles),
         ground,
         group,
         dice: Dice::of(!orders.seed),
@@ -150,6 +160,8 @@ pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
         count: 0,
         strikes: BTreeMap::new(),
         broken: BTreeMap::new(),
+        askers: Vec::new(),
+        shares: None,
         term_at_lead: false,
         violations: Vec::new(),
         began: wait::now(),
@@ -157,6 +169,7 @@ pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
         overslept: 0,
         lonely_since: None,
         clock,
+        runs,
         _directory: directory,
     };
     run.all();
@@ -172,6 +185,7 @@ impl Run<'_> {
             changes: self.orders.changes,
             long: self.is_long(),
             pause: self.orders.named.and_then(Named::pause),
+            roles: self.orders.roles,
         };
         if let Some(weather) = self.orders.named.and_then(Named::shared_weather) {
             for broker in 0..self.orders.brokers {
@@ -211,7 +225,12 @@ impl Run<'_> {
         // A topic that was made anew is waited out in silence.
         let patience = Duration::from_secs(62) + wait::PATIENCE;
         if self.await_leader("nobody has found back to lead", patience) {
-            self.part();
+            if self.has_many_roles() {
+                self.await_fair();
+            }
+            if self.violations.is_empty() && !self.ground.is_given_up() {
+                self.part();
+            }
         }
     }
 
@@ -262,9 +281,14 @@ impl Run<'_> {
         if !self.count.is_multiple_of(10) {
             return;
         }
-        self.ledger.read();
-        self.ledger.close_what_is_over();
-        self.violations.extend(self.ledger.violations());
+        for role in 0..self.ledgers.len() {
+            let called = self.called(role);
+            let ledger = &mut self.ledgers[role];
+            ledger.read();
+            ledger.close_what_is_over();
+            self.violations.extend(ledger.violations().into_iter().map(|violation| called.clone() + &violation));
+        }
+        self.look_at_askers();
         for word in self.stranger.said() {
             self.axis.note("stranger", word);
         }
@@ -272,7 +296,7 @@ impl Run<'_> {
         if self.orders.strikes_what_is_shared() {
             self.look_at_brokers();
         }
-        self.ground.has_come_to(self.orders.election, self.ledger.counts());
+        self.ground.has_come_to(self.orders.election, self.counts());
         self.axis.forget_all_but(MOST_ENTRIES);
     }
 
@@ -300,25 +324,6 @@ impl Run<'_> {
         }
     }
 
-    fn look_at_brokers(&mut self) {
-        for index in 0..self.orders.brokers {
-            let has_ended = {
-                let cluster = self.ground.cluster();
-                cluster.brokers()[index].is_begun() && !cluster.brokers()[index].lives()
-            };
-            if has_ended && !self.broken.contains_key(&index) {
-                let mut cluster = self.ground.cluster_to_change();
-                let broker = cluster.broker(index);
-                self.axis.note("chaos", format!("broker {index} has ended by itself, and is started again"));
-                broker.end();
-                broker.launch();
-            }
-        }
-        // One that came back is in order when the topic has taken something since.
-        let stranger = &self.stranger;
-        self.broken.retain(|_, since| since.is_none_or(|since| !stranger.was_taken_after(since)));
-    }
-
     pub(crate) fn start(&mut self, index: usize) {
         let seat = &mut self.seats[index];
         if seat.running.is_some() || self.over {
@@ -333,17 +338,17 @@ impl Run<'_> {
             changes: self.orders.changes,
             stubborn: self.orders.stubborn,
             named: self.orders.named,
+            runs: &self.runs,
         };
-        let prefix = self.ledger.prefix(index, seat.lives);
         let brokers = self.ground.kafka_of(self.orders, index);
-        seat.start(&terms, brokers.address(), &prefix, &mut self.dice);
+        seat.start(&terms, brokers.address(), &mut self.dice);
         self.axis.note(&seat.name(), "started");
     }
 
-    /// Looks around until somebody leads; whether somebody does.
+    /// Looks around until somebody leads, each role where there are many; whether somebody does.
     fn await_leader(&mut self, otherwise: &str, patience: Duration) -> bool {
         let end = wait::after(patience);
-        while self.ledger.current().is_none() && self.violations.is_empty() && !self.ground.is_given_up() {
+        while !self.is_led() && self.violations.is_empty() && !self.ground.is_given_up() {
             while let Some(task) = self.next_due() {
                 self.perform(task);
             }
@@ -361,9 +366,15 @@ impl Drop for Run<'_> {
         self.over = true;
         self.clear_up();
         self.seats.clear();
-        for stint in self.ledger.open() {
-            // What a broken program left behind.
-            self.ledger.processes_of(*stint).iter().for_each(|process| process.signal(Signal::SIGKILL));
+        for ledger in &self.ledgers {
+            for stint in ledger.open() {
+                // What a broken program left behind.
+                ledger.processes_of(*stint).iter().for_each(|process| process.signal(Signal::SIGKILL));
+            }
+        }
+        for (_, asker) in &mut self.askers {
+            // It may have ended by itself.
+            let _ = asker.kill().and_then(|()| asker.wait());
         }
         for index in 0..self.orders.brokers {
             for seat in 0..self.orders.candidates {

@@ -31,6 +31,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) stubborn: bool,
     /// The run, where it has a name.
     pub(crate) named: Option<Named>,
+    /// Where the witnesses of each role write, one directory each.
+    pub(crate) runs: &'a Path,
 }
 
 /// The seat whose wall clock is its own.
@@ -42,6 +44,13 @@ pub(crate) const LEASES_MS: [u64; 5] = [1000, 2000, 1000, 1000, 1000];
 /// The lease of a seat's candidates.
 pub(crate) fn lease_ms(named: Option<Named>, seat: usize) -> u64 {
     named.map_or_else(|| LEASES_MS[seat], |named| u64::try_from(named.lease().as_millis()).expect("seconds"))
+}
+
+/// The witness as the job's main process, where one of many roles is told apart by its directory.
+fn job_of_a_role(witness: &Witness, runs: &Path) -> Vec<OsString> {
+    const BECOME: &str = r#"witness=$1 file=$0/$NELI_ROLE/$2; shift 2; exec "$witness" "$file" "$@""#;
+    let beside = ["sh", "-c", BECOME].map(OsString::from).into_iter().chain([runs.into()]);
+    beside.chain(witness.command()).collect()
 }
 
 /// The witness as the job's main process, with what runs beside it.
@@ -56,6 +65,9 @@ fn job(witness: &Witness, beside: &str) -> Vec<OsString> {
 /// How long either half of a candidate is let alone when the other was struck: by then it has made good for it.
 const HEALS_WITHIN: Duration = Duration::from_secs(1);
 
+/// The same where it has many guards, whose absence does not tell.
+const MANY_HEAL_WITHIN: Duration = Duration::from_secs(3);
+
 /// A candidate that came so long ago can be expected to lead.
 const GROWN_UP: Duration = Duration::from_millis(1500);
 
@@ -69,6 +81,8 @@ pub(crate) enum Half {
 /// One of the seats.
 pub(crate) struct Seat {
     pub(crate) index: usize,
+    /// How many roles its candidates stand for.
+    roles: usize,
     pub(crate) running: Option<Running>,
     /// What dies as one, where that can be had.
     machine: Option<Machine>,
@@ -82,8 +96,15 @@ pub(crate) struct Seat {
     struck: Option<(Half, u64)>,
     /// How often it had led when that was last looked at.
     pub(crate) leads: usize,
+    /// When a lead of its candidates was last over for another reason than that shares are to be fair.
+    pub(crate) lost_at: u64,
     /// How many of its events are on the axis already.
     noted: usize,
+}
+
+/// What the file of a run is called, before its term: by its seat, and by which of the candidates there it is.
+pub(crate) fn life_of(seat: usize, life: usize) -> String {
+    format!("{seat}.{life}.")
 }
 
 /// The process that a message of the log is about, by its `(pid N)`.
@@ -94,9 +115,10 @@ fn pid_in(message: &str) -> Option<i32> {
 }
 
 impl Seat {
-    pub(crate) fn new(index: usize) -> Self {
+    pub(crate) fn new(index: usize, roles: usize) -> Self {
         Self {
             index,
+            roles,
             running: None,
             machine: None,
             lives: 0,
@@ -104,13 +126,17 @@ impl Seat {
             is_stopped: false,
             struck: None,
             leads: 0,
+            lost_at: 0,
             noted: 0,
         }
     }
 
-    /// Starts a candidate whose witnesses write to `prefix`.
-    pub(crate) fn start(&mut self, terms: &Terms<'_>, brokers: &str, prefix: &Path, dice: &mut Dice) {
-        let mut witness = Witness::new(prefix).set("--every-us", 4000).set("--limit-ms", 3_600_000);
+    /// Starts a candidate.
+    pub(crate) fn start(&mut self, terms: &Terms<'_>, brokers: &str, dice: &mut Dice) {
+        let file = life_of(self.index, self.lives);
+        let (file, pause_us) =
+            if self.roles > 1 { (file.into(), 10_000) } else { (terms.runs.join("0").join(file), 4_000) };
+        let mut witness = Witness::new(&file).set("--every-us", pause_us).set("--limit-ms", 3_600_000);
         for kind in ["--child", "--session", "--daemon"] {
             witness = witness.with(kind);
         }
@@ -131,8 +157,14 @@ impl Seat {
             .option("--brokers", brokers)
             .option("--elect", terms.elector.name())
             .option("--name", format!("c{}.{}", self.index, self.lives))
-            .option("--stop-timeout", "300ms")
-            .job(job(&witness, terms.named.map_or("", Named::beside_the_job)));
+            .option("--stop-timeout", "300ms");
+        candidate = if self.roles > 1 {
+            // A job that has ended is none that nobody runs.
+            let at_once = candidate.option("--restart-delay", "0s").option("--restart-limit", "none");
+            at_once.option("--roles", self.roles.to_string()).job(job_of_a_role(&witness, terms.runs))
+        } else {
+            candidate.job(job(&witness, terms.named.map_or("", Named::beside_the_job)))
+        };
         // That the default is long enough is shown with the default.
         if !terms.named.is_some_and(Named::is_undisturbed) {
             candidate = candidate.lease(&format!("{}ms", lease_ms(terms.named, self.index)));
@@ -183,12 +215,17 @@ impl Seat {
 
     /// Whether one half may be struck: not while the other is out of action, or may be.
     pub(crate) fn can_lose(&self, half: Half) -> bool {
+        let heals_within = if self.roles > 1 { MANY_HEAL_WITHIN } else { HEALS_WITHIN };
         let other_heals =
-            self.struck.is_some_and(|(struck, at)| struck != half && wait::now() < at + nanos(HEALS_WITHIN));
+            self.struck.is_some_and(|(struck, at)| struck != half && wait::now() < at + nanos(heals_within));
+        let guards = self.guards();
         let other_is_out = match half {
             Half::Guard => self.is_stopped,
             // One that was killed has been made good for when there is another.
-            Half::Supervisor => self.struck.is_some() && self.guard().is_none_or(Process::is_stopped),
+            Half::Supervisor => {
+                let has_none = self.roles == 1 && guards.is_empty();
+                self.struck.is_some() && (has_none || guards.into_iter().any(Process::is_stopped))
+            }
         };
         !(other_heals || other_is_out)
     }
@@ -203,8 +240,12 @@ impl Seat {
         let Some(running) = &self.running else { return };
         for event in running.history_from(self.noted) {
             self.noted += 1;
+            let is_spread = ["spread", "revoked"].contains(&event.text("why"));
+            if event.name() == "fenced" || event.name() == "released" && !is_spread {
+                self.lost_at = event.at;
+            }
             let mut fields = event.fields.clone();
-            for known in ["event", "group", "level", "role"] {
+            for known in ["event", "group", "level", "role"].into_iter().take(if self.roles > 1 { 3 } else { 4 }) {
                 fields.as_object_mut().map(|fields| fields.remove(known));
             }
             axis.note_at(event.at, &self.name(), format!("{} {fields}", event.name()));
@@ -240,9 +281,17 @@ impl Seat {
         self.running.as_ref().map(Running::process).filter(|process| process.lives())
     }
 
-    /// The guard, while there is one.
-    pub(crate) fn guard(&self) -> Option<Process> {
-        self.supervisor()?.children().into_iter().find(|child| child.name().as_deref() == Some("neli-guard"))
+    /// The guards, while there are any: one, or one for each role that is led.
+    pub(crate) fn guards(&self) -> Vec<Process> {
+        let children = self.supervisor().map(Process::children).unwrap_or_default();
+        children.into_iter().filter(|child| child.name().as_deref() == Some("neli-guard")).collect()
+    }
+
+    /// The guard of the job whose main process is this, or any, while there is one.
+    pub(crate) fn guard(&self, main: Option<i32>) -> Option<Process> {
+        let parent = main.and_then(Process::find).and_then(Process::parent);
+        let guards = self.guards();
+        guards.iter().find(|guard| Some(guard.pid) == parent).or(guards.first()).copied()
     }
 
     /// Whether it has led anew since this was last asked.
@@ -258,10 +307,10 @@ impl Seat {
         if let Some(machine) = &self.machine {
             return machine.die();
         }
-        let guard = self.guard();
+        let guards = self.guards();
         let mut job: Vec<Process> = Vec::new();
         loop {
-            let is_new = |process: &Process| Some(*process) != guard && !job.contains(process);
+            let is_new = |process: &Process| !guards.contains(process) && !job.contains(process);
             let new: Vec<Process> = supervisor.descendants().into_iter().filter(is_new).collect();
             if new.is_empty() {
                 break;
@@ -271,7 +320,7 @@ impl Seat {
                 job.push(process);
             }
         }
-        for process in [supervisor].into_iter().chain(guard).chain(job) {
+        for process in [supervisor].into_iter().chain(guards).chain(job) {
             process.signal(Signal::SIGKILL);
         }
     }

@@ -14,6 +14,8 @@ pub(crate) struct Stint {
     pub(crate) life: u64,
     /// `NELI_EPOCH`.
     pub(crate) term: u64,
+    /// It follows another run of its term, in the same lead.
+    pub(crate) is_again: bool,
     /// How often the topic had been made anew when it began.
     pub(crate) generation: u32,
     /// The first and the last word of any of its processes.

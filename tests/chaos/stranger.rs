@@ -43,11 +43,11 @@ pub(crate) enum Action {
     RemakeTopic,
     /// Deletes the topic and makes it anew, a little shorter than it was; says how long it is to be to hide that.
     RemakeShorter(Sender<i64>),
-    /// Writes records, each with its key and what it says; no key, and nothing said, are possible.
-    Write(Vec<(Option<String>, Option<Vec<u8>>)>),
+    /// Writes records into a partition, each with its key and what it says; no key, and nothing said, are possible.
+    Write(usize, Vec<(Option<String>, Option<Vec<u8>>)>),
 }
 
-/// What the asking has shown.
+/// What the asking has shown of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     /// When a record was sent that was then taken, last.
@@ -62,14 +62,14 @@ pub(crate) struct Answers {
 pub(crate) struct Stranger {
     actions: Option<Sender<Action>>,
     said: Receiver<String>,
-    answers: Arc<Mutex<Answers>>,
+    answers: Arc<Mutex<Vec<Answers>>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Stranger {
     /// Begins to ask.
-    pub(crate) fn start(kafka: &Kafka, addresses: Vec<String>, topic: &str) -> Self {
-        let answers = Arc::<Mutex<Answers>>::default();
+    pub(crate) fn start(kafka: &Kafka, addresses: Vec<String>, topic: &str, partitions: usize) -> Self {
+        let answers = Arc::new(Mutex::new((0..partitions).map(|_| Answers::default()).collect()));
         let (actions, orders) = mpsc::channel();
         let (say, said) = mpsc::channel();
         let (over, asking_over) = mpsc::channel::<()>();
@@ -116,26 +116,28 @@ impl Stranger {
         self.said.try_iter().collect()
     }
 
-    /// The last offset that is known to be there.
-    pub(crate) fn end(&self) -> i64 {
-        self.answers().offsets.back().map_or(0, |(_, offset)| *offset)
+    /// The last offset of a partition that is known to be there.
+    pub(crate) fn end(&self, partition: usize) -> i64 {
+        self.answers()[partition].offsets.back().map_or(0, |(_, offset)| *offset)
     }
 
-    /// Whether a record was taken that was sent after `since`.
+    /// Whether each partition has taken a record that was sent after `since`.
     pub(crate) fn was_taken_after(&self, since: u64) -> bool {
-        self.answers().last_good.is_some_and(|good| good > since)
+        self.answers().iter().all(|answers| answers.last_good.is_some_and(|good| good > since))
     }
 
-    /// When the topic took nothing, up to now.
+    /// When a partition took nothing, up to now.
     pub(crate) fn outages(&self) -> Vec<(u64, u64)> {
-        let answers = self.answers();
         let now = wait::now();
-        let since = answers.last_good.unwrap_or_default();
-        let lasting = (since + nanos(OUTAGE) < now).then_some((since, now));
-        answers.outages.iter().copied().chain(lasting).collect()
+        let of_one = |answers: &Answers| {
+            let since = answers.last_good.unwrap_or_default();
+            let lasting = (since + nanos(OUTAGE) < now).then_some((since, now));
+            answers.outages.iter().copied().chain(lasting).collect::<Vec<_>>()
+        };
+        self.answers().iter().flat_map(of_one).collect()
     }
 
-    fn answers(&self) -> MutexGuard<'_, Answers> {
+    fn answers(&self) -> MutexGuard<'_, Vec<Answers>> {
         self.answers.lock().expect("no panic while it was locked")
     }
 }
@@ -159,7 +161,7 @@ fn client(kafka: &Kafka) -> ClientConfig {
 }
 
 /// Takes down what became of each question.
-struct DeliveryContext(Arc<Mutex<Answers>>);
+struct DeliveryContext(Arc<Mutex<Vec<Answers>>>);
 
 impl ClientContext for DeliveryContext {
     fn log(&self, _: rdkafka::config::RDKafkaLogLevel, _: &str, _: &str) {
@@ -174,7 +176,9 @@ impl ProducerContext for DeliveryContext {
 
     fn delivery(&self, delivery: &DeliveryResult<'_>, sent: Box<u64>) {
         let Ok(message) = delivery else { return };
-        let mut answers = self.0.lock().expect("no panic while it was locked");
+        let mut all = self.0.lock().expect("no panic while it was locked");
+        let partition = usize::try_from(message.partition()).ok();
+        let Some(answers) = partition.and_then(|partition| all.get_mut(partition)) else { return };
         if let Some(good) = answers.last_good
             && good + nanos(OUTAGE) < *sent
         {
@@ -192,14 +196,17 @@ impl ProducerContext for DeliveryContext {
     }
 }
 
-/// Writes a record under a key of its own, again and again.
-fn ask(client: &ClientConfig, topic: &str, answers: Arc<Mutex<Answers>>, over: &Receiver<()>) {
+/// Writes a record into each partition under a key of its own, again and again.
+fn ask(client: &ClientConfig, topic: &str, answers: Arc<Mutex<Vec<Answers>>>, over: &Receiver<()>) {
+    let partitions = answers.lock().expect("no panic while it was locked").len();
     let producer: ThreadedProducer<DeliveryContext> =
         client.create_with_context(DeliveryContext(answers)).expect("a producer");
     while over.recv_timeout(ASKS_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
-        let record = BaseRecord::with_opaque_to(topic, Box::new(wait::now())).partition(0).key("probe").payload("");
-        // A full queue is an outage, too.
-        let _ = producer.send(record);
+        for partition in 0..partitions {
+            let record = BaseRecord::with_opaque_to(topic, Box::new(wait::now())).partition(number(partition));
+            // A full queue is an outage, too.
+            let _ = producer.send(record.key("probe").payload(""));
+        }
     }
 }
 
@@ -208,7 +215,12 @@ struct Hand {
     client: ClientConfig,
     addresses: Vec<String>,
     topic: String,
-    answers: Arc<Mutex<Answers>>,
+    answers: Arc<Mutex<Vec<Answers>>>,
+}
+
+/// A partition, as Kafka counts.
+fn number(partition: usize) -> i32 {
+    i32::try_from(partition).expect("a few")
 }
 
 impl Hand {
@@ -226,16 +238,16 @@ impl Hand {
                 let _ = done.send(());
                 word
             }
-            Action::Write(records) => Ok(self.write(&records)),
+            Action::Write(partition, records) => Ok(self.write(partition, &records)),
         }
     }
 
-    fn write(&self, records: &[(Option<String>, Option<Vec<u8>>)]) -> String {
+    fn write(&self, partition: usize, records: &[(Option<String>, Option<Vec<u8>>)]) -> String {
         let producer: ThreadedProducer<DeliveryContext> =
             self.client.create_with_context(DeliveryContext(Arc::default())).expect("a producer");
-        let mut text = String::from("wrote");
+        let mut text = format!("wrote into partition {partition}:");
         for (key, payload) in records {
-            let mut record = BaseRecord::with_opaque_to(&self.topic, Box::new(0)).partition(0);
+            let mut record = BaseRecord::with_opaque_to(&self.topic, Box::new(0)).partition(number(partition));
             record.key = key.as_deref();
             record.payload = payload.as_deref();
             // What can't be sent now is not missed.
@@ -253,16 +265,18 @@ impl Hand {
 
     fn cut_head(&self) -> Result<String, String> {
         let old = wait::now().saturating_sub(nanos(MAY_BE_DELETED_AFTER));
-        let offset = {
-            let answers = self.answers.lock().expect("no panic while it was locked");
-            answers.offsets.iter().rev().find(|(at, _)| *at < old).map(|(_, offset)| *offset)
-        };
-        let offset = offset.ok_or("nothing is old enough to be deleted")?;
         let mut before = TopicPartitionList::new();
-        before.add_partition_offset(&self.topic, 0, Offset::Offset(offset)).expect("an offset");
+        for (partition, answers) in (0..).zip(self.answers.lock().expect("no panic while it was locked").iter()) {
+            if let Some((_, offset)) = answers.offsets.iter().rev().find(|(at, _)| *at < old) {
+                before.add_partition_offset(&self.topic, partition, Offset::Offset(*offset)).expect("an offset");
+            }
+        }
+        if before.count() == 0 {
+            return Err("nothing is old enough to be deleted".to_owned());
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let done = runtime.block_on(self.admin().delete_records(&before, &AdminOptions::new()));
-        done.map(|_| format!("deleted what is before {offset}")).map_err(|error| format!("deleted nothing: {error}"))
+        done.map(|_| format!("deleted what is before {before:?}")).map_err(|error| format!("deleted nothing: {error}"))
     }
 
     fn remake_shorter(&self, done: &Sender<i64>) -> Result<String, String> {
@@ -298,7 +312,8 @@ impl Hand {
         let replicas = self.addresses.len().min(3);
         let in_sync = if replicas == 3 { "2" } else { "1" };
         let settings = [("min.insync.replicas", in_sync), ("message.timestamp.type", "LogAppendTime")];
-        match kafka.try_create_replicated_topic(&self.topic, i32::try_from(replicas).expect("a few"), &settings) {
+        let partitions = number(self.answers.lock().expect("no panic while it was locked").len());
+        match kafka.try_create_replicated_topic(&self.topic, partitions, number(replicas), &settings) {
             Ok(()) => Ok("made the topic anew".to_owned()),
             // Candidates make a topic that is missing.
             Err(RDKafkaErrorCode::TopicAlreadyExists) => {

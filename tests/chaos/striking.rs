@@ -21,10 +21,11 @@ impl Run<'_> {
     pub(crate) fn strike(&mut self, strike: Strike) {
         let lasts = strike.lasts.max(self.orders.named.map_or(Duration::ZERO, Named::lasts));
         let strike = Strike { lasts, ..strike };
-        let Strike { fault, at_leader, degree, .. } = strike;
-        let leader = self.ledger.current();
+        let Strike { fault, at_leader, degree, role, .. } = strike;
+        let leader = self.ledgers[role].current();
+        let main = leader.map(|stint| self.ledgers[role].stints[stint].main);
         let at_leader = at_leader || [Fault::Fade, Fault::Strays].contains(&fault);
-        let index = leader.filter(|_| at_leader).map_or(strike.seat, |stint| self.ledger.stints[stint].seat);
+        let index = leader.filter(|_| at_leader).map_or(strike.seat, |stint| self.ledgers[role].stints[stint].seat);
         if let Some(half) = half_of(fault) {
             if !self.seats[index].can_lose(half) {
                 return;
@@ -35,7 +36,9 @@ impl Run<'_> {
         let seat = &self.seats[index];
         let (name, supervisor) = (seat.name(), seat.supervisor());
         let broker = strike.broker;
-        self.axis.note("chaos", format!("{fault:?} at {name}, broker {broker:?}, for {lasts:?}, degree {degree:.2}"));
+        let of = self.called(role);
+        self.axis
+            .note("chaos", format!("{of}{fault:?} at {name}, broker {broker:?}, for {lasts:?}, degree {degree:.2}"));
         match fault {
             Fault::AbandonJob => self.abandon_job(index),
             Fault::Cut => self.change_weather(index, broker, cut(degree), lasts),
@@ -45,19 +48,21 @@ impl Run<'_> {
             }
             Fault::CutHead => self.stranger.ask(Action::CutHead),
             Fault::CutLeader => {
-                let leading = self.ground.leader_of(&self.group);
+                let leading = self.ground.leader_of(&self.group, role);
                 self.cut_off(index, leading, &strike);
             }
             Fault::Delay => self.change_weather(index, broker, delay(degree), lasts),
             Fault::Fade => self.fade(index, &strike),
             Fault::FillDisk => self.fill_disk(&strike),
             Fault::FreezeBroker => self.freeze_broker(&strike),
-            Fault::Garbage => self.stranger.ask(Action::Write(lies::garbage(&self.group, degree, &mut self.dice))),
+            Fault::Garbage => {
+                self.stranger.ask(Action::Write(role, lies::garbage(&self.group, role, degree, &mut self.dice)));
+            }
             Fault::Hog => self.hog(&strike),
             Fault::KillBroker => self.kill_broker(&strike),
-            Fault::KillGuard => send(seat.guard(), Signal::SIGKILL),
+            Fault::KillGuard => send(seat.guard(main), Signal::SIGKILL),
             Fault::KillJob => {
-                let main = leader.and_then(|stint| Process::find(self.ledger.stints[stint].main));
+                let main = main.and_then(Process::find);
                 send(main.filter(|main| main.name().as_deref() == Some("witness")), Signal::SIGKILL);
             }
             Fault::KillMachine => self.kill_machine(index),
@@ -66,11 +71,13 @@ impl Run<'_> {
             Fault::MoveLeader => broker.into_iter().for_each(|broker| self.stranger.ask(Action::MoveLeader(broker))),
             Fault::Refuse => self.change_weather(index, broker, Weather { refuses: true, ..Weather::default() }, lasts),
             Fault::RemakeTopic => self.remake_topic(),
+            // All partitions at once would have to be as long as they were.
+            Fault::RemakeUnnoticed if self.has_many_roles() => self.remake_topic(),
             Fault::RemakeUnnoticed => self.remake_unnoticed(),
             Fault::Reset => self.wires(broker).into_iter().for_each(|broker| {
                 self.ground.wire(self.orders, index, broker, Wire::reset);
             }),
-            Fault::Resign => leader.into_iter().for_each(|leader| self.ask_to_resign(leader)),
+            Fault::Resign => leader.into_iter().for_each(|leader| self.ask_to_resign(role, leader)),
             Fault::Roll => {
                 for (seat, pause) in (0..self.seats.len()).zip(0_u32..) {
                     self.after(Duration::from_millis(400) * pause, Task::Term(seat));
@@ -78,9 +85,9 @@ impl Run<'_> {
             }
             Fault::ShutDownBroker => self.shut_down_broker(&strike),
             Fault::StepClock => self.step_clock(degree),
-            Fault::Strays => self.stray(index),
+            Fault::Strays => self.stray(role, index),
             // Its supervisor makes it go on at once.
-            Fault::StopGuard => send(seat.guard(), Signal::SIGSTOP),
+            Fault::StopGuard => send(seat.guard(main), Signal::SIGSTOP),
             Fault::StopSupervisor => {
                 if let Some(supervisor) = supervisor {
                     supervisor.signal(Signal::SIGSTOP);
@@ -105,10 +112,10 @@ impl Run<'_> {
     fn kill_machine(&mut self, index: usize) {
         self.seats[index].kill_machine();
         let life = self.seats[index].lives.saturating_sub(1);
-        let prefix = self.ledger.prefix(index, life);
+        let prefixes: Vec<_> = self.ledgers.iter().map(|ledger| ledger.prefix(index, life)).collect();
         let mut all_at_once = true;
         loop {
-            let left = Process::with_word(&prefix);
+            let left: Vec<Process> = prefixes.iter().flat_map(|prefix| Process::with_word(prefix)).collect();
             if left.is_empty() {
                 break;
             }
@@ -118,24 +125,31 @@ impl Run<'_> {
             }
         }
         if !all_at_once {
-            self.ledger.abandon(index, life);
+            self.ledgers.iter_mut().for_each(|ledger| ledger.abandon(index, life));
         }
     }
 
-    /// Supervisor and guard at once; whatever they leave is outside the guarantee, but for the main process.
+    /// Supervisor and guards at once; whatever they leave is outside the guarantee, but for the main process.
     fn abandon_job(&mut self, index: usize) {
         let seat = &self.seats[index];
-        let (Some(supervisor), Some(guard)) = (seat.supervisor(), seat.guard()) else { return };
-        self.ledger.abandon(index, seat.lives.saturating_sub(1));
-        // Stopped first, the supervisor before the guard, whom it would make go on: neither sees the other die.
-        for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
-            supervisor.signal(signal);
-            guard.signal(signal);
+        let Some(supervisor) = seat.supervisor().filter(|_| !seat.guards().is_empty()) else { return };
+        let life = seat.lives.saturating_sub(1);
+        self.ledgers.iter_mut().for_each(|ledger| ledger.abandon(index, life));
+        // Stopped first, the supervisor before the guards, whom it would make go on: neither sees the other die.
+        supervisor.signal(Signal::SIGSTOP);
+        let guards = seat.guards();
+        for guard in &guards {
+            guard.signal(Signal::SIGSTOP);
         }
-        self.ledger.read();
-        for stint in self.ledger.open().to_vec() {
-            if self.ledger.stints[stint].abandoned && self.ledger.stints[stint].seat == index {
-                self.after(Duration::from_millis(1500), Task::KillAbandoned(stint));
+        for half in [supervisor].into_iter().chain(guards) {
+            half.signal(Signal::SIGKILL);
+        }
+        for role in 0..self.ledgers.len() {
+            let ledger = &mut self.ledgers[role];
+            ledger.read();
+            let is_abandoned = |stint: &usize| ledger.stints[*stint].abandoned && ledger.stints[*stint].seat == index;
+            for stint in ledger.open().iter().copied().filter(is_abandoned).collect::<Vec<_>>() {
+                self.after(Duration::from_millis(1500), Task::KillAbandoned(role, stint));
             }
         }
     }
@@ -245,35 +259,26 @@ impl Run<'_> {
 
     fn lie(&mut self, strike: &Strike) {
         // None that could still be current: a word on that would be forged.
-        let earlier = self.ledger.stints.iter().rev().nth(3).map(|stint| stint.term);
-        let lie = lies::lie(&self.group, strike.degree, self.stranger.end(), earlier);
+        let role = strike.role;
+        let earlier = self.ledgers[role].stints.iter().rev().nth(3).map(|stint| stint.term);
+        let lie = lies::lie(&self.group, role, strike.degree, self.stranger.end(role), earlier);
         // A claim that takes effect stops the election for its lease, and leads to nothing (assumption 5).
         self.disturb_for(Duration::from_millis(lies::LEASE_MS));
-        self.stranger.ask(Action::Write(lie));
-    }
-
-    fn ask_to_resign(&mut self, leader: usize) {
-        let term = self.ledger.stints[leader].term;
-        // Whoever resigned cools off for two leases, and may be alone.
-        let seat = self.ledger.stints[leader].seat;
-        if !self.seats.iter().any(|other| other.index != seat && other.is_able()) {
-            self.disturb_for(2 * self.orders.longest_lease());
-        }
-        self.stranger.ask(Action::Write(lies::resign(&self.group, term)));
+        self.stranger.ask(Action::Write(role, lie));
     }
 
     fn remake_topic(&mut self) {
         // Everybody waits out the longest lease that there may be.
         self.disturb_for(Duration::from_secs(66));
-        self.ledger.topic_was_remade(wait::now());
+        self.ledgers.iter_mut().for_each(|ledger| ledger.topic_was_remade(wait::now()));
         self.stranger.ask(Action::RemakeTopic);
     }
 
     /// The leader hears nothing until a candidate that never knew the old topic leads in the new one, and that is longer than the old
     /// one was: to the leader's offsets, nothing has happened.
     fn remake_unnoticed(&mut self) {
-        let Some(stint) = self.ledger.current() else { return };
-        let leader = self.ledger.stints[stint].seat;
+        let Some(stint) = self.ledgers[0].current() else { return };
+        let leader = self.ledgers[0].stints[stint].seat;
         // What is noticed all the same is waited out as ever.
         self.disturb_for(Duration::from_secs(66));
         for broker in 0..self.orders.brokers {
@@ -281,7 +286,7 @@ impl Run<'_> {
         }
         let newcomer = (leader + 1) % self.seats.len();
         self.kill_machine(newcomer);
-        self.ledger.topic_was_remade(wait::now());
+        self.ledgers[0].topic_was_remade(wait::now());
         if let Some(longer) = self.stranger.remake_shorter() {
             let end = wait::after(self.orders.longest_lease() / 2);
             // Started again by itself it might come too late.
@@ -301,12 +306,12 @@ impl Run<'_> {
         self.axis.note("chaos", format!("seat {leader} hears again"));
     }
 
-    fn stray(&mut self, leader: usize) {
+    fn stray(&mut self, role: usize, leader: usize) {
         const RECORDS: u32 = 12;
         const EVERY: Duration = Duration::from_millis(100);
         self.perform(Task::Term(leader));
         self.disturb_for(RECORDS * EVERY);
-        self.perform(Task::Stray(RECORDS));
+        self.perform(Task::Stray(role, RECORDS));
     }
 
     // ---- the machine ----------------------------------------------------------------------------------------------
@@ -331,7 +336,7 @@ impl Run<'_> {
         self.ground.disturb(now, now + nanos(span));
     }
 
-    fn disturb_for(&mut self, span: Duration) {
+    pub(crate) fn disturb_for(&mut self, span: Duration) {
         let now = wait::now();
         self.axis.disturb(now, now + nanos(span));
     }

@@ -73,7 +73,7 @@ impl Kafka {
 
     /// Makes a topic of one partition with settings of its own.
     pub fn create_replicated_topic(&self, name: &str, replicas: i32, settings: &[(&str, &str)]) {
-        self.try_create_replicated_topic(name, replicas, settings).expect("the topic is made");
+        self.try_create_replicated_topic(name, 1, replicas, settings).expect("the topic is made");
     }
 
     /// The same where it may fail.
@@ -84,10 +84,11 @@ impl Kafka {
     pub fn try_create_replicated_topic(
         &self,
         name: &str,
+        partitions: i32,
         replicas: i32,
         settings: &[(&str, &str)],
     ) -> Result<(), RDKafkaErrorCode> {
-        let topic = NewTopic::new(name, 1, TopicReplication::Fixed(replicas));
+        let topic = NewTopic::new(name, partitions, TopicReplication::Fixed(replicas));
         self.create(&settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value)))
     }
 

@@ -1,0 +1,216 @@
+//! Candidates with many roles: each role has a ledger of its own, and at the end all roles must be spread fairly.
+
+use std::collections::HashMap;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use harness::candidate::Elector;
+use harness::wait;
+use serde_json::Value;
+
+use crate::axis::nanos;
+use crate::ledger::Ledger;
+use crate::lies;
+use crate::report::{journal, load, tolerance};
+use crate::run::Run;
+use crate::seat::Seat;
+use crate::stint::{Counts, Latest, Stint};
+use crate::stranger::Action;
+
+/// Shares are fair so long after the last change (the protocol, "Many roles"), where nothing is kept and nobody is barred.
+pub(crate) const FAIR_WITHIN: Duration = Duration::from_secs(60);
+
+/// Shares that are fair for so long stay so.
+const STAYS_FAIR: Duration = Duration::from_secs(2);
+
+/// Who did not take what it was handed is given nothing for so long by whoever handed it, twice as long each time in a row.
+const BARRED: Duration = Duration::from_secs(60);
+
+/// What the group's choice did not take is kept from it for so long, twice as long each time in a row, and no longer than the other.
+const KEPT: Duration = Duration::from_secs(30);
+const KEPT_AT_MOST: Duration = Duration::from_secs(600);
+
+/// What was resigned is handed over only when nothing else has changed for so long, one role after the other.
+const SETTLED: Duration = Duration::from_secs(10);
+
+/// What became of the shares.
+#[derive(Clone, Debug)]
+pub(crate) struct Shares {
+    /// How many roles each seat leads.
+    pub(crate) held: Vec<usize>,
+    /// How long after all roles were led again.
+    pub(crate) after: Duration,
+    /// How long it was allowed to take.
+    pub(crate) bound: Duration,
+}
+
+impl Run<'_> {
+    /// Whether candidates stand for more than one role.
+    pub(crate) fn has_many_roles(&self) -> bool {
+        self.ledgers.len() > 1
+    }
+
+    /// Whether a job of every role runs.
+    pub(crate) fn is_led(&self) -> bool {
+        self.ledgers.iter().all(|ledger| ledger.current().is_some())
+    }
+
+    /// How a role is called in what is said, where there are many.
+    pub(crate) fn called(&self, role: usize) -> String {
+        if self.has_many_roles() { format!("role {role}: ") } else { String::new() }
+    }
+
+    /// What all ledgers have counted so far.
+    pub(crate) fn counts(&self) -> Counts {
+        self.ledgers.iter().fold(Counts::default(), |counts, ledger| counts.and(&ledger.counts()))
+    }
+
+    /// How often another candidate led a role than before.
+    pub(crate) fn changes(&self) -> usize {
+        self.ledgers.iter().map(Ledger::changes).sum()
+    }
+
+    /// The latest beats after a deadline, and after a deadline or a term's end.
+    pub(crate) fn latest(&self) -> (Latest, Latest) {
+        let latest = |of: fn(&Ledger) -> &Latest| {
+            self.ledgers.iter().map(of).max_by_key(|latest| latest.by).cloned().unwrap_or_default()
+        };
+        (latest(|ledger| &ledger.after_deadline), latest(|ledger| &ledger.after_right))
+    }
+
+    /// How many roles each seat leads.
+    fn held(&self) -> Vec<usize> {
+        let mut held = vec![0; self.seats.len()];
+        for ledger in &self.ledgers {
+            if let Some(stint) = ledger.current() {
+                held[ledger.stints[stint].seat] += 1;
+            }
+        }
+        held
+    }
+
+    /// Asks a role's leader to resign; where there are many roles, as a person would: with the program, for which nobody waits.
+    pub(crate) fn ask_to_resign(&mut self, role: usize, leader: usize) {
+        let Stint { term, seat, .. } = self.ledgers[role].stints[leader];
+        // Whoever resigned cools off for two leases, and may be alone.
+        if !self.seats.iter().any(|other| other.index != seat && other.is_able()) {
+            self.disturb_for(2 * self.orders.longest_lease());
+        }
+        if !self.has_many_roles() {
+            return self.stranger.ask(Action::Write(0, lies::resign(&self.group, term)));
+        }
+        let kafka = self.ground.cluster().kafka();
+        let mut resign = Command::new(&self.orders.program);
+        resign.args(["resign", "--role", &role.to_string(), "--group", &self.group, "--brokers", kafka.address()]);
+        resign.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.askers.push((role, resign.spawn().expect("the program is there")));
+    }
+
+    /// Takes note of those who have asked, and have their answer.
+    pub(crate) fn look_at_askers(&mut self) {
+        let axis = &mut self.axis;
+        self.askers.retain_mut(|(role, asker): &mut (usize, Child)| {
+            let status = asker.try_wait().expect("a child of ours");
+            if let Some(status) = status {
+                axis.note("chaos", format!("resign --role {role} has ended: {status}"));
+            }
+            status.is_none()
+        });
+    }
+
+    /// Looks around until the shares are fair and stay so, for as long as that may take.
+    pub(crate) fn await_fair(&mut self) {
+        let from = wait::now();
+        let (mut bound, mut is_excused) = (FAIR_WITHIN, false);
+        let mut fair_since = None;
+        while self.violations.is_empty() && !self.ground.is_given_up() {
+            while let Some(task) = self.next_due() {
+                self.perform(task);
+            }
+            self.look();
+            let now = wait::now();
+            let held = self.held();
+            let (least, most) = (self.ledgers.len() / self.seats.len(), self.ledgers.len().div_ceil(self.seats.len()));
+            if self.is_led() && held.iter().all(|held| (least..=most).contains(held)) {
+                let since = *fair_since.get_or_insert(now);
+                self.shares = Some(Shares { held, after: Duration::from_nanos(since - from), bound });
+                if since + nanos(STAYS_FAIR) <= now {
+                    return;
+                }
+                continue;
+            }
+            fair_since = None;
+            // A lead that is lost begins it anew: to a machine that is too busy, not for ever.
+            let loss = self.seats.iter().map(|seat| seat.lost_at).max().unwrap_or_default();
+            let begins = loss.max(from).min(from + nanos(bound.mul_f64(tolerance(load()) - 1.0)));
+            if now <= begins + nanos(bound) {
+                continue;
+            }
+            if !is_excused {
+                is_excused = true;
+                bound += self.excuse(from);
+                self.axis.note("chaos", format!("{held:?} is not fair; it must be within {bound:?}"));
+                continue;
+            }
+            self.violations.push(format!("shares are {held:?}, and not fair within {bound:?}"));
+            self.shares = Some(Shares { held, after: Duration::from_nanos(now - from), bound });
+        }
+    }
+
+    /// For how long after `from` a role may be kept from the one that is to have it, or somebody be given none: by what the journals
+    /// say of those that are there.
+    fn excuse(&self, from: u64) -> Duration {
+        let names: Vec<String> = self.seats.iter().map(Seat::name).collect();
+        let mut bars: HashMap<(String, String), (u32, u64)> = HashMap::new();
+        let mut until = from;
+        let mut resigned = 0;
+        for (role, ledger) in self.ledgers.iter().enumerate() {
+            let mut release = Value::Null;
+            let mut refusals: HashMap<String, u32> = HashMap::new();
+            let mut last = (None, String::new());
+            for line in journal(self, role).0.iter().filter(|line| line["verdict"] == "effective") {
+                let record = &line["record"];
+                let text = |field: &str| record[field].as_str().unwrap_or_default().to_owned();
+                if record["kind"] == "release" {
+                    release = record.clone();
+                }
+                if record["kind"] != "claim" {
+                    continue;
+                }
+                let (why, successor) = (release["why"].take(), release["successor"].take());
+                let led = ledger.stints.iter().rev().find(|stint| Some(stint.term) == line["offset"].as_u64());
+                let at = led.map_or(0, |stint| stint.span.0);
+                let name = text("name");
+                let mut kept = None;
+                if why == "spread"
+                    && let (Elector::Log, Some(to)) = (self.orders.elector, successor.as_str())
+                {
+                    let giver = release["name"].as_str().unwrap_or_default().to_owned();
+                    let bar = bars.entry((giver, to.to_owned())).or_default();
+                    *bar = if to == text("member") { (0, 0) } else { (bar.0 + 1, at + nanos(twice(BARRED, bar.0))) };
+                } else if why == "spread" {
+                    let count = refusals.entry(name.clone()).or_default();
+                    kept = Some(at + nanos(twice(KEPT, *count).min(KEPT_AT_MOST)));
+                    *count += 1;
+                } else if why == "resigned" {
+                    kept = Some(at + nanos(KEPT));
+                }
+                last = (kept, name);
+                resigned += u32::from(why == "resigned");
+            }
+            if let Some(kept) = last.0.filter(|_| names.contains(&last.1)) {
+                until = until.max(kept);
+            }
+        }
+        let barred = bars.iter().filter(|((giver, _), _)| names.contains(giver)).map(|(_, (_, until))| *until);
+        let until = barred.max().unwrap_or_default().max(until);
+        let roles = u32::try_from(self.ledgers.len()).expect("a few");
+        Duration::from_nanos(until - from)
+            + SETTLED * resigned.min(roles) * u32::from(self.orders.elector == Elector::Group)
+    }
+}
+
+/// Doubled so many times.
+fn twice(span: Duration, times: u32) -> Duration {
+    span.saturating_mul(1 << times.min(6))
+}
