@@ -83,12 +83,6 @@ impl Mapping {
         ))
     }
 
-    /// How many partitions the topic has, by it.
-    #[must_use]
-    pub const fn partitions(&self) -> u32 {
-        self.partitions
-    }
-
     /// How the roles are called, in their order; nothing where they are called by their numbers.
     #[must_use]
     pub fn names(&self) -> &[Box<str>] {
