@@ -50,8 +50,8 @@ pub(super) struct Router {
     progress: BTreeMap<(u32, i32), Progress>,
     /// How many readings there have been.
     readings: u32,
-    /// The extra readings that go on, and those that wait until fewer do.
-    extra: BTreeSet<u32>,
+    /// The extra readings that go on, each with its begin, and those that wait until fewer do.
+    extra: BTreeMap<u32, Time>,
     waiting: VecDeque<u32>,
     /// How many elections follow one.
     following: usize,
@@ -72,7 +72,7 @@ impl Router {
             live: None,
             progress: BTreeMap::new(),
             readings: 0,
-            extra: BTreeSet::new(),
+            extra: BTreeMap::new(),
             waiting: VecDeque::new(),
             following: 0,
             eager: BTreeSet::new(),
@@ -106,6 +106,11 @@ impl Router {
 
     /// The election reads anew: it is told where its log begins and ends, and then says from where it reads.
     pub(super) fn read_anew(&mut self, now: Time, role: u32) {
+        self.follow_anew(now, role);
+        self.start_extra(now);
+    }
+
+    fn follow_anew(&mut self, now: Time, role: u32) {
         self.unfollow(role);
         let Some(live) = self.live.filter(|_| self.following > 0) else {
             self.begin_live(now, role);
@@ -155,6 +160,7 @@ impl Router {
         (place.has_begun, place.told) = (true, offset);
         self.eager.insert(role);
         self.join_live(reading, partition);
+        self.start_extra(now);
     }
 
     /// The election has read all that there was: from now on it is told of others' records before it acts.
@@ -198,6 +204,11 @@ impl Router {
 
     /// A reading of a partition has come to something.
     pub(super) fn handle(&mut self, now: Time, reading: u32, partition: i32, event: ReadingEvent) {
+        self.take_in(now, reading, partition, event);
+        self.start_extra(now);
+    }
+
+    fn take_in(&mut self, now: Time, reading: u32, partition: i32, event: ReadingEvent) {
         let is_live = self.live == Some(reading);
         if is_live {
             self.progress.entry((reading, partition)).or_insert(Progress::asking(now));

@@ -1,6 +1,7 @@
 //! Which readings there are: the live one, and the extra ones beside it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use neli_proto::time::Time;
 
@@ -9,6 +10,9 @@ use super::{Output, Place, Progress, Router, Stage};
 /// How many extra readings there are at once. Each is a client of its own, with its threads and connections: hundreds of elections that lose
 /// their leases at once, and read anew, would start hundreds of them, on a machine that is too busy already.
 const MOST_EXTRA: usize = 4;
+
+/// One that takes longer holds up no other: its partition may have no leader.
+const EXTRA_TAKES: Duration = Duration::from_secs(10);
 
 impl Router {
     pub(super) fn begin_live(&mut self, now: Time, role: u32) {
@@ -36,13 +40,13 @@ impl Router {
                 self.readings
             });
         self.progress.insert((reading, partition), Progress { known_end, ..Progress::asking(now) });
-        self.start_extra();
         reading
     }
 
     /// Begins the extra readings whose turn has come. One that has waited reads all partitions for which one was wanted meanwhile.
-    fn start_extra(&mut self) {
-        while self.extra.len() < MOST_EXTRA
+    pub(super) fn start_extra(&mut self, now: Time) {
+        while !self.waiting.is_empty()
+            && self.extra.values().filter(|begun| now.since(**begun) < EXTRA_TAKES).count() < MOST_EXTRA
             && let Some(reading) = self.waiting.pop_front()
         {
             let partitions: Vec<(i32, Stage, i64)> = self
@@ -50,7 +54,7 @@ impl Router {
                 .range((reading, i32::MIN)..=(reading, i32::MAX))
                 .map(|((_, partition), progress)| (*partition, progress.stage, progress.position))
                 .collect();
-            self.extra.insert(reading);
+            self.extra.insert(reading, now);
             let only: BTreeSet<i32> = partitions.iter().map(|(partition, ..)| *partition).collect();
             self.outputs.push_back(Output::Start { reading, only: Some(only) });
             for (partition, _, offset) in partitions.into_iter().filter(|(_, stage, _)| *stage == Stage::Reading) {
@@ -103,9 +107,8 @@ impl Router {
         if self.progress.range((reading, i32::MIN)..=(reading, i32::MAX)).next().is_some() {
             return;
         }
-        if self.extra.remove(&reading) {
+        if self.extra.remove(&reading).is_some() {
             self.outputs.push_back(Output::Close { reading });
-            self.start_extra();
         } else {
             self.waiting.retain(|waiting| *waiting != reading);
         }

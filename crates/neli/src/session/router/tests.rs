@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use neli_proto::time::Time;
 
 use super::*;
@@ -280,6 +282,23 @@ fn of_many_that_read_anew_at_once_the_later_ones_share_the_next_reading() {
     assert_eq!(scene.wanted(), told, "over when each of its partitions is");
     scene.record(1, 6, 10, Key::Election(6));
     assert_eq!(scene.wanted(), ["6: read 10"], "from the live reading");
+}
+
+/// Those that go on may be of partitions without a leader.
+#[test]
+fn readings_that_come_to_nothing_hold_up_no_other_for_long() {
+    let mut scene = Scene::reading(6, 6);
+    for role in 0..5 {
+        scene.0.read_anew(NOW, role);
+    }
+    scene.wanted();
+    let goes_on = |scene: &mut Scene, seconds: u64| {
+        let now = NOW + Duration::from_secs(seconds);
+        scene.0.handle(now, 1, 5, ReadingEvent::CaughtUp { next: 10 });
+        scene.wanted()
+    };
+    assert!(!goes_on(&mut scene, 9).contains(&"start 6 of 4".to_owned()));
+    assert!(goes_on(&mut scene, 10).contains(&"start 6 of 4".to_owned()));
 }
 
 #[test]
