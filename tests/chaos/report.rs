@@ -204,8 +204,11 @@ fn summary(
         text,
         "  longest without a leader outside of faults {leaderless:?} (bound {bound:?}, times {tolerance:.1} for the load)"
     );
-    if let Some(Shares { held, after, bound }) = &run.shares {
-        let _ = writeln!(text, "  shares at the end {held:?}, {after:?} after the last role was led (bound {bound:?})");
+    if let Some(Shares { held, after, bound, moves }) = &run.shares {
+        let _ = writeln!(
+            text,
+            "  shares at the end {held:?}, {after:?} after the last role was led (bound {bound:?}), {moves} roles handed over by then"
+        );
     }
     let _ =
         writeln!(text, "  load {load:.1}, longest pause of the chaos itself {:?}", Duration::from_nanos(run.overslept));

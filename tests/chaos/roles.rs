@@ -42,6 +42,8 @@ pub(crate) struct Shares {
     pub(crate) after: Duration,
     /// How long it was allowed to take.
     pub(crate) bound: Duration,
+    /// How many roles were handed over meanwhile.
+    pub(crate) moves: usize,
 }
 
 impl Run<'_> {
@@ -76,6 +78,10 @@ impl Run<'_> {
             self.ledgers.iter().map(of).max_by_key(|latest| latest.by).cloned().unwrap_or_default()
         };
         (latest(|ledger| &ledger.after_deadline), latest(|ledger| &ledger.after_right))
+    }
+
+    fn handed_over(&self) -> usize {
+        self.seats.iter().map(|seat| seat.handed_over).sum()
     }
 
     /// How many roles each seat leads.
@@ -121,6 +127,7 @@ impl Run<'_> {
     /// Looks around until the shares are fair and stay so, for as long as that may take.
     pub(crate) fn await_fair(&mut self) {
         let from = wait::now();
+        let handed_over_before = self.handed_over();
         let (mut bound, mut is_excused) = (FAIR_WITHIN, false);
         let mut fair_since = None;
         while self.violations.is_empty() && !self.ground.is_given_up() {
@@ -129,11 +136,11 @@ impl Run<'_> {
             }
             self.look();
             let now = wait::now();
-            let held = self.held();
+            let (held, moves) = (self.held(), self.handed_over() - handed_over_before);
             let (least, most) = (self.ledgers.len() / self.seats.len(), self.ledgers.len().div_ceil(self.seats.len()));
             if self.is_led() && held.iter().all(|held| (least..=most).contains(held)) {
                 let since = *fair_since.get_or_insert(now);
-                self.shares = Some(Shares { held, after: Duration::from_nanos(since - from), bound });
+                self.shares = Some(Shares { held, after: Duration::from_nanos(since - from), bound, moves });
                 if since + nanos(STAYS_FAIR) <= now {
                     return;
                 }
@@ -153,7 +160,7 @@ impl Run<'_> {
                 continue;
             }
             self.violations.push(format!("shares are {held:?}, and not fair within {bound:?}"));
-            self.shares = Some(Shares { held, after: Duration::from_nanos(now - from), bound });
+            self.shares = Some(Shares { held, after: Duration::from_nanos(now - from), bound, moves });
         }
     }
 

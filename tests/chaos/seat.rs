@@ -98,6 +98,8 @@ pub(crate) struct Seat {
     pub(crate) leads: usize,
     /// When a lead of its candidates was last over for another reason than that shares are to be fair.
     pub(crate) lost_at: u64,
+    /// How many roles its candidates have handed over for fair shares.
+    pub(crate) handed_over: usize,
     /// How many of its events are on the axis already.
     noted: usize,
 }
@@ -127,6 +129,7 @@ impl Seat {
             struck: None,
             leads: 0,
             lost_at: 0,
+            handed_over: 0,
             noted: 0,
         }
     }
@@ -241,8 +244,10 @@ impl Seat {
         for event in running.history_from(self.noted) {
             self.noted += 1;
             let is_spread = ["spread", "revoked"].contains(&event.text("why"));
-            if event.name() == "fenced" || event.name() == "released" && !is_spread {
-                self.lost_at = event.at;
+            match event.name() {
+                "released" if is_spread => self.handed_over += 1,
+                "fenced" | "released" => self.lost_at = event.at,
+                _ => {}
             }
             let mut fields = event.fields.clone();
             for known in ["event", "group", "level", "role"].into_iter().take(if self.roles > 1 { 3 } else { 4 }) {
