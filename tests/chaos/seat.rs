@@ -179,8 +179,10 @@ impl Seat {
             let library = install::stepped_clock();
             candidate = candidate.variable("LD_PRELOAD", library).variable("STEPPED_CLOCK", terms.clock);
         }
-        // One whose connections are closed by itself whenever they are idle for a moment, and by the clients' own impatience.
-        if dice.chance(0.2) && !lives_long {
+        // One whose connections are closed by itself whenever they are idle for a moment, and by the clients' own impatience. The group
+        // takes one that holds a partition for dead every 6 s then, and what it assigns would never be at rest.
+        let keeps_its_place = self.roles > 1 && terms.elector == Elector::Group;
+        if dice.chance(0.2) && !lives_long && !keeps_its_place {
             candidate = candidate.property("connections.max.idle.ms", "150").property("socket.max.fails", "1");
         }
         // Before the next is made: it has the same name.
