@@ -98,6 +98,8 @@ struct Known {
     introduction: Introduction,
     spread: Spread,
     by: By,
+    /// Where the first hello stands that was read, and the last.
+    hellos: Option<(Offset, Offset)>,
     /// Vacancies may be claimed.
     stands: bool,
     /// When the spread wants to be called again.
@@ -186,7 +188,10 @@ impl ManyRoles {
 
     /// The history of a role's partition was cut.
     pub fn history_cut(&mut self, role: usize) {
-        self.known.iter_mut().filter(|_| role == 0).for_each(|known| known.introduction.history_cut());
+        for known in self.known.iter_mut().filter(|_| role == 0) {
+            known.introduction.history_cut();
+            known.hellos = None;
+        }
     }
 
     /// The group has changed this process's standing in a role.
@@ -197,6 +202,9 @@ impl ManyRoles {
     /// A hello was read in partition 0. Gives what each node is to be told of it.
     pub fn heard(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<Event> {
         let (known, hello) = self.known.as_mut().zip(ProcessHello::parse(value))?;
+        if known.has_read(offset) {
+            return None;
+        }
         let whose = known.introduction.heard(now, offset, &hello);
         let takes_roles = hello.takes_roles();
         let ProcessHello { member, name, roles, max_roles, leaves, .. } = hello;
@@ -267,7 +275,7 @@ impl ManyRoles {
         }
         let (member, max_roles) = (hello.member.clone(), hello.max_roles);
         let spread = Spread::new(now, spread::Settings { member, roles: *roles, by, is_on: *are_spread, max_roles });
-        self.known = Some(Known { introduction, spread, by, stands: false, spread_due: None });
+        self.known = Some(Known { introduction, spread, by, hellos: None, stands: false, spread_due: None });
     }
 
     fn hello(&self, joined: Option<Offset>) -> ProcessHello {
@@ -276,6 +284,14 @@ impl ManyRoles {
 }
 
 impl Known {
+    /// Whether a hello was read before: a reader that starts anew reads again what it has read, and whoever said it may have gone since.
+    fn has_read(&mut self, offset: Offset) -> bool {
+        let (first, last) = self.hellos.unwrap_or((offset, offset));
+        let was_read = self.hellos.is_some() && (first..=last).contains(&offset);
+        self.hellos = Some((first, last.max(offset)));
+        was_read
+    }
+
     /// What to do next for the spread. Nothing is claimed before this process may stand.
     fn poll_spread(&mut self) -> Option<spread::Action> {
         if !self.stands || !self.spread.has_news() {

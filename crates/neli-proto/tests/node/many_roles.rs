@@ -145,8 +145,8 @@ fn roles_are_handed_to_those_that_take_some() {
     for (hellos, hands_over) in [(vec![&first], false), (vec![&first, &again], true), (vec![&again, &last], false)] {
         let (mut many, now) = standing(Elector::Log);
         (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
-        for hello in hellos {
-            let is_told = many.heard(now, 20, &hello.to_bytes()).is_some();
+        for (offset, hello) in (20..).zip(hellos) {
+            let is_told = many.heard(now, offset, &hello.to_bytes()).is_some();
             assert_eq!(is_told, !hello.leaves, "the nodes learn of whoever stands by: {hello:?}");
         }
         let actions = let_time_pass(&mut many, now);
@@ -156,6 +156,24 @@ fn roles_are_handed_to_those_that_take_some() {
         };
         assert_eq!(actions.iter().any(to_other), hands_over, "{actions:?}");
     }
+}
+
+/// A reader that starts anew reads again what was read. Whoever said it may have gone since, and would be handed what nobody takes.
+#[test]
+fn a_hello_that_is_read_again_is_no_news() {
+    let (mut many, now) = introduced(Elector::Log);
+    let other = ProcessHello { joined: Some(13), ..hello("other", "4", Some(4)) };
+    drop(many.heard(now, 14, &other.to_bytes()));
+    // Longer than a hello holds.
+    drop(let_time_pass(&mut many, now));
+    let now = now + LONG;
+    (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
+    assert_eq!(many.heard(now, 14, &other.to_bytes()), None);
+    let mut actions = wanted(&mut many);
+    actions.extend(let_time_pass(&mut many, now));
+    let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
+    assert!(!actions.iter().any(is_handed_over), "{actions:?}");
+    assert!(many.heard(now + LONG, 15, &other.to_bytes()).is_some(), "a later one is news");
 }
 
 /// Nothing but what is due wakes it.
