@@ -37,8 +37,8 @@ const LEASE_BREACHES: &[&str] = &["valid after its end", "value: Lost {"];
 
 const SCENARIOS: &str = "every_story_goes_as_it_is_told";
 
-/// What the scenarios say of a story that goes otherwise.
-const OTHERWISE: &[&str] = &["\n  goes: "];
+/// What the scenarios say of a story that goes otherwise, or can't go on since what it tells of was never sent.
+const OTHERWISE: &[&str] = &["\n  goes: ", " was not sent"];
 
 /// Runs the tests of the copy, with no mutant and with each; gives what is wrong.
 pub(crate) fn by_tests(mutants: &[&Mutant], built: &Built) -> Vec<String> {
