@@ -16,6 +16,8 @@ use crate::record::{Body, MemberId, Offset, Why};
 use crate::time::Time;
 use common::Common;
 use reasons::rank;
+
+pub(crate) use reasons::lets_another_lead;
 use role::{Input, Role};
 use standing_by::StandingBy;
 

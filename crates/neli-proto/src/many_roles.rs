@@ -13,7 +13,7 @@ use crate::mapping::Mapping;
 use crate::node::{Event, Node};
 use crate::precedence::Standing;
 use crate::process_hello::ProcessHello;
-use crate::record::{Body, Hello, MemberId, Offset, Record};
+use crate::record::{Body, Hello, MemberId, Offset, Record, Why};
 use crate::spread::{self, By, Holding, Spread};
 use crate::time::Time;
 use crate::timings::Patience;
@@ -245,7 +245,7 @@ impl ManyRoles {
             // The node may have claimed already what is vacant since.
             known.spread.observe(now, role, Holding::Vacant { successor });
             known.spread.released(now, role, &by, &why);
-            if by == self.settings.hello.member && !spread::goes_for_good(&why) {
+            if by == self.settings.hello.member && !Why::parse(&why).is_some_and(spread::goes_for_good) {
                 known.introduction.released(now);
             }
         }

@@ -232,6 +232,32 @@ pub enum Why {
 }
 
 impl Why {
+    const ALL: [Self; 17] = [
+        Self::ClaimExpired,
+        Self::Ended,
+        Self::Exited,
+        Self::FactsUnavailable,
+        Self::Failed,
+        Self::Fenced,
+        Self::GuardDied,
+        Self::Refused,
+        Self::Resigned,
+        Self::RestartLimit,
+        Self::Revoked,
+        Self::Skipped,
+        Self::Spread,
+        Self::Stopped,
+        Self::SupervisorDied,
+        Self::Suspended,
+        Self::Unhealthy,
+    ];
+
+    /// The reason that a record tells by this word; none where this version knows no such reason.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|why| why.as_str() == word)
+    }
+
     /// The word in records and in the log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

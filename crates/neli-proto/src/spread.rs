@@ -10,6 +10,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::candidate::lets_another_lead;
 use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
 use crate::record::{MemberId, Why};
 use crate::time::Time;
@@ -273,10 +274,10 @@ impl Spread {
 
     /// A release took effect in a role, of this process's or another's.
     pub fn released(&mut self, now: Time, role: usize, member: &MemberId, why: &str) {
-        let is_own = *member == self.member;
+        let (is_own, why) = (*member == self.member, Why::parse(why));
         if let Some(role) = self.roles.get_mut(role) {
-            role.is_handed_on = why == Why::Revoked.as_str();
-            role.given_up_by = lets_another_lead(why).then(|| member.clone());
+            role.is_handed_on = why == Some(Why::Revoked);
+            role.given_up_by = why.is_some_and(lets_another_lead).then(|| member.clone());
             if !is_own {
                 role.kept.released(now, why);
             }
@@ -290,7 +291,7 @@ impl Spread {
     /// Another candidate has said that it goes for good.
     pub fn left(&mut self, now: Time, member: &MemberId) {
         if *member != self.member {
-            self.members.known(member).released(now, Why::Stopped.as_str());
+            self.members.known(member).released(now, Some(Why::Stopped));
             self.changed(now);
         }
     }
@@ -336,12 +337,6 @@ impl Spread {
         self.now = now;
         self.is_planned = false;
     }
-}
-
-/// Whether whoever releases a role for this reason lets another lead it first.
-fn lets_another_lead(why: &str) -> bool {
-    let reasons = [Why::FactsUnavailable, Why::Resigned, Why::RestartLimit, Why::Spread, Why::Unhealthy];
-    reasons.iter().any(|known| known.as_str() == why)
 }
 
 impl Role {

@@ -19,7 +19,7 @@ pub(super) const fn rank(why: Why) -> u8 {
 }
 
 /// Whether another is to lead first.
-pub(super) const fn lets_another_lead(why: Why) -> bool {
+pub(crate) const fn lets_another_lead(why: Why) -> bool {
     match why {
         Why::FactsUnavailable | Why::Resigned | Why::RestartLimit | Why::Spread | Why::Unhealthy => true,
         Why::Ended

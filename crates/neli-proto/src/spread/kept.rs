@@ -37,17 +37,13 @@ impl Kept {
     }
 
     /// Another has released it for this reason.
-    pub(super) fn released(&mut self, now: Time, why: &str) {
-        let is = |reason: &Why| reason.as_str() == why;
-        self.is_offered = is(&Why::Spread);
-        let (least, while_fair) = if is(&Why::Resigned) {
-            (GIVEN_UP, LONGEST)
-        } else if [Why::FactsUnavailable, Why::RestartLimit, Why::Unhealthy].iter().any(is) {
-            (LONGEST, LONGEST)
-        } else if is(&Why::SupervisorDied) {
-            (DEATH_IS_KNOWN, DEATH_IS_KNOWN)
-        } else {
-            (Duration::ZERO, Duration::ZERO)
+    pub(super) fn released(&mut self, now: Time, why: Option<Why>) {
+        self.is_offered = why == Some(Why::Spread);
+        let (least, while_fair) = match why {
+            Some(Why::Resigned) => (GIVEN_UP, LONGEST),
+            Some(Why::FactsUnavailable | Why::RestartLimit | Why::Unhealthy) => (LONGEST, LONGEST),
+            Some(Why::SupervisorDied) => (DEATH_IS_KNOWN, DEATH_IS_KNOWN),
+            Some(_) | None => (Duration::ZERO, Duration::ZERO),
         };
         (self.until, self.while_fair_until) = (now + least, now + while_fair);
     }

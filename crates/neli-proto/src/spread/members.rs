@@ -83,14 +83,12 @@ impl Member {
     }
 
     /// It released a role.
-    pub(super) fn released(&mut self, now: Time, why: &str) {
-        let is = |reason: Why| reason.as_str() == why;
-        if goes_for_good(why) {
-            self.absence = Absence::ForGood;
-        } else if is(Why::Suspended) {
-            self.went_silent();
-        } else if is(Why::RestartLimit) || is(Why::Unhealthy) {
-            self.failed(now);
+    pub(super) fn released(&mut self, now: Time, why: Option<Why>) {
+        match why {
+            Some(why) if goes_for_good(why) => self.absence = Absence::ForGood,
+            Some(Why::Suspended) => self.went_silent(),
+            Some(Why::RestartLimit | Why::Unhealthy) => self.failed(now),
+            Some(_) | None => {}
         }
     }
 
@@ -114,8 +112,8 @@ impl Member {
 }
 
 /// Whether whoever releases a role for this reason has gone, or is about to go.
-pub(crate) fn goes_for_good(why: &str) -> bool {
-    [Why::Ended, Why::Refused, Why::Stopped, Why::SupervisorDied].iter().any(|known| known.as_str() == why)
+pub(crate) const fn goes_for_good(why: Why) -> bool {
+    matches!(why, Why::Ended | Why::Refused | Why::Stopped | Why::SupervisorDied)
 }
 
 /// All that are known, in the order of their ids.

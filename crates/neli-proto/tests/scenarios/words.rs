@@ -132,25 +132,5 @@ pub(crate) fn member(word: &str) -> MemberId {
 
 /// A reason, by its word in the journal.
 pub(crate) fn why(word: &str) -> Why {
-    let all = [
-        Why::Ended,
-        Why::Exited,
-        Why::FactsUnavailable,
-        Why::Failed,
-        Why::Fenced,
-        Why::GuardDied,
-        Why::Refused,
-        Why::Resigned,
-        Why::RestartLimit,
-        Why::Revoked,
-        Why::ClaimExpired,
-        Why::Skipped,
-        Why::Spread,
-        Why::Stopped,
-        Why::SupervisorDied,
-        Why::Suspended,
-        Why::Unhealthy,
-    ];
-    let found = all.into_iter().find(|why| why.as_str() == word);
-    found.unwrap_or_else(|| panic!("{word} is no reason"))
+    Why::parse(word).unwrap_or_else(|| panic!("{word} is no reason"))
 }
