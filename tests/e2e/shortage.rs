@@ -156,6 +156,12 @@ fn lowest_free(process: Process) -> u64 {
     (0..1_000).find(|number| !open.contains(number)).expect("a candidate has few open")
 }
 
+/// Waits until a lead goes on: right after the start not all connections that it needs are open.
+fn await_connections(stage: &Stage) {
+    let is_beat = |line: &&serde_json::Value| line["record"]["kind"] == "beat";
+    wait::until_true("a lead that goes on", || stage.verdicts().iter().filter(is_beat).count() > 2);
+}
+
 /// At the limit of open files the job is seen all the same, and a new guard can be started: some are kept for that.
 #[test]
 fn no_descriptor_is_left() {
@@ -164,9 +170,7 @@ fn no_descriptor_is_left() {
     let term = run.await_lead();
     stage.await_witness(term);
     let first = run.await_job();
-    // Right after the start not all connections that it needs are open.
-    let is_beat = |line: &&serde_json::Value| line["record"]["kind"] == "beat";
-    wait::until_true("a lead that goes on", || stage.verdicts().iter().filter(is_beat).count() > 2);
+    await_connections(&stage);
     limit_open_files(run.process(), lowest_free(run.process()));
     first.signal(Signal::SIGKILL);
     let second = run.await_job();
@@ -188,8 +192,7 @@ fn no_descriptor_is_left_and_connections_are_lost() {
     let term = run.await_lead();
     stage.await_witness(term);
     let job = run.await_job();
-    let is_beat = |line: &&serde_json::Value| line["record"]["kind"] == "beat";
-    wait::until_true("a lead that goes on", || stage.verdicts().iter().filter(is_beat).count() > 2);
+    await_connections(&stage);
     limit_open_files(run.process(), lowest_free(run.process()));
     for _ in 0..3 {
         cluster.wire(0, 0).reset();

@@ -77,7 +77,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RunWithoutGuardAwaited",
         breaks: "A run that was ordered of a guard that could not be started is awaited, and its term not released",
-        edits: &[edit(RUNNING, "Job::Ordered | Job::Stopping { main: None, .. } if ‹!self.run.started› => {", "false")],
+        edits: &[edit(
+            RUNNING,
+            "if matches!(self.job, Job::Ordered | Job::Stopping { main: None, .. }) && ‹!self.run.started› {",
+            "false",
+        )],
         noticed_by: &[
             Node(
                 "no_guard::a_run_that_no_guard_was_told_of_has_never_begun",

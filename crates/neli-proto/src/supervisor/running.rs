@@ -295,17 +295,8 @@ impl Supervisor {
     /// There is no guard, so that what was ordered since the last one's end has never begun.
     pub(super) fn guard_not_started(&mut self) {
         self.watch = None;
-        match self.job {
-            Job::Ordered | Job::Stopping { main: None, .. } if !self.run.started => {
-                self.nothing_left(Why::GuardDied, TreeEnd::of_no_run());
-            }
-            Job::Held { .. }
-            | Job::None
-            | Job::Ordered
-            | Job::Orphaned
-            | Job::Restarting { .. }
-            | Job::Running { .. }
-            | Job::Stopping { .. } => {}
+        if matches!(self.job, Job::Ordered | Job::Stopping { main: None, .. }) && !self.run.started {
+            self.nothing_left(Why::GuardDied, TreeEnd::of_no_run());
         }
     }
 

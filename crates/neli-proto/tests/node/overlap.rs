@@ -86,17 +86,12 @@ const fn overlap(over: Option<Offset>) -> Overlap {
     Overlap { within_ms: 1_000, over, yields: false }
 }
 
-const fn hello(overlap_ms: Option<u64>) -> Body {
-    Body::Hello {
-        host: None,
-        pid: None,
-        version: None,
-        elector: None,
-        group_member: None,
-        priority: 0,
-        overlap_ms,
-        leaves: false,
+fn hello(overlaps: Option<u64>) -> Body {
+    let mut hello = super::hello(0);
+    if let Body::Hello { overlap_ms, .. } = &mut hello {
+        *overlap_ms = overlaps;
     }
+    hello
 }
 
 const fn beat(term: Offset) -> Body {
