@@ -16,6 +16,7 @@ use std::time::Duration;
 use clap::Parser;
 use harness::figures::{Figures, Row};
 use neli::program::clock;
+use neli_run::guard::release_queue::ReleaseQueue;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::signals::Set;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -68,7 +69,8 @@ fn measured(what: &str, commands: &str, busy: u32, n: i64) -> Vec<Row> {
     fs::write(&program, format!("#!/bin/sh\n{commands} {PROGRAM} \"$@\"\n")).expect("a script");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).expect("a script");
     let job = format!("for i in $(seq 2 {busy}); do (while :; do :; done) & done; while :; do :; done");
-    let guard = GuardHandle::start(&program, &guard_config(&job)).expect("a guard");
+    let queue = ReleaseQueue::new().expect("a file in memory");
+    let guard = GuardHandle::start(&program, &guard_config(&job, &queue)).expect("a guard");
     let (mut to_main, mut to_all) = (Vec::new(), Vec::new());
     for term in 0..n {
         // Not in step with the period of a quota.
@@ -91,7 +93,7 @@ fn measured(what: &str, commands: &str, busy: u32, n: i64) -> Vec<Row> {
     vec![row("main", to_main), row("tree", to_all)]
 }
 
-fn guard_config(job: &str) -> GuardConfig {
+fn guard_config(job: &str, release_queue: &ReleaseQueue) -> GuardConfig {
     GuardConfig {
         cgroup: None,
         command: ["/bin/sh", "-c", job].map(Into::into).into(),
@@ -106,6 +108,7 @@ fn guard_config(job: &str) -> GuardConfig {
         on_lead: None,
         releaser: "/bin/false".into(),
         release: serde_json::Value::Null,
+        release_queue: release_queue.numbers(),
         scheduling: None,
     }
 }

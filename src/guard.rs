@@ -26,16 +26,14 @@ mod message;
 mod outbox;
 mod perform;
 mod release;
+pub mod release_queue;
 mod setup;
 pub(crate) mod variables;
 
-use std::io;
-use std::os::fd::RawFd;
 use std::panic;
 use std::process::ExitCode;
 
 use crate::guard::guard_loop::GuardLoop;
-use crate::process::sealed_file;
 
 pub use crate::guard::arguments::Arguments;
 pub use crate::guard::handle::{GuardHandle, Received};
@@ -51,13 +49,4 @@ pub fn main(arguments: Arguments) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
-}
-
-/// What the guard has left for the program that it has become: `neli-run release <number>`.
-///
-/// # Errors
-///
-/// When there is no such descriptor, or it is not the guard's.
-pub fn release_request(number: RawFd) -> io::Result<ReleaseRequest> {
-    sealed_file::read(number)
 }

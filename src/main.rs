@@ -10,7 +10,7 @@ use neli_run::cli::validate::{self, look};
 use neli_run::cli::{self, Request};
 use neli_run::command;
 use neli_run::exit::{ExitStatus, StartupError};
-use neli_run::guard;
+use neli_run::guard::{self, release_queue::Deliverer};
 use neli_run::process::{sealed_file, system};
 use neli_run::release;
 use neli_run::report::journald;
@@ -27,7 +27,9 @@ fn main() -> ExitCode {
     // Modes that no person calls (release, embedded broker) are recognized here, before there is an option: by a
     // descriptor that nobody can type.
     let done = match arguments.as_slice() {
-        [_, mode, descriptor] if mode == "release" && sealed_file::is_named_by(descriptor) => release::main(descriptor),
+        [_, mode, requests, appended] if mode == "release" => {
+            Deliverer::named_by(requests, appended).map_or_else(|| perform(&arguments, at_start), release::main)
+        }
         [_, mode, descriptor] if mode == embedded::MODE && sealed_file::is_named_by(descriptor) => {
             command::broker::daemon()
         }

@@ -1,22 +1,28 @@
-//! The hidden mode `neli-run release <descriptor>`: what a guard becomes when its supervisor has died and the job's tree is
-//! gone. It writes the term's release for the dead, tries for one lease at most, and ends.
+//! The hidden mode `neli-run release <descriptors>`: what a guard becomes when its supervisor has died and the job's tree is
+//! gone. It writes the releases that the guards of that supervisor ask for, tries for one lease at most, and ends.
 //!
-//! Whoever stands by waits for this record, so nothing stands between the start and the producer: no option is parsed,
-//! no topic is looked for, nothing is read. It judges nothing: it writes what the guard knew last.
+//! Whoever stands by waits for these records, so nothing stands between the start and the producer: no option is parsed,
+//! no topic is looked for, nothing is read. It judges nothing: it writes what the guards knew last.
 
-use std::ffi::OsStr;
-use std::fs;
-use std::path::Path;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use neli::program::{Access, Client, Election, Elections, KafkaEvent, Producer};
 use neli_proto::record::{Body, MemberId, Offset, Record, Why};
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, Sender};
 
 use crate::exit::{ExitStatus, StartupError};
+use crate::guard::release_queue::Deliverer;
+use crate::text::reason;
 
-/// What the guard passes to it, as JSON in a file in memory.
+/// No more records than this are on their way at once: a producer's queue has room for a thousand.
+const ON_THEIR_WAY: usize = 500;
+
+/// What a guard asks for, as a line of JSON in the queue.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ReleaseOrder {
     /// The member that held the term.
@@ -44,40 +50,112 @@ pub struct Means {
     pub lease_ms: u64,
 }
 
-/// Carries out the order in this descriptor. Only a test reads what it returns.
+/// Delivers what is in this queue, and what is appended meanwhile. Only a test reads what it returns.
 ///
 /// # Errors
 ///
-/// The descriptor holds no order, or the release was not delivered within the lease.
-pub fn main(descriptor: &OsStr) -> Result<ExitStatus, StartupError> {
-    // Opened anew by its name, so that it is read from its beginning.
-    let text = fs::read(Path::new("/proc/self/fd").join(descriptor)).map_err(|error| {
-        StartupError::new(format!("no release order in descriptor {}: {error}", descriptor.display()))
-    })?;
-    let order: ReleaseOrder = serde_json::from_slice(&text).map_err(|error| {
-        StartupError::new(format!("no release order in descriptor {}: {error}", descriptor.display()))
-    })?;
-    deliver(&order)
-}
-
-fn deliver(order: &ReleaseOrder) -> Result<ExitStatus, StartupError> {
-    let Means { client, election, lease_ms, .. } = &order.release;
-    let access = Access::try_from(client).map_err(StartupError::new)?;
-    let (sender, mut events) = mpsc::channel(4);
-    let producer = Producer::start(&access, &Elections::from(election), Duration::from_millis(*lease_ms), sender)
-        .map_err(StartupError::new)?;
-    producer.send(election, Some(order.seq), &election.key(), &record(order).to_bytes()).map_err(StartupError::new)?;
+/// A release was not delivered within the lease.
+pub fn main(mut queue: Deliverer) -> Result<ExitStatus, StartupError> {
+    let outcome = Arc::new(Mutex::new(Outcome::default()));
+    let mut releaser = Releaser::new(observe_deliveries(&queue, Arc::clone(&outcome))?);
     loop {
-        match events.blocking_recv() {
-            Some(KafkaEvent::Delivered { .. }) => return Ok(ExitStatus::Success),
-            Some(KafkaEvent::NotDelivered { error, .. } | KafkaEvent::Refused { error }) => {
-                return Err(StartupError::new(error));
+        releaser.waiting.extend(queue.read::<ReleaseOrder>().map_err(cannot("the queue of releases can't be read"))?);
+        let settled = outcome.lock().unwrap_or_else(PoisonError::into_inner).settled;
+        releaser.send(settled)?;
+        if settled < releaser.sent {
+            queue.wait().map_err(cannot("nothing can be waited for"))?;
+        } else {
+            match queue.finish().map_err(cannot("the queue of releases can't be given up"))? {
+                Some(still_ours) => queue = still_ours,
+                None => break,
             }
-            // Tried again.
-            Some(_) => {}
-            None => return Err(StartupError::new("the producer is gone")),
         }
     }
+    match outcome.lock().unwrap_or_else(PoisonError::into_inner).error.take() {
+        Some(error) => Err(StartupError::new(error)),
+        None => Ok(ExitStatus::Success),
+    }
+}
+
+/// What became of the records that were sent.
+#[derive(Default)]
+struct Outcome {
+    settled: usize,
+    /// Why one of them was not delivered.
+    error: Option<String>,
+}
+
+/// Notes what becomes of each record, in a thread of its own, and ends the wait for the queue then.
+fn observe_deliveries(queue: &Deliverer, outcome: Arc<Mutex<Outcome>>) -> Result<Sender<KafkaEvent>, StartupError> {
+    let wake = queue.waker().map_err(cannot("deliveries can't be awaited"))?;
+    let (sender, mut events) = mpsc::channel(4);
+    let observe = move || {
+        while let Some(event) = events.blocking_recv() {
+            let error = if let KafkaEvent::NotDelivered { error, .. } = event {
+                Some(error)
+            } else if let KafkaEvent::Delivered { .. } = event {
+                None
+            } else {
+                // What is tried again is settled later.
+                continue;
+            };
+            let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+            outcome.settled += 1;
+            outcome.error = outcome.error.take().or(error);
+            drop(outcome);
+            wake();
+        }
+    };
+    thread::Builder::new().name("neli-deliveries".to_owned()).spawn(observe).map_err(cannot("no thread to spare"))?;
+    Ok(sender)
+}
+
+/// Sends what is to be released.
+struct Releaser {
+    /// One for each way to reach Kafka; there is a second where an embedded broker has moved.
+    producers: Vec<(Client, Producer)>,
+    events: Sender<KafkaEvent>,
+    waiting: VecDeque<ReleaseOrder>,
+    sent: usize,
+}
+
+impl Releaser {
+    fn new(events: Sender<KafkaEvent>) -> Self {
+        Self { producers: Vec::new(), events, waiting: VecDeque::new(), sent: 0 }
+    }
+
+    /// Sends what waits, as far as there is room.
+    fn send(&mut self, settled: usize) -> Result<(), StartupError> {
+        while self.sent - settled < ON_THEIR_WAY
+            && let Some(order) = self.waiting.pop_front()
+        {
+            let election = &order.release.election;
+            let payload = record(&order).to_bytes();
+            let producer = self.producer(&order.release)?;
+            producer.send(election, Some(order.seq), &election.key(), &payload).map_err(StartupError::new)?;
+            self.sent += 1;
+        }
+        Ok(())
+    }
+
+    fn producer(&mut self, means: &Means) -> Result<&Producer, StartupError> {
+        let Means { client, election, lease_ms, .. } = means;
+        let known = self.producers.iter().position(|(other, _)| other == client);
+        let at = if let Some(at) = known {
+            at
+        } else {
+            let access = Access::try_from(client).map_err(StartupError::new)?;
+            let timeout = Duration::from_millis(*lease_ms);
+            let producer = Producer::start(&access, &Elections::from(election), timeout, self.events.clone());
+            self.producers.push((client.clone(), producer.map_err(StartupError::new)?));
+            self.producers.len() - 1
+        };
+        Ok(&self.producers[at].1)
+    }
+}
+
+fn cannot(what: &'static str) -> impl FnOnce(io::Error) -> StartupError {
+    move |error| StartupError::new(format!("{what}: {}", reason(&error)))
 }
 
 fn record(order: &ReleaseOrder) -> Record {

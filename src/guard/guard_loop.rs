@@ -24,6 +24,7 @@ use crate::guard::lease::{Lease, Slot};
 use crate::guard::message::GuardConfig;
 use crate::guard::outbox;
 use crate::guard::perform::Ending;
+use crate::guard::release_queue::ReleaseQueue;
 use crate::guard::setup;
 use crate::guard::variables;
 use crate::process::cgroup::Cgroup;
@@ -74,6 +75,7 @@ pub(super) struct GuardLoop {
     /// The control group, below the tree's, that the next run, or this one, is born into.
     pub(super) run_cgroup: Option<OwnedFd>,
     runs: u64,
+    pub(super) release_queue: ReleaseQueue,
     /// What the guard has decided to end with.
     pub(super) ending: Option<Ending>,
 }
@@ -87,8 +89,11 @@ impl GuardLoop {
         let channel = Channel::over(setup::adopt_beside(arguments.socket, lease_number)?);
         let death = arguments.supervisor_pidfd.map(|number| setup::adopt_beside(number, lease_number)).transpose()?;
         let cgroup = guard_config.cgroup.map(|number| setup::adopt_beside(number, lease_number)).transpose()?;
+        let release_queue =
+            ReleaseQueue::adopt(guard_config.release_queue, |number| setup::adopt_beside(number, lease_number))?;
         let own = [Some(channel.as_fd()), death.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
-        setup::close_others(&guard_config.inherited, &own)?;
+        let own = own.into_iter().flatten().chain(release_queue.descriptors());
+        setup::close_others(&guard_config.inherited, own)?;
 
         let mut environment = mem::take(&mut guard_config.environment);
         // Those of a `neli-run` around this one.
@@ -125,6 +130,7 @@ impl GuardLoop {
             commands,
             run_cgroup: None,
             runs: 0,
+            release_queue,
             ending: None,
         };
         guard_loop.prepare_run_cgroup();
@@ -133,7 +139,7 @@ impl GuardLoop {
     }
 
     /// Runs until the supervisor is gone and nothing is left to be done for it. It returns when nothing is to be
-    /// released, or when the release could not be executed.
+    /// released, when another guard's process delivers the release, or when what delivers it could not be executed.
     pub(super) fn run(mut self) -> io::Result<()> {
         loop {
             self.alarm.set(self.due())?;
@@ -151,7 +157,7 @@ impl GuardLoop {
             match self.ending {
                 None => {}
                 Some(Ending::Done) => return Ok(()),
-                Some(Ending::Release(grant)) => return self.release(grant).map(drop),
+                Some(Ending::Release(grant)) => return self.release(grant),
             }
         }
     }

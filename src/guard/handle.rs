@@ -90,7 +90,8 @@ impl GuardHandle {
             guard_config: config_file.as_raw_fd(),
             supervisor_pidfd: supervisor_pidfd.as_ref().map(AsRawFd::as_raw_fd),
         };
-        let descriptors: Vec<RawFd> = arguments.descriptors().chain(guard_config.cgroup).collect();
+        let of_config = guard_config.cgroup.into_iter().chain(guard_config.release_queue.into_iter());
+        let descriptors: Vec<RawFd> = arguments.descriptors().chain(of_config).collect();
         let pending = spawn(&SpawnSpec {
             image: &Image::at(program, arguments.to_command_line(), own_environment())?,
             environment: &[],

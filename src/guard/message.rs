@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::guard::release_queue;
 use crate::process::scheduling::Scheduling;
 use crate::process::signals::Set;
 
@@ -44,6 +45,8 @@ pub struct GuardConfig {
     pub releaser: PathBuf,
     /// What that program needs to reach Kafka. The guard hands it on, and does not look into it.
     pub release: serde_json::Value,
+    /// What all guards of this supervisor append to what they have to release.
+    pub release_queue: release_queue::Numbers,
     /// The job's scheduling, where that of `neli-run` has been raised above it.
     pub scheduling: Option<Scheduling>,
 }
@@ -55,7 +58,7 @@ impl fmt::Debug for GuardConfig {
     }
 }
 
-/// What the guard tells the program that releases a term in a dead supervisor's place, by a file in memory: one JSON object.
+/// What the guard tells the program that releases a term in a dead supervisor's place.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ReleaseRequest {
     /// The member that held the term.
@@ -90,6 +93,7 @@ mod tests {
             on_lead: Some("tell --password=hunter2".into()),
             releaser: "/proc/self/exe".into(),
             release: serde_json::json!({"sasl.password": "hunter2"}),
+            release_queue: release_queue::Numbers { requests: 3, appended: 4 },
             scheduling: None,
         };
         assert!(!format!("{guard_config:?}").contains("hunter2"));

@@ -1,6 +1,5 @@
 //! Performs what the guard decides.
 
-use std::convert::Infallible;
 use std::ffi::CString;
 use std::fmt;
 use std::io;
@@ -15,6 +14,7 @@ use nix::unistd::Pid;
 use crate::guard::guard_loop::GuardLoop;
 use crate::guard::job::Job;
 use crate::guard::lease::Lease;
+use crate::guard::message::ReleaseRequest;
 use crate::guard::release;
 use crate::guard::variables::{ATTEMPT, EPOCH, EVENT, LEASE_FD, ONCE, WHY, WINDOW_END, WINDOW_START};
 use crate::process::shell::ShellOptions;
@@ -191,14 +191,22 @@ impl GuardLoop {
         of_run.into_iter().chain(of_window.into_iter().flatten()).chain(own).collect()
     }
 
-    /// Becomes the program that releases the term in the supervisor's place. Everything that the guard has open is closed
-    /// before.
-    pub(super) fn release(self, grant: Grant) -> io::Result<Infallible> {
-        let Self { guard_config, scheduling_of_job, .. } = self;
+    /// Has the term released in the supervisor's place: where no other guard of that supervisor delivers releases, becomes the program
+    /// that does.
+    pub(super) fn release(self, grant: Grant) -> io::Result<()> {
+        let Self { guard_config, release_queue, scheduling_of_job, .. } = self;
+        let request = ReleaseRequest {
+            member: guard_config.member,
+            term: grant.term,
+            seen: grant.seen,
+            seq: grant.next_seq,
+            release: guard_config.release,
+        };
+        let Some(deliverer) = release_queue.append(&request)? else { return Ok(()) };
         if let Some(scheduling) = scheduling_of_job {
             scheduling.restore()?;
         }
-        release::execute(&guard_config, grant)
+        release::execute(&guard_config.releaser, deliverer).map(|never| match never {})
     }
 }
 

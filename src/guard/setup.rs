@@ -31,8 +31,8 @@ pub(super) fn adopt_beside(number: RawFd, kept: RawFd) -> io::Result<OwnedFd> {
 
 /// Closes every descriptor but those that the supervisor had `inherited` and the guard's `own`: what the supervisor has left open
 /// by mistake is not handed on to the job.
-pub(super) fn close_others(inherited: &[RawFd], own: &[Option<BorrowedFd<'_>>]) -> io::Result<()> {
-    let own = own.iter().flatten().map(AsRawFd::as_raw_fd);
+pub(super) fn close_others<'a>(inherited: &[RawFd], own: impl Iterator<Item = BorrowedFd<'a>>) -> io::Result<()> {
+    let own = own.map(|descriptor| descriptor.as_raw_fd());
     let keep: Vec<RawFd> = inherited.iter().copied().chain(own).collect();
     descriptors::close_all_but(&keep)
 }

@@ -16,6 +16,7 @@ use super::job::PROGRAM;
 use super::{cannot, environment};
 use crate::config::{Config, Listen};
 use crate::exit::StartupError;
+use crate::guard::release_queue::ReleaseQueue;
 use crate::guard::{GuardConfig, GuardHandle};
 use crate::http::{self, Bound};
 use crate::process::cgroup::{self, Cgroup};
@@ -73,6 +74,8 @@ pub(super) struct JobMaker {
     pub(super) member: MemberId,
     inherited: Vec<RawFd>,
     pub(super) priority: Priority,
+    /// What its guards are to release when this process has died.
+    release_queue: ReleaseQueue,
 }
 
 impl JobMaker {
@@ -93,6 +96,7 @@ impl JobMaker {
             on_lead: config.commands.on_lead.clone(),
             releaser: PROGRAM.into(),
             release: means_of_release(config, access, election),
+            release_queue: self.release_queue.numbers(),
             scheduling: self.priority.of_job,
         }
     }
@@ -118,7 +122,8 @@ impl Prepared {
         let bits = random::bytes().map_err(cannot("no randomness"))?;
         let member = MemberId::from_random(u128::from_le_bytes(bits));
         let (access, broker) = reach_kafka(&config.client)?;
-        let job_maker = JobMaker { member, inherited, priority };
+        let release_queue = ReleaseQueue::new().map_err(cannot("no file in memory for the guards' releases"))?;
+        let job_maker = JobMaker { member, inherited, priority, release_queue };
         let job = if config.roles.is_none() {
             let guard_config = job_maker.guard_config(&config, &access, &config.election);
             Some(PreparedJob::make(guard_config, GuardHandle::start).map_err(cannot("the guard can't be started"))?)

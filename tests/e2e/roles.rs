@@ -151,6 +151,22 @@ with_both_electors! {
         });
         close(&stage, candidates, &roles);
     }
+
+    /// One of a killed supervisor's guards has the terms of all of them released, and nobody waits for a lease's end.
+    fn the_roles_of_a_killed_supervisor_are_released(elector) {
+        let stage = stage(elector);
+        let roles = numbers(8);
+        let patient = || candidate(&stage, "8").option("--spread", "no").lease("50s");
+        let first = patient().start();
+        wait::until_true("a job of each role", || are_all_led(&stage, std::slice::from_ref(&first), &roles));
+        let second = patient().start();
+        wait::until_true("a standby for each role", || second.count("standby") >= roles.len());
+        first.signal(Signal::SIGKILL);
+        // Within less than the lease.
+        wait::until_true("a lead of each role elsewhere", || led(&second).len() == roles.len());
+        close(&stage, vec![first, second], &roles);
+    }
+
     /// Of many roles that are claimed at once most guards wait their turn. Whoever is stopped then releases each of them.
     fn whoever_is_stopped_while_guards_wait_releases_each_role(elector) {
         let stage = stage(elector);

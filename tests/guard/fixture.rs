@@ -6,11 +6,12 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use neli::program::clock;
 use neli_proto::time::Time;
+use neli_run::guard::release_queue::ReleaseQueue;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::signals::Set;
 use neli_run::process::system;
@@ -219,8 +220,15 @@ pub(crate) fn guard_config(command: Vec<OsString>, pipe: &Path) -> GuardConfig {
         on_lead: None,
         releaser: "/bin/false".into(),
         release: serde_json::json!({"why": "supervisor-died"}),
+        release_queue: release_queue().numbers(),
         scheduling: None,
     }
+}
+
+/// The queue of this process's guards.
+pub(crate) fn release_queue() -> &'static ReleaseQueue {
+    static QUEUE: LazyLock<ReleaseQueue> = LazyLock::new(|| ReleaseQueue::new().unwrap());
+    &QUEUE
 }
 
 pub(crate) fn process_of(pid: i32) -> OwnedFd {

@@ -17,41 +17,48 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::fixture::{
-    LinePipe, await_readable, far_deadline, grant, guard_config, has_ended, near_deadline, process_of, script, spawn,
+    LinePipe, await_readable, far_deadline, grant, guard_config, has_ended, near_deadline, process_of, release_queue,
+    script, spawn,
 };
 use crate::starts::policy;
 
 const ROLE: &str = "NELI_TEST_SUPERVISOR";
 
-/// Runs the supervisor, when it was asked to.
+/// Runs the supervisor, when it was asked to, with as many guards as it was asked for. An order is for all of them.
 #[test]
 fn role_of_a_supervisor() {
-    if std::env::var_os(ROLE).is_none() {
-        return;
-    }
+    let Ok(count) = std::env::var(ROLE) else { return };
     let mut lines = io::stdin().lock();
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
-    let guard_config: GuardConfig = serde_json::from_str(&line).unwrap();
-    let guard = GuardHandle::start(Path::new(env!("CARGO_BIN_EXE_neli-run")), &guard_config).unwrap();
+    let mut guard_config: GuardConfig = serde_json::from_str(&line).unwrap();
+    guard_config.release_queue = release_queue().numbers();
+    let start = |_| GuardHandle::start(Path::new(env!("CARGO_BIN_EXE_neli-run")), &guard_config).unwrap();
+    let guards: Vec<GuardHandle> = (0..count.parse().unwrap()).map(start).collect();
     // Libtest leaves its own line unfinished.
-    println!("\nguard {}", guard.pid());
+    println!();
+    for guard in &guards {
+        println!("guard {}", guard.pid());
+    }
+    let stdin = io::stdin();
     loop {
-        let stdin = io::stdin();
-        let mut sources =
-            [PollFd::new(guard.as_fd(), PollFlags::POLLIN), PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+        let descriptors = guards.iter().map(AsFd::as_fd).chain([stdin.as_fd()]);
+        let mut sources: Vec<_> = descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::POLLIN)).collect();
         poll(&mut sources, PollTimeout::NONE).unwrap();
-        let [answers, orders] = sources.map(|source| source.any().unwrap());
-        if answers {
+        let ready: Vec<bool> = sources.iter().map(|source| source.any().unwrap()).collect();
+        for (guard, _) in guards.iter().zip(&ready).filter(|(_, answers)| **answers) {
             let answer = guard.receive().unwrap().expect("the guard has ended").answer;
             println!("answer {}", serde_json::to_string(&answer).unwrap());
         }
-        if orders {
+        if ready.last() == Some(&true) {
             line.clear();
             if lines.read_line(&mut line).unwrap() == 0 {
                 return;
             }
-            guard.send(&serde_json::from_str(&line).unwrap()).unwrap();
+            let order = serde_json::from_str(&line).unwrap();
+            for guard in &guards {
+                guard.send(&order).unwrap();
+            }
         }
     }
 }
@@ -70,13 +77,17 @@ impl Supervisor {
     }
 
     fn configured(text: &str, adjust: impl FnOnce(&mut GuardConfig)) -> Self {
+        Self::of_guards(1, text, adjust)
+    }
+
+    fn of_guards(count: u32, text: &str, adjust: impl FnOnce(&mut GuardConfig)) -> Self {
         let pipe = LinePipe::new();
         let mut guard_config = guard_config(script(text), &pipe.path());
         guard_config.releaser = releaser(pipe.directory.path());
         adjust(&mut guard_config);
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "supervisor::role_of_a_supervisor", "--nocapture"])
-            .env(ROLE, "1")
+            .env(ROLE, count.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -132,12 +143,12 @@ impl Drop for Supervisor {
     }
 }
 
-/// Takes the place of `neli-run release <descriptor>`: writes down its arguments and attributes.
+/// Takes the place of `neli-run release <descriptors>`: writes down its arguments and attributes.
 fn releaser(directory: &Path) -> PathBuf {
     let path = directory.join("releaser");
     let text = r#"#!/bin/sh
         directory=${0%/*}
-        { echo "$1"; pwd; cut -d " " -f 41 "/proc/$$/stat"; cat "/proc/$$/fd/$2"; echo; ls -l "/proc/$$/fd"; } > "$directory/release.part"
+        { echo "$1"; pwd; cut -d " " -f 41 "/proc/$$/stat"; tail -c +9 "/proc/$$/fd/$2"; echo; ls -l "/proc/$$/fd"; } > "$directory/release.part"
         mv "$directory/release.part" "$directory/release"
         echo released > "$directory/pipe""#;
     fs::write(&path, text).unwrap();
@@ -172,9 +183,42 @@ fn when_the_supervisor_dies_the_tree_is_killed_and_the_term_released() {
     let open: Vec<&str> = lines.filter(|line| line.contains("->")).collect();
     // Its stdout is a redirection of the script's own; 10 or 255 is the script that its shell reads.
     let strangers = open.iter().filter(|line| {
-        !["/dev/null", "memfd:neli-run", "release.part", "/releaser"].iter().any(|known| line.contains(known))
+        !["/dev/null", "memfd:neli-run", "[eventfd]", "release.part", "/releaser"]
+            .iter()
+            .any(|known| line.contains(known))
     });
     assert_eq!(strangers.count(), 0, "{open:#?}");
+}
+
+/// Hundreds of roles would be hundreds of processes otherwise, each with a client of its own.
+#[test]
+fn one_process_delivers_the_releases_of_all_guards_of_a_supervisor() {
+    let mut supervisor = Supervisor::of_guards(2, "sleep 600", |guard_config| {
+        let text = r#"#!/bin/sh
+            echo "$$" >> "${0%/*}/delivering"
+            until [ "$(grep -ac supervisor-died "/proc/$$/fd/$2")" = 2 ]; do :; done
+            echo released > "${0%/*}/pipe""#;
+        fs::write(&guard_config.releaser, text).unwrap();
+    });
+    let guards = [supervisor.guard, Pid::from_raw(supervisor.next("guard ").parse().unwrap())];
+    let processes = guards.map(|guard| process_of(guard.as_raw()));
+    supervisor.send(&spawn(42, far_deadline()));
+    let mut started = 0;
+    while started < 2 {
+        started += usize::from(matches!(supervisor.receive(), Answer::Started { .. }));
+    }
+
+    supervisor.signal(Signal::SIGKILL);
+    assert_eq!(supervisor.pipe.next_line(), "released");
+    for process in &processes {
+        await_readable(process.as_fd(), "the end of both");
+    }
+    let delivering = fs::read_to_string(supervisor.pipe.directory.path().join("delivering")).unwrap();
+    let delivering: Vec<i32> = delivering.lines().map(|line| line.parse().unwrap()).collect();
+    assert!(
+        matches!(delivering.as_slice(), [one] if guards.contains(&Pid::from_raw(*one))),
+        "{delivering:?} of {guards:?}"
+    );
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl From<&Election> for Elections {
 }
 
 /// How Kafka is reached.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Client {
     /// Where Kafka is.
     pub brokers: Brokers,
@@ -148,7 +148,7 @@ pub struct Client {
 }
 
 /// Where Kafka is.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Brokers {
     /// `--brokers`: bootstrap servers, as librdkafka takes them.
     At(String),
@@ -157,7 +157,7 @@ pub enum Brokers {
 }
 
 /// librdkafka properties; some are secrets, so that none is ever shown.
-#[derive(Clone, Default, Deserialize, Serialize)]
+#[derive(Clone, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Properties(pub Vec<(String, String)>);
 
 impl fmt::Debug for Properties {

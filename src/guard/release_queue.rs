@@ -1,0 +1,307 @@
+//! What the guards of one supervisor have to release when it has died: a file in memory that each appends to, and that one of them delivers.
+//!
+//! A process of its own for each release, with a client of its own, would keep a machine with hundreds of roles busy for seconds, and nobody
+//! could lead those roles before. So the guard that gets the file's lock becomes the program that delivers what all of them have
+//! appended ([`release`](crate::release)), and the others end.
+//!
+//! No request is left behind: a guard appends first and tries the lock then, and who has delivered all gives up the lock first and looks for
+//! new requests then. Whichever of the two comes last finds what the other has left. If the one that delivers is killed, the others
+//! wait for the leases' ends, as after any release that is lost.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
+
+use nix::fcntl::{self, FcntlArg, FdFlag, Flock, FlockArg, OFlag, SealFlag};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::memfd::{self, MFdFlags};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::process::system;
+
+/// How long the number at the file's beginning is that says where the requests begin that were not delivered yet.
+const HEADER: u64 = 8;
+
+/// The queue as those have it who append to it.
+#[derive(Debug)]
+pub struct ReleaseQueue {
+    /// After the header one JSON object a line. Whatever is written goes to its end.
+    requests: File,
+    appended: Counter,
+}
+
+/// The descriptors of a queue, as numbers.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Numbers {
+    pub(super) requests: RawFd,
+    pub(super) appended: RawFd,
+}
+
+impl Numbers {
+    pub(super) fn into_iter(self) -> impl Iterator<Item = RawFd> {
+        [self.requests, self.appended].into_iter()
+    }
+}
+
+impl ReleaseQueue {
+    /// An empty queue. Its descriptors close at an exec unless they are kept open.
+    ///
+    /// # Errors
+    ///
+    /// No memory, no descriptor to spare, or a kernel before 3.17.
+    pub fn new() -> io::Result<Self> {
+        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+        let mut requests = File::from(memfd::memfd_create(c"neli-run", flags)?);
+        requests.write_all(&HEADER.to_le_bytes())?;
+        fcntl::fcntl(&requests, FcntlArg::F_ADD_SEALS(seals()))?;
+        fcntl::fcntl(&requests, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
+        let appended = EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?;
+        Ok(Self { requests, appended: Counter(File::from(OwnedFd::from(appended))) })
+    }
+
+    /// The numbers of its descriptors, for a process that is to have them.
+    #[must_use]
+    pub fn numbers(&self) -> Numbers {
+        Numbers { requests: self.requests.as_raw_fd(), appended: self.appended.0.as_raw_fd() }
+    }
+
+    /// Its descriptors.
+    pub(super) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.requests.as_fd(), self.appended.0.as_fd()]
+    }
+
+    /// Takes over the queue whose descriptors `adopt` takes over.
+    pub(super) fn adopt(numbers: Numbers, adopt: impl Fn(RawFd) -> io::Result<OwnedFd>) -> io::Result<Self> {
+        let Numbers { requests, appended } = numbers;
+        Ok(Self { requests: adopt(requests)?.into(), appended: Counter(adopt(appended)?.into()) })
+    }
+
+    /// Appends a request. `Some` if nobody delivers: then that is the caller's to do.
+    pub(super) fn append(self, request: &impl Serialize) -> io::Result<Option<Deliverer>> {
+        let Self { mut requests, appended } = self;
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        // With one call, so that it stands in one piece.
+        requests.write_all(&line)?;
+        appended.add()?;
+        // Opened anew: the lock is the opened file's, and this one is every guard's.
+        let path = format!("/proc/self/fd/{}", requests.as_raw_fd());
+        Ok(Deliverer::of(File::options().read(true).write(true).open(path)?, appended))
+    }
+}
+
+/// The queue as the one process has it that holds its lock.
+#[derive(Debug)]
+pub struct Deliverer {
+    requests: Flock<File>,
+    appended: Counter,
+    /// Where the requests begin that were not read yet; not known before the first are read.
+    offset: Option<u64>,
+}
+
+impl Deliverer {
+    fn of(requests: File, appended: Counter) -> Option<Self> {
+        let requests = Flock::lock(requests, FlockArg::LockExclusiveNonblock).ok()?;
+        Some(Self { requests, appended, offset: None })
+    }
+
+    /// What the numbers in these arguments stand for; `None` when they are none of a queue, which no person can type, or another delivers it.
+    #[must_use]
+    pub fn named_by(requests: &OsStr, appended: &OsStr) -> Option<Self> {
+        let [requests, appended] = [requests, appended].map(|number| number.to_str()?.parse::<RawFd>().ok());
+        let (requests, appended) = (requests?, appended?);
+        if SealFlag::from_bits_retain(system::seals_of(requests).ok()?) != seals() {
+            return None;
+        }
+        Self::of(system::adopt(requests).ok()?.into(), Counter(system::adopt(appended).ok()?.into()))
+    }
+
+    /// Keeps the descriptors open at an exec, and gives their numbers: what is executed has the lock.
+    pub(super) fn hand_on(self) -> io::Result<Numbers> {
+        let Self { requests, appended: Counter(appended), .. } = self;
+        let numbers = Numbers { requests: requests.as_raw_fd(), appended: appended.as_raw_fd() };
+        for descriptor in [requests.as_fd(), appended.as_fd()] {
+            fcntl::fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        }
+        mem::forget((requests, appended));
+        Ok(numbers)
+    }
+
+    /// The requests that were appended since the last call. What makes no sense is left out.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be read.
+    pub fn read<T: DeserializeOwned>(&mut self) -> io::Result<Vec<T>> {
+        let offset = match self.offset {
+            Some(offset) => offset,
+            None => self.delivered()?,
+        };
+        let length = self.requests.metadata()?.len().saturating_sub(offset);
+        let mut text = vec![0; usize::try_from(length).unwrap_or_default()];
+        self.requests.read_exact_at(&mut text, offset)?;
+        // The last may be being written.
+        text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+        self.offset = Some(offset + text.len() as u64);
+        Ok(text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+    }
+
+    /// Waits until something is appended, or the wait is ended by a [`waker`](Self::waker).
+    ///
+    /// # Errors
+    ///
+    /// The kernel's; none is known.
+    pub fn wait(&self) -> io::Result<()> {
+        self.appended.wait()
+    }
+
+    /// What ends a wait.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor to spare.
+    pub fn waker(&self) -> io::Result<impl Fn() + Send + 'static> {
+        let appended = Counter(self.appended.0.try_clone()?);
+        Ok(move || drop(appended.add()))
+    }
+
+    /// To be called when all that was read is settled: gives up the lock. `Some` when more was appended meanwhile, and no other has the lock.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be written, or the lock not be given up.
+    pub fn finish(self) -> io::Result<Option<Self>> {
+        let Self { requests, appended, offset } = self;
+        if let Some(offset) = offset {
+            requests.write_all_at(&offset.to_le_bytes(), 0)?;
+        }
+        let requests = requests.unlock().map_err(|(_, errno)| errno)?;
+        if Some(requests.metadata()?.len()) == offset { Ok(None) } else { Ok(Self::of(requests, appended)) }
+    }
+
+    fn delivered(&self) -> io::Result<u64> {
+        let mut offset = [0; size_of::<u64>()];
+        self.requests.read_exact_at(&mut offset, 0)?;
+        Ok(u64::from_le_bytes(offset))
+    }
+}
+
+/// An eventfd: what was added to it ends a wait.
+#[derive(Debug)]
+struct Counter(File);
+
+impl Counter {
+    fn add(&self) -> io::Result<()> {
+        (&self.0).write_all(&1_u64.to_ne_bytes())
+    }
+
+    fn wait(&self) -> io::Result<()> {
+        (&self.0).read_exact(&mut [0; size_of::<u64>()])
+    }
+}
+
+/// Nobody may shorten it; and no other file has just these.
+fn seals() -> SealFlag {
+    SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    /// The queue as another process has it that has inherited it.
+    fn inherited(queue: &ReleaseQueue) -> ReleaseQueue {
+        ReleaseQueue {
+            requests: queue.requests.try_clone().unwrap(),
+            appended: Counter(queue.appended.0.try_clone().unwrap()),
+        }
+    }
+
+    fn read(deliverer: &mut Deliverer) -> Vec<u32> {
+        deliverer.read().unwrap()
+    }
+
+    #[test]
+    fn the_first_delivers_what_all_append() {
+        let queue = ReleaseQueue::new().unwrap();
+        let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
+        assert!(inherited(&queue).append(&2).unwrap().is_none());
+        assert_eq!(read(&mut deliverer), [1, 2]);
+        assert!(inherited(&queue).append(&3).unwrap().is_none());
+        assert_eq!(read(&mut deliverer), [3]);
+        assert!(read(&mut deliverer).is_empty());
+        assert!(deliverer.finish().unwrap().is_none());
+    }
+
+    #[test]
+    fn what_is_appended_before_the_lock_is_given_up_is_not_left_behind() {
+        let queue = ReleaseQueue::new().unwrap();
+        let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
+        assert_eq!(read(&mut deliverer), [1]);
+        assert!(inherited(&queue).append(&2).unwrap().is_none());
+        let mut deliverer = deliverer.finish().unwrap().unwrap();
+        assert_eq!(read(&mut deliverer), [2]);
+        assert!(deliverer.finish().unwrap().is_none());
+    }
+
+    #[test]
+    fn whoever_comes_later_delivers_nothing_twice() {
+        let queue = ReleaseQueue::new().unwrap();
+        let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
+        assert_eq!(read(&mut deliverer), [1]);
+        assert!(deliverer.finish().unwrap().is_none());
+        let mut deliverer = inherited(&queue).append(&2).unwrap().unwrap();
+        assert_eq!(read(&mut deliverer), [2]);
+    }
+
+    #[test]
+    fn after_the_end_of_one_that_has_not_delivered_the_next_does_so() {
+        let queue = ReleaseQueue::new().unwrap();
+        let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
+        assert_eq!(read(&mut deliverer), [1]);
+        drop(deliverer);
+        let mut deliverer = inherited(&queue).append(&2).unwrap().unwrap();
+        assert_eq!(read(&mut deliverer), [1, 2]);
+    }
+
+    #[test]
+    fn a_wait_ends_when_something_is_appended() {
+        let queue = ReleaseQueue::new().unwrap();
+        let deliverer = inherited(&queue).append(&1).unwrap().unwrap();
+        deliverer.wait().unwrap();
+        let waker = deliverer.waker().unwrap();
+        std::thread::spawn(waker);
+        deliverer.wait().unwrap();
+        let other = inherited(&queue);
+        std::thread::spawn(move || other.append(&2).unwrap().is_none());
+        deliverer.wait().unwrap();
+    }
+
+    #[test]
+    fn a_request_that_is_being_written_is_read_when_it_is_complete() {
+        let queue = ReleaseQueue::new().unwrap();
+        let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
+        (&queue.requests).write_all(b"2").unwrap();
+        assert_eq!(read(&mut deliverer), [1]);
+        (&queue.requests).write_all(b"3\n").unwrap();
+        assert_eq!(read(&mut deliverer), [23]);
+    }
+
+    #[test]
+    fn what_is_handed_on_is_recognized_and_what_a_person_can_open_is_not() {
+        let queue = ReleaseQueue::new().unwrap();
+        let text = |number: RawFd| OsString::from(number.to_string());
+        let numbers = inherited(&queue).append(&7).unwrap().unwrap().hand_on().unwrap();
+        let (requests, appended) = (text(numbers.requests), text(numbers.appended));
+        assert!(Deliverer::named_by(&text(0), &appended).is_none());
+        assert!(Deliverer::named_by(&OsString::from("requests"), &appended).is_none());
+        let mut deliverer = Deliverer::named_by(&requests, &appended).unwrap();
+        assert_eq!(read(&mut deliverer), [7]);
+    }
+}
