@@ -30,8 +30,8 @@ pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments) 
     let roles = arguments.roles;
     let stage = Stage::new(PROGRAM, &broker.kafka(), elector);
     let began = wait::now();
-    let mut candidates = vec![candidate(&stage, roles).start()];
-    await_true("a lead of each role", || held(&candidates) == roles);
+    let mut candidates = vec![Observed::of(candidate(&stage, roles).start())];
+    await_true("a lead of each role", || held(&mut candidates) == roles);
     let mut rows = vec![row(format!("{roles} roles, start to all led by one"), "ms", millis(began, wait::now()))];
     // Before there are shares: it leads nothing, so that what it costs is what standing by costs.
     let standby = candidate(&stage, roles).option("--max-roles", "1").start();
@@ -39,36 +39,39 @@ pub(crate) fn measure(broker: &Broker, elector: Elector, arguments: &Arguments) 
     stop(standby);
 
     let began = wait::now();
-    candidates.extend((1..CANDIDATES).map(|_| candidate(&stage, roles).start()));
-    await_fair(&candidates, roles);
+    candidates.extend((1..CANDIDATES).map(|_| Observed::of(candidate(&stage, roles).start())));
+    await_fair(&mut candidates, roles);
     rows.push(row(format!("{roles} roles, start of two more to fair shares"), "s", millis(began, wait::now()) / 1e3));
     wait::pause(SETTLED);
     rows.extend(idle(broker, &candidates, roles, arguments.seconds));
 
-    // The supervisor is killed: each guard releases for it.
-    let dead = candidates.swap_remove(0);
-    let orphans = led(&dead).len();
-    dead.signal(Signal::SIGKILL);
+    // The supervisor is killed: its guards have its terms released.
+    let mut dead = candidates.swap_remove(0);
+    let orphans = dead.led().len();
+    dead.running.signal(Signal::SIGKILL);
     let killed = wait::now();
-    rows.push(again(&candidates, roles, orphans, killed, "of a killed supervisor"));
+    rows.extend(again(&mut candidates, roles, orphans, killed, "of a killed supervisor"));
     drop(dead);
 
     // All of its processes are killed, as with its machine: the others know when its lease is over.
-    candidates.push(candidate(&stage, roles).start());
-    await_fair(&candidates, roles);
+    candidates.push(Observed::of(candidate(&stage, roles).start()));
+    await_fair(&mut candidates, roles);
     wait::pause(SETTLED);
-    let dead = candidates.swap_remove(0);
-    let orphans = led(&dead).len();
-    let mut family = vec![dead.process()];
-    family.extend(dead.process().descendants());
+    let mut dead = candidates.swap_remove(0);
+    let orphans = dead.led().len();
+    let process = dead.running.process();
+    let mut family = vec![process];
+    family.extend(process.descendants());
     for process in family {
         process.signal(Signal::SIGKILL);
     }
     let known =
         wait::now() + u64::try_from((LEASE.mul_f64(1.01) + Duration::from_millis(10)).as_nanos()).expect("seconds");
-    rows.push(again(&candidates, roles, orphans, known, "of a dead machine, from the end of its lease on"));
+    rows.extend(again(&mut candidates, roles, orphans, known, "of a dead machine, from the end of its lease on"));
     drop(dead);
-    candidates.into_iter().for_each(stop);
+    for candidate in candidates {
+        stop(candidate.running);
+    }
     rows
 }
 
@@ -98,8 +101,8 @@ fn standing_by(stage: &Stage, standby: &Running, roles: usize) -> Vec<Row> {
 }
 
 /// What three candidates cost that lead a third of the roles each.
-fn idle(broker: &Broker, candidates: &[Running], roles: usize, seconds: u64) -> Vec<Row> {
-    let supervisors: Vec<Process> = candidates.iter().map(Running::process).collect();
+fn idle(broker: &Broker, candidates: &[Observed], roles: usize, seconds: u64) -> Vec<Row> {
+    let supervisors: Vec<Process> = candidates.iter().map(|candidate| candidate.running.process()).collect();
     let is_guard = |process: &Process| process.name().as_deref() == Some("neli-guard");
     let guards: Vec<Process> = supervisors.iter().flat_map(|process| process.children()).filter(is_guard).collect();
     let when = format!("{roles} roles on {}", candidates.len());
@@ -121,45 +124,77 @@ fn idle(broker: &Broker, candidates: &[Running], roles: usize, seconds: u64) -> 
 }
 
 /// How long after `from` the last of the dead one's roles was led again, and its job started.
-fn again(candidates: &[Running], roles: usize, orphans: usize, from: u64, whose: &str) -> Row {
-    await_true("a lead of each role again", || held(candidates) == roles && started(candidates) >= roles);
-    let last = candidates.iter().flat_map(|candidate| candidate.events("job_started")).map(|event| event.at).max();
-    let last = last.expect("they run");
-    row(format!("{orphans} of {roles} roles {whose}: all jobs started again"), "ms", millis(from, last))
+fn again(candidates: &mut [Observed], roles: usize, orphans: usize, from: u64, whose: &str) -> [Row; 2] {
+    await_true("a lead of each role again", || held(candidates) == roles && with_job(candidates) == roles);
+    let led = candidates.iter().map(|candidate| candidate.led_last).max().unwrap_or_default();
+    let started = candidates.iter().map(|candidate| candidate.started_last).max().unwrap_or_default();
+    let of = |what: &str, at| row(format!("{orphans} of {roles} roles {whose}: {what}"), "ms", millis(from, at));
+    [of("all led again", led), of("all jobs started again", started)]
 }
 
-/// The roles that a candidate leads, by its log.
-fn led(candidate: &Running) -> BTreeMap<u64, u64> {
-    let mut led = BTreeMap::new();
-    for event in candidate.history() {
-        match event.name() {
-            "leading" => drop(led.insert(event.number("role"), event.number("term"))),
-            "fenced" | "released" | "superseded" => drop(led.remove(&event.number("role"))),
-            _ => {}
+/// A candidate, and what it has logged of its roles. Each event is read once: to read all of them at each look would cost more than what is
+/// measured.
+struct Observed {
+    running: Running,
+    read: usize,
+    /// The terms of the roles that it leads.
+    led: BTreeMap<u64, u64>,
+    /// The terms of which a job was started.
+    started: BTreeMap<u64, u64>,
+    led_last: u64,
+    started_last: u64,
+}
+
+impl Observed {
+    fn of(running: Running) -> Self {
+        Self { running, read: 0, led: BTreeMap::new(), started: BTreeMap::new(), led_last: 0, started_last: 0 }
+    }
+
+    fn read(&mut self) {
+        let events = self.running.history_from(self.read);
+        self.read += events.len();
+        for event in events {
+            let term = || (event.number("role"), event.number("term"));
+            match event.name() {
+                "leading" => {
+                    self.led.extend([term()]);
+                    self.led_last = event.at;
+                }
+                "job_started" => {
+                    self.started.extend([term()]);
+                    self.started_last = event.at;
+                }
+                "fenced" | "released" | "superseded" => drop(self.led.remove(&event.number("role"))),
+                _ => {}
+            }
         }
     }
-    led
+
+    /// The roles that it leads, with their terms.
+    fn led(&mut self) -> &BTreeMap<u64, u64> {
+        self.read();
+        &self.led
+    }
+
+    /// How many of the roles that it leads have a job.
+    fn with_job(&mut self) -> usize {
+        self.read();
+        self.led.iter().filter(|(role, term)| self.started.get(role) == Some(term)).count()
+    }
 }
 
-fn held(candidates: &[Running]) -> usize {
-    candidates.iter().map(|candidate| led(candidate).len()).sum()
+fn held(candidates: &mut [Observed]) -> usize {
+    candidates.iter_mut().map(|candidate| candidate.led().len()).sum()
 }
 
-/// How many of the roles that they lead have a job.
-fn started(candidates: &[Running]) -> usize {
-    let runs = |candidate: &Running| {
-        let terms = led(candidate);
-        let started = candidate.events("job_started");
-        let current = started.iter().filter(|event| terms.get(&event.number("role")) == Some(&event.number("term")));
-        current.count()
-    };
-    candidates.iter().map(runs).sum()
+fn with_job(candidates: &mut [Observed]) -> usize {
+    candidates.iter_mut().map(Observed::with_job).sum()
 }
 
-fn await_fair(candidates: &[Running], roles: usize) {
+fn await_fair(candidates: &mut [Observed], roles: usize) {
     let fair = roles / candidates.len()..=roles.div_ceil(candidates.len());
     await_true("fair shares", || {
-        started(candidates) >= roles && candidates.iter().all(|candidate| fair.contains(&led(candidate).len()))
+        with_job(candidates) == roles && candidates.iter_mut().all(|candidate| fair.contains(&candidate.led().len()))
     });
 }
 
