@@ -17,7 +17,10 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use neli::program::clock;
+use neli_proto::time::Time;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
 use nix::unistd::{self, Pid};
@@ -31,6 +34,9 @@ pub const WITHOUT_ONE: &str = "without root, and without a control group for the
 
 /// How the names of all of ours begin.
 const PREFIX: &str = "neli-run.";
+
+/// How often leftovers are looked for while groups are made one after the other.
+const LOOK_FOR_LEFTOVERS: Duration = Duration::from_secs(10);
 
 /// Extended attributes with which systemd, where it runs, marks the groups that it leaves to others.
 const DELEGATED: [&std::ffi::CStr; 2] = [c"user.delegate", c"trusted.delegate"];
@@ -46,23 +52,53 @@ pub struct Cgroup {
     kill: File,
 }
 
-impl Cgroup {
+/// Makes the groups of one process's jobs. What the first one has shown holds for those that follow it soon: with hundreds of roles there are as
+/// many groups to look through, and as many copies of this process's memory to try a birth.
+#[derive(Debug, Default)]
+pub struct CgroupMaker {
+    /// Below which group one was made, and when leftovers were last looked for there, in time since boot.
+    known: Option<(PathBuf, Time)>,
+}
+
+impl CgroupMaker {
     /// Makes one below the group of this process.
     ///
     /// # Errors
     ///
     /// When there is no cgroup v2, or none may be made. The caller does without.
-    pub fn make() -> io::Result<Self> {
+    pub fn make(&mut self) -> io::Result<Cgroup> {
         let parent = of_this_process(Hierarchy::V2).ok_or(io::ErrorKind::NotFound)?;
+        let now = clock::now();
+        if self.known.as_ref().is_some_and(|(known, at)| *known == parent && now < *at + LOOK_FOR_LEFTOVERS) {
+            return Cgroup::made_in(&parent);
+        }
         if !may_be_divided(&parent) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         remove_leftovers(&parent);
-        // Before it is locked, another may take it for a leftover.
-        Self::made_in(&parent).or_else(|_| Self::made_in(&parent))
+        let made = Cgroup::made_in(&parent)?;
+        system::try_birth_in(made.as_fd())?;
+        self.known = Some((parent, now));
+        Ok(made)
+    }
+}
+
+impl Cgroup {
+    /// Makes a single one.
+    ///
+    /// # Errors
+    ///
+    /// As for [`CgroupMaker::make`].
+    pub fn make() -> io::Result<Self> {
+        CgroupMaker::default().make()
     }
 
     fn made_in(parent: &Path) -> io::Result<Self> {
+        // Before it is locked, another may take it for a leftover.
+        Self::try_made_in(parent).or_else(|_| Self::try_made_in(parent))
+    }
+
+    fn try_made_in(parent: &Path) -> io::Result<Self> {
         let path = parent.join(format!("{PREFIX}{}.{:08x}", unistd::getpid(), u32::from_ne_bytes(random::bytes()?)));
         fs::create_dir(&path)?;
         Self::locked_at(&path).inspect_err(|_| drop(fs::remove_dir(&path)))
@@ -71,7 +107,6 @@ impl Cgroup {
     fn locked_at(path: &Path) -> io::Result<Self> {
         let directory = File::open(path)?;
         let lock = locked(directory.try_clone()?)?;
-        system::try_birth_in(directory.as_fd())?;
         let mut made = Self::open(directory.into())?;
         made.lock = Some(lock);
         Ok(made)

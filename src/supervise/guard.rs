@@ -153,7 +153,8 @@ impl MainLoop {
         let guard_config =
             self.job_maker.guard_config(&self.config, self.kafka.session.access(), &self.roles[at].election);
         self.reserve.lend();
-        let job = PreparedJob::make(guard_config, GuardHandle::begin).and_then(GuardedJob::new);
+        let job = PreparedJob::make(&mut self.job_maker.cgroups, guard_config, GuardHandle::begin);
+        let job = job.and_then(GuardedJob::new);
         self.reserve.take_back();
         match job {
             Ok(job) => self.roles[at].job = Some(job),

@@ -19,7 +19,7 @@ use crate::exit::StartupError;
 use crate::guard::release_queue::ReleaseQueue;
 use crate::guard::{GuardConfig, GuardHandle};
 use crate::http::{self, Bound};
-use crate::process::cgroup::{self, Cgroup};
+use crate::process::cgroup::{self, Cgroup, CgroupMaker};
 use crate::process::limits;
 use crate::process::priority::{self, Priority};
 use crate::process::procfs;
@@ -59,10 +59,11 @@ impl PreparedJob {
     ///
     /// When there are no descriptors, no memory or no process to spare.
     pub(super) fn make(
+        cgroups: &mut CgroupMaker,
         mut guard_config: GuardConfig,
         start: impl FnOnce(&Path, &GuardConfig) -> io::Result<GuardHandle>,
     ) -> io::Result<Self> {
-        let cgroup = Cgroup::make().ok().map(Rc::new);
+        let cgroup = cgroups.make().ok().map(Rc::new);
         guard_config.cgroup = cgroup.as_ref().map(|cgroup| cgroup.as_fd().as_raw_fd());
         let guard = start(Path::new(PROGRAM), &guard_config)?;
         Ok(Self { guard_config, guard, cgroup })
@@ -74,6 +75,7 @@ pub(super) struct JobMaker {
     pub(super) member: MemberId,
     inherited: Vec<RawFd>,
     pub(super) priority: Priority,
+    pub(super) cgroups: CgroupMaker,
     /// What its guards are to release when this process has died.
     release_queue: ReleaseQueue,
 }
@@ -123,16 +125,18 @@ impl Prepared {
         let member = MemberId::from_random(u128::from_le_bytes(bits));
         let (access, broker) = reach_kafka(&config.client)?;
         let release_queue = ReleaseQueue::new().map_err(cannot("no file in memory for the guards' releases"))?;
-        let job_maker = JobMaker { member, inherited, priority, release_queue };
+        let cgroups = CgroupMaker::default();
+        let mut job_maker = JobMaker { member, inherited, priority, cgroups, release_queue };
         let job = if config.roles.is_none() {
             let guard_config = job_maker.guard_config(&config, &access, &config.election);
-            Some(PreparedJob::make(guard_config, GuardHandle::start).map_err(cannot("the guard can't be started"))?)
+            let job = PreparedJob::make(&mut job_maker.cgroups, guard_config, GuardHandle::start);
+            Some(job.map_err(cannot("the guard can't be started"))?)
         } else {
             None
         };
         let has_cgroup = match &job {
             Some(job) => job.cgroup.is_some(),
-            None => Cgroup::make().inspect(Cgroup::remove).is_ok(),
+            None => job_maker.cgroups.make().is_ok(),
         };
         if !has_cgroup && !unistd::geteuid().is_root() {
             config.warnings.push(cgroup::WITHOUT_ONE.to_owned());
