@@ -14,6 +14,7 @@ use harness::wait;
 use harness::witness::{Event, Line};
 
 use crate::axis::nanos;
+use crate::overlaps;
 use crate::seat::life_of;
 use crate::stint::{Counts, Latest, Overlap, Stint};
 
@@ -44,6 +45,8 @@ pub(crate) struct Law {
     pub(crate) kill_margin: Option<Duration>,
     /// No job may be told to stop.
     pub(crate) undisturbed: bool,
+    /// Two may run at one time, while the work changes hands (`--overlap`).
+    pub(crate) overlap: Option<Duration>,
     /// A job that has ended is run again under its term.
     pub(crate) runs_again: bool,
     /// Where memory is scarce, a line may be half written, and the next one begin in the middle of it.
@@ -279,18 +282,8 @@ impl Ledger {
                 if a.span.0 > b.span.1 || b.span.0 > a.span.1 {
                     continue;
                 }
-                // Whoever leads learns of it within two leases (assumption 4).
-                let first = if a.generation < b.generation { a.seat } else { b.seat };
-                let learns_within = self.law.leases.get(first).map_or(0, |lease| 2 * nanos(*lease));
-                let together = a.span.1.min(b.span.1) - a.span.0.max(b.span.0);
-                let excuse = match () {
-                    () if a.abandoned || b.abandoned => Some("an abandoned job"),
-                    () if a.generation != b.generation && together <= learns_within => {
-                        Some("a topic that was made anew")
-                    }
-                    () => None,
-                };
                 let span = (a.span.0.max(b.span.0), a.span.1.min(b.span.1));
+                let excuse = self.law.excuse(a, b, span.1 - span.0);
                 let overlap = Overlap { terms: (a.term, b.term), seats: (a.seat, b.seat), span, excuse };
                 self.overlaps.insert((*earlier, *later), overlap);
             }
@@ -348,6 +341,7 @@ impl Ledger {
             )
         });
         let disturbances = self.disturbances.iter().cloned();
+        let overlaps = overlaps.chain(overlaps::of_three(&self.overlaps));
         overlaps.chain(self.orphans.iter().cloned()).chain(self.shrunk.iter().cloned()).chain(disturbances).collect()
     }
 

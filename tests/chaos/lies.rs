@@ -1,6 +1,8 @@
 //! What a stranger writes: nonsense, and what makes sense and is not so. Never a word of a leader's: whoever forges that
 //! can do anything (assumption 5).
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::fault::Dice;
@@ -32,10 +34,19 @@ pub(crate) fn garbage(group: &str, role: usize, degree: f64, dice: &mut Dice) ->
     pick(kinds, degree)
 }
 
-/// What makes sense where it stands, or could, and is not so.
-pub(crate) fn lie(group: &str, role: usize, degree: f64, end: i64, earlier: Option<u64>) -> Records {
+/// What makes sense where it stands, or could, and is not so. The liar's election is of their kind: candidates stand in no other.
+pub(crate) fn lie(
+    (group, overlap): (&str, Option<Duration>),
+    role: usize,
+    degree: f64,
+    end: i64,
+    earlier: Option<u64>,
+) -> Records {
     let says = |what: serde_json::Value| {
         let mut record = json!({"v": 1, "member": "liar", "name": "liar", "seq": 1});
+        if let Some(overlap) = overlap {
+            record["overlap_ms"] = json!(overlap.as_millis());
+        }
         let fields = what.as_object().expect("an object").clone();
         record.as_object_mut().expect("an object").extend(fields);
         vec![(Some(key(group, role)), Some(record.to_string().into_bytes()))]

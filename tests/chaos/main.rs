@@ -7,11 +7,15 @@
 //! cargo test --test chaos -- --seed 0 --duration 1h --brokers 3 --elections 6 --candidates 3 --changes --progress /tmp/progress
 //! cargo test --test chaos -- --run remakes --duration 5m [--elect log]
 //! cargo test --test chaos -- --roles 6 --candidates 5 --duration 3m [--elect group] [--only resign]
+//! cargo test --test chaos -- --overlap 300ms --duration 3m [--roles 4]
 //! ```
 //!
 //! With `--roles` every candidate stands for many roles, each with witnesses and a judgement of its own; `resign` is the program's, for
 //! one role. What must be besides, once nothing is broken any more: fair shares, a minute after the last change, later by what may be
 //! kept from somebody, or somebody be barred from, by then (`roles.rs`).
+//!
+//! With `--overlap` a leader that is to stop keeps its job running beside its successor's: two jobs may run at one time then, for a lease at
+//! most, and never three (`overlaps.rs`).
 //!
 //! `--run` names a run whose candidates, faults and judgement are its own (`named.rs`; root's rights are needed for limits):
 //!
@@ -44,6 +48,7 @@ mod many;
 mod mending;
 mod mutants;
 mod named;
+mod overlaps;
 mod report;
 mod roles;
 mod run;
@@ -95,6 +100,9 @@ struct Arguments {
     /// How many roles each candidate stands for, with a job of its own for each. At the end they must be spread fairly.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=20))]
     roles: u8,
+    /// A leader that is to stop keeps its job running for so long beside its successor's: two may run at one time then, and never three.
+    #[arg(long, value_parser = humantime::parse_duration)]
+    overlap: Option<Duration>,
     /// Mostly what changes the leader, and at a higher pace.
     #[arg(long)]
     changes: bool,
@@ -102,7 +110,7 @@ struct Arguments {
     #[arg(long)]
     progress: Option<PathBuf>,
     /// A run with candidates, faults and a judgement of its own.
-    #[arg(long, value_enum, conflicts_with_all = ["changes", "elections", "mutants", "roles"])]
+    #[arg(long, value_enum, conflicts_with_all = ["changes", "elections", "mutants", "overlap", "roles"])]
     run: Option<Named>,
     /// These faults alone.
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -184,6 +192,7 @@ fn main() -> ExitCode {
         brokers,
         elector: Elector::Log,
         roles: usize::from(arguments.roles),
+        overlap: arguments.overlap,
         only: named.filter(|_| arguments.only.is_empty()).map_or(arguments.only, |named| named.faults().to_vec()),
         named,
         changes: arguments.changes,

@@ -57,6 +57,7 @@ pub(crate) fn command_line(orders: &Orders) -> String {
         brokers,
         elector,
         roles,
+        overlap,
         only,
         named,
         changes,
@@ -76,6 +77,9 @@ pub(crate) fn command_line(orders: &Orders) -> String {
     }
     if *roles > 1 {
         let _ = write!(text, " --roles {roles}");
+    }
+    if let Some(overlap) = overlap {
+        let _ = write!(text, " --overlap {}", humantime::format_duration(*overlap));
     }
     if *changes {
         text += " --changes";
@@ -196,7 +200,7 @@ fn summary(
     );
     let Counts { orphans, shrunk, .. } = run.counts();
     let _ = writeln!(text, "  overlaps {overlaps}, orphans {orphans}, terms that did not grow {shrunk}");
-    let _ = writeln!(text, "  outside the guarantee: {counts:?}");
+    let _ = writeln!(text, "  together without being a violation: {counts:?}");
     let (after_deadline, after_right) = run.latest();
     let _ = writeln!(text, "  latest beat after its deadline {after_deadline}");
     let _ = writeln!(text, "  latest beat after its deadline or its term's end {after_right}");

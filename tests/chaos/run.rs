@@ -37,6 +37,8 @@ pub(crate) struct Orders {
     pub(crate) elector: Elector,
     /// How many roles each candidate stands for.
     pub(crate) roles: usize,
+    /// For how long a leader that is to stop keeps its job running beside its successor's.
+    pub(crate) overlap: Option<Duration>,
     /// These faults alone; all of them when there is none.
     pub(crate) only: Vec<Fault>,
     /// The run, where it has a name.
@@ -134,6 +136,7 @@ pub(crate) fn run(orders: &Orders, ground: &Ground) -> Outcome {
         leases: (0..orders.candidates).map(|seat| lease_ms(orders.named, seat)).map(Duration::from_millis).collect(),
         kill_margin: orders.named.and_then(Named::kill_margin),
         undisturbed: orders.named.is_some_and(Named::is_undisturbed),
+        overlap: orders.overlap,
         runs_again: orders.roles > 1,
         lines_may_break: orders.named.is_some_and(|named| named.limits().memory.is_some()),
     };
@@ -338,6 +341,7 @@ impl Run<'_> {
             changes: self.orders.changes,
             stubborn: self.orders.stubborn,
             named: self.orders.named,
+            overlap: self.orders.overlap,
             runs: &self.runs,
         };
         let brokers = self.ground.kafka_of(self.orders, index);

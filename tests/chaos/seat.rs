@@ -31,6 +31,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) stubborn: bool,
     /// The run, where it has a name.
     pub(crate) named: Option<Named>,
+    /// For how long a leader that is to stop keeps its job running beside its successor's.
+    pub(crate) overlap: Option<Duration>,
     /// Where the witnesses of each role write, one directory each.
     pub(crate) runs: &'a Path,
 }
@@ -171,6 +173,9 @@ impl Seat {
         // That the default is long enough is shown with the default.
         if !terms.named.is_some_and(Named::is_undisturbed) {
             candidate = candidate.lease(&format!("{}ms", lease_ms(terms.named, self.index)));
+        }
+        if let Some(overlap) = terms.overlap {
+            candidate = candidate.option("--overlap", humantime::format_duration(overlap).to_string());
         }
         if let Some(mutant) = terms.mutant {
             candidate = candidate.variable("NELI_MUTANT", mutant);

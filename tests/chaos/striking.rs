@@ -261,7 +261,7 @@ impl Run<'_> {
         // None that could still be current: a word on that would be forged.
         let role = strike.role;
         let earlier = self.ledgers[role].stints.iter().rev().nth(3).map(|stint| stint.term);
-        let lie = lies::lie(&self.group, role, strike.degree, self.stranger.end(role), earlier);
+        let lie = lies::lie((&self.group, self.orders.overlap), role, strike.degree, self.stranger.end(role), earlier);
         // A claim that takes effect stops the election for its lease, and leads to nothing (assumption 5).
         self.disturb_for(Duration::from_millis(lies::LEASE_MS));
         self.stranger.ask(Action::Write(role, lie));
