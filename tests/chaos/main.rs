@@ -7,7 +7,7 @@
 //! cargo test --test chaos -- --seed 0 --duration 1h --brokers 3 --elections 6 --candidates 3 --changes --progress /tmp/progress
 //! cargo test --test chaos -- --run remakes --duration 5m [--elect log]
 //! cargo test --test chaos -- --roles 6 --candidates 5 --duration 3m [--elect group] [--only resign]
-//! cargo test --test chaos -- --overlap 300ms --duration 3m [--roles 4]
+//! cargo test --test chaos -- --overlap 300ms --duration 3m [--changes]
 //! ```
 //!
 //! With `--roles` every candidate stands for many roles, each with witnesses and a judgement of its own; `resign` is the program's, for
@@ -101,7 +101,7 @@ struct Arguments {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=20))]
     roles: u8,
     /// A leader that is to stop keeps its job running for so long beside its successor's: two may run at one time then, and never three.
-    #[arg(long, value_parser = humantime::parse_duration)]
+    #[arg(long, value_parser = humantime::parse_duration, conflicts_with = "roles")]
     overlap: Option<Duration>,
     /// Mostly what changes the leader, and at a higher pace.
     #[arg(long)]
