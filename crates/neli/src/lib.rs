@@ -154,7 +154,7 @@ pub mod program {
     }
     pub mod clock {
         //! The clock.
-        pub use crate::clock::{now, wall_ms};
+        pub use crate::clock::{beside_hardware, now, wall_ms};
     }
     pub mod names {
         //! Names of elections, topics and candidates.
