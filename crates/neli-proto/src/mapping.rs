@@ -116,6 +116,15 @@ impl Mapping {
         }
     }
 
+    /// How many roles there are.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        match &self.roles {
+            Roles::Count(count) => *count,
+            Roles::Names(names) => u32::try_from(names.len()).unwrap_or(u32::MAX),
+        }
+    }
+
     /// The roles that there are, for people.
     #[must_use]
     pub fn roles(&self) -> String {
