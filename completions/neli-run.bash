@@ -9,9 +9,23 @@ _neli__run() {
     prev="$3"
     cmd=""
     opts=""
+    local is_value=""
 
     for i in "${COMP_WORDS[@]:0:COMP_CWORD}"
     do
+        if [[ "${i}" == [=:] ]]; then
+            is_value=yes
+            continue
+        elif [[ -n "${is_value}" ]]; then
+            is_value=""
+            continue
+        fi
+        case "${i}" in
+            -g | --group | --name | --roles | --spread | --max-roles | --elect | --patience | --claim-delay | --priority | --preempt-after | --wait | -b | --brokers | -t | --topic | -X | --property | --properties | --lease | --heartbeat-interval | --fence-warning | --settle | --overlap | --stop-signal | --stop-timeout | --restart | --restart-delay | --restart-limit | --once | --window | --timezone | --schedule | --catch-up | --retries | --done-status | --once-retention | --on-loss | --health-cmd | --health-interval | --health-timeout | --health-failures | --health-start | --on-lead | --on-standby | --on-fence | --log-format | --log-file | --listen | -[vq]*[gbtX])
+                is_value=yes
+                continue
+                ;;
+        esac
         case "${cmd},${i}" in
             ",$1")
                 cmd="neli__run"

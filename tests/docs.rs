@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -42,6 +43,16 @@ fn bash_completes_the_options_of_subcommands() {
         ("completions f", "fish"),
         ("stat", "status"),
         ("--elect l", "log"),
+        // What an option takes is no subcommand, whatever it is called. bash takes `=` and `:` for words.
+        ("--group status --max-r", "--max-roles"),
+        ("-g watch --max-r", "--max-roles"),
+        ("-vg watch --max-r", "--max-roles"),
+        ("--group = status --max-r", "--max-roles"),
+        ("--brokers a : 1 --name end : list --max-r", "--max-roles"),
+        ("--group status sta", "status"),
+        ("--embedded watch --fr", "--from"),
+        ("watch --group status --fr", "--from"),
+        ("watch -g resign --fr", "--from"),
     ] {
         let words = ["-c", &script, "bash", "neli-run"].into_iter().chain(line.split(' '));
         let output = Command::new("bash").args(["--norc", "--noprofile"]).args(words).output().expect("bash is there");
@@ -55,6 +66,30 @@ COMP_CWORD=$(($# - 1))
 _neli_run_or_job neli-run "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
 echo "${COMPREPLY[@]}"
 "#;
+
+/// fish and zsh know by themselves what an option takes. Where there is no fish it is not tried, and said so.
+#[test]
+fn fish_takes_no_value_for_a_subcommand() {
+    let script = completions::script(Shell::Fish);
+    for (line, offered) in [
+        ("--group status --max-r", "--max-roles"),
+        ("--group=status --max-r", "--max-roles"),
+        ("watch --group status --fr", "--from"),
+    ] {
+        let asks = format!("{script}\ncomplete -C 'neli-run {line}'");
+        let output = match Command::new("fish").args(["--no-config", "-c", &asks]).output() {
+            Ok(output) => output,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::NotFound);
+                let told = b"docs: fish is not here, and its completions were not tried\n";
+                let _ = io::Write::write_all(&mut io::stderr(), told);
+                return;
+            }
+        };
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(told.split('\t').next(), Some(offered), "{line}: {output:?}");
+    }
+}
 
 #[test]
 fn the_completions_are_what_the_program_says() {

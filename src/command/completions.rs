@@ -43,12 +43,33 @@ pub fn script(shell: Shell) -> String {
         Shell::Bash => {
             // Where the program's name has a dash, clap calls what a subcommand offers otherwise than it looks for it.
             let script = script.replace("neli__subcmd__run__subcmd__", "neli__run__subcmd__");
+            let script = script.replacen("    opts=\"\"\n", "    opts=\"\"\n    local is_value=\"\"\n", 1);
+            let script = script.replacen(BASH_LOOKS, &(skipping_values() + BASH_LOOKS), 1);
             script.replace("complete -F _neli__run ", "complete -F _neli_run_or_job ") + BASH
         }
         // An option that still lacks its value is no reason to know nothing.
         Shell::Fish => script.replacen("    or return\n", "    or return 0\n", 1) + FISH,
         Shell::Zsh => script.replacen("_neli-run() {\n", &format!("_neli-run() {{\n{ZSH}"), 1),
     }
+}
+
+/// What bash does with a word before it looks whether it is a subcommand: the value of an option is none, whatever it is called.
+fn skipping_values() -> String {
+    let definition = cli::without_command();
+    let (mut patterns, mut flags, mut with_value) = (Vec::new(), String::new(), String::new());
+    for arg in definition.get_arguments().filter(|arg| !arg.is_positional()) {
+        let takes_value =
+            arg.get_action().takes_values() && arg.get_num_args().is_none_or(|count| count.min_values() > 0);
+        if takes_value {
+            with_value.extend(arg.get_short());
+            patterns.extend(arg.get_short().map(|short| format!("-{short}")));
+            patterns.extend(arg.get_long().map(|long| format!("--{long}")));
+        } else {
+            flags.extend(arg.get_short());
+        }
+    }
+    patterns.push(format!("-[{flags}]*[{with_value}]"));
+    BASH_SKIPS.replace("OPTIONS", &patterns.join(" | "))
 }
 
 fn generated(shell: Shell) -> String {
@@ -67,6 +88,26 @@ fn generated(shell: Shell) -> String {
     clap_complete::generate(generator, &mut definition, "neli-run", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
+
+/// Where the words before the cursor are searched for a subcommand.
+const BASH_LOOKS: &str = r#"        case "${cmd},${i}" in
+"#;
+
+/// Bash has a word for each `=` and `:`, which stand before what is left of a value.
+const BASH_SKIPS: &str = r#"        if [[ "${i}" == [=:] ]]; then
+            is_value=yes
+            continue
+        elif [[ -n "${is_value}" ]]; then
+            is_value=""
+            continue
+        fi
+        case "${i}" in
+            OPTIONS)
+                is_value=yes
+                continue
+                ;;
+        esac
+"#;
 
 const BASH: &str = r#"
 # Behind -- the job's own completions take over.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use neli::program::{Elections, Examination, facts_to_create, journal_to_create};
+use neli::program::{Elections, Examination, clock, facts_to_create, journal_to_create};
 
 use crate::command::page::Style;
 use crate::command::reading::{access, read_at};
@@ -13,6 +13,7 @@ use findings::Findings;
 use mending::Mending;
 
 mod candidates;
+mod clock_rate;
 mod findings;
 mod kafka;
 mod machine;
@@ -35,6 +36,7 @@ pub fn main(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
         return print_topic(doctor);
     }
     let mut findings = Findings::default();
+    let clock = clock::beside_hardware();
     for warning in &doctor.candidate.warnings {
         findings.warn("options", warning, None);
     }
@@ -47,6 +49,8 @@ pub fn main(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
         findings
             .skipped("brokers", "Kafka is not looked at: its client needs the threads and files that are missing here");
     }
+    // At the end: the longer the span, the more exact is what is told of it.
+    clock_rate::examine(&clock, &mut findings);
     let text = if doctor.json { findings.json(read_at(), group(doctor)) } else { findings.text(Style::of_stdout()) };
     stdout::written(io::stdout().write_all(text.as_bytes()))?;
     Ok(if findings.have_failure() { FAILS } else { ExitStatus::Success })

@@ -6,7 +6,8 @@ use std::time::Duration;
 use neli::program::{Election, clock};
 use neli_proto::fact::Fact;
 use neli_proto::journal::{EarlierJob, View};
-use neli_proto::observer::{Candidate, Leader, Leadership, Observer, ReadAt, Standby};
+use neli_proto::mapping::Mapping;
+use neli_proto::observer::{Candidate, Leader, Leadership, NoRoom, Observer, ReadAt, Standby};
 use neli_proto::time::Time;
 
 use crate::command::page::{Page, Style, Tone, wrapped};
@@ -172,13 +173,17 @@ struct Sight<'a> {
     at: ReadAt,
     leadership: Leadership<'a>,
     standbys: Vec<Standby<'a>>,
+    /// `--max-roles`: nobody leads, and those that stand by have room for fewer roles than there are.
+    no_room: Option<NoRoom>,
 }
 
 impl<'a> Sight<'a> {
     fn of(election: &'a Election, seen: &'a Seen, last_run: Option<&'a Fact>, at: ReadAt) -> Self {
         let observer = &seen.observer;
         let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
-        Self { election, seen, observer, last_run, at, leadership, standbys }
+        let roles = seen.mapping.as_ref().map_or(1, Mapping::count);
+        let no_room = NoRoom::of(&standbys, roles).filter(|_| is_vacant(leadership));
+        Self { election, seen, observer, last_run, at, leadership, standbys, no_room }
     }
 
     fn status(&self) -> ExitStatus {
@@ -189,6 +194,19 @@ impl<'a> Sight<'a> {
             }
             Leadership::Unknown => UNKNOWN,
         }
+    }
+
+    /// Who leads, or why nobody does.
+    fn sentence(&self) -> String {
+        let sentence = leadership(self.leadership);
+        let Some(NoRoom { candidates, most, max_roles }) = &self.no_room else { return sentence };
+        let roles = self.seen.mapping.as_ref().map_or(1, Mapping::count);
+        let limits: Vec<String> = max_roles.iter().map(u32::to_string).collect();
+        let candidates = if *candidates == 1 { "one candidate".to_owned() } else { format!("{candidates} candidates") };
+        let limits = limits.join(", ");
+        format!(
+            "{sentence}; nobody has room for it: {candidates} may lead {most} of {roles} roles (--max-roles {limits})"
+        )
     }
 
     fn json(&self) -> String {
@@ -227,7 +245,7 @@ impl<'a> Sight<'a> {
     }
 
     fn page(&self, has_bar: bool, style: Style) -> Page {
-        let sentence = leadership(self.leadership);
+        let sentence = self.sentence();
         let mut page = Page::new(self.tone(), &format!("{}: {sentence}", named(self.election)));
         match self.leadership {
             Leadership::Led { leader, age, left } => {
@@ -251,6 +269,9 @@ impl<'a> Sight<'a> {
                 page.row("claimable", &format!("since {} ({})", time_of_day(since), span(claimable_since)));
                 page.row("term", &self.term(leader));
                 page.row("job", "dead, or killed by its guard when the lease ended");
+            }
+            Leadership::Released { .. } if self.no_room.is_some() => {
+                page.row("claimable", "now, by whoever starts, or has a higher --max-roles");
             }
             Leadership::Released { .. } => page.row("claimable", "now, by whoever stands by or starts"),
             Leadership::NeverLed if !self.observer.has_read_anything() && !self.seen.others.is_empty() => {
@@ -353,11 +374,19 @@ impl<'a> Sight<'a> {
     }
 }
 
+const fn is_vacant(leadership: Leadership<'_>) -> bool {
+    match leadership {
+        Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => true,
+        Leadership::Led { .. } | Leadership::Unknown => false,
+    }
+}
+
 /// What may differ from candidate to candidate.
 fn describe(candidate: &Candidate) -> Vec<String> {
     let version = candidate.version.as_ref().map(|version| format!("version {version}"));
     let elector = candidate.elector.as_ref().map(|elector| format!("--elect {elector}"));
     let priority = (candidate.priority > 0).then(|| format!("--priority {}", candidate.priority));
+    let max_roles = candidate.max_roles.map(|most| format!("--max-roles {most}"));
     let host = candidate.host.as_ref().map(|host| format!("on {host}"));
-    [host, version, elector, priority].into_iter().flatten().collect()
+    [host, version, elector, priority, max_roles].into_iter().flatten().collect()
 }

@@ -17,6 +17,8 @@ use super::answer::{Answer, Source};
 use super::status::Moment;
 use super::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, Snapshot, Tally, metrics, status};
 
+mod dashboard;
+
 const PAGE: &str = include_str!("../../docs/http.md");
 
 /// A moment that suits the fixtures.

@@ -61,6 +61,7 @@ impl MainLoop {
                 Action::Hello(hello) => self.say_hello(&hello),
                 Action::Refuse { error } => self.tell_all(&Event::KafkaRefused { error }),
                 Action::SpreadWithoutGroup { partitions } => self.warn_of_partitions(partitions),
+                Action::Stranger { warning } => self.logger.warn(warning.into()),
                 Action::Tell { role: at, event } => {
                     let now = clock::now();
                     self.take_passed(at, now);

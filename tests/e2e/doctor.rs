@@ -5,6 +5,7 @@ use std::process::Command;
 
 use harness::accounts::{Account, PASSWORD, login};
 use harness::candidate::Elector;
+use harness::install;
 use harness::journal::{self, Pen};
 use harness::kafka::Kafka;
 use harness::rights::Operation::{Create, Describe, DescribeConfigs, Read as Reads, Write as Writes};
@@ -274,6 +275,21 @@ fn the_command_that_makes_the_topics_is_one_that_makes_them() {
     let once = format!("--create --topic {topic}.once --partitions 1 ");
     assert!(answer.text.lines().count() == 2 && answer.text.contains(&once), "{answer:?}");
     assert!(!Kafka::shared().has_topic(&topic));
+}
+
+/// Leases rest on rates within 1 % of each other. The machine's own clock is let alone: another is preloaded.
+#[test]
+fn a_clock_that_runs_too_fast_or_too_slowly_is_told() {
+    let library = format!("LD_PRELOAD={}", install::stepped_clock().display());
+    let ask = |ppm: &str| {
+        let clock = format!("FAST_CLOCK={ppm}");
+        Found::behind(&["env", &library, &clock], &["--brokers", Kafka::shared().address()])
+    };
+    let found = ask("83333");
+    found.assert_told("clock-rate", "fail", &["% faster", "two jobs may run", "maxslewrate"]);
+    assert_eq!(found.failures(), ["clock-rate"], "{found:?}");
+    ask("-7000").assert_told("clock-rate", "warn", &["% slower", "maxslewrate"]);
+    ask("0").assert_told("clock-rate", "ok", &[" its hardware counts"]);
 }
 
 /// Without a group the machine and the brokers are looked at.

@@ -7,7 +7,7 @@ use harness::stage::Stage;
 use harness::wait;
 use serde_json::Value;
 
-use crate::roles::{are_all_led, candidate, close};
+use crate::roles::{are_all_led, candidate, close, led};
 use crate::stage;
 
 const PAGE: &str = include_str!("../../docs/json.md");
@@ -97,6 +97,34 @@ fn a_role_is_resigned_and_ended_by_itself() {
     }
     wait::until_true("its release", || of_role("report")["state"] == "released");
     assert_eq!((of_role("ingest")["state"].as_str(), of_role("bill")["state"].as_str()), (Some("led"), Some("led")));
+    close(&stage, candidates, &ROLES.map(str::to_owned));
+}
+
+/// All candidates together may lead fewer roles than there are: the one that nobody leads says why.
+#[test]
+fn a_role_that_nobody_has_room_for_says_so() {
+    let stage = stage(Elector::Log);
+    let start = |name| named(&stage, name).option("--max-roles", "1").start();
+    let mut candidates = vec![start("first"), start("second")];
+    let states = || ROLES.map(|role| json(&stage, "status", role, &[]).remove(0));
+    wait::until_true("two leads", || candidates.iter().map(|candidate| led(candidate).len()).sum::<usize>() == 2);
+    let vacant = wait::until("two of three roles that are led", || {
+        let states = states();
+        let led = states.iter().filter(|state| state["state"] == "led").count();
+        let all_are_heard = |state: &&Value| state["standbys"].as_array().is_some_and(|standbys| standbys.len() == 2);
+        states.iter().find(all_are_heard).filter(|_| led == 2).cloned()
+    });
+    let why =
+        "no leader: nobody has ever led; nobody has room for it: 2 candidates may lead 2 of 3 roles (--max-roles 1)";
+    assert_eq!(vacant["why"], why, "{vacant}");
+    assert_eq!(vacant["standbys"][0]["max_roles"], 1);
+    let role = vacant["role"].as_str().unwrap_or_default().to_owned();
+    let answer = stage.ask("status", &["--role", &role]);
+    assert!(answer.text.starts_with(&format!("{}/{role}: {why}\n", stage.group)), "{answer:?}");
+    assert_eq!(answer.status, 3);
+
+    candidates.push(start("third"));
+    wait::until_true("all of them led", || states().iter().all(|state| state["state"] == "led"));
     close(&stage, candidates, &ROLES.map(str::to_owned));
 }
 

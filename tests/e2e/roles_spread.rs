@@ -181,6 +181,30 @@ with_both_electors! {
         close(&stage, first, &roles);
     }
 
+    /// A number of roles beside names: other elections, in which no role is handed to whoever does not stand for it. Each says so.
+    fn whoever_shares_no_role_is_named_and_given_none(elector) {
+        let stage = stage(elector);
+        let of_five = numbers(5);
+        let five = vec![candidate(&stage, "5").option("--name", "web1").start()];
+        wait::until_true("a job of each number", || are_all_led(&stage, &five, &of_five));
+        let named = ["ingest", "bill"].map(str::to_owned);
+        let two = vec![candidate(&stage, "ingest,bill").option("--name", "web2").start()];
+        for (candidate, told) in [
+            (&two[0], "web1 stands in this group for other roles (0 to 4), and for none of those here (ingest, bill)"),
+            (&five[0], "web2 stands in this group for other roles (ingest, bill), and for none of those here (0 to 4)"),
+        ] {
+            let is_told = || candidate.events("warning").iter().any(|warning| warning.text("message").starts_with(told));
+            wait::until_true("a warning of the other", is_told);
+        }
+        wait::until_true("a job of each role", || are_all_led(&stage, &five, &of_five) && are_all_led(&stage, &two, &named));
+        for candidate in [&five[0], &two[0]] {
+            let released = candidate.events("released");
+            assert!(released.iter().all(|event| event.text("why") != "spread"), "{released:?}");
+        }
+        close(&stage, five, &of_five);
+        close(&stage, two, &named);
+    }
+
     /// The documented way to another mapping: all candidates are stopped first. A new topic may be used then, as for fewer partitions.
     fn with_all_stopped_a_role_may_be_mapped_elsewhere(elector) {
         let stage = stage(elector);

@@ -63,7 +63,7 @@ pub(crate) fn changed_files() -> Result<BTreeMap<String, String>, String> {
         (
             "Cargo.toml".to_owned(),
             "[profile.test.package.neli-proto]",
-            "[profile.dev.package.neli]
+            "[profile.dev.package.neli-election]
 codegen-units = 255
 [profile.dev.package.neli-run]
 codegen-units = 255

@@ -1,4 +1,5 @@
-/* Preloaded: the wall clock, moved by as many seconds as the file STEPPED_CLOCK says at the moment. No other clock is touched. */
+/* Preloaded: the wall clock, moved by as many seconds as the file STEPPED_CLOCK says at the moment. With FAST_CLOCK CLOCK_MONOTONIC runs by so
+   many parts in a million faster than the hardware counts. No other clock is touched. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -22,6 +23,13 @@ static long step(void) {
 int clock_gettime(clockid_t clock, struct timespec *at) {
     int answer = (int)syscall(SYS_clock_gettime, clock, at);
     if (answer == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) at->tv_sec += step();
+    const char *ppm = getenv("FAST_CLOCK");
+    if (answer == 0 && ppm && clock == CLOCK_MONOTONIC) {
+        long long nanos = at->tv_sec * 1000000000LL + at->tv_nsec;
+        nanos += nanos / 1000 * atol(ppm) / 1000;
+        at->tv_sec = nanos / 1000000000;
+        at->tv_nsec = nanos % 1000000000;
+    }
     return answer;
 }
 

@@ -5,7 +5,7 @@
 //! both of which would lead it, the one whose first hello stands later does not stand.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
 
 use crate::mapping::Mapping;
@@ -19,6 +19,9 @@ const ANSWERS: Duration = Duration::from_millis(500);
 
 /// A first hello that was not read back is said again after so long.
 const SAID_AGAIN: Duration = Duration::from_secs(2);
+
+/// Those of so many other lists of roles are told of.
+const MOST_STRANGERS: usize = 16;
 
 /// Things to do.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -35,6 +38,11 @@ pub enum Action {
     },
     /// From now on vacancies may be claimed. Said once.
     Stand,
+    /// For the log: another candidate of this group stands for other roles. Said once for the same roles.
+    Stranger {
+        /// Who, and for which: one line.
+        warning: Box<str>,
+    },
     /// For the log: nothing is claimed before `until`, unless the other is known to have gone.
     Wait {
         /// Why: one line about another that maps a role elsewhere, and may have gone.
@@ -84,6 +92,8 @@ pub struct Introduction {
     answered_by: Option<Time>,
     /// Those that map a role elsewhere, and may have gone.
     doubted: BTreeMap<MemberId, Box<str>>,
+    /// The roles of those that share none with this process, as typed, that were told of.
+    strangers: BTreeSet<Option<Box<str>>>,
     stage: Stage,
     actions: VecDeque<Action>,
 }
@@ -101,6 +111,7 @@ impl Introduction {
             joined: None,
             answered_by: None,
             doubted: BTreeMap::new(),
+            strangers: BTreeSet::new(),
             stage: Stage::Begun,
             actions: VecDeque::new(),
         }
@@ -179,8 +190,21 @@ impl Introduction {
             None => drop(self.doubted.remove(&hello.member)),
             Some(refusal) => self.heard_conflict(now, offset, hello, refusal.into()),
         }
+        // One from before may be of somebody who has gone: whoever has not says another.
+        if !hello.leaves
+            && !self.is_history(offset)
+            && let Some(warning) = self.mapping.stranger(&hello.mapping(), name)
+        {
+            self.heard_stranger(now, hello, warning.into());
+        }
         self.handle_timeout(now);
         if self.is_history(offset) { Whose::AnotherBefore } else { Whose::Another }
+    }
+
+    /// Whether somebody stands for one of this process's roles.
+    #[must_use]
+    pub fn shares_role(&self, hello: &ProcessHello) -> bool {
+        self.mapping.shares_role(&hello.mapping())
     }
 
     /// This process has released a role, and stays: the others' nodes take whoever releases for gone.
@@ -211,6 +235,17 @@ impl Introduction {
         }
     }
 
+    fn heard_stranger(&mut self, now: Time, hello: &ProcessHello, warning: Box<str>) {
+        let is_new = hello.roles.is_some() && hello.joined.is_none();
+        if is_new && self.joined.is_some() {
+            // So that it can say so at its start, too, where somebody looks.
+            self.say_hello(now);
+        }
+        if self.strangers.len() < MOST_STRANGERS && self.strangers.insert(hello.roles.clone()) {
+            self.actions.push_back(Action::Stranger { warning });
+        }
+    }
+
     fn came_back(&mut self, now: Time, offset: Offset) {
         if self.joined.is_none() {
             self.joined = Some(offset);
@@ -237,121 +272,4 @@ impl Introduction {
 }
 
 #[cfg(test)]
-mod tests {
-    use alloc::vec::Vec;
-
-    use super::*;
-
-    const START: Time = Time::from_nanos(1_000_000_000_000);
-
-    fn hello(member: &str, typed: &str, partitions: u32) -> ProcessHello {
-        ProcessHello {
-            member: member.into(),
-            name: Some(member.into()),
-            host: None,
-            pid: None,
-            version: None,
-            elector: None,
-            roles: Some(typed.into()),
-            partitions: Some(partitions),
-            max_roles: None,
-            joined: None,
-            leaves: false,
-        }
-    }
-
-    /// One with four roles on three partitions, that reads from an end of 10.
-    fn introduction() -> Introduction {
-        let mut introduction = Introduction::new("me".into(), Mapping::new("4", 3));
-        introduction.listens(START, 10);
-        assert_eq!(actions(&mut introduction), []);
-        introduction.topic_judged(START);
-        assert_eq!(actions(&mut introduction), [Action::Hello { joined: None }]);
-        introduction
-    }
-
-    fn actions(introduction: &mut Introduction) -> Vec<Action> {
-        core::iter::from_fn(|| introduction.poll_action()).collect()
-    }
-
-    fn refusal(name: &str, typed: &str, partitions: u32) -> Box<str> {
-        Mapping::new("4", 3).refusal(&Mapping::new(typed, partitions), name).unwrap().into()
-    }
-
-    #[test]
-    fn nothing_is_claimed_before_whoever_is_there_could_answer() {
-        let mut introduction = introduction();
-        assert_eq!(introduction.poll_timeout(), Some(START + SAID_AGAIN));
-        introduction.handle_timeout(START + SAID_AGAIN);
-        assert_eq!(actions(&mut introduction), [Action::Hello { joined: None }], "it was lost");
-        let now = START + SAID_AGAIN;
-        introduction.heard(now, 12, &hello("me", "4", 3));
-        assert_eq!(introduction.heard(now, 13, &hello("other", "9", 3)), Whose::Another, "it agrees");
-        assert_eq!(introduction.heard(now, 9, &hello("other", "9", 3)), Whose::AnotherBefore);
-        assert_eq!(introduction.poll_timeout(), Some(now + ANSWERS));
-        introduction.handle_timeout(now + ANSWERS);
-        assert_eq!(actions(&mut introduction), [Action::Stand, Action::Hello { joined: Some(12) }]);
-        introduction.handle_timeout(now + ANSWERS + HELLO_INTERVAL);
-        assert_eq!(actions(&mut introduction), [Action::Hello { joined: Some(12) }]);
-    }
-
-    #[test]
-    fn of_two_the_one_whose_first_hello_stands_later_goes() {
-        // An earlier one, by where its hello stands, or by where it says that its first one does.
-        for (joined, offset) in [(None, 10), (None, 11), (Some(11), 13), (Some(3), 13)] {
-            let mut introduction = introduction();
-            if offset > 12 {
-                introduction.heard(START, 12, &hello("me", "4", 3));
-            }
-            introduction.heard(START, offset, &ProcessHello { joined, ..hello("other", "4", 4) });
-            assert_eq!(actions(&mut introduction), [Action::Refuse { error: refusal("other", "4", 4) }], "{offset}");
-            introduction.handle_timeout(START + HELLO_HOLDS);
-            assert_eq!(actions(&mut introduction), [], "it does not stand");
-            assert_eq!(introduction.poll_timeout(), None);
-        }
-        let mut introduction = introduction();
-        introduction.heard(START, 12, &hello("me", "4", 3));
-        introduction.heard(START, 13, &hello("later", "4", 4));
-        assert_eq!(actions(&mut introduction), [Action::Hello { joined: Some(12) }], "the later one is told at once");
-    }
-
-    #[test]
-    fn whoever_may_have_gone_is_waited_for() {
-        let mut introduction = introduction();
-        introduction.heard(START, 3, &hello("third", "4", 4));
-        introduction.heard(START, 4, &hello("other", "4", 4));
-        introduction.heard(START, 5, &ProcessHello { leaves: true, ..hello("third", "4", 4) });
-        introduction.heard(START, 12, &hello("me", "4", 3));
-        assert_eq!(actions(&mut introduction), []);
-        introduction.handle_timeout(START + ANSWERS);
-        let until = START + HELLO_HOLDS;
-        assert_eq!(actions(&mut introduction), [Action::Wait { why: refusal("other", "4", 4), until }]);
-        assert_eq!(introduction.poll_timeout(), Some(START + HELLO_INTERVAL));
-        // It is there.
-        let mut there = introduction.clone();
-        there.heard(START, 14, &ProcessHello { joined: Some(4), ..hello("other", "4", 4) });
-        assert_eq!(actions(&mut there), [Action::Refuse { error: refusal("other", "4", 4) }]);
-        // It has said that it goes.
-        let mut gone = introduction.clone();
-        gone.heard(START + ANSWERS, 14, &ProcessHello { leaves: true, ..hello("other", "4", 4) });
-        assert_eq!(actions(&mut gone), [Action::Stand, Action::Hello { joined: Some(12) }]);
-        // It has gone without a word.
-        introduction.handle_timeout(until);
-        assert!(actions(&mut introduction).contains(&Action::Stand));
-    }
-
-    #[test]
-    fn after_a_cut_it_is_introduced_anew() {
-        let mut introduction = introduction();
-        introduction.heard(START, 12, &hello("me", "4", 3));
-        introduction.handle_timeout(START + ANSWERS);
-        assert_eq!(actions(&mut introduction), [Action::Stand, Action::Hello { joined: Some(12) }]);
-        introduction.history_cut();
-        introduction.listens(START, 0);
-        assert_eq!(actions(&mut introduction), []);
-        introduction.topic_judged(START);
-        assert_eq!(actions(&mut introduction), [Action::Hello { joined: None }]);
-        introduction.heard(START, 0, &hello("me", "4", 3));
-        assert_eq!((actions(&mut introduction), introduction.joined), (Vec::new(), Some(0)), "it stands already");
-    }
-}
+mod tests;

@@ -12,6 +12,7 @@ extern crate alloc;
 
 pub mod broker_death;
 pub mod candidate;
+pub mod clock_rate;
 pub mod command;
 pub mod fact;
 mod failed_runs;

@@ -46,6 +46,11 @@ pub enum Action {
         /// How many partitions the topic has.
         partitions: u32,
     },
+    /// For the log: another candidate of this group stands for other roles.
+    Stranger {
+        /// Who, and for which: one line.
+        warning: Box<str>,
+    },
     /// Tell a role's node.
     Tell {
         /// The role.
@@ -124,6 +129,7 @@ impl ManyRoles {
                 introduction::Action::Hello { joined } => return Some(Action::Hello(Box::new(self.hello(joined)))),
                 introduction::Action::Refuse { error } => return Some(Action::Refuse { error }),
                 introduction::Action::Stand => self.known.as_mut()?.stands = true,
+                introduction::Action::Stranger { warning } => return Some(Action::Stranger { warning }),
                 introduction::Action::Wait { why, until } => return Some(Action::Wait { why, until }),
             }
         }
@@ -206,10 +212,11 @@ impl ManyRoles {
             return None;
         }
         let whose = known.introduction.heard(now, offset, &hello);
-        let takes_roles = hello.takes_roles();
+        let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
         let ProcessHello { member, name, roles, max_roles, leaves, .. } = hello;
-        // A candidate without `--roles` stands in one election at most, which may be none of these: it is given nothing.
-        let max_roles = if roles.is_some() { max_roles } else { Some(0) };
+        // A candidate without `--roles` stands in one election at most, which may be none of these, and one of other roles in none of them:
+        // they are given nothing.
+        let max_roles = if roles.is_some() && shares_role { max_roles } else { Some(0) };
         match whose {
             Whose::Own => return None,
             _ if leaves => {

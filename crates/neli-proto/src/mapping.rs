@@ -83,12 +83,45 @@ impl Mapping {
         ))
     }
 
+    /// Whether there is a role of this mapping in the other, too. A mapping of many that share none is of other elections.
+    #[must_use]
+    pub fn shares_role(&self, other: &Self) -> bool {
+        match (&self.roles, &other.roles) {
+            (Roles::Count(own), Roles::Count(others)) => *own.min(others) > 0,
+            (Roles::Names(names), _) => names.iter().any(|name| other.number(name).is_some()),
+            (_, Roles::Names(names)) => names.iter().any(|name| self.number(name).is_some()),
+        }
+    }
+
+    /// What is to be said beside another that is called `name`, and shares no role; none when it shares one.
+    #[must_use]
+    pub fn stranger(&self, other: &Self, name: &str) -> Option<String> {
+        let is_stranger = !self.shares_role(other);
+        is_stranger.then(|| {
+            format!(
+                "{name} stands in this group for other roles ({}), and for none of those here ({}): these are other elections, and what \
+                 was meant as one may run twice; give all candidates the same --roles, or these a --group of their own",
+                other.roles(),
+                self.roles()
+            )
+        })
+    }
+
     /// How the roles are called, in their order; nothing where they are called by their numbers.
     #[must_use]
     pub fn names(&self) -> &[Box<str>] {
         match &self.roles {
             Roles::Count(_) => &[],
             Roles::Names(names) => names,
+        }
+    }
+
+    /// How many roles there are.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        match &self.roles {
+            Roles::Count(count) => *count,
+            Roles::Names(names) => u32::try_from(names.len()).unwrap_or(u32::MAX),
         }
     }
 
@@ -158,6 +191,27 @@ mod tests {
         assert_eq!(conflict(("a,b,c", 2), ("a,b,c", 3)), Some(("c".into(), 0, 2)));
         assert_eq!(conflict(("a,b", 2), ("c,d", 2)), None, "no role in common");
         assert_eq!(conflict(("a,b,c", 1), ("c,a", 1)), None, "one partition holds them all");
+    }
+
+    #[test]
+    fn a_number_and_names_share_the_roles_that_are_called_the_same() {
+        let is_stranger = |own: &str, other: &str| {
+            let (own, other) = (Mapping::new(own, 2), Mapping::new(other, 2));
+            let is_stranger = own.stranger(&other, "web2").is_some();
+            assert_eq!(is_stranger, other.stranger(&own, "web1").is_some());
+            is_stranger
+        };
+        assert!(!is_stranger("5", "2") && !is_stranger("a,b,c", "c,d,e"));
+        assert!(!is_stranger("x,1", "2"), "a name like a number");
+        assert!(is_stranger("5", "a,b") && is_stranger("a,b", "c,d") && is_stranger("2", "01,7"));
+        assert!(is_stranger("a", "1"), "a candidate of one role, too");
+        assert_eq!(
+            Mapping::new("5", 5).stranger(&Mapping::new("a,b", 5), "web2").as_deref(),
+            Some(
+                "web2 stands in this group for other roles (a, b), and for none of those here (0 to 4): these are other elections, and what \
+                 was meant as one may run twice; give all candidates the same --roles, or these a --group of their own"
+            )
+        );
     }
 
     #[test]

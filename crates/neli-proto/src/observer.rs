@@ -19,11 +19,13 @@ use side_by_side::SideBySide;
 
 pub use heard::{AgeBy, Heard, ReadAt};
 pub use history::{Finding, History, PastTerm, TermEnd};
+pub use room::NoRoom;
 pub use side_by_side::OverlappedJob;
 pub use sight::{Candidate, Change, Job, Leader, Leadership, Release, ResignRequest, Standby, VoidClaims};
 
 mod heard;
 mod history;
+mod room;
 mod side_by_side;
 mod sight;
 
@@ -120,23 +122,30 @@ impl Observer {
             self.candidates.remove(&member);
             return;
         }
-        let (overlaps, has_many_roles) = (overlap_ms.is_some(), false);
-        let candidate =
-            Candidate { member, name, host, pid, version, elector, priority, has_many_roles, overlaps, heard };
+        let (overlaps, has_many_roles, max_roles) = (overlap_ms.is_some(), false, None);
+        let candidate = Candidate {
+            member,
+            name,
+            host,
+            pid,
+            version,
+            elector,
+            priority,
+            has_many_roles,
+            max_roles,
+            overlaps,
+            heard,
+        };
         self.is_there(at, candidate);
     }
 
     /// The hello of a process with many roles, this one among them, was read, wherever it stands.
     pub fn heard_process(&mut self, at: ReadAt, hello: ProcessHello, written_ms: Option<u64>) {
         let heard = self.hear(at, written_ms);
-        let ProcessHello { member, name, host, pid, version, elector, leaves, .. } = hello;
-        if leaves {
-            self.candidates.remove(&member);
+        if hello.leaves {
+            self.candidates.remove(&hello.member);
         } else {
-            let (priority, overlaps, has_many_roles) = (0, false, true);
-            let candidate =
-                Candidate { member, name, host, pid, version, elector, priority, has_many_roles, overlaps, heard };
-            self.is_there(at, candidate);
+            self.is_there(at, Candidate::of_process(hello, heard));
         }
     }
 

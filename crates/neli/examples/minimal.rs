@@ -1,7 +1,7 @@
 //! The smallest program that does its work on one machine of many:
 //!
 //! ```sh
-//! cargo run -p neli --example minimal -- kafka-1:9092,kafka-2:9092
+//! cargo run -p neli-election --example minimal -- kafka-1:9092,kafka-2:9092
 //! ```
 //!
 //! Without an argument it is alone, on a broker of its own.

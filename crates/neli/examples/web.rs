@@ -1,8 +1,8 @@
 //! A web service of many instances, of which one takes the writes: the others send writers to it.
 //!
 //! ```sh
-//! cargo run -p neli --example web -- kafka-1:9092,kafka-2:9092 127.0.0.1:8001
-//! cargo run -p neli --example web -- kafka-1:9092,kafka-2:9092 127.0.0.1:8002
+//! cargo run -p neli-election --example web -- kafka-1:9092,kafka-2:9092 127.0.0.1:8001
+//! cargo run -p neli-election --example web -- kafka-1:9092,kafka-2:9092 127.0.0.1:8002
 //! curl -L -X POST http://127.0.0.1:8002/add
 //! ```
 //!

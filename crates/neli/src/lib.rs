@@ -19,6 +19,8 @@
 //! The protocol is that of `neli-run`, and so is the journal: a program with this library and a `neli-run` of the same group elect one
 //! leader among them. Nothing but a Kafka topic is needed, `<group>.neli`, which is made when it is missing.
 //!
+//! `cargo add neli-election` adds it to a program, whose code calls it `neli`.
+//!
 //! # What is guaranteed
 //!
 //! **No two [leases](Lease) of one election are valid at once.** A lease is counted from when a record was *sent* that came back from
@@ -152,7 +154,7 @@ pub mod program {
     }
     pub mod clock {
         //! The clock.
-        pub use crate::clock::{now, wall_ms};
+        pub use crate::clock::{beside_hardware, now, wall_ms};
     }
     pub mod names {
         //! Names of elections, topics and candidates.

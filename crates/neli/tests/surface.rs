@@ -1,6 +1,6 @@
 //! What the library offers is what is committed as `surface.txt`: whoever changes it sees what it breaks for others.
 //!
-//! `UPDATE=1 cargo test -p neli --test surface` writes it anew.
+//! `UPDATE=1 cargo test -p neli-election --test surface` writes it anew.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -20,7 +20,7 @@ fn the_surface_is_the_committed_one() {
     let gone = committed.lines().find(|line| !surface.lines().any(|other| other == *line));
     assert!(
         surface == committed,
-        "new is {new:?}, and gone {gone:?}.\nIf that is meant, say so in CHANGELOG.md, and: UPDATE=1 cargo test -p neli --test \
+        "new is {new:?}, and gone {gone:?}.\nIf that is meant, say so in CHANGELOG.md, and: UPDATE=1 cargo test -p neli-election --test \
          surface"
     );
 }

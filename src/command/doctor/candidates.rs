@@ -121,13 +121,14 @@ impl Group {
         let mut differ = 0;
         for (member, candidate) in &candidates {
             let mapping = self.hellos.get(member).filter(|hello| !hello.leaves).map(ProcessHello::mapping);
+            let stranger = mapping.as_ref().and_then(|other| own.stranger(other, candidate.shown()));
             let refusals =
                 [overlap(config, candidate), mapping.and_then(|other| own.refusal(&other, candidate.shown()))];
             for refusal in refusals.into_iter().flatten() {
                 findings.fail("candidates", refusal, None);
                 differ += 1;
             }
-            for difference in differences(config, candidate) {
+            for difference in stranger.into_iter().chain(differences(config, candidate)) {
                 findings.warn("candidates", difference, None);
                 differ += 1;
             }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Sight;
 use super::run::RunLine;
-use crate::command::wording::{job_state, leadership, state};
+use crate::command::wording::{job_state, state};
 use crate::report::log::timestamp;
 
 #[derive(Serialize)]
@@ -81,6 +81,7 @@ struct CandidateLine<'a> {
     version: Option<&'a str>,
     elector: Option<&'a str>,
     priority: u16,
+    max_roles: Option<u32>,
     hello_age_ms: u64,
     failed_runs: u32,
 }
@@ -96,7 +97,7 @@ impl<'a> Line<'a> {
             state: state(sight.leadership),
             ..Self::blank(election, *at)
         };
-        let why = Some(leadership(sight.leadership));
+        let why = Some(sight.sentence());
         match sight.leadership {
             Leadership::Led { leader, age, left } => {
                 Self { leader: Some(leader_line(sight, leader, age, left)), ..of_nobody }
@@ -212,6 +213,7 @@ impl<'a> CandidateLine<'a> {
             version: candidate.version.as_deref(),
             elector: candidate.elector.as_deref(),
             priority: candidate.priority,
+            max_roles: candidate.max_roles,
             hello_age_ms: millis(age),
             failed_runs,
         }

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use super::{Heard, OverlappedJob};
 use crate::journal::Term;
+use crate::process_hello::ProcessHello;
 use crate::record::{Body, JobState, MemberId, Offset, Record, What};
 
 /// Who leads, or led last.
@@ -103,10 +104,21 @@ pub struct Candidate {
     pub priority: u16,
     /// `--roles`: its hello is about all of them.
     pub has_many_roles: bool,
+    /// `--max-roles`: how many roles it leads at most; none where that is not limited.
+    pub max_roles: Option<u32>,
     /// `--overlap`: whether it was given.
     pub overlaps: bool,
     /// When.
     pub heard: Heard,
+}
+
+impl Candidate {
+    /// A process with many roles.
+    pub(super) fn of_process(hello: ProcessHello, heard: Heard) -> Self {
+        let ProcessHello { member, name, host, pid, version, elector, max_roles, .. } = hello;
+        let (priority, has_many_roles, overlaps) = (0, true, false);
+        Self { member, name, host, pid, version, elector, priority, has_many_roles, max_roles, overlaps, heard }
+    }
 }
 
 /// A candidate that stands by.

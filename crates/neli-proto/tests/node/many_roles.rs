@@ -142,7 +142,14 @@ fn roles_are_handed_to_those_that_take_some() {
     let first = hello("other", "4", Some(4));
     let again = ProcessHello { joined: Some(20), ..first.clone() };
     let last = ProcessHello { leaves: true, ..again.clone() };
-    for (hellos, hands_over) in [(vec![&first], false), (vec![&first, &again], true), (vec![&again, &last], false)] {
+    let of_other_roles = hello("other", "a,b,c,d", Some(4));
+    let stands_for_others = ProcessHello { joined: Some(20), ..of_other_roles.clone() };
+    for (hellos, hands_over) in [
+        (vec![&first], false),
+        (vec![&first, &again], true),
+        (vec![&again, &last], false),
+        (vec![&of_other_roles, &stands_for_others], false),
+    ] {
         let (mut many, now) = standing(Elector::Log);
         (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
         for (offset, hello) in (20..).zip(hellos) {

@@ -146,6 +146,7 @@ impl Driver {
                      the roles are spread as with the elector Log",
                     self.roles.len()
                 )),
+                Action::Stranger { warning } => self.warn(&warning),
                 Action::Tell { role: at, event } => {
                     self.take_passed(at, now);
                     self.call(at, now, |node| node.handle(now, event));

@@ -1,4 +1,4 @@
-//! The same relay as a program that stands for election itself, with the library `neli`. One on each machine; one of them relays.
+//! The same relay as a program that stands for election itself, with the library `neli` (the crate `neli-election`). One on each machine; one of them relays.
 //!
 //! It is told by variables: `OUTBOX_DATABASE`, `OUTBOX_BROKERS` and `OUTBOX_TOPIC` as the other, `OUTBOX_GROUP` (the election's name), and
 //! `OUTBOX_LEASE_MS`, if it is set (how long the others wait for a leader that has died). SIGTERM ends it when the rows under way are

@@ -1,0 +1,105 @@
+//! How fast this machine's clock runs. Leases rest on two machines' clocks that run at rates within 1 % of each other, and what corrects
+//! a machine's clock may have it run up to 10 % faster or slower: chrony, as it comes, by 8.3 %.
+
+/// By so many parts in a million a rate may be off: R2 waits so much longer than the lease.
+pub const ALLOWED_PPM: u64 = 10_000;
+
+/// From half of that on another machine, which is off as far to the other side, breaks the assumption together with this one.
+const NEAR_PPM: u64 = ALLOWED_PPM / 2;
+
+/// What is not known to so many parts in a million is not told.
+const EXACT_ENOUGH_PPM: u64 = 1_000;
+
+/// The clock that leases are counted by and the hardware's, which nothing corrects, looked at together; in nanoseconds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Look {
+    /// The hardware's clock just before.
+    pub before: u64,
+    /// The clock that leases are counted by.
+    pub corrected: u64,
+    /// The hardware's clock just after.
+    pub after: u64,
+}
+
+/// How far a clock's rate is from that of its hardware, in parts in a million; above 0 where it is faster.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Rate {
+    /// As near as a clock's should be.
+    Near(i64),
+    /// Near enough, unless another machine's is off to the other side.
+    Off(i64),
+    /// Further than is allowed.
+    Beyond(i64),
+    /// The two looks were too near to each other, or took too long.
+    Unknown,
+}
+
+impl Look {
+    /// How long the look took: by so much it may be wrong.
+    #[must_use]
+    pub const fn width(&self) -> u64 {
+        self.after.saturating_sub(self.before)
+    }
+
+    /// The rate from this look until the later one.
+    #[must_use]
+    pub fn rate_until(&self, later: &Self) -> Rate {
+        let hardware = i128::from(later.before) - i128::from(self.before);
+        let corrected = i128::from(later.corrected) - i128::from(self.corrected);
+        let uncertain = i128::from(self.width()) + i128::from(later.width());
+        if hardware <= 0 || uncertain * 1_000_000 > i128::from(EXACT_ENOUGH_PPM) * hardware {
+            return Rate::Unknown;
+        }
+        let Ok(ppm) = i64::try_from((corrected - hardware) * 1_000_000 / hardware) else { return Rate::Unknown };
+        match ppm.unsigned_abs() {
+            off if off <= NEAR_PPM => Rate::Near(ppm),
+            off if off <= ALLOWED_PPM => Rate::Off(ppm),
+            _ => Rate::Beyond(ppm),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listener::silence;
+    use core::time::Duration;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Two looks, a second of the hardware's apart, that took so long each.
+    fn rate(corrected: u64, width: u64) -> Rate {
+        let look = |hardware, corrected| Look { before: hardware, corrected, after: hardware + width };
+        look(7 * SECOND, 5 * SECOND).rate_until(&look(8 * SECOND, 5 * SECOND + corrected))
+    }
+
+    #[test]
+    fn a_rate_is_judged_by_what_r2_allows() {
+        assert_eq!(rate(SECOND, 100), Rate::Near(0));
+        assert_eq!(rate(SECOND + 500_000, 100), Rate::Near(500), "as far as NTP alone corrects");
+        assert_eq!(rate(SECOND - 5_000_000, 100), Rate::Near(-5_000));
+        assert_eq!(rate(SECOND + 5_001_000, 100), Rate::Off(5_001));
+        assert_eq!(rate(SECOND - 10_000_000, 100), Rate::Off(-10_000));
+        assert_eq!(rate(SECOND + 10_001_000, 100), Rate::Beyond(10_001));
+        assert_eq!(rate(SECOND - 83_333_000, 100), Rate::Beyond(-83_333), "as chrony may");
+        assert_eq!(rate(0, 100), Rate::Beyond(-1_000_000), "one that stands still");
+    }
+
+    #[test]
+    fn what_is_not_exact_is_not_told() {
+        assert_eq!(rate(SECOND, 500_000), Rate::Near(0));
+        assert_eq!(rate(SECOND, 500_001), Rate::Unknown);
+        let look = Look { before: 1, corrected: 1, after: 1 };
+        assert_eq!(look.rate_until(&look), Rate::Unknown);
+        assert_eq!(Look { before: 2, ..look }.rate_until(&look), Rate::Unknown, "a clock that runs backwards");
+        let last = Look { before: u64::MAX, corrected: u64::MAX, after: u64::MAX };
+        assert_eq!(Look { before: 0, corrected: 0, after: 0 }.rate_until(&last), Rate::Near(0));
+    }
+
+    #[test]
+    fn what_is_allowed_is_what_a_silence_leaves() {
+        let (long, longer) = (silence(Duration::from_secs(10)), silence(Duration::from_secs(20)));
+        let lease = Duration::from_secs(10);
+        assert_eq!(longer, long + lease + Duration::from_micros(10 * ALLOWED_PPM));
+    }
+}

@@ -1,0 +1,144 @@
+//! How a process becomes known, and beside whom it does not stand.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use super::*;
+
+const START: Time = Time::from_nanos(1_000_000_000_000);
+
+fn hello(member: &str, typed: &str, partitions: u32) -> ProcessHello {
+    ProcessHello {
+        member: member.into(),
+        name: Some(member.into()),
+        host: None,
+        pid: None,
+        version: None,
+        elector: None,
+        roles: Some(typed.into()),
+        partitions: Some(partitions),
+        max_roles: None,
+        joined: None,
+        leaves: false,
+    }
+}
+
+/// One with four roles on three partitions, that reads from an end of 10.
+fn introduction() -> Introduction {
+    let mut introduction = Introduction::new("me".into(), Mapping::new("4", 3));
+    introduction.listens(START, 10);
+    assert_eq!(actions(&mut introduction), []);
+    introduction.topic_judged(START);
+    assert_eq!(actions(&mut introduction), [Action::Hello { joined: None }]);
+    introduction
+}
+
+fn actions(introduction: &mut Introduction) -> Vec<Action> {
+    core::iter::from_fn(|| introduction.poll_action()).collect()
+}
+
+fn refusal(name: &str, typed: &str, partitions: u32) -> Box<str> {
+    Mapping::new("4", 3).refusal(&Mapping::new(typed, partitions), name).unwrap().into()
+}
+
+#[test]
+fn nothing_is_claimed_before_whoever_is_there_could_answer() {
+    let mut introduction = introduction();
+    assert_eq!(introduction.poll_timeout(), Some(START + SAID_AGAIN));
+    introduction.handle_timeout(START + SAID_AGAIN);
+    assert_eq!(actions(&mut introduction), [Action::Hello { joined: None }], "it was lost");
+    let now = START + SAID_AGAIN;
+    introduction.heard(now, 12, &hello("me", "4", 3));
+    assert_eq!(introduction.heard(now, 13, &hello("other", "9", 3)), Whose::Another, "it agrees");
+    assert_eq!(introduction.heard(now, 9, &hello("other", "9", 3)), Whose::AnotherBefore);
+    assert_eq!(introduction.poll_timeout(), Some(now + ANSWERS));
+    introduction.handle_timeout(now + ANSWERS);
+    assert_eq!(actions(&mut introduction), [Action::Stand, Action::Hello { joined: Some(12) }]);
+    introduction.handle_timeout(now + ANSWERS + HELLO_INTERVAL);
+    assert_eq!(actions(&mut introduction), [Action::Hello { joined: Some(12) }]);
+}
+
+#[test]
+fn of_two_the_one_whose_first_hello_stands_later_goes() {
+    // An earlier one, by where its hello stands, or by where it says that its first one does.
+    for (joined, offset) in [(None, 10), (None, 11), (Some(11), 13), (Some(3), 13)] {
+        let mut introduction = introduction();
+        if offset > 12 {
+            introduction.heard(START, 12, &hello("me", "4", 3));
+        }
+        introduction.heard(START, offset, &ProcessHello { joined, ..hello("other", "4", 4) });
+        assert_eq!(actions(&mut introduction), [Action::Refuse { error: refusal("other", "4", 4) }], "{offset}");
+        introduction.handle_timeout(START + HELLO_HOLDS);
+        assert_eq!(actions(&mut introduction), [], "it does not stand");
+        assert_eq!(introduction.poll_timeout(), None);
+    }
+    let mut introduction = introduction();
+    introduction.heard(START, 12, &hello("me", "4", 3));
+    introduction.heard(START, 13, &hello("later", "4", 4));
+    assert_eq!(actions(&mut introduction), [Action::Hello { joined: Some(12) }], "the later one is told at once");
+}
+
+#[test]
+fn whoever_may_have_gone_is_waited_for() {
+    let mut introduction = introduction();
+    introduction.heard(START, 3, &hello("third", "4", 4));
+    introduction.heard(START, 4, &hello("other", "4", 4));
+    introduction.heard(START, 5, &ProcessHello { leaves: true, ..hello("third", "4", 4) });
+    introduction.heard(START, 12, &hello("me", "4", 3));
+    assert_eq!(actions(&mut introduction), []);
+    introduction.handle_timeout(START + ANSWERS);
+    let until = START + HELLO_HOLDS;
+    assert_eq!(actions(&mut introduction), [Action::Wait { why: refusal("other", "4", 4), until }]);
+    assert_eq!(introduction.poll_timeout(), Some(START + HELLO_INTERVAL));
+    // It is there.
+    let mut there = introduction.clone();
+    there.heard(START, 14, &ProcessHello { joined: Some(4), ..hello("other", "4", 4) });
+    assert_eq!(actions(&mut there), [Action::Refuse { error: refusal("other", "4", 4) }]);
+    // It has said that it goes.
+    let mut gone = introduction.clone();
+    gone.heard(START + ANSWERS, 14, &ProcessHello { leaves: true, ..hello("other", "4", 4) });
+    assert_eq!(actions(&mut gone), [Action::Stand, Action::Hello { joined: Some(12) }]);
+    // It has gone without a word.
+    introduction.handle_timeout(until);
+    assert!(actions(&mut introduction).contains(&Action::Stand));
+}
+
+#[test]
+fn whoever_shares_no_role_is_told_of_once_and_answered_when_it_is_new() {
+    let warning = |name: &str| {
+        let warning = Mapping::new("4", 3).stranger(&Mapping::new("a,b", 3), name).unwrap();
+        Action::Stranger { warning: warning.into() }
+    };
+    let mut introduction = introduction();
+    introduction.heard(START, 9, &hello("before", "a,b", 3));
+    introduction.heard(START, 10, &ProcessHello { leaves: true, ..hello("goes", "a,b", 3) });
+    assert_eq!(actions(&mut introduction), [], "it may have gone");
+    introduction.heard(START, 11, &hello("new", "a,b", 3));
+    assert_eq!(actions(&mut introduction), [warning("new")], "its own hello is under way");
+    introduction.heard(START, 12, &hello("me", "4", 3));
+    introduction.heard(START, 13, &hello("newer", "a,b", 3));
+    assert_eq!(actions(&mut introduction), [Action::Hello { joined: Some(12) }], "the roles were told of");
+    introduction.heard(START, 14, &ProcessHello { joined: Some(13), ..hello("newer", "a,b", 3) });
+    assert_eq!(actions(&mut introduction), []);
+    for number in 0..2 * MOST_STRANGERS {
+        introduction.heard(START, 15, &ProcessHello { joined: Some(1), ..hello("odd", &format!("x{number}"), 3) });
+    }
+    assert_eq!(actions(&mut introduction).len(), MOST_STRANGERS - 1);
+    introduction.handle_timeout(START + ANSWERS);
+    assert!(actions(&mut introduction).contains(&Action::Stand), "it stands all the same");
+}
+
+#[test]
+fn after_a_cut_it_is_introduced_anew() {
+    let mut introduction = introduction();
+    introduction.heard(START, 12, &hello("me", "4", 3));
+    introduction.handle_timeout(START + ANSWERS);
+    assert_eq!(actions(&mut introduction), [Action::Stand, Action::Hello { joined: Some(12) }]);
+    introduction.history_cut();
+    introduction.listens(START, 0);
+    assert_eq!(actions(&mut introduction), []);
+    introduction.topic_judged(START);
+    assert_eq!(actions(&mut introduction), [Action::Hello { joined: None }]);
+    introduction.heard(START, 0, &hello("me", "4", 3));
+    assert_eq!((actions(&mut introduction), introduction.joined), (Vec::new(), Some(0)), "it stands already");
+}

@@ -1,0 +1,71 @@
+//! Whether those that stand by may lead another role: `--max-roles` of each.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use super::Standby;
+
+/// All candidates together may lead fewer roles than there are.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NoRoom {
+    /// How many candidates there are.
+    pub candidates: usize,
+    /// How many roles they may lead together.
+    pub most: u32,
+    /// `--max-roles` of each, without repetition.
+    pub max_roles: BTreeSet<u32>,
+}
+
+impl NoRoom {
+    /// What those that stand by in a role that nobody leads tell of their room for this many roles; nothing where there is enough, or one of
+    /// them has no limit. Whoever leads another role stands by in this one.
+    #[must_use]
+    pub fn of(standbys: &[Standby<'_>], roles: u32) -> Option<Self> {
+        let limits: Option<Vec<u32>> = standbys.iter().map(|standby| standby.candidate.max_roles).collect();
+        let limits = limits.filter(|limits| !limits.is_empty())?;
+        let most = limits.iter().fold(0, |most: u32, limit| most.saturating_add(*limit));
+        let is_full = most < roles;
+        is_full.then(|| Self { candidates: limits.len(), most, max_roles: limits.into_iter().collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::super::{Candidate, Heard};
+    use super::*;
+    use crate::time::Time;
+
+    fn told(limits: &[Option<u32>], roles: u32) -> Option<(usize, u32, Vec<u32>)> {
+        let heard = Heard { read: Time::from_nanos(1), written_ms: None, is_live: true };
+        let candidate = |max_roles: &Option<u32>| Candidate {
+            member: "ab".into(),
+            name: None,
+            host: None,
+            pid: None,
+            version: None,
+            elector: None,
+            priority: 0,
+            has_many_roles: true,
+            max_roles: *max_roles,
+            overlaps: false,
+            heard,
+        };
+        let candidates: Vec<Candidate> = limits.iter().map(candidate).collect();
+        let standby = |candidate| Standby { candidate, age: Duration::ZERO, failed_runs: 0 };
+        let standbys: Vec<Standby<'_>> = candidates.iter().map(standby).collect();
+        let full = NoRoom::of(&standbys, roles)?;
+        Some((full.candidates, full.most, full.max_roles.into_iter().collect()))
+    }
+
+    #[test]
+    fn there_is_room_unless_all_limits_together_are_too_low() {
+        assert_eq!(told(&[Some(2), Some(2)], 5), Some((2, 4, [2].into())));
+        assert_eq!(told(&[Some(2), Some(1), Some(2)], 6), Some((3, 5, [1, 2].into())));
+        assert_eq!(told(&[Some(2), Some(2)], 4), None);
+        assert_eq!(told(&[Some(2), None], 9), None, "one without a limit");
+        assert_eq!(told(&[], 9), None, "nobody is there");
+        assert_eq!(told(&[Some(u32::MAX), Some(1)], u32::MAX), None);
+    }
+}

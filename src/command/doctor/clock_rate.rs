@@ -1,0 +1,103 @@
+//! How fast this machine's clock runs: leases rest on it.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use neli::program::clock;
+use neli_proto::clock_rate::{Look, Rate};
+
+use super::findings::Findings;
+
+/// Over such a span what holds up a look, some hundred nanoseconds, is next to nothing.
+const LEAST_SPAN: Duration = Duration::from_millis(50);
+
+/// What the kernel counts time by.
+const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+/// Kernels without a better one count their own interrupts, some of which a virtual machine never gets.
+const INTERRUPTS: [&str; 2] = ["jiffies", "refined-jiffies"];
+
+const CHECK: &str = "clock-rate";
+
+/// Looks again, and tells how fast the clock ran since the first look.
+pub(super) fn examine(first: &Look, findings: &mut Findings) {
+    let mut last = clock::beside_hardware();
+    let left = LEAST_SPAN.saturating_sub(Duration::from_nanos(last.before.saturating_sub(first.before)));
+    if !left.is_zero() {
+        #[expect(clippy::disallowed_methods, reason = "a span that is measured, where all else took no time")]
+        thread::sleep(left);
+        last = clock::beside_hardware();
+    }
+    let source = std::fs::read_to_string(Path::new(CLOCK_SOURCE)).unwrap_or_default();
+    tell(first.rate_until(&last), source.trim(), findings);
+}
+
+fn tell(rate: Rate, source: &str, findings: &mut Findings) {
+    let by = if source.is_empty() { String::new() } else { format!(" ({source})") };
+    let runs = |ppm: i64| format!("this machine's clock runs {} than its hardware counts{by}", difference(ppm));
+    match rate {
+        Rate::Unknown => findings.skipped(CHECK, "not told: this process was held up while it looked at the clocks"),
+        Rate::Beyond(ppm) => {
+            let text =
+                format!("{}; leases rest on rates within 1 % of each other: two jobs may run at once", runs(ppm));
+            findings.fail(CHECK, text, Some(MEND.to_owned()));
+        }
+        Rate::Off(ppm) => {
+            let text = format!(
+                "{}; with another that is off as far the other way two jobs may run at once: leases rest on rates within 1 % of each other",
+                runs(ppm)
+            );
+            findings.warn(CHECK, text, Some(MEND.to_owned()));
+        }
+        Rate::Near(_) if INTERRUPTS.contains(&source) => {
+            let text = format!(
+                "this machine's clock counts interrupts{by}: where some are lost it runs slower, and leases rest on its rate"
+            );
+            findings.warn(CHECK, text, Some(format!("another of those in {AVAILABLE}, written to {CLOCK_SOURCE}")));
+        }
+        Rate::Near(0) => findings.ok(CHECK, format!("this machine's clock runs as its hardware counts{by}")),
+        Rate::Near(ppm) => findings.ok(CHECK, runs(ppm)),
+    }
+}
+
+const MEND: &str = "set the clock, and do not slew it so fast: chronyc makestep, and maxslewrate 500 in chrony.conf; where no daemon corrects it: \
+                    adjtimex --tick 10000 --frequency 0";
+
+const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+
+/// How much faster or slower.
+fn difference(ppm: i64) -> String {
+    let parts = ppm.unsigned_abs();
+    let tenths = (parts + 500) / 1_000;
+    let side = if ppm < 0 { "slower" } else { "faster" };
+    if parts < 1_000 { format!("{parts} ppm {side}") } else { format!("{}.{} % {side}", tenths / 10, tenths % 10) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::page::Style;
+
+    fn told(rate: Rate, source: &str) -> String {
+        let mut findings = Findings::default();
+        tell(rate, source, &mut findings);
+        findings.text(Style { is_coloured: false, columns: None })
+    }
+
+    #[test]
+    fn a_rate_is_told_with_what_mends_it() {
+        let ok = "ok    clock-rate  this machine's clock runs 12 ppm faster than its hardware counts (tsc)\n";
+        assert_eq!(told(Rate::Near(12), "tsc"), ok);
+        assert_eq!(told(Rate::Near(0), ""), "ok    clock-rate  this machine's clock runs as its hardware counts\n");
+        let off = told(Rate::Off(-6_789), "tsc");
+        assert!(off.starts_with("WARN  clock-rate  this machine's clock runs 0.7 % slower than its hardware"), "{off}");
+        let beyond = told(Rate::Beyond(83_333), "kvm-clock");
+        assert!(beyond.starts_with("FAIL  clock-rate  this machine's clock runs 8.3 % faster than"), "{beyond}");
+        assert!(beyond.contains("two jobs may run at once\n") && beyond.contains("chronyc makestep"), "{beyond}");
+        assert!(
+            told(Rate::Near(3), "refined-jiffies").starts_with("WARN  clock-rate  this machine's clock counts int")
+        );
+        assert!(told(Rate::Unknown, "tsc").starts_with("--    clock-rate  not told: "));
+    }
+}
