@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 use neli::program::embedded::{self, BrokerFinder};
 use neli::program::{Timeouts, clock};
 use neli_proto::candidate;
+use neli_proto::guard::GuardStarts;
 use neli_proto::many_roles::ManyRoles;
 use neli_proto::node::Event;
 use neli_proto::time::Time;
@@ -27,7 +28,6 @@ use crate::process::timer::Timer;
 use crate::report::log::{Event as LogEvent, From, Logger};
 use crate::report::notes;
 use crate::report::notify::Notifier;
-use crate::supervise::guard_starts::GuardStarts;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::kafka::KafkaSession;
 use crate::supervise::listening::Publisher;
@@ -37,13 +37,11 @@ use crate::supervise::start::{JobMaker, Prepared};
 use crate::supervise::terminal::Session;
 use crate::text::reason;
 
-mod awaited_guard;
 mod children;
 mod commands;
 mod environment;
 mod facts;
 mod guard;
-mod guard_starts;
 mod job;
 mod journal;
 mod kafka;
@@ -216,7 +214,7 @@ impl MainLoop {
             timeouts: Timeouts::default(),
             roles,
             many: many_roles::of(&config, &job_maker.member),
-            guard_starts: GuardStarts::of_machine(config.timings.lease()),
+            guard_starts: guard::starts_of(&config),
             config,
             job_maker,
             refusal: None,

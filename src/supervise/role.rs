@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use neli::program::{Election, clock, names, random};
 use neli_proto::candidate::{Elector, Event as ElectionEvent, Identity};
+use neli_proto::guard::AwaitedGuard;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Event, Node, Settings};
 use neli_proto::once;
@@ -15,7 +16,6 @@ use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
-use super::awaited_guard::AwaitedGuard;
 use super::commands::{self, RunningCommands};
 use super::facts::FactsTopic;
 use super::job::GuardedJob;

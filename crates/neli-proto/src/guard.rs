@@ -14,10 +14,12 @@ use core::time::Duration;
 
 pub use action::Action;
 pub use answers::Answers;
+pub use awaited::{AwaitedGuard, Wait};
 pub use event::{Event, NothingLeft, Remains};
 pub use killing::{Killing, Means};
 pub use message::{Answer, CommandKind, Grant, Named, Order, Step, Target};
 pub use orders::Orders;
+pub use starts::GuardStarts;
 
 use crate::command::CommandEnd;
 use crate::time::Time;
@@ -28,6 +30,7 @@ use tenure::Tenure;
 
 mod action;
 mod answers;
+mod awaited;
 mod commands;
 mod event;
 mod forwarded;
@@ -36,6 +39,7 @@ mod message;
 mod obeying;
 mod orders;
 mod run;
+mod starts;
 mod supervisor;
 mod tenure;
 

@@ -9,7 +9,7 @@ use super::message::Order;
 /// Orders in the order in which they were given, each with what is sent along (`D`: a descriptor), and after them the signals
 /// to be passed on: so Stop and Kill never wait behind those. It stays short: a guard that does not answer is killed within a
 /// lease, and of what may be given more often than that the last is kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Orders<D> {
     waiting: VecDeque<(Order, Option<D>)>,
     signals: Forwarded,
