@@ -1,6 +1,6 @@
 //! The supervisor's end of a guard.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -44,7 +44,6 @@ pub struct GuardHandle {
     pid: Pid,
     process: Option<OwnedFd>,
     was_waited_for: bool,
-    owes_release: Cell<bool>,
     channel: Channel,
     backlog: RefCell<Orders<OwnedFd>>,
 }
@@ -99,14 +98,7 @@ impl GuardHandle {
             kind: Kind::Guard,
         })?;
         let process = system::open_pidfd(pending.pid).ok();
-        let guard = Self {
-            pid: pending.pid,
-            process,
-            was_waited_for: false,
-            owes_release: Cell::new(false),
-            channel,
-            backlog: RefCell::default(),
-        };
+        let guard = Self { pid: pending.pid, process, was_waited_for: false, channel, backlog: RefCell::default() };
         Ok((guard, pending))
     }
 
@@ -132,18 +124,6 @@ impl GuardHandle {
     ///
     /// As for [`send`](Self::send).
     pub fn send_with(&self, order: &Order, descriptor: Option<OwnedFd>) -> io::Result<()> {
-        match order {
-            Order::Spawn { .. } => self.owes_release.set(true),
-            Order::Released { .. } => self.owes_release.set(false),
-            Order::Command { .. }
-            | Order::HandOn
-            | Order::Kill
-            | Order::Lease(_)
-            | Order::Over { .. }
-            | Order::Signal { .. }
-            | Order::Stop { .. }
-            | Order::TakeBack => {}
-        }
         self.backlog.borrow_mut().put(order, descriptor);
         self.flush()
     }
@@ -195,7 +175,7 @@ impl GuardHandle {
     /// Whether it knows of a term that it is to release when this process is dead.
     #[must_use]
     pub fn owes_release(&self) -> bool {
-        self.owes_release.get()
+        self.backlog.borrow().owe_release()
     }
 
     /// Closes the socket: the guard kills what there is, and ends if nothing is to be released.
@@ -259,7 +239,6 @@ mod tests {
             pid: Pid::from_raw(other.id().cast_signed()),
             process: None,
             was_waited_for: false,
-            owes_release: Cell::new(false),
             channel,
             backlog: RefCell::default(),
         };
