@@ -1,6 +1,7 @@
 //! The mutants: each breaks one rule of the protocol, or of what carries it out. Those of this table are ways to two jobs at once;
-//! those of [`behaviour`] have the wrong candidate lead, or a job start at the wrong time; those of [`once`] have a key's job run again,
-//! those of [`schedule`] a window's, or not at all; those of [`overlap`] have a third job run, or two for too long.
+//! those of [`awaited_guard`] are about guards that are started late; those of [`behaviour`] have the wrong candidate lead, or a job start
+//! at the wrong time; those of [`once`] have a key's job run again, those of [`schedule`] a window's, or not at all; those of
+//! [`overlap`] have a third job run, or two for too long.
 
 /// One rule that is broken.
 pub(crate) struct Mutant {
@@ -28,8 +29,8 @@ pub(crate) enum Notice {
     Law,
     /// A test of the library on its embedded broker.
     Library(&'static str),
-    /// The search of this world finds two jobs at once, a job in a topic that nobody has judged, or a release by a guard that has
-    /// not read all orders.
+    /// The search of this world finds two jobs at once, a job in a topic that nobody has judged, a release by a guard that has not
+    /// read all orders, or what must never become of a guard that is started late.
     Model(&'static str),
     /// A test of the node fails, and says this.
     Node(&'static str, &'static str),
@@ -39,6 +40,7 @@ pub(crate) enum Notice {
 
 use Notice::{Chaos, Law, Model};
 
+mod awaited_guard;
 mod behaviour;
 mod library;
 mod once;
@@ -50,7 +52,13 @@ mod schedule;
 pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
     let keyed = once::MUTANTS.iter().chain(schedule::MUTANTS);
     let of_claims = overlap::MUTANTS.iter().chain(roles::MUTANTS);
-    MUTANTS.iter().chain(behaviour::MUTANTS).chain(library::MUTANTS).chain(keyed).chain(of_claims)
+    MUTANTS
+        .iter()
+        .chain(awaited_guard::MUTANTS)
+        .chain(behaviour::MUTANTS)
+        .chain(library::MUTANTS)
+        .chain(keyed)
+        .chain(of_claims)
 }
 
 const fn edit(file: &'static str, text: &'static str, replacement: &'static str) -> Edit {
