@@ -155,8 +155,6 @@ struct MainLoop {
     reserve_of_client: Reserve,
     /// The embedded brokers that this process has started: children that are no part of a job.
     brokers_started: embedded::StartedBrokers,
-    /// The last hello is on its way.
-    says_goodbye: bool,
     /// How the process is to end, once it is.
     ending: Option<ExitStatus>,
 }
@@ -227,7 +225,6 @@ impl MainLoop {
             reserve: Reserve::of_guard(),
             reserve_of_client: Reserve::of_client(),
             brokers_started: broker.as_ref().map(|finder| finder.started.clone()).unwrap_or_default(),
-            says_goodbye: false,
             ending: None,
         };
         if let Some(finder) = broker {

@@ -20,7 +20,6 @@ impl MainLoop {
     }
 
     pub(super) fn send(&mut self, at: usize, now: Time, record: &Record) {
-        self.says_goodbye |= record.is_goodbye();
         if let Err(error) = self.kafka.session.send(self.roles[at].number(), record) {
             // A full queue, or a record above librdkafka's limit: as good as not delivered.
             self.kafka.append_was_refused(now, error.to_string());

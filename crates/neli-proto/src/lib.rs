@@ -15,6 +15,7 @@ pub mod candidate;
 pub mod command;
 pub mod fact;
 mod failed_runs;
+pub mod goodbye;
 pub mod guard;
 pub mod health;
 pub mod hooks;

@@ -158,16 +158,16 @@ impl Driver {
         }
     }
 
-    fn say_hello(&self, hello: &ProcessHello) {
-        if let Err(error) = self.session.say_hello(&hello.to_bytes()) {
+    fn say_hello(&mut self, hello: &ProcessHello) {
+        if let Err(error) = self.session.say_hello(hello) {
             self.warn(&format!("Kafka does not append this candidate's records: {error}"));
         }
     }
 
     /// Says that this process goes, where it has said hello.
-    pub(super) fn say_goodbye(&self) -> bool {
-        let Some(goodbye) = self.many.as_ref().and_then(ManyRoles::goodbye) else { return false };
-        self.say_hello(&goodbye);
-        true
+    pub(super) fn say_goodbye(&mut self) {
+        if let Some(goodbye) = self.many.as_ref().and_then(ManyRoles::goodbye) {
+            self.say_hello(&goodbye);
+        }
     }
 }
