@@ -173,7 +173,7 @@ fn name(args: &ParsedArgs) -> Result<String, StartupError> {
 }
 
 fn validate_name(value: &Value, name: &str, longest: usize) -> Result<(), StartupError> {
-    names::validate(name, longest).map_err(|expected| value.refuse(expected))
+    names::validate(name, longest).map_err(|error| value.refuse(error.to_string()))
 }
 
 fn on_loss(args: &ParsedArgs) -> Result<OnLoss, StartupError> {

@@ -161,7 +161,7 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
     }
     let body =
         Body::Request { what: What::Resign, term: Some(from.term), by: Some(operator()), reason: reason.clone() };
-    if let Err(why) = append(&access, election, look.timeout, body).await? {
+    if let Appended::No { why } = append(&access, election, look.timeout, body).await? {
         let sentence = format!("{} was not asked: {why}", from.name);
         return Ok(Handover::none(election, Outcome::TimedOut, Some(from), sentence));
     }
@@ -278,8 +278,8 @@ async fn ending(end: &End) -> Result<Ending, StartupError> {
     }
     let body = Body::Request { what: What::End, term: None, by: Some(operator()), reason: reason.clone() };
     Ok(match append(&access, &ending.election, look.timeout, body).await? {
-        Ok(()) => ending,
-        Err(why) => Ending { outcome: "no-answer", why: Some(why), ..ending },
+        Appended::Yes => ending,
+        Appended::No { why } => Ending { outcome: "no-answer", why: Some(why), ..ending },
     })
 }
 
@@ -310,13 +310,14 @@ fn is_wanted(election: &Election, seen: &Seen) -> bool {
         && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-/// Appends a request; or why Kafka has not taken it in time.
-async fn append(
-    access: &Access,
-    election: &Election,
-    timeout: Duration,
-    body: Body,
-) -> Result<Result<(), String>, StartupError> {
+/// Whether Kafka has taken a request in time.
+enum Appended {
+    Yes,
+    No { why: String },
+}
+
+/// Appends a request.
+async fn append(access: &Access, election: &Election, timeout: Duration, body: Body) -> Result<Appended, StartupError> {
     let (sender, mut reports) = channel(REPORTS);
     let producer = Producer::start(access, &Elections::from(election), timeout, sender).map_err(StartupError::new)?;
     let record = Record { member: None, name: Some(operator()), seq: None, body };
@@ -330,7 +331,7 @@ async fn append(
             () = timer.due() => None,
         };
         match report {
-            Some(KafkaEvent::Delivered { .. }) => return Ok(Ok(())),
+            Some(KafkaEvent::Delivered { .. }) => return Ok(Appended::Yes),
             Some(KafkaEvent::Refused { error }) => return Err(StartupError::new(error)),
             Some(KafkaEvent::AppendRefused { error }) => trouble = Some(error),
             Some(KafkaEvent::NotDelivered { error, .. }) => {
@@ -338,7 +339,10 @@ async fn append(
                 timer.set(Some(clock::now() + RIGHT_WITHIN));
             }
             Some(_) => {}
-            None => return failed.map_or_else(|| Err(StartupError::new("the producer is gone")), |why| Ok(Err(why))),
+            None => {
+                let why = failed.ok_or_else(|| StartupError::new("the producer is gone"))?;
+                return Ok(Appended::No { why });
+            }
         }
     }
 }

@@ -78,7 +78,7 @@ impl Look<'_> {
                 let text = format!("topic \"{name}\": whether this user may READ and WRITE it is told once it exists");
                 findings.skipped("rights", text);
             }
-            Err(why) => findings.fail("topic", why, create),
+            Err(error) => findings.fail("topic", error.to_string(), create),
         }
     }
 
@@ -162,7 +162,7 @@ impl Look<'_> {
         };
         let planned = self.planned(subject);
         for refusal in &refusals {
-            findings.fail("settings", format!("topic \"{name}\": {refusal}"), self.mend(&planned, refusal));
+            findings.fail("settings", format!("topic \"{name}\": {refusal}"), self.set_right(&planned, refusal.name()));
         }
         for risk in &risks {
             let (risk, mend) = match risk.split_once("; to mend it: ") {
@@ -176,12 +176,17 @@ impl Look<'_> {
         }
     }
 
-    /// The command that sets what this line about a setting begins with to what it is where the topic is made here.
+    /// The command that mends what this line is about: it begins with a setting, or says that none can be read.
     fn mend(&self, planned: &NewTopic<'_>, line: &str) -> Option<String> {
         if line.contains("can't be read") {
             return Some(self.mending.allow(&["DescribeConfigs"], Resource::Topic(planned.name)));
         }
         let (setting, _) = line.split_once('=')?;
+        self.set_right(planned, setting)
+    }
+
+    /// The command that sets this setting to what it is where the topic is made here.
+    fn set_right(&self, planned: &NewTopic<'_>, setting: &str) -> Option<String> {
         let (_, right) = planned.settings.iter().find(|(name, _)| *name == setting)?;
         Some(self.mending.configure(planned.name, setting, right))
     }

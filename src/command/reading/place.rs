@@ -54,18 +54,18 @@ impl Place {
             reading.begin_anew()?;
         };
         let partitions = reading.partitions().unwrap_or(1);
-        Self::of(election, role, &found.mappings, partitions).map_err(|why| StartupError::new(why).into())
+        Ok(Self::of(election, role, &found.mappings, partitions)?)
     }
 
     /// The election of the role that is called so, or has this number, by the last hello that knows it.
-    fn of(election: &Election, role: &str, mappings: &[Mapping], partitions: i32) -> Result<Self, String> {
+    fn of(election: &Election, role: &str, mappings: &[Mapping], partitions: i32) -> Result<Self, StartupError> {
         let known = mappings.iter().rev().find_map(|mapping| Some((mapping, mapping.find(role)?)));
         let (number, names) = match known {
             Some((mapping, number)) => (number, mapping.names().iter().map(ToString::to_string).collect()),
             // Nobody has said which roles there are: a number tells its partition by itself.
             None => match role.parse() {
                 Ok(number) if mappings.is_empty() => (number, Vec::new()),
-                _ => return Err(unknown(election, role, mappings)),
+                _ => return Err(StartupError::new(unknown(election, role, mappings))),
             },
         };
         let elections = Elections { roles: number..number + 1, names: names.into(), ..Elections::from(election) };
@@ -142,7 +142,8 @@ mod tests {
     fn place(role: &str, mappings: &[Mapping]) -> Result<(String, i32), String> {
         let election =
             Election { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: Some(role.into()) };
-        Place::of(&election, role, mappings, 3).map(|place| (place.election.key(), place.election.partition))
+        let place = Place::of(&election, role, mappings, 3).map_err(|error| error.to_string())?;
+        Ok((place.election.key(), place.election.partition))
     }
 
     #[test]

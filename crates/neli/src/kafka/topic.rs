@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use neli_proto::topic::{Layout, Settings, TopicFacts};
+use neli_proto::topic::{Layout, Settings, SettingsUnread, TopicFacts};
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -268,7 +268,7 @@ pub(super) fn facts(
         // A broker that knows no such question is as silent as one that may not answer it.
         Err(code) => Err(plain(code)),
     };
-    Ok(TopicFacts { layout, settings })
+    Ok(TopicFacts { layout, settings: settings.map_err(SettingsUnread) })
 }
 
 /// After so long without a heartbeat the controller takes a broker for dead, as this broker is set (`broker.session.timeout.ms`);
