@@ -38,7 +38,7 @@ use crate::guard::guard_loop::GuardLoop;
 use crate::process::sealed_file;
 
 pub use crate::guard::arguments::Arguments;
-pub use crate::guard::handle::{GuardHandle, Received};
+pub use crate::guard::handle::{GuardHandle, ReceivedAnswer};
 pub use crate::guard::message::{GuardConfig, ReleaseRequest};
 pub use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use neli::program::{Election, clock};
 use neli_proto::fact::Fact;
 use neli_proto::journal::{EarlierJob, View};
-use neli_proto::observer::{Candidate, Leader, Leadership, Observer, ReadAt, Standby};
+use neli_proto::observer::{KnownCandidate, Leader, Leadership, Observer, ReadAt, Standby};
 use neli_proto::time::Time;
 
 use crate::command::page::{Page, Style, Tone, wrapped};
@@ -354,7 +354,7 @@ impl<'a> Sight<'a> {
 }
 
 /// What may differ from candidate to candidate.
-fn describe(candidate: &Candidate) -> Vec<String> {
+fn describe(candidate: &KnownCandidate) -> Vec<String> {
     let version = candidate.version.as_ref().map(|version| format!("version {version}"));
     let elector = candidate.elector.as_ref().map(|elector| format!("--elect {elector}"));
     let priority = (candidate.priority > 0).then(|| format!("--priority {}", candidate.priority));

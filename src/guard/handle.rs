@@ -27,7 +27,7 @@ use crate::report::notify;
 
 /// An answer of the guard's, and what came with it.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedAnswer {
     /// The answer.
     pub answer: Answer,
     /// The pidfd that comes with [`Answer::Started`], where the kernel has them.
@@ -148,10 +148,14 @@ impl GuardHandle {
     /// # Errors
     ///
     /// `WouldBlock` when no answer has come; `InvalidData` when it makes no sense.
-    pub fn receive(&self) -> io::Result<Option<Received>> {
+    pub fn receive(&self) -> io::Result<Option<ReceivedAnswer>> {
         let Some(packet) = self.channel.receive()? else { return Ok(None) };
         let answer = serde_json::from_slice(&packet.bytes)?;
-        Ok(Some(Received { answer, descriptor: packet.descriptor, is_descriptor_lost: packet.is_descriptor_lost }))
+        Ok(Some(ReceivedAnswer {
+            answer,
+            descriptor: packet.descriptor,
+            is_descriptor_lost: packet.is_descriptor_lost,
+        }))
     }
 
     /// SIGKILL to the guard, and to nothing else.

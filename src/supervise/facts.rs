@@ -108,7 +108,8 @@ impl MainLoop {
         let Some(topic) = &mut self.roles[at].facts else { return };
         topic.is_judged = true;
         let name = &topic.name;
-        let place = topic::Place { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: 0 };
+        let place =
+            topic::JudgedPartition { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: 0 };
         match topic::judge_topic_of_facts(facts, topic.retention, place) {
             Ok(risks) if risks.is_empty() => {}
             Ok(risks) => self.logger.warn(format!("topic {name:?}: {}", risks.join("; "))),

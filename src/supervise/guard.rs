@@ -12,7 +12,7 @@ use super::job::GuardedJob;
 use super::start::PreparedJob;
 use super::{MainLoop, start};
 use crate::config::Config;
-use crate::guard::{Answer, CommandKind, GuardHandle, Order, Received};
+use crate::guard::{Answer, CommandKind, GuardHandle, Order, ReceivedAnswer};
 use crate::report::notes;
 use crate::text::reason;
 
@@ -70,7 +70,7 @@ impl MainLoop {
         }
     }
 
-    fn handle_answer(&mut self, at: usize, Received { answer, descriptor, is_descriptor_lost }: Received) {
+    fn handle_answer(&mut self, at: usize, ReceivedAnswer { answer, descriptor, is_descriptor_lost }: ReceivedAnswer) {
         if !matches!(answer, Answer::Accepted { .. }) {
             // What it was to start has been started, or will not be: the next guard may start.
             self.guard_starts.is_over(at);

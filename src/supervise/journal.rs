@@ -5,7 +5,7 @@ use neli_proto::candidate::Event;
 use neli_proto::node;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
-use neli_proto::topic::{self, Place, TopicFacts};
+use neli_proto::topic::{self, JudgedPartition, TopicFacts};
 
 use super::MainLoop;
 use super::kafka::Trust;
@@ -106,7 +106,8 @@ impl MainLoop {
     /// R0, once in each reading; what is only a risk is warned of in the first.
     fn judge_topic(&mut self, at: usize, now: Time, facts: &TopicFacts) {
         let Election { topic: name, partition, .. } = &self.roles[at].election;
-        let place = Place { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: *partition };
+        let place =
+            JudgedPartition { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: *partition };
         match topic::judge(facts, place) {
             Ok(topic::Judgement { cut_is_harmless, gaps_are_markers, risks, .. }) => {
                 if !risks.is_empty() && at == 0 && self.roles[at].readings == 1 {

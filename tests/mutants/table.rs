@@ -99,7 +99,7 @@ const MUTANTS: &[Mutant] = &[
         edits: &[edit(
             READING,
             "self.step(now, Input::Delivered { seq });",
-            "if let crate::candidate::role::Role::Claiming(_) = self.role {
+            "if let crate::candidate::state::State::Claiming(_) = self.state {
                 let claim = OwnClaim { term: self.common.listener.last() + 1, seq: Some(seq) };
                 self.step(now, Input::ClaimEffective(claim));
             } else {
@@ -111,13 +111,13 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnswersDatedByArrival",
         breaks: "L4: answers about the log's end are dated by their arrival, not by the asking",
-        edits: &[edit(JOURNAL, "self.answers.push(‹Answer { asked, end }›)", "Answer { asked: now, end }")],
+        edits: &[edit(JOURNAL, "self.answers.push(‹EndAnswer { asked, end }›)", "EndAnswer { asked: now, end }")],
         noticed_by: &[Model("a_deleted_claim"), Law],
     },
     Mutant {
         name: "AnswersHoldForEver",
         breaks: "L4: an answer tells markers from missing records for ever, not for 60 s",
-        edits: &[edit(JOURNAL, "|answer: &&Answer| ‹now.since(answer.asked) <= ANSWER_HOLDS›", "true")],
+        edits: &[edit(JOURNAL, "|answer: &&EndAnswer| ‹now.since(answer.asked) <= ANSWER_HOLDS›", "true")],
         noticed_by: &[Model("a_deleted_claim"), Law],
     },
     Mutant {
@@ -199,14 +199,14 @@ const MUTANTS: &[Mutant] = &[
         name: "GuardReleasesFirst",
         breaks: "R6: the guard, left alone, releases before it has killed",
         edits: &[
-            edit(GUARDS_SUPERVISOR, "self.supervisor = Supervisor::Closed; ‹self.lose_supervisor(now);›", ""),
+            edit(GUARDS_SUPERVISOR, "self.supervisor = SupervisorLife::Closed; ‹self.lose_supervisor(now);›", ""),
             edit(
                 GUARDS_SUPERVISOR,
-                "if before == Supervisor::Open { self.lose_supervisor(now); }",
+                "if before == SupervisorLife::Open { self.lose_supervisor(now); }",
                 "if let Some(grant) = self.tenure.and_then(|tenure| tenure.unreleased()) {
                     self.is_over = true;
                     self.actions.push_back(Action::Release(grant));
-                } else if before == Supervisor::Open {
+                } else if before == SupervisorLife::Open {
                     self.lose_supervisor(now);
                 }",
             ),
@@ -216,7 +216,11 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "GuardReleasesUnread",
         breaks: "R6: the guard releases for the dead before it has read all that they had ordered",
-        edits: &[edit(GUARDS_SUPERVISOR, "Supervisor::Open => ‹Supervisor::DeadUnread›,", "Supervisor::Dead")],
+        edits: &[edit(
+            GUARDS_SUPERVISOR,
+            "SupervisorLife::Open => ‹SupervisorLife::DeadUnread›,",
+            "SupervisorLife::Dead",
+        )],
         noticed_by: &[Model("orders_of_the_dead")],
     },
     Mutant {

@@ -20,7 +20,7 @@ use side_by_side::SideBySide;
 pub use heard::{AgeBy, Heard, ReadAt};
 pub use history::{Finding, History, PastTerm, TermEnd};
 pub use side_by_side::OverlappedJob;
-pub use sight::{Candidate, Change, Job, Leader, Leadership, Release, ResignRequest, Standby, VoidClaims};
+pub use sight::{Change, Job, KnownCandidate, Leader, Leadership, Release, ResignRequest, Standby, VoidClaims};
 
 mod heard;
 mod history;
@@ -45,7 +45,7 @@ pub struct Observer {
     /// Claims that were void since the leader's last word.
     void_claims: Option<VoidClaims>,
     /// The candidates that have said hello.
-    candidates: BTreeMap<MemberId, Candidate>,
+    candidates: BTreeMap<MemberId, KnownCandidate>,
     /// How often in a row the runs of a candidate have failed, as its releases tell.
     failed_runs: BTreeMap<MemberId, u32>,
 }
@@ -122,7 +122,7 @@ impl Observer {
         }
         let (overlaps, has_many_roles) = (overlap_ms.is_some(), false);
         let candidate =
-            Candidate { member, name, host, pid, version, elector, priority, has_many_roles, overlaps, heard };
+            KnownCandidate { member, name, host, pid, version, elector, priority, has_many_roles, overlaps, heard };
         self.is_there(at, candidate);
     }
 
@@ -135,12 +135,12 @@ impl Observer {
         } else {
             let (priority, overlaps, has_many_roles) = (0, false, true);
             let candidate =
-                Candidate { member, name, host, pid, version, elector, priority, has_many_roles, overlaps, heard };
+                KnownCandidate { member, name, host, pid, version, elector, priority, has_many_roles, overlaps, heard };
             self.is_there(at, candidate);
         }
     }
 
-    fn is_there(&mut self, at: ReadAt, candidate: Candidate) {
+    fn is_there(&mut self, at: ReadAt, candidate: KnownCandidate) {
         let broker_now = self.broker_now(at);
         self.candidates.retain(|_, candidate| candidate.heard.age(at.now, broker_now) < HELLO_HOLDS);
         self.candidates.insert(candidate.member.clone(), candidate);
@@ -336,7 +336,7 @@ impl Observer {
 
     /// What the leader's own hello told of it.
     #[must_use]
-    pub fn leaders_hello(&self) -> Option<&Candidate> {
+    pub fn leaders_hello(&self) -> Option<&KnownCandidate> {
         self.candidates.get(self.leader.as_ref()?.member.as_ref()?)
     }
 

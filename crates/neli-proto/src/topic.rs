@@ -21,7 +21,7 @@ pub struct TopicFacts {
     /// Where the election's partition lies.
     pub layout: Layout,
     /// The topic's configuration; or why none of it could be read.
-    pub settings: Result<Settings, SettingsUnread>,
+    pub settings: Result<TopicSettings, SettingsUnread>,
 }
 
 /// Where the election's partition lies.
@@ -45,7 +45,7 @@ impl Layout {
 /// The settings of a topic that R0 judges, as Kafka says them: its own, or its broker's defaults. One that is not shown is
 /// `None`: Redpanda, for one, shows neither `min.insync.replicas` nor `unclean.leader.election.enable`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Settings {
+pub struct TopicSettings {
     /// `cleanup.policy`: `delete`, `compact` or `compact,delete`.
     pub cleanup_policy: Option<String>,
     /// `retention.ms`; -1 is for ever.
@@ -62,7 +62,7 @@ pub struct Settings {
 
 /// Which partition is judged, and where: what a command that mends it has to name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Place<'a> {
+pub struct JudgedPartition<'a> {
     /// Bootstrap servers.
     pub bootstrap: &'a str,
     /// The topic.
@@ -107,7 +107,7 @@ pub struct Judgement {
 /// # Errors
 ///
 /// The log may lose records that a lease rests on.
-pub fn judge(facts: &TopicFacts, place: Place<'_>) -> Result<Judgement, RefusedSetting> {
+pub fn judge(facts: &TopicFacts, place: JudgedPartition<'_>) -> Result<Judgement, RefusedSetting> {
     let Ok(settings) = &facts.settings else {
         return Ok(Judgement { cut_is_harmless: false, gaps_are_markers: false, risks: risks(facts, place) });
     };
@@ -120,7 +120,7 @@ pub fn judge(facts: &TopicFacts, place: Place<'_>) -> Result<Judgement, RefusedS
 
 /// The settings for which a topic is refused: each with its value, and what would be right.
 #[must_use]
-pub fn refusals(settings: &Settings) -> Vec<RefusedSetting> {
+pub fn refusals(settings: &TopicSettings) -> Vec<RefusedSetting> {
     let mut refusals = Vec::new();
     if let Some(policy) = settings.cleanup_policy.as_deref().filter(|policy| *policy != "delete") {
         refusals.push(RefusedSetting::CleanupPolicy(policy.to_owned()));
@@ -134,7 +134,7 @@ pub fn refusals(settings: &Settings) -> Vec<RefusedSetting> {
 
 /// What applies to a topic, and what it risks.
 #[must_use]
-pub fn risks(facts: &TopicFacts, place: Place<'_>) -> Vec<String> {
+pub fn risks(facts: &TopicFacts, place: JudgedPartition<'_>) -> Vec<String> {
     let settings = match &facts.settings {
         Ok(settings) => settings,
         Err(reason) => {
@@ -178,7 +178,7 @@ pub fn risks(facts: &TopicFacts, place: Place<'_>) -> Vec<String> {
 pub fn judge_topic_of_facts(
     facts: &TopicFacts,
     retention: Duration,
-    place: Place<'_>,
+    place: JudgedPartition<'_>,
 ) -> Result<Vec<String>, RefusedSetting> {
     let Ok(settings) = &facts.settings else {
         return Ok(vec!["its configuration can't be read: whether it keeps its facts is unknown".to_owned()]);
@@ -204,7 +204,7 @@ pub fn judge_topic_of_facts(
     Ok(risks)
 }
 
-impl Settings {
+impl TopicSettings {
     /// The names of those that the broker does not show.
     fn hidden(&self) -> Vec<&'static str> {
         let shown = [
@@ -229,7 +229,7 @@ impl Settings {
 }
 
 /// One broker can't do better; several can.
-fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: Place<'_>) -> Option<String> {
+fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedPartition<'_>) -> Option<String> {
     if layout.brokers.len() < 2 {
         return None;
     }
@@ -247,8 +247,8 @@ fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: Place<'_>) 
 
 /// The commands that give the partition up to three replicas, for a shell with Kafka's own tools: the broker that has it stays
 /// the preferred leader.
-fn more_replicas(layout: &Layout, place: Place<'_>) -> String {
-    let Place { bootstrap, topic, partition } = place;
+fn more_replicas(layout: &Layout, place: JudgedPartition<'_>) -> String {
+    let JudgedPartition { bootstrap, topic, partition } = place;
     let others = layout.brokers.iter().filter(|id| !layout.replicas.contains(id));
     let replicas: Vec<String> = layout.replicas.iter().chain(others).take(3).map(ToString::to_string).collect();
     let assign = format!(

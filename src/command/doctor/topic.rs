@@ -5,7 +5,7 @@ use std::time::Duration;
 use neli::program::{
     Elections, Examination, NewTopic, PartitionSeen, Rights, TopicSeen, TopicSight, facts_to_create, journal_to_create,
 };
-use neli_proto::topic::{self, Place, TopicFacts, TopicIdentity};
+use neli_proto::topic::{self, JudgedPartition, TopicFacts, TopicIdentity};
 
 use super::findings::Findings;
 use super::mending::{Mending, Resource};
@@ -149,7 +149,7 @@ impl Look<'_> {
     /// R0, and what is right instead.
     fn settings(&self, subject: &Subject, facts: &TopicFacts, findings: &mut Findings) {
         let name = &subject.elections.topic;
-        let place = Place { bootstrap: self.bootstrap, topic: name, partition: 0 };
+        let place = JudgedPartition { bootstrap: self.bootstrap, topic: name, partition: 0 };
         let (refusals, risks) = match (subject.kind, &facts.settings) {
             (Kind::Journal, settings) => {
                 let refusals = settings.as_ref().map(topic::refusals).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use neli::program::Election;
 use neli_proto::journal::EarlierJob;
-use neli_proto::observer::{AgeBy, Candidate, Leader, Leadership, ReadAt, Release, Standby};
+use neli_proto::observer::{AgeBy, KnownCandidate, Leader, Leadership, ReadAt, Release, Standby};
 use neli_proto::record::MemberId;
 use serde::Serialize;
 
@@ -203,7 +203,7 @@ impl<'a> CandidateLine<'a> {
         Self::with(standby.candidate, standby.age, standby.failed_runs)
     }
 
-    fn with(candidate: &'a Candidate, age: Duration, failed_runs: u32) -> Self {
+    fn with(candidate: &'a KnownCandidate, age: Duration, failed_runs: u32) -> Self {
         Self {
             name: candidate.name.as_deref(),
             member: candidate.member.as_str(),

@@ -86,7 +86,7 @@ pub struct VoidClaims {
 
 /// A candidate, as its last hello tells.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Candidate {
+pub struct KnownCandidate {
     /// Its member id.
     pub member: MemberId,
     /// How it is called.
@@ -113,7 +113,7 @@ pub struct Candidate {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Standby<'a> {
     /// Which.
-    pub candidate: &'a Candidate,
+    pub candidate: &'a KnownCandidate,
     /// How long ago it said hello.
     pub age: Duration,
     /// So many of its runs have failed in a row.
@@ -238,7 +238,7 @@ impl Release {
     }
 }
 
-impl Candidate {
+impl KnownCandidate {
     /// How it is called, or its member id where it has no name.
     #[must_use]
     pub fn shown(&self) -> &str {

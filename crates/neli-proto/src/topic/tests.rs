@@ -1,9 +1,9 @@
 use super::*;
 
-const PLACE: Place<'_> = Place { bootstrap: "kafka:9092", topic: "g.neli", partition: 0 };
+const PLACE: JudgedPartition<'_> = JudgedPartition { bootstrap: "kafka:9092", topic: "g.neli", partition: 0 };
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> TopicSettings {
+    TopicSettings {
         cleanup_policy: Some("delete".into()),
         retention_ms: Some(86_400_000),
         retention_bytes: Some(-1),
@@ -17,7 +17,7 @@ fn layout(brokers: i32, replicas: i32) -> Layout {
     Layout { leader: 1, replicas: (1..=replicas).collect(), brokers: (1..=brokers).collect() }
 }
 
-fn judged(brokers: i32, replicas: i32, change: impl FnOnce(&mut Settings)) -> Result<Judgement, RefusedSetting> {
+fn judged(brokers: i32, replicas: i32, change: impl FnOnce(&mut TopicSettings)) -> Result<Judgement, RefusedSetting> {
     let mut settings = settings();
     change(&mut settings);
     judge(&TopicFacts { layout: layout(brokers, replicas), settings: Ok(settings) }, PLACE)
@@ -32,14 +32,17 @@ fn the_topic_that_we_make_is_right() {
 #[test]
 fn a_log_that_does_not_keep_is_refused() {
     for (change, said) in [
-        ((|s: &mut Settings| s.cleanup_policy = Some("compact".into())) as fn(&mut Settings), "cleanup.policy"),
+        (
+            (|s: &mut TopicSettings| s.cleanup_policy = Some("compact".into())) as fn(&mut TopicSettings),
+            "cleanup.policy",
+        ),
         (|s| s.cleanup_policy = Some("compact,delete".into()), "cleanup.policy=compact,delete"),
         (|s| s.retention_ms = Some(599_999), "retention.ms=599999: must be -1 or at least 600000"),
     ] {
         let refusal = judged(1, 1, change).unwrap_err().to_string();
         assert!(refusal.starts_with(said), "{refusal}");
     }
-    let both = Settings { cleanup_policy: Some("compact".into()), retention_ms: Some(1), ..settings() };
+    let both = TopicSettings { cleanup_policy: Some("compact".into()), retention_ms: Some(1), ..settings() };
     assert_eq!(refusals(&both).len(), 2, "each is told");
     assert!(judged(1, 1, |s| s.retention_ms = Some(-1)).is_ok());
     assert!(judged(1, 1, |s| s.retention_ms = Some(600_000)).is_ok());
@@ -47,8 +50,8 @@ fn a_log_that_does_not_keep_is_refused() {
 
 #[test]
 fn a_topic_of_facts_is_compacted_and_keeps_each_as_long_as_is_wanted() {
-    let judged = |change: &dyn Fn(&mut Settings)| {
-        let mut settings = Settings { cleanup_policy: Some("compact,delete".into()), ..settings() };
+    let judged = |change: &dyn Fn(&mut TopicSettings)| {
+        let mut settings = TopicSettings { cleanup_policy: Some("compact,delete".into()), ..settings() };
         change(&mut settings);
         let facts = TopicFacts { layout: layout(3, 3), settings: Ok(settings) };
         judge_topic_of_facts(&facts, Duration::from_secs(86_400), PLACE)
@@ -65,7 +68,10 @@ fn a_topic_of_facts_is_compacted_and_keeps_each_as_long_as_is_wanted() {
 #[test]
 fn each_risk_is_named_and_what_it_risks() {
     for (change, said) in [
-        ((|s: &mut Settings| s.timestamp_type = Some("CreateTime".into())) as fn(&mut Settings), "CreateTime"),
+        (
+            (|s: &mut TopicSettings| s.timestamp_type = Some("CreateTime".into())) as fn(&mut TopicSettings),
+            "CreateTime",
+        ),
         (|s| s.retention_bytes = Some(1_000_000), "retention.bytes=1000000"),
         (|s| s.unclean_leader_election = Some(true), "unclean"),
         (|s| s.min_insync_replicas = Some(1), "min.insync.replicas=1"),
@@ -94,27 +100,27 @@ fn one_replica_of_several_brokers_can_be_mended_by_the_command_that_is_said() {
 
 #[test]
 fn what_is_shown_is_judged_whatever_else_is_hidden() {
-    let compacted = Settings { cleanup_policy: Some("compact".into()), ..Settings::default() };
+    let compacted = TopicSettings { cleanup_policy: Some("compact".into()), ..TopicSettings::default() };
     let facts = TopicFacts { layout: layout(3, 3), settings: Ok(compacted) };
     assert_eq!(judge(&facts, PLACE).unwrap_err().to_string(), "cleanup.policy=compact: must be delete");
     let short = judged(3, 3, |s| (s.cleanup_policy, s.retention_ms) = (None, Some(1)));
     assert_eq!(short.unwrap_err().to_string(), "retention.ms=1: must be -1 or at least 600000");
 
     // As Redpanda has it.
-    let hidden = |s: &mut Settings| (s.min_insync_replicas, s.unclean_leader_election) = (None, None);
+    let hidden = |s: &mut TopicSettings| (s.min_insync_replicas, s.unclean_leader_election) = (None, None);
     let judgement = judged(3, 3, hidden).unwrap();
     assert!(judgement.cut_is_harmless, "neither says what is deleted");
     assert_eq!(judgement.risks.len(), 1, "{judgement:?}");
     let named = "does not show min.insync.replicas, unclean.leader.election.enable:";
     assert!(judgement.risks[0].contains(named), "{judgement:?}");
-    let clock = |s: &mut Settings| (s.min_insync_replicas, s.timestamp_type) = (None, Some("CreateTime".into()));
+    let clock = |s: &mut TopicSettings| (s.min_insync_replicas, s.timestamp_type) = (None, Some("CreateTime".into()));
     assert_eq!(judged(3, 3, clock).unwrap().risks.len(), 2);
 }
 
 #[test]
 fn what_decides_whether_an_empty_log_is_believed_must_have_been_shown() {
     for hide in [
-        (|s: &mut Settings| s.cleanup_policy = None) as fn(&mut Settings),
+        (|s: &mut TopicSettings| s.cleanup_policy = None) as fn(&mut TopicSettings),
         |s| s.retention_ms = None,
         |s| s.retention_bytes = None,
         |s| s.timestamp_type = None,

@@ -5,7 +5,7 @@ use neli_proto::many_roles::{Action, ManyRoles};
 use neli_proto::node::{Event, Node};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::time::Time;
-use neli_proto::topic::{self, Place, TopicFacts, TopicIdentity};
+use neli_proto::topic::{self, JudgedPartition, TopicFacts, TopicIdentity};
 
 use super::Driver;
 use crate::clock;
@@ -64,7 +64,7 @@ impl Driver {
     /// R0.
     fn judge_topic(&mut self, at: usize, now: Time, facts: &TopicFacts) {
         let Election { topic: name, partition, .. } = &self.roles[at].election;
-        let place = Place { bootstrap: &self.session.access().bootstrap, topic: name, partition: *partition };
+        let place = JudgedPartition { bootstrap: &self.session.access().bootstrap, topic: name, partition: *partition };
         match topic::judge(facts, place) {
             Ok(topic::Judgement { cut_is_harmless, gaps_are_markers, .. }) => {
                 self.many.iter_mut().for_each(|many| many.topic_judged(now, at));
