@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
-use neli::program::{Access, Election, Elections, KafkaEvent, Producer, clock};
+use neli::program::{Access, ElectionId, Elections, KafkaEvent, Producer, clock};
 use neli_proto::journal::View;
 use neli_proto::observer::{Leader, Leadership};
 use neli_proto::record::{Body, Offset, Record, What};
@@ -78,7 +78,7 @@ impl Party {
 
 /// What has come of `resign`.
 struct Handover {
-    election: Election,
+    election: ElectionId,
     outcome: Outcome,
     sentence: String,
     from: Option<Party>,
@@ -129,7 +129,7 @@ pub fn resign(resign: &Resign) -> Result<ExitStatus, StartupError> {
 }
 
 impl Handover {
-    fn none(election: &Election, outcome: Outcome, from: Option<Party>, sentence: String) -> Self {
+    fn none(election: &ElectionId, outcome: Outcome, from: Option<Party>, sentence: String) -> Self {
         Self { election: election.clone(), outcome, sentence, from, to: None, gap: None }
     }
 }
@@ -180,7 +180,7 @@ async fn see(access: &Access, look: &Look) -> Result<(Place, Reading, Seen), Unr
 async fn successor(
     reading: &mut Reading,
     seen: &mut Seen,
-    (election, from): (&Election, Party),
+    (election, from): (&ElectionId, Party),
     timeout: Duration,
     until: Time,
 ) -> Result<Handover, StartupError> {
@@ -224,7 +224,7 @@ async fn successor(
 
 /// What has come of `end`: why nothing was ended, where that is so.
 struct Ending {
-    election: Election,
+    election: ElectionId,
     outcome: &'static str,
     why: Option<String>,
     has_more_roles: bool,
@@ -293,7 +293,7 @@ const fn consequence(has_more_roles: bool) -> &'static str {
 }
 
 /// Asks at the terminal.
-fn is_wanted(election: &Election, seen: &Seen) -> bool {
+fn is_wanted(election: &ElectionId, seen: &Seen) -> bool {
     let at = read_at();
     let standbys = seen.observer.standbys(at).len();
     let question = format!(
@@ -317,7 +317,12 @@ enum Appended {
 }
 
 /// Appends a request.
-async fn append(access: &Access, election: &Election, timeout: Duration, body: Body) -> Result<Appended, StartupError> {
+async fn append(
+    access: &Access,
+    election: &ElectionId,
+    timeout: Duration,
+    body: Body,
+) -> Result<Appended, StartupError> {
     let (sender, mut reports) = channel(REPORTS);
     let producer = Producer::start(access, &Elections::from(election), timeout, sender).map_err(StartupError::new)?;
     let record = Record { member: None, name: Some(operator()), seq: None, body };

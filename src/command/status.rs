@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use neli::program::{Election, clock};
+use neli::program::{ElectionId, clock};
 use neli_proto::fact::Fact;
 use neli_proto::journal::{EarlierJob, View};
 use neli_proto::observer::{KnownCandidate, Leader, Leadership, Observer, ReadAt, Standby};
@@ -164,7 +164,7 @@ async fn pass(reading: &mut Reading, seen: &mut Seen, until: Time) -> Result<(),
 
 /// An election at one moment.
 struct Sight<'a> {
-    election: &'a Election,
+    election: &'a ElectionId,
     seen: &'a Seen,
     observer: &'a Observer,
     /// `--once`, `--window` or `--schedule`: the last run that is recorded.
@@ -175,7 +175,7 @@ struct Sight<'a> {
 }
 
 impl<'a> Sight<'a> {
-    fn of(election: &'a Election, seen: &'a Seen, last_run: Option<&'a Fact>, at: ReadAt) -> Self {
+    fn of(election: &'a ElectionId, seen: &'a Seen, last_run: Option<&'a Fact>, at: ReadAt) -> Self {
         let observer = &seen.observer;
         let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
         Self { election, seen, observer, last_run, at, leadership, standbys }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::{Election, FactsEvent as KafkaFacts, FactsReading, WantedFacts, clock};
+use neli::program::{ElectionId, FactsEvent as KafkaFacts, FactsReading, WantedFacts, clock};
 use neli_proto::fact::{self, Fact, Place};
 use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::Time;
@@ -27,7 +27,7 @@ pub(super) struct FactsTopic {
 }
 
 impl FactsTopic {
-    pub(super) fn new(election: &Election, once: &Once) -> Self {
+    pub(super) fn new(election: &ElectionId, once: &Once) -> Self {
         let key = |place| (fact::record_key(&election.key(), once.key(), place), place);
         Self {
             name: format!("{}{}", election.topic, fact::TOPIC_SUFFIX),

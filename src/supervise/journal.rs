@@ -1,6 +1,6 @@
 //! What the loop does with the journal of one election, and what happens to it in Kafka goes to the candidate.
 
-use neli::program::{Election, RoleEvent, clock};
+use neli::program::{ElectionId, RoleEvent, clock};
 use neli_proto::candidate::Event;
 use neli_proto::node;
 use neli_proto::record::Record;
@@ -105,7 +105,7 @@ impl MainLoop {
 
     /// R0, once in each reading; what is only a risk is warned of in the first.
     fn judge_topic(&mut self, at: usize, now: Time, facts: &TopicFacts) {
-        let Election { topic: name, partition, .. } = &self.roles[at].election;
+        let ElectionId { topic: name, partition, .. } = &self.roles[at].election;
         let place =
             JudgedPartition { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: *partition };
         match topic::judge(facts, place) {

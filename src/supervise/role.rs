@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::{Election, clock, names, random};
+use neli::program::{ElectionId, clock, names, random};
 use neli_proto::candidate::{Elector, Event as ElectionEvent, Identity};
 use neli_proto::guard::AwaitedGuard;
 use neli_proto::listener::FIRST_SPAN;
@@ -27,7 +27,7 @@ use crate::supervise::orphans::Orphans;
 /// What this process has in one election: the node that decides, and what it decides about.
 pub(super) struct Role {
     /// Of several roles the partition is known when the topic is.
-    pub(super) election: Election,
+    pub(super) election: ElectionId,
     pub(super) logger: Logger,
     pub(super) node: Node,
     is_one_of_many: bool,
@@ -50,7 +50,7 @@ impl Role {
     /// Within a runtime. `started`: when the process did.
     pub(super) fn new(
         config: &Config,
-        election: Election,
+        election: ElectionId,
         member: MemberId,
         logger: &Logger,
         started: Time,

@@ -121,7 +121,7 @@ pub use roles::{Roles, RolesBuilder};
 /// What `neli-run` is built of besides: no part of the library's interface, and changed without notice.
 #[doc(hidden)]
 pub mod program {
-    pub use crate::election::{Brokers, Client, Election, Elections, Properties, is_secret};
+    pub use crate::election::{Brokers, Client, ElectionId, Elections, Properties, is_secret};
     pub use crate::kafka::access::{
         Access, HEARTBEAT_INTERVAL, LogCallback, MemberTimings, NoAddress, SESSION_TIMEOUT,
     };

@@ -17,7 +17,7 @@ use neli_proto::topic::{TopicFacts, TopicIdentity};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::clock;
-use crate::election::{Election, Elections, Properties};
+use crate::election::{ElectionId, Elections, Properties};
 use crate::kafka::access::Access;
 use crate::kafka::embedded::{BrokerFinder, FoundBroker};
 use crate::kafka::event::KafkaEvent;
@@ -132,7 +132,7 @@ impl Session {
 
     /// The election of a role, once it is known how many partitions the topic has.
     #[must_use]
-    pub fn election(&self, role: u32) -> Option<Election> {
+    pub fn election(&self, role: u32) -> Option<ElectionId> {
         self.router.partitions().map(|partitions| self.settings.elections.election(role, partitions))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::{Access, Election, Elections, Key, clock};
+use neli::program::{Access, ElectionId, Elections, Key, clock};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
 use neli_proto::process_hello::ProcessHello;
@@ -22,7 +22,7 @@ const FURTHER: Offset = 8;
 /// An election, and how its records are found in the topic.
 #[derive(Clone, Debug)]
 pub(in crate::command) struct Place {
-    pub(in crate::command) election: Election,
+    pub(in crate::command) election: ElectionId,
     pub(in crate::command) elections: Elections,
 }
 
@@ -34,7 +34,7 @@ impl Place {
     /// There is no such role; or as [`Unread`] says.
     pub(in crate::command) async fn find(
         access: &Access,
-        election: &Election,
+        election: &ElectionId,
         timeout: Duration,
     ) -> Result<Self, Unread> {
         let Some(role) = &election.role_name else {
@@ -58,7 +58,7 @@ impl Place {
     }
 
     /// The election of the role that is called so, or has this number, by the last hello that knows it.
-    fn of(election: &Election, role: &str, mappings: &[Mapping], partitions: i32) -> Result<Self, StartupError> {
+    fn of(election: &ElectionId, role: &str, mappings: &[Mapping], partitions: i32) -> Result<Self, StartupError> {
         let known = mappings.iter().rev().find_map(|mapping| Some((mapping, mapping.find(role)?)));
         let (number, names) = match known {
             Some((mapping, number)) => (number, mapping.names().iter().map(ToString::to_string).collect()),
@@ -79,7 +79,7 @@ impl Place {
 }
 
 /// One line: there is no such role, and which there are.
-fn unknown(election: &Election, role: &str, mappings: &[Mapping]) -> String {
+fn unknown(election: &ElectionId, role: &str, mappings: &[Mapping]) -> String {
     let (group, role) = (one_line(&election.group), one_line(role));
     match mappings.last() {
         Some(mapping) => format!("--role {role}: {group} has no such role; it has {}", one_line(&mapping.roles())),
@@ -141,7 +141,7 @@ mod tests {
 
     fn place(role: &str, mappings: &[Mapping]) -> Result<(String, i32), String> {
         let election =
-            Election { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: Some(role.into()) };
+            ElectionId { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: Some(role.into()) };
         let place = Place::of(&election, role, mappings, 3).map_err(|error| error.to_string())?;
         Ok((place.election.key(), place.election.partition))
     }

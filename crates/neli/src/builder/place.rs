@@ -1,7 +1,7 @@
 //! Which election, and how Kafka is reached: what candidates and followers have in common.
 
 use crate::bootstrap;
-use crate::election::{Election, Properties};
+use crate::election::{ElectionId, Properties};
 use crate::error::Error;
 use crate::kafka::access::{Access, MemberTimings};
 use crate::kafka::embedded::in_process::EmbeddedBroker;
@@ -20,7 +20,7 @@ pub(crate) struct PlaceOptions {
 
 /// Which election, and how Kafka is reached.
 pub(crate) struct Place {
-    pub(crate) election: Election,
+    pub(crate) election: ElectionId,
     pub(crate) access: Access,
 }
 
@@ -44,7 +44,7 @@ impl PlaceOptions {
                 ),
             });
         }
-        let election = Election { group: group.clone(), topic, partition: 0, role: 0, role_name: None };
+        let election = ElectionId { group: group.clone(), topic, partition: 0, role: 0, role_name: None };
         Ok(Place { election, access: self.access()? })
     }
 

@@ -9,7 +9,7 @@ use neli_proto::topic::{self, JudgedPartition, TopicFacts, TopicIdentity};
 
 use super::Driver;
 use crate::clock;
-use crate::election::Election;
+use crate::election::ElectionId;
 use crate::session::event::{RoleEvent, SessionEvent};
 
 impl Driver {
@@ -63,7 +63,7 @@ impl Driver {
 
     /// R0.
     fn judge_topic(&mut self, at: usize, now: Time, facts: &TopicFacts) {
-        let Election { topic: name, partition, .. } = &self.roles[at].election;
+        let ElectionId { topic: name, partition, .. } = &self.roles[at].election;
         let place = JudgedPartition { bootstrap: &self.session.access().bootstrap, topic: name, partition: *partition };
         match topic::judge(facts, place) {
             Ok(topic::Judgement { cut_is_harmless, gaps_are_markers, .. }) => {
