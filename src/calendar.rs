@@ -36,6 +36,17 @@ pub enum Edges {
     Every(Every),
 }
 
+/// Why windows can't begin at the times of a cron expression: one line.
+#[derive(Debug, thiserror::Error)]
+pub enum CronError {
+    /// It is no such expression.
+    #[error(transparent)]
+    Malformed(#[from] croner::errors::CronError),
+    /// None of its times ever comes.
+    #[error("it never comes")]
+    NeverComes,
+}
+
 /// Windows of one length.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Every {
@@ -91,10 +102,10 @@ impl Edges {
     ///
     /// # Errors
     ///
-    /// It is none, or none of its times ever comes: one line.
-    pub fn of_cron(expression: &str) -> Result<Self, String> {
-        let cron = Cron::from_str(expression).map_err(|error| error.to_string())?;
-        cron.find_next_occurrence(&FIRST_EDGE, true).map_err(|_| "it never comes".to_owned())?;
+    /// It is none, or none of its times ever comes.
+    pub fn of_cron(expression: &str) -> Result<Self, CronError> {
+        let cron = Cron::from_str(expression)?;
+        cron.find_next_occurrence(&FIRST_EDGE, true).map_err(|_| CronError::NeverComes)?;
         Ok(Self::At(Box::new(cron)))
     }
 
@@ -243,7 +254,7 @@ mod tests {
         for wrong in ["", "* * *", "61 * * * *", "daily", "0 0 30 2 *"] {
             assert!(Edges::of_cron(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(Edges::of_cron("0 0 30 2 *"), Err("it never comes".to_owned()));
+        assert_eq!(Edges::of_cron("0 0 30 2 *").unwrap_err().to_string(), "it never comes");
     }
 
     /// One window after the other, whichever of its moments it is asked at: around each change of a time zone's clocks.

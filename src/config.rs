@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use neli::program::{Client, Election, Elections};
+use neli::program::{Client, ElectionId, Elections};
 use neli_proto::candidate::Timings;
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::RestartPolicy;
@@ -25,7 +25,7 @@ pub const VARIABLE_PREFIX: &str = "NELI_RUN_";
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The election; of several roles the first one's.
-    pub election: Election,
+    pub election: ElectionId,
     /// `--roles`: the elections beside it.
     pub roles: Option<Roles>,
     /// How Kafka is reached.
@@ -85,7 +85,7 @@ impl Config {
     /// The elections that the process stands in.
     #[must_use]
     pub fn elections(&self) -> Elections {
-        let Election { group, topic, .. } = self.election.clone();
+        let ElectionId { group, topic, .. } = self.election.clone();
         let (count, names) = self.roles.as_ref().map_or((1, &[][..]), |roles| (roles.count, &roles.names));
         Elections { group, topic, roles: 0..count, names: names.into() }
     }
@@ -185,7 +185,7 @@ pub enum LogFormat {
 #[derive(Clone, Debug)]
 pub struct Look {
     /// The election.
-    pub election: Election,
+    pub election: ElectionId,
     /// How Kafka is reached.
     pub client: Client,
     /// `--json`: for programs.
@@ -291,7 +291,7 @@ pub struct Assert {
 #[derive(Clone, Debug)]
 pub struct Watch {
     /// The election.
-    pub election: Election,
+    pub election: ElectionId,
     /// How Kafka is reached.
     pub client: Client,
     /// `--json`: every record, with the law's verdict.

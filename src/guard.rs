@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use crate::guard::guard_loop::GuardLoop;
 
 pub use crate::guard::arguments::Arguments;
-pub use crate::guard::handle::{GuardHandle, Received};
+pub use crate::guard::handle::{GuardHandle, ReceivedAnswer};
 pub use crate::guard::message::{GuardConfig, ReleaseRequest};
 pub use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use neli::program::{Access, Client, Election, Elections, KafkaEvent, Producer};
+use neli::program::{Access, Client, ElectionId, Elections, KafkaEvent, Producer};
 use neli_proto::record::{Body, MemberId, Offset, Record, Why};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, Sender};
@@ -43,7 +43,7 @@ pub struct Means {
     /// How Kafka is reached: [`Brokers::At`](neli::program::Brokers::At), the embedded broker's address too.
     pub client: Client,
     /// The election.
-    pub election: Election,
+    pub election: ElectionId,
     /// How the candidate was called.
     pub name: String,
     /// For how long to try, in milliseconds.

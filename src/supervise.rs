@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 use neli::program::embedded::{self, BrokerFinder};
 use neli::program::{Timeouts, clock};
 use neli_proto::candidate;
+use neli_proto::guard::GuardStarts;
 use neli_proto::many_roles::ManyRoles;
 use neli_proto::node::Event;
 use neli_proto::time::Time;
@@ -27,7 +28,6 @@ use crate::process::timer::Timer;
 use crate::report::log::{Event as LogEvent, From, Logger};
 use crate::report::notes;
 use crate::report::notify::Notifier;
-use crate::supervise::guard_starts::GuardStarts;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::kafka::KafkaSession;
 use crate::supervise::listening::Publisher;
@@ -37,13 +37,11 @@ use crate::supervise::start::{JobMaker, Prepared};
 use crate::supervise::terminal::Session;
 use crate::text::reason;
 
-mod awaited_guard;
 mod children;
 mod commands;
 mod environment;
 mod facts;
 mod guard;
-mod guard_starts;
 mod job;
 mod journal;
 mod kafka;
@@ -157,8 +155,6 @@ struct MainLoop {
     reserve_of_client: Reserve,
     /// The embedded brokers that this process has started: children that are no part of a job.
     brokers_started: embedded::StartedBrokers,
-    /// The last hello is on its way.
-    says_goodbye: bool,
     /// How the process is to end, once it is.
     ending: Option<ExitStatus>,
 }
@@ -216,7 +212,7 @@ impl MainLoop {
             timeouts: Timeouts::default(),
             roles,
             many: many_roles::of(&config, &job_maker.member),
-            guard_starts: GuardStarts::of_machine(config.timings.lease()),
+            guard_starts: guard::starts_of(&config),
             config,
             job_maker,
             refusal: None,
@@ -229,7 +225,6 @@ impl MainLoop {
             reserve: Reserve::of_guard(),
             reserve_of_client: Reserve::of_client(),
             brokers_started: broker.as_ref().map(|finder| finder.started.clone()).unwrap_or_default(),
-            says_goodbye: false,
             ending: None,
         };
         if let Some(finder) = broker {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use neli::program::embedded::directory::BrokerDirectory;
 use neli::program::embedded::{BrokerFinder, FoundBroker, StartedBrokers};
 use neli::program::{
-    Access, Election, Elections, KafkaEvent, Key, Producer, Properties, Reader, ReadingEvent, Source, clock,
+    Access, ElectionId, Elections, KafkaEvent, Key, Producer, Properties, Reader, ReadingEvent, Source, clock,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -192,7 +192,7 @@ fn the_journal_goes_through_it() {
     let found = find(&finder(directory.path(), 50));
     let access = Access::embedded(&found.connection, &Properties::default());
     let election =
-        Election { group: "g".to_owned(), topic: "g.neli".to_owned(), partition: 0, role: 0, role_name: None };
+        ElectionId { group: "g".to_owned(), topic: "g.neli".to_owned(), partition: 0, role: 0, role_name: None };
     let (seen, mut saw) = channel(64);
     let elections = Elections::from(&election);
     let source = Source {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use neli::program::{Brokers, Client, Election, bootstrap, names};
+use neli::program::{Brokers, Client, ElectionId, bootstrap, names};
 use neli_proto::supervisor::OnLoss;
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
@@ -53,7 +53,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
 /// When anything else is missing, out of its bounds, or can't hold together.
 pub fn doctor(args: &ParsedArgs) -> Result<Doctor, StartupError> {
     let has_group = args.value("group").is_some();
-    let nowhere = || Election { group: String::new(), topic: String::new(), partition: 0, role: 0, role_name: None };
+    let nowhere = || ElectionId { group: String::new(), topic: String::new(), partition: 0, role: 0, role_name: None };
     let candidate = candidate(args, if has_group { election(args)? } else { nowhere() })?;
     let print_topic = args.flag("print-topic")?.is_some();
     if print_topic && !has_group {
@@ -71,7 +71,7 @@ pub fn doctor(args: &ParsedArgs) -> Result<Doctor, StartupError> {
 }
 
 /// That of a candidate in this election, but for its COMMAND, which is as it was given.
-fn candidate(args: &ParsedArgs, election: Election) -> Result<Config, StartupError> {
+fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config, StartupError> {
     let mut warnings = args.warnings();
     let roles = roles::validate(args)?;
     let once = once::validate(args, &election)?;
@@ -120,7 +120,7 @@ pub fn watch(args: &ParsedArgs) -> Result<Watch, StartupError> {
     })
 }
 
-fn election(args: &ParsedArgs) -> Result<Election, StartupError> {
+fn election(args: &ParsedArgs) -> Result<ElectionId, StartupError> {
     let Some(group) = args.value("group") else {
         return Err(StartupError::new("--group is required: the election's name, the same on every machine"));
     };
@@ -141,7 +141,7 @@ fn election(args: &ParsedArgs) -> Result<Election, StartupError> {
         }
         topic
     };
-    Ok(Election { group: name, topic, partition: 0, role: 0, role_name: None })
+    Ok(ElectionId { group: name, topic, partition: 0, role: 0, role_name: None })
 }
 
 fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client, StartupError> {
@@ -173,7 +173,7 @@ fn name(args: &ParsedArgs) -> Result<String, StartupError> {
 }
 
 fn validate_name(value: &Value, name: &str, longest: usize) -> Result<(), StartupError> {
-    names::validate(name, longest).map_err(|expected| value.refuse(expected))
+    names::validate(name, longest).map_err(|error| value.refuse(error.to_string()))
 }
 
 fn on_loss(args: &ParsedArgs) -> Result<OnLoss, StartupError> {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use neli::program::{Election, Key, ReadRecord, clock};
+use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
 use neli_proto::observer::{Finding, History, Leadership, PastTerm, ReadAt, TermEnd};
 use neli_proto::record::{Offset, Record};
@@ -51,7 +51,7 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
 }
 
 /// Reads the whole journal, up to what is its end when the reading begins.
-async fn read(look: &Look) -> Result<(Election, History), StartupError> {
+async fn read(look: &Look) -> Result<(ElectionId, History), StartupError> {
     let access = reading::access(&look.client)?;
     let place = match Place::find(&access, &look.election, look.timeout).await {
         Ok(place) => place,

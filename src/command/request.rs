@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
-use neli::program::{Access, Election, Elections, KafkaEvent, Producer, clock};
+use neli::program::{Access, ElectionId, Elections, KafkaEvent, Producer, clock};
 use neli_proto::journal::View;
 use neli_proto::observer::{Leader, Leadership};
 use neli_proto::record::{Body, Offset, Record, What};
@@ -78,7 +78,7 @@ impl Party {
 
 /// What has come of `resign`.
 struct Handover {
-    election: Election,
+    election: ElectionId,
     outcome: Outcome,
     sentence: String,
     from: Option<Party>,
@@ -129,7 +129,7 @@ pub fn resign(resign: &Resign) -> Result<ExitStatus, StartupError> {
 }
 
 impl Handover {
-    fn none(election: &Election, outcome: Outcome, from: Option<Party>, sentence: String) -> Self {
+    fn none(election: &ElectionId, outcome: Outcome, from: Option<Party>, sentence: String) -> Self {
         Self { election: election.clone(), outcome, sentence, from, to: None, gap: None }
     }
 }
@@ -161,7 +161,7 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
     }
     let body =
         Body::Request { what: What::Resign, term: Some(from.term), by: Some(operator()), reason: reason.clone() };
-    if let Err(why) = append(&access, election, look.timeout, body).await? {
+    if let Appended::No { why } = append(&access, election, look.timeout, body).await? {
         let sentence = format!("{} was not asked: {why}", from.name);
         return Ok(Handover::none(election, Outcome::TimedOut, Some(from), sentence));
     }
@@ -180,7 +180,7 @@ async fn see(access: &Access, look: &Look) -> Result<(Place, Reading, Seen), Unr
 async fn successor(
     reading: &mut Reading,
     seen: &mut Seen,
-    (election, from): (&Election, Party),
+    (election, from): (&ElectionId, Party),
     timeout: Duration,
     until: Time,
 ) -> Result<Handover, StartupError> {
@@ -224,7 +224,7 @@ async fn successor(
 
 /// What has come of `end`: why nothing was ended, where that is so.
 struct Ending {
-    election: Election,
+    election: ElectionId,
     outcome: &'static str,
     why: Option<String>,
     has_more_roles: bool,
@@ -278,8 +278,8 @@ async fn ending(end: &End) -> Result<Ending, StartupError> {
     }
     let body = Body::Request { what: What::End, term: None, by: Some(operator()), reason: reason.clone() };
     Ok(match append(&access, &ending.election, look.timeout, body).await? {
-        Ok(()) => ending,
-        Err(why) => Ending { outcome: "no-answer", why: Some(why), ..ending },
+        Appended::Yes => ending,
+        Appended::No { why } => Ending { outcome: "no-answer", why: Some(why), ..ending },
     })
 }
 
@@ -293,7 +293,7 @@ const fn consequence(has_more_roles: bool) -> &'static str {
 }
 
 /// Asks at the terminal.
-fn is_wanted(election: &Election, seen: &Seen) -> bool {
+fn is_wanted(election: &ElectionId, seen: &Seen) -> bool {
     let at = read_at();
     let standbys = seen.observer.standbys(at).len();
     let question = format!(
@@ -310,13 +310,19 @@ fn is_wanted(election: &Election, seen: &Seen) -> bool {
         && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-/// Appends a request; or why Kafka has not taken it in time.
+/// Whether Kafka has taken a request in time.
+enum Appended {
+    Yes,
+    No { why: String },
+}
+
+/// Appends a request.
 async fn append(
     access: &Access,
-    election: &Election,
+    election: &ElectionId,
     timeout: Duration,
     body: Body,
-) -> Result<Result<(), String>, StartupError> {
+) -> Result<Appended, StartupError> {
     let (sender, mut reports) = channel(REPORTS);
     let producer = Producer::start(access, &Elections::from(election), timeout, sender).map_err(StartupError::new)?;
     let record = Record { member: None, name: Some(operator()), seq: None, body };
@@ -330,7 +336,7 @@ async fn append(
             () = timer.due() => None,
         };
         match report {
-            Some(KafkaEvent::Delivered { .. }) => return Ok(Ok(())),
+            Some(KafkaEvent::Delivered { .. }) => return Ok(Appended::Yes),
             Some(KafkaEvent::Refused { error }) => return Err(StartupError::new(error)),
             Some(KafkaEvent::AppendRefused { error }) => trouble = Some(error),
             Some(KafkaEvent::NotDelivered { error, .. }) => {
@@ -338,7 +344,10 @@ async fn append(
                 timer.set(Some(clock::now() + RIGHT_WITHIN));
             }
             Some(_) => {}
-            None => return failed.map_or_else(|| Err(StartupError::new("the producer is gone")), |why| Ok(Err(why))),
+            None => {
+                let why = failed.ok_or_else(|| StartupError::new("the producer is gone"))?;
+                return Ok(Appended::No { why });
+            }
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use neli::program::{Election, clock};
+use neli::program::{ElectionId, clock};
 use neli_proto::fact::Fact;
 use neli_proto::journal::{EarlierJob, View};
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{Candidate, Leader, Leadership, NoRoom, Observer, ReadAt, Standby};
+use neli_proto::observer::{KnownCandidate, Leader, Leadership, NoRoom, Observer, ReadAt, Standby};
 use neli_proto::time::Time;
 
 use crate::command::page::{Page, Style, Tone, wrapped};
@@ -165,7 +165,7 @@ async fn pass(reading: &mut Reading, seen: &mut Seen, until: Time) -> Result<(),
 
 /// An election at one moment.
 struct Sight<'a> {
-    election: &'a Election,
+    election: &'a ElectionId,
     seen: &'a Seen,
     observer: &'a Observer,
     /// `--once`, `--window` or `--schedule`: the last run that is recorded.
@@ -178,7 +178,7 @@ struct Sight<'a> {
 }
 
 impl<'a> Sight<'a> {
-    fn of(election: &'a Election, seen: &'a Seen, last_run: Option<&'a Fact>, at: ReadAt) -> Self {
+    fn of(election: &'a ElectionId, seen: &'a Seen, last_run: Option<&'a Fact>, at: ReadAt) -> Self {
         let observer = &seen.observer;
         let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
         let roles = seen.mapping.as_ref().map_or(1, Mapping::count);
@@ -382,7 +382,7 @@ const fn is_vacant(leadership: Leadership<'_>) -> bool {
 }
 
 /// What may differ from candidate to candidate.
-fn describe(candidate: &Candidate) -> Vec<String> {
+fn describe(candidate: &KnownCandidate) -> Vec<String> {
     let version = candidate.version.as_ref().map(|version| format!("version {version}"));
     let elector = candidate.elector.as_ref().map(|elector| format!("--elect {elector}"));
     let priority = (candidate.priority > 0).then(|| format!("--priority {}", candidate.priority));

@@ -6,7 +6,7 @@
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::time::Duration;
 
-use neli::program::{Election, Key, clock};
+use neli::program::{ElectionId, Key, clock};
 use neli_proto::journal::Journal;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
@@ -108,7 +108,7 @@ enum Step {
 
 struct Show<'a> {
     watch: &'a Watch,
-    election: &'a Election,
+    election: &'a ElectionId,
     /// Begun when the log's ends are known.
     account: Option<Account>,
     /// What was the end then.

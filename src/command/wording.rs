@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::Election;
+use neli::program::ElectionId;
 use neli_proto::observer::{Change, Job, Leader, Leadership, Observer, OverlappedJob, Release};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, What};
@@ -37,8 +37,8 @@ fn two(one: u64, unit: &str, more: u64, smaller: &str) -> String {
 }
 
 /// How an election is called: its group, and its role where it is not the only one.
-pub(super) fn named(election: &Election) -> String {
-    let Election { group, role, role_name, .. } = election;
+pub(super) fn named(election: &ElectionId) -> String {
+    let ElectionId { group, role, role_name, .. } = election;
     if *role == 0 && role_name.is_none() { group.clone() } else { format!("{group}/{}", election.label()) }
 }
 

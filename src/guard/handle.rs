@@ -1,6 +1,6 @@
 //! The supervisor's end of a guard.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -27,7 +27,7 @@ use crate::report::notify;
 
 /// An answer of the guard's, and what came with it.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedAnswer {
     /// The answer.
     pub answer: Answer,
     /// The pidfd that comes with [`Answer::Started`], where the kernel has them.
@@ -44,7 +44,6 @@ pub struct GuardHandle {
     pid: Pid,
     process: Option<OwnedFd>,
     was_waited_for: bool,
-    owes_release: Cell<bool>,
     channel: Channel,
     backlog: RefCell<Orders<OwnedFd>>,
 }
@@ -100,14 +99,7 @@ impl GuardHandle {
             kind: Kind::Guard,
         })?;
         let process = system::open_pidfd(pending.pid).ok();
-        let guard = Self {
-            pid: pending.pid,
-            process,
-            was_waited_for: false,
-            owes_release: Cell::new(false),
-            channel,
-            backlog: RefCell::default(),
-        };
+        let guard = Self { pid: pending.pid, process, was_waited_for: false, channel, backlog: RefCell::default() };
         Ok((guard, pending))
     }
 
@@ -133,18 +125,6 @@ impl GuardHandle {
     ///
     /// As for [`send`](Self::send).
     pub fn send_with(&self, order: &Order, descriptor: Option<OwnedFd>) -> io::Result<()> {
-        match order {
-            Order::Spawn { .. } => self.owes_release.set(true),
-            Order::Released { .. } => self.owes_release.set(false),
-            Order::Command { .. }
-            | Order::HandOn
-            | Order::Kill
-            | Order::Lease(_)
-            | Order::Over { .. }
-            | Order::Signal { .. }
-            | Order::Stop { .. }
-            | Order::TakeBack => {}
-        }
         self.backlog.borrow_mut().put(order, descriptor);
         self.flush()
     }
@@ -169,10 +149,14 @@ impl GuardHandle {
     /// # Errors
     ///
     /// `WouldBlock` when no answer has come; `InvalidData` when it makes no sense.
-    pub fn receive(&self) -> io::Result<Option<Received>> {
+    pub fn receive(&self) -> io::Result<Option<ReceivedAnswer>> {
         let Some(packet) = self.channel.receive()? else { return Ok(None) };
         let answer = serde_json::from_slice(&packet.bytes)?;
-        Ok(Some(Received { answer, descriptor: packet.descriptor, is_descriptor_lost: packet.is_descriptor_lost }))
+        Ok(Some(ReceivedAnswer {
+            answer,
+            descriptor: packet.descriptor,
+            is_descriptor_lost: packet.is_descriptor_lost,
+        }))
     }
 
     /// SIGKILL to the guard, and to nothing else.
@@ -196,7 +180,7 @@ impl GuardHandle {
     /// Whether it knows of a term that it is to release when this process is dead.
     #[must_use]
     pub fn owes_release(&self) -> bool {
-        self.owes_release.get()
+        self.backlog.borrow().owe_release()
     }
 
     /// Closes the socket: the guard kills what there is, and ends if nothing is to be released.
@@ -260,7 +244,6 @@ mod tests {
             pid: Pid::from_raw(other.id().cast_signed()),
             process: None,
             was_waited_for: false,
-            owes_release: Cell::new(false),
             channel,
             backlog: RefCell::default(),
         };

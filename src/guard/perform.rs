@@ -20,7 +20,7 @@ use crate::guard::variables::{ATTEMPT, EPOCH, EVENT, LEASE_FD, ONCE, WHY, WINDOW
 use crate::process::shell::ShellOptions;
 use crate::process::spawn::{Kind, SpawnSpec, spawn};
 use crate::process::system;
-use crate::process::terminal::Handover;
+use crate::process::terminal::ForegroundHandover;
 use crate::report::log::to_the_second;
 
 /// How many numbers fit into an answer.
@@ -147,7 +147,7 @@ impl GuardLoop {
         let environment = self.variables(term, [variable(LEASE_FD, self.slot.number())]);
         let (_, lease) = self.lease.insert((term, lease));
         let terminal = if self.guard_config.foreground { self.terminal.about_to_hand_on() } else { None };
-        let foreground = terminal.as_ref().map(|terminal| Handover::of(terminal, &self.terminal));
+        let foreground = terminal.as_ref().map(|terminal| ForegroundHandover::of(terminal, &self.terminal));
         let spec = SpawnSpec {
             image: &self.image,
             environment: &environment,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use harness::schema::Schema;
 use hyper::{Method, StatusCode};
 use neli::program::clock;
-use neli_proto::candidate::{JobReport, Position, Standby, Waiting};
+use neli_proto::candidate::{JobReport, Position, StandingFor, Waiting};
 use neli_proto::node::{Awaited, Awaits, Counts, Leader, OtherCandidate, Status, Vacancy};
 use neli_proto::record::JobState;
 use neli_proto::time::Time;
@@ -67,7 +67,7 @@ fn leading() -> RoleSnapshot {
 }
 
 fn standing_by(leader: Option<Leader>, vacancy: Option<Vacancy>) -> RoleSnapshot {
-    let told = Standby { leader: None, term: None, why: Some(Waiting::Led) };
+    let told = StandingFor { leader: None, term: None, why: Some(Waiting::Led) };
     role(Position::Standby(Some(told)), leader, vacancy)
 }
 

@@ -19,7 +19,7 @@ use crate::process::scheduling::Scheduling;
 use crate::process::signals::{self, Set};
 use crate::process::spawn::{Kind, SpawnSpec};
 use crate::process::system::{self, Disposition, StringArray};
-use crate::process::terminal::Handover;
+use crate::process::terminal::ForegroundHandover;
 
 /// Its exit status when it has not executed: a shell's for a command that it does not find.
 const NOT_EXECUTED: c_int = 127;
@@ -115,7 +115,7 @@ impl<'a> Child<'a> {
     }
 
     /// Dies with its parent from now on, and leads a process group, in the foreground if it is handed over.
-    fn join_group(&self, foreground: Option<Handover<'_>>, scheduling: Option<Scheduling>) {
+    fn join_group(&self, foreground: Option<ForegroundHandover<'_>>, scheduling: Option<Scheduling>) {
         let _ = prctl::set_pdeathsig(Signal::SIGKILL);
         if unistd::getppid() != self.parent {
             // It died before it could take us with it.
@@ -123,7 +123,7 @@ impl<'a> Child<'a> {
         }
         let _ = unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0));
         // Before it executes, so that it never reads in the background. SIGTTOU is still blocked.
-        if let Some(Handover { terminal, from }) = foreground
+        if let Some(ForegroundHandover { terminal, from }) = foreground
             && unistd::tcgetpgrp(terminal) == Ok(from)
         {
             let _ = unistd::tcsetpgrp(terminal, unistd::getpid());

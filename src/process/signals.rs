@@ -80,7 +80,7 @@ pub struct Signals {
 
 /// One signal that came.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Received {
+pub struct ReceivedSignal {
     /// Its number.
     pub signal: i32,
     /// The pid of its sender; 0 when the kernel sent it, or a process outside this pid namespace.
@@ -118,9 +118,9 @@ impl Signals {
     /// # Errors
     ///
     /// When the queue can't be read.
-    pub fn read(&self) -> io::Result<Option<Received>> {
+    pub fn read(&self) -> io::Result<Option<ReceivedSignal>> {
         let Some(info) = self.queue.read_signal()? else { return Ok(None) };
-        Ok(Some(Received {
+        Ok(Some(ReceivedSignal {
             signal: info.ssi_signo.try_into().unwrap_or(0),
             sender: info.ssi_pid.try_into().unwrap_or(0),
             code: info.ssi_code,

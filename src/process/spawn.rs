@@ -14,7 +14,7 @@ use crate::process::image::Image;
 use crate::process::scheduling::Scheduling;
 use crate::process::signals::Set;
 use crate::process::system;
-use crate::process::terminal::Handover;
+use crate::process::terminal::ForegroundHandover;
 
 /// What a child is started with.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) enum Kind<'a> {
         /// The directory of the control group that it is born into; `None` leaves it in its parent's.
         cgroup: Option<BorrowedFd<'a>>,
         /// Whose foreground of the terminal it takes.
-        foreground: Option<Handover<'a>>,
+        foreground: Option<ForegroundHandover<'a>>,
     },
 }
 

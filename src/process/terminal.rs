@@ -180,14 +180,14 @@ pub fn die_of(signal: i32, to_group: bool) -> io::Result<()> {
 
 /// The foreground that a child takes before it executes, if `from` has it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Handover<'a> {
+pub(crate) struct ForegroundHandover<'a> {
     /// The terminal.
     pub(crate) terminal: BorrowedFd<'a>,
     /// Whose foreground it must be.
     pub(crate) from: Pid,
 }
 
-impl<'a> Handover<'a> {
+impl<'a> ForegroundHandover<'a> {
     /// From the group that has it now.
     pub(crate) fn of(terminal: &'a File, from: &Terminal) -> Self {
         Self { terminal: terminal.as_fd(), from: from.own }

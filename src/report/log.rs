@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use neli::program::{Election, clock};
+use neli::program::{ElectionId, clock};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -71,7 +71,7 @@ impl Logger {
     /// # Errors
     ///
     /// When the file can't be opened for appending, or no thread can be had.
-    pub fn start(log: &Log, election: &Election, name: &str) -> Result<Self, StartupError> {
+    pub fn start(log: &Log, election: &ElectionId, name: &str) -> Result<Self, StartupError> {
         let least = match log.verbosity {
             ..0 => Level::Warning,
             0 => Level::Info,
@@ -86,7 +86,7 @@ impl Logger {
 
     /// The same log, whose lines are about this one of several roles.
     #[must_use]
-    pub fn of_role(&self, election: &Election) -> Self {
+    pub fn of_role(&self, election: &ElectionId) -> Self {
         let mut form = self.form.clone();
         form.source.role = Some(Role::of(election));
         Self { form, queue: Arc::clone(&self.queue) }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use neli_proto::candidate::{self, JobReport, Loss, Milestone, Position, Standby, Waiting};
+use neli_proto::candidate::{self, JobReport, Loss, Milestone, Position, StandingFor, Waiting};
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::Named;
 use neli_proto::health::Failure;
@@ -310,8 +310,8 @@ fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
 }
 
 /// `claim`: when it claims, where that is known and to be told.
-fn of_standby(standby: Option<Standby>, claim: Option<Due>) -> Event {
-    let Some(Standby { leader, term, why }) = standby else {
+fn of_standby(standby: Option<StandingFor>, claim: Option<Due>) -> Event {
+    let Some(StandingFor { leader, term, why }) = standby else {
         return Event::Standby { leader: None, term: None, why: None, claim: None };
     };
     let told = why.and_then(|why| match why {
@@ -360,7 +360,7 @@ mod tests {
         let told = [
             (Position::Claiming, Some((Duration::from_secs(2), &refused))),
             (Position::Listening, None),
-            (Position::Standby(Some(Standby { leader, term: Some(42), why: Some(Waiting::Led) })), None),
+            (Position::Standby(Some(StandingFor { leader, term: Some(42), why: Some(Waiting::Led) })), None),
             (leading(job(JobState::Starting, None, 1), None), None),
             (leading(job(JobState::Running, Some(4711), 1), None), None),
             (leading(job(JobState::Running, Some(4712), 2), None), Some((Duration::from_secs(1), &down))),

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use neli::program::Election;
+use neli::program::ElectionId;
 use neli_proto::record::MemberId;
 
 use crate::config::{Config, Once, VARIABLE_PREFIX};
@@ -17,7 +17,7 @@ const KEPT: [&str; 5] =
 /// The environment of every run of the job, but for what changes from run to run.
 pub(super) fn of_job(
     config: &Config,
-    election: &Election,
+    election: &ElectionId,
     member: &MemberId,
     inherited: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::{Election, FactsEvent as KafkaFacts, FactsReading, WantedFacts, clock};
+use neli::program::{ElectionId, FactsEvent as KafkaFacts, FactsReading, WantedFacts, clock};
 use neli_proto::fact::{self, Fact, Place};
 use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::Time;
@@ -27,7 +27,7 @@ pub(super) struct FactsTopic {
 }
 
 impl FactsTopic {
-    pub(super) fn new(election: &Election, once: &Once) -> Self {
+    pub(super) fn new(election: &ElectionId, once: &Once) -> Self {
         let key = |place| (fact::record_key(&election.key(), once.key(), place), place);
         Self {
             name: format!("{}{}", election.topic, fact::TOPIC_SUFFIX),
@@ -108,7 +108,8 @@ impl MainLoop {
         let Some(topic) = &mut self.roles[at].facts else { return };
         topic.is_judged = true;
         let name = &topic.name;
-        let place = topic::Place { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: 0 };
+        let place =
+            topic::JudgedPartition { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: 0 };
         match topic::judge_topic_of_facts(facts, topic.retention, place) {
             Ok(risks) if risks.is_empty() => {}
             Ok(risks) => self.logger.warn(format!("topic {name:?}: {}", risks.join("; "))),

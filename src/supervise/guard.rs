@@ -1,18 +1,26 @@
 //! What the loop does with a guard, for the supervisor of a role: orders go out, answers come in, and another one is started.
 
-use std::{io, mem};
+use std::num::NonZero;
+use std::{io, mem, thread};
 
 use neli::program::clock;
+use neli_proto::guard::{AwaitedGuard, GuardStarts, Wait};
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 
-use super::awaited_guard::{AwaitedGuard, Wait};
 use super::job::GuardedJob;
 use super::start::PreparedJob;
 use super::{MainLoop, start};
-use crate::guard::{Answer, CommandKind, GuardHandle, Order, Received};
+use crate::config::Config;
+use crate::guard::{Answer, CommandKind, GuardHandle, Order, ReceivedAnswer};
 use crate::report::notes;
 use crate::text::reason;
+
+/// Which guard is started next, on this machine.
+pub(super) fn starts_of(config: &Config) -> GuardStarts {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    GuardStarts::new(processors, config.timings.lease())
+}
 
 impl MainLoop {
     pub(super) fn order(&mut self, at: usize, order: &Order) {
@@ -62,7 +70,7 @@ impl MainLoop {
         }
     }
 
-    fn handle_answer(&mut self, at: usize, Received { answer, descriptor, is_descriptor_lost }: Received) {
+    fn handle_answer(&mut self, at: usize, ReceivedAnswer { answer, descriptor, is_descriptor_lost }: ReceivedAnswer) {
         if !matches!(answer, Answer::Accepted { .. }) {
             // What it was to start has been started, or will not be: the next guard may start.
             self.guard_starts.is_over(at);

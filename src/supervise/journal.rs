@@ -1,11 +1,11 @@
 //! What the loop does with the journal of one election, and what happens to it in Kafka goes to the candidate.
 
-use neli::program::{Election, RoleEvent, clock};
+use neli::program::{ElectionId, RoleEvent, clock};
 use neli_proto::candidate::Event;
 use neli_proto::node;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
-use neli_proto::topic::{self, Place, TopicFacts};
+use neli_proto::topic::{self, JudgedPartition, TopicFacts};
 
 use super::MainLoop;
 use super::kafka::Trust;
@@ -20,7 +20,6 @@ impl MainLoop {
     }
 
     pub(super) fn send(&mut self, at: usize, now: Time, record: &Record) {
-        self.says_goodbye |= record.is_goodbye();
         if let Err(error) = self.kafka.session.send(self.roles[at].number(), record) {
             // A full queue, or a record above librdkafka's limit: as good as not delivered.
             self.kafka.append_was_refused(now, error.to_string());
@@ -106,8 +105,9 @@ impl MainLoop {
 
     /// R0, once in each reading; what is only a risk is warned of in the first.
     fn judge_topic(&mut self, at: usize, now: Time, facts: &TopicFacts) {
-        let Election { topic: name, partition, .. } = &self.roles[at].election;
-        let place = Place { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: *partition };
+        let ElectionId { topic: name, partition, .. } = &self.roles[at].election;
+        let place =
+            JudgedPartition { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: *partition };
         match topic::judge(facts, place) {
             Ok(topic::Judgement { cut_is_harmless, gaps_are_markers, risks, .. }) => {
                 if !risks.is_empty() && at == 0 && self.roles[at].readings == 1 {

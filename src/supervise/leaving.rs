@@ -13,9 +13,6 @@ use crate::process::timer::Timer;
 /// How long the end waits for a member that leaves. Half of it is what that may take; a hung library holds up nobody.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
-/// The same for the hello that says that this process goes: without it others take it for there for longer.
-const GOODBYE_TAKES: Duration = Duration::from_millis(200);
-
 /// The same for the guard's end, so that whoever adopts our children has nobody to wait for.
 const GUARD_TAKES: Duration = Duration::from_millis(200);
 
@@ -31,7 +28,7 @@ impl MainLoop {
         for at in 0..self.roles.len() {
             self.exit_role(at);
         }
-        let mut goodbye_by = (self.say_goodbye() || self.says_goodbye).then(|| clock::now() + GOODBYE_TAKES);
+        self.say_goodbye();
         let left_by = clock::now() + LEAVING_TAKES;
         let guards_end_by = clock::now() + GUARD_TAKES;
         loop {
@@ -41,7 +38,7 @@ impl MainLoop {
             }
             self.perform();
             let is_leaving = self.kafka.session.is_leaving_group();
-            goodbye_by = goodbye_by.filter(|by| clock::now() < *by);
+            let goodbye_by = self.kafka.session.awaits_goodbye_until();
             let has_hooks = self.roles.iter().any(|role| role.node.has_running_hooks());
             if !is_leaving && !has_hooks && guards_end_by.is_none() && goodbye_by.is_none() {
                 return;
@@ -53,11 +50,7 @@ impl MainLoop {
             let timeouts = [left_by, guards_end_by, goodbye_by, of_nodes, self.service_status.notifier.poll_timeout()];
             timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
-                () = self.kafka.session.wait(), if is_leaving || goodbye_by.is_some() => {
-                    if self.handle_last_session_events() {
-                        goodbye_by = None;
-                    }
-                }
+                () = self.kafka.session.wait(), if is_leaving || goodbye_by.is_some() => self.handle_last_session_events(),
                 () = signals_ready.wait() => self.handle_last_signals(signals),
                 () = timer.due() => self.handle_last_timeouts(),
             }
@@ -76,15 +69,12 @@ impl MainLoop {
         self.touched.extend(0..self.roles.len());
     }
 
-    /// Whoever goes takes in nothing more of Kafka, but whether its last hello is in the log.
-    fn handle_last_session_events(&mut self) -> bool {
-        let mut is_said = false;
+    /// Whoever goes takes in nothing more of Kafka.
+    fn handle_last_session_events(&mut self) {
         while let Some(event) = self.kafka.session.poll() {
-            is_said |= matches!(event, SessionEvent::HelloDelivered);
             if let SessionEvent::Warning(message) = event {
                 self.logger.warn(message);
             }
         }
-        is_said
     }
 }

@@ -90,15 +90,15 @@ impl MainLoop {
 
     /// Says hello for all roles.
     fn say_hello(&mut self, hello: &ProcessHello) {
-        if let Err(error) = self.kafka.session.say_hello(&hello.to_bytes()) {
+        if let Err(error) = self.kafka.session.say_hello(hello) {
             self.kafka.append_was_refused(clock::now(), error.to_string());
         }
     }
 
     /// Says that this process goes, where it has said hello.
-    pub(super) fn say_goodbye(&mut self) -> bool {
-        let Some(goodbye) = self.many.as_ref().and_then(ManyRoles::goodbye) else { return false };
-        self.say_hello(&goodbye);
-        true
+    pub(super) fn say_goodbye(&mut self) {
+        if let Some(goodbye) = self.many.as_ref().and_then(ManyRoles::goodbye) {
+            self.say_hello(&goodbye);
+        }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use neli::program::{Election, clock, names, random};
+use neli::program::{ElectionId, clock, names, random};
 use neli_proto::candidate::{Elector, Event as ElectionEvent, Identity};
+use neli_proto::guard::AwaitedGuard;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Event, Node, Settings};
 use neli_proto::once;
@@ -15,7 +16,6 @@ use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
-use super::awaited_guard::AwaitedGuard;
 use super::commands::{self, RunningCommands};
 use super::facts::FactsTopic;
 use super::job::GuardedJob;
@@ -27,7 +27,7 @@ use crate::supervise::orphans::Orphans;
 /// What this process has in one election: the node that decides, and what it decides about.
 pub(super) struct Role {
     /// Of several roles the partition is known when the topic is.
-    pub(super) election: Election,
+    pub(super) election: ElectionId,
     pub(super) logger: Logger,
     pub(super) node: Node,
     is_one_of_many: bool,
@@ -50,7 +50,7 @@ impl Role {
     /// Within a runtime. `started`: when the process did.
     pub(super) fn new(
         config: &Config,
-        election: Election,
+        election: ElectionId,
         member: MemberId,
         logger: &Logger,
         started: Time,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use neli::program::embedded::BrokerFinder;
-use neli::program::{Access, Brokers, Client, Election};
+use neli::program::{Access, Brokers, Client, ElectionId};
 use neli_proto::record::MemberId;
 use nix::sys::prctl;
 use nix::unistd;
@@ -82,7 +82,7 @@ pub(super) struct JobMaker {
 
 impl JobMaker {
     /// What a guard is started with, but for its control group; hooks are given the same environment.
-    pub(super) fn guard_config(&self, config: &Config, access: &Access, election: &Election) -> GuardConfig {
+    pub(super) fn guard_config(&self, config: &Config, access: &Access, election: &ElectionId) -> GuardConfig {
         GuardConfig {
             cgroup: None,
             command: config.command.clone(),
@@ -163,7 +163,7 @@ fn reach_kafka(client: &Client) -> Result<(Access, Option<BrokerFinder>), Startu
 }
 
 /// What the guard passes to the process that releases for a dead supervisor.
-pub(super) fn means_of_release(config: &Config, access: &Access, election: &Election) -> serde_json::Value {
+pub(super) fn means_of_release(config: &Config, access: &Access, election: &ElectionId) -> serde_json::Value {
     let means = release::Means {
         client: Client { brokers: Brokers::At(access.bootstrap.clone()), properties: access.properties.clone() },
         election: election.clone(),

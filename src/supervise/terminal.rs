@@ -13,7 +13,7 @@ use super::MainLoop;
 use super::role::Role;
 use crate::guard::Answer;
 use crate::process::ready::Ready;
-use crate::process::signals::{self, Received, Signals};
+use crate::process::signals::{self, ReceivedSignal, Signals};
 use crate::process::terminal::{self, Terminal};
 
 /// What the loop keeps of its session: the terminal, and the shell behind it.
@@ -92,7 +92,7 @@ impl MainLoop {
     }
 
     /// A signal, with what has to be looked at to know its meaning.
-    fn handle_signal(&mut self, received: Received) {
+    fn handle_signal(&mut self, received: ReceivedSignal) {
         let typed = received.code > 0;
         let event = match received.signal {
             SIGHUP if self.session.had_terminal && !terminal::is_there() => Event::TerminalGone,

@@ -10,7 +10,15 @@ use crate::copy::{Built, VARIABLE, root};
 use crate::table::{Mutant, Notice};
 
 /// What the model says when it has found what a mutant must lead to.
-const BREACHES: &[&str] = &[": RanAgain after ", ": TwoJobs after ", ": Unjudged after ", ": ReleasedUnread after "];
+const BREACHES: &[&str] = &[
+    ": DeadlineMovedBack after ",
+    ": RanAgain after ",
+    ": ReleasedUnread after ",
+    ": StartedLate after ",
+    ": TwoJobs after ",
+    ": Unjudged after ",
+    ": UnstartedKilled after ",
+];
 
 /// What the comparison with the law says of a difference.
 const DIFFERENCE: &[&str] = &[

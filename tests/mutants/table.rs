@@ -1,6 +1,7 @@
 //! The mutants: each breaks one rule of the protocol, or of what carries it out. Those of this table are ways to two jobs at once;
-//! those of [`behaviour`] have the wrong candidate lead, or a job start at the wrong time; those of [`once`] have a key's job run again,
-//! those of [`schedule`] a window's, or not at all; those of [`overlap`] have a third job run, or two for too long.
+//! those of [`awaited_guard`] are about guards that are started late; those of [`behaviour`] have the wrong candidate lead, or a job start
+//! at the wrong time; those of [`once`] have a key's job run again, those of [`schedule`] a window's, or not at all; those of
+//! [`overlap`] have a third job run, or two for too long.
 
 /// One rule that is broken.
 pub(crate) struct Mutant {
@@ -28,8 +29,8 @@ pub(crate) enum Notice {
     Law,
     /// A test of the library on its embedded broker.
     Library(&'static str),
-    /// The search of this world finds two jobs at once, a job in a topic that nobody has judged, or a release by a guard that has
-    /// not read all orders.
+    /// The search of this world finds two jobs at once, a job in a topic that nobody has judged, a release by a guard that has not
+    /// read all orders, or what must never become of a guard that is started late.
     Model(&'static str),
     /// A test of the node fails, and says this.
     Node(&'static str, &'static str),
@@ -39,6 +40,7 @@ pub(crate) enum Notice {
 
 use Notice::{Chaos, Law, Model};
 
+mod awaited_guard;
 mod behaviour;
 mod library;
 mod once;
@@ -50,7 +52,13 @@ mod schedule;
 pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
     let keyed = once::MUTANTS.iter().chain(schedule::MUTANTS);
     let of_claims = overlap::MUTANTS.iter().chain(roles::MUTANTS);
-    MUTANTS.iter().chain(behaviour::MUTANTS).chain(library::MUTANTS).chain(keyed).chain(of_claims)
+    MUTANTS
+        .iter()
+        .chain(awaited_guard::MUTANTS)
+        .chain(behaviour::MUTANTS)
+        .chain(library::MUTANTS)
+        .chain(keyed)
+        .chain(of_claims)
 }
 
 const fn edit(file: &'static str, text: &'static str, replacement: &'static str) -> Edit {
@@ -91,7 +99,7 @@ const MUTANTS: &[Mutant] = &[
         edits: &[edit(
             READING,
             "self.step(now, Input::Delivered { seq });",
-            "if let crate::candidate::role::Role::Claiming(_) = self.role {
+            "if let crate::candidate::state::State::Claiming(_) = self.state {
                 let claim = OwnClaim { term: self.common.listener.last() + 1, seq: Some(seq) };
                 self.step(now, Input::ClaimEffective(claim));
             } else {
@@ -103,13 +111,13 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnswersDatedByArrival",
         breaks: "L4: answers about the log's end are dated by their arrival, not by the asking",
-        edits: &[edit(JOURNAL, "self.answers.push(‹Answer { asked, end }›)", "Answer { asked: now, end }")],
+        edits: &[edit(JOURNAL, "self.answers.push(‹EndAnswer { asked, end }›)", "EndAnswer { asked: now, end }")],
         noticed_by: &[Model("a_deleted_claim"), Law],
     },
     Mutant {
         name: "AnswersHoldForEver",
         breaks: "L4: an answer tells markers from missing records for ever, not for 60 s",
-        edits: &[edit(JOURNAL, "|answer: &&Answer| ‹now.since(answer.asked) <= ANSWER_HOLDS›", "true")],
+        edits: &[edit(JOURNAL, "|answer: &&EndAnswer| ‹now.since(answer.asked) <= ANSWER_HOLDS›", "true")],
         noticed_by: &[Model("a_deleted_claim"), Law],
     },
     Mutant {
@@ -191,14 +199,14 @@ const MUTANTS: &[Mutant] = &[
         name: "GuardReleasesFirst",
         breaks: "R6: the guard, left alone, releases before it has killed",
         edits: &[
-            edit(GUARDS_SUPERVISOR, "self.supervisor = Supervisor::Closed; ‹self.lose_supervisor(now);›", ""),
+            edit(GUARDS_SUPERVISOR, "self.supervisor = SupervisorLife::Closed; ‹self.lose_supervisor(now);›", ""),
             edit(
                 GUARDS_SUPERVISOR,
-                "if before == Supervisor::Open { self.lose_supervisor(now); }",
+                "if before == SupervisorLife::Open { self.lose_supervisor(now); }",
                 "if let Some(grant) = self.tenure.and_then(|tenure| tenure.unreleased()) {
                     self.is_over = true;
                     self.actions.push_back(Action::Release(grant));
-                } else if before == Supervisor::Open {
+                } else if before == SupervisorLife::Open {
                     self.lose_supervisor(now);
                 }",
             ),
@@ -208,7 +216,11 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "GuardReleasesUnread",
         breaks: "R6: the guard releases for the dead before it has read all that they had ordered",
-        edits: &[edit(GUARDS_SUPERVISOR, "Supervisor::Open => ‹Supervisor::DeadUnread›,", "Supervisor::Dead")],
+        edits: &[edit(
+            GUARDS_SUPERVISOR,
+            "SupervisorLife::Open => ‹SupervisorLife::DeadUnread›,",
+            "SupervisorLife::Dead",
+        )],
         noticed_by: &[Model("orders_of_the_dead")],
     },
     Mutant {

@@ -3,8 +3,8 @@
 //! It knows the journal and the lease. It does not know the job: that it may run, and until when, it tells with
 //! [`Action::Lead`] and [`Action::Extend`]; that nothing of it is left, it is told by [`LocalEvent::NothingLeft`].
 //!
-//! What it is and knows in every role is its `Common`; what it is in the election is its `Role`, a type with one function that
-//! takes every `Input` and gives the role that follows.
+//! What it is and knows in every state is its `Common`; what it is in the election is its `State`, a type with one function that
+//! takes every `Input` and gives the state that follows.
 
 use alloc::boxed::Box;
 use core::mem;
@@ -18,11 +18,11 @@ use common::Common;
 use reasons::rank;
 
 pub(crate) use reasons::lets_another_lead;
-use role::{Input, Role};
 use standing_by::StandingBy;
+use state::{Input, State};
 
 pub use crate::timings::{Durations, Elector, Patience, Timings};
-pub use action::{Action, Departure, Loss, Milestone, Note, Standby, Waiting};
+pub use action::{Action, Departure, Loss, Milestone, Note, StandingFor, Waiting};
 pub use event::{Event, JobEnd, JobReport, LocalEvent};
 pub use position::Position;
 
@@ -42,9 +42,9 @@ mod preempting;
 mod reading;
 mod reasons;
 mod releasing;
-mod role;
 mod spreading;
 mod standing_by;
+mod state;
 mod suspended;
 
 /// Who a candidate is.
@@ -87,7 +87,7 @@ pub struct Setup {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Candidate {
     common: Common,
-    role: Role,
+    state: State,
 }
 
 /// R0: whether the topic may carry an election. Where it may not, the node has the candidate stand down.
@@ -113,7 +113,7 @@ impl Candidate {
     /// A candidate that begins to listen.
     #[must_use]
     pub fn new(now: Time, setup: Setup, random: Random) -> Self {
-        Self { common: Common::new(now, setup, random), role: StandingBy::from(now) }
+        Self { common: Common::new(now, setup, random), state: StandingBy::from(now) }
     }
 
     /// The same in a process that stands in other elections too: that says hello for all of them, by one member of the group.
@@ -132,28 +132,28 @@ impl Candidate {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        if !self.role.takes_part() {
+        if !self.state.takes_part() {
             return None;
         }
-        let identity_due = self.common.identity_due(self.role.confirmation());
-        [self.role.due(&self.common), self.common.next_hello, identity_due].into_iter().flatten().min()
+        let identity_due = self.common.identity_due(self.state.confirmation());
+        [self.state.due(&self.common), self.common.next_hello, identity_due].into_iter().flatten().min()
     }
 
     /// Does what is due by now. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
-        if !self.role.takes_part() {
+        if !self.state.takes_part() {
             return self.step(now, Input::MoveOn);
         }
         self.step(now, Input::TimePassed);
         self.common.do_what_is_due(now);
         self.step(now, Input::TimedOut);
         self.step(now, Input::MoveOn);
-        self.common.ask_identity_if_due(now, self.role.confirmation());
+        self.common.ask_identity_if_due(now, self.state.confirmation());
     }
 
     /// Takes in what happened in Kafka.
     pub fn handle(&mut self, now: Time, event: Event) {
-        if self.role == Role::Departed {
+        if self.state == State::Departed {
             return;
         }
         // A lease that is over stays over, whatever the event tells.
@@ -189,7 +189,7 @@ impl Candidate {
 
     /// Takes in what happened on this machine.
     pub fn handle_local(&mut self, now: Time, event: LocalEvent) {
-        if self.role == Role::Departed {
+        if self.state == State::Departed {
             return;
         }
         self.step(now, Input::TimePassed);
@@ -231,12 +231,12 @@ impl Candidate {
     /// Whether `term` is held here, or still to be released, and not yet standing down for good or for somebody else.
     fn may_resign(&self, term: Offset) -> bool {
         let is_free = |why: Option<Why>| why.is_none_or(|why| rank(why) < rank(Why::Resigned));
-        self.role.resignable(&self.common).is_some_and(|(held, stood_down)| held == term && is_free(stood_down))
+        self.state.resignable(&self.common).is_some_and(|(held, stood_down)| held == term && is_free(stood_down))
     }
 
-    /// Hands the role what happened, and takes on the one that follows.
+    /// Hands the state what happened, and takes on the one that follows.
     fn step(&mut self, now: Time, input: Input) {
-        let role = mem::replace(&mut self.role, Role::Departed);
-        self.role = role.step(&mut self.common, now, input);
+        let state = mem::replace(&mut self.state, State::Departed);
+        self.state = state.step(&mut self.common, now, input);
     }
 }

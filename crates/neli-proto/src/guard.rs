@@ -14,20 +14,23 @@ use core::time::Duration;
 
 pub use action::Action;
 pub use answers::Answers;
-pub use event::{Event, NothingLeft, Remains};
+pub use awaited::{AwaitedGuard, Wait};
+pub use event::{Event, Remains, TreeGone};
 pub use killing::{Killing, Means};
 pub use message::{Answer, CommandKind, Grant, Named, Order, Step, Target};
 pub use orders::Orders;
+pub use starts::GuardStarts;
 
 use crate::command::CommandEnd;
 use crate::time::Time;
 use commands::Commands;
 use run::GuardedRun;
-use supervisor::Supervisor;
+use supervisor::SupervisorLife;
 use tenure::Tenure;
 
 mod action;
 mod answers;
+mod awaited;
 mod commands;
 mod event;
 mod forwarded;
@@ -36,6 +39,7 @@ mod message;
 mod obeying;
 mod orders;
 mod run;
+mod starts;
 mod supervisor;
 mod tenure;
 
@@ -52,7 +56,7 @@ const LOOK_SHARE: u32 = 100;
 pub struct Guard {
     /// What is still there this long after SIGKILL is stuck.
     patience: Duration,
-    supervisor: Supervisor,
+    supervisor: SupervisorLife,
     /// The last term that was granted.
     tenure: Option<Tenure>,
     run: Option<GuardedRun>,
@@ -81,7 +85,7 @@ impl Guard {
     pub fn new(patience: Duration) -> Self {
         Self {
             patience,
-            supervisor: Supervisor::Open,
+            supervisor: SupervisorLife::Open,
             tenure: None,
             run: None,
             commands: Commands::default(),
@@ -241,7 +245,7 @@ impl Guard {
     }
 
     /// Nothing is left of the job.
-    fn end_run(&mut self, now: Time, _: NothingLeft) {
+    fn end_run(&mut self, now: Time, _: TreeGone) {
         self.actions.push_back(Action::TakeBack);
         let failure = self.run.take().and_then(GuardedRun::into_failure);
         let term = mem::take(&mut self.fenced).then_some(self.tenure).flatten().map(|tenure| tenure.term());

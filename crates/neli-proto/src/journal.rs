@@ -91,7 +91,7 @@ pub struct Undecided {
 
 /// An answer to "where does the log end?".
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-struct Answer {
+struct EndAnswer {
     asked: Time,
     end: Offset,
 }
@@ -109,7 +109,7 @@ pub struct Journal {
     last_of_election: Option<Offset>,
     view: View,
     earlier_job: EarlierJob,
-    answers: Vec<Answer>,
+    answers: Vec<EndAnswer>,
     /// R0: the topic deletes whole segments from its head and nothing else, so what is missing in between is a marker.
     gaps_are_markers: bool,
     /// Something between two records was taken for missing.
@@ -158,7 +158,7 @@ impl Journal {
     /// The answer to a question asked at `asked`: the log ends before `end`. `now` is when it arrived.
     pub fn answered(&mut self, now: Time, asked: Time, end: Offset) {
         self.answers.retain(|answer| now.since(answer.asked) <= ANSWER_HOLDS);
-        self.answers.push(Answer { asked, end });
+        self.answers.push(EndAnswer { asked, end });
     }
 
     /// Whatever stands below `offset` and was not handed over is missing, and was no marker (L4).
@@ -235,7 +235,7 @@ impl Journal {
 
     /// L4: whatever is missing below `offset` moves the window, unless it can only be markers.
     fn move_to(&mut self, now: Time, offset: Offset) {
-        let holds = |answer: &&Answer| now.since(answer.asked) <= ANSWER_HOLDS;
+        let holds = |answer: &&EndAnswer| now.since(answer.asked) <= ANSWER_HOLDS;
         let markers_from = self.answers.iter().filter(holds);
         let markers_from = markers_from.map(|answer| answer.end).min().unwrap_or(Offset::MAX);
         let missing_to = markers_from.min(offset);

@@ -21,7 +21,7 @@ pub use heard::{AgeBy, Heard, ReadAt};
 pub use history::{Finding, History, PastTerm, TermEnd};
 pub use room::NoRoom;
 pub use side_by_side::OverlappedJob;
-pub use sight::{Candidate, Change, Job, Leader, Leadership, Release, ResignRequest, Standby, VoidClaims};
+pub use sight::{Change, Job, KnownCandidate, Leader, Leadership, Release, ResignRequest, Standby, VoidClaims};
 
 mod heard;
 mod history;
@@ -47,7 +47,7 @@ pub struct Observer {
     /// Claims that were void since the leader's last word.
     void_claims: Option<VoidClaims>,
     /// The candidates that have said hello.
-    candidates: BTreeMap<MemberId, Candidate>,
+    candidates: BTreeMap<MemberId, KnownCandidate>,
     /// How often in a row the runs of a candidate have failed, as its releases tell.
     failed_runs: BTreeMap<MemberId, u32>,
 }
@@ -123,7 +123,7 @@ impl Observer {
             return;
         }
         let (overlaps, has_many_roles, max_roles) = (overlap_ms.is_some(), false, None);
-        let candidate = Candidate {
+        let candidate = KnownCandidate {
             member,
             name,
             host,
@@ -145,11 +145,11 @@ impl Observer {
         if hello.leaves {
             self.candidates.remove(&hello.member);
         } else {
-            self.is_there(at, Candidate::of_process(hello, heard));
+            self.is_there(at, KnownCandidate::of_process(hello, heard));
         }
     }
 
-    fn is_there(&mut self, at: ReadAt, candidate: Candidate) {
+    fn is_there(&mut self, at: ReadAt, candidate: KnownCandidate) {
         let broker_now = self.broker_now(at);
         self.candidates.retain(|_, candidate| candidate.heard.age(at.now, broker_now) < HELLO_HOLDS);
         self.candidates.insert(candidate.member.clone(), candidate);
@@ -345,7 +345,7 @@ impl Observer {
 
     /// What the leader's own hello told of it.
     #[must_use]
-    pub fn leaders_hello(&self) -> Option<&Candidate> {
+    pub fn leaders_hello(&self) -> Option<&KnownCandidate> {
         self.candidates.get(self.leader.as_ref()?.member.as_ref()?)
     }
 

@@ -80,14 +80,14 @@ pub struct Precedence {
     /// Who leads, or led until it fell silent: it does not stand by.
     leader: Option<MemberId>,
     /// The others, by their last hello.
-    heard: BTreeMap<MemberId, Heard>,
+    heard: BTreeMap<MemberId, HeardHello>,
     /// Its own first hello was read: whoever is heard for the first time from now on came later.
     is_introduced: bool,
 }
 
 /// What the last hello of another candidate told.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-struct Heard {
+struct HeardHello {
     at: Time,
     group_member: Option<Box<str>>,
     name: Option<Box<str>>,
@@ -96,7 +96,7 @@ struct Heard {
     came_before: bool,
 }
 
-impl Heard {
+impl HeardHello {
     fn holds(&self, now: Time) -> bool {
         now.since(self.at) < HELLO_HOLDS
     }
@@ -222,7 +222,7 @@ impl Precedence {
         self.heard.retain(|_, heard| heard.holds(now));
         if self.heard.len() < STANDBYS_COUNTED || self.heard.contains_key(&member) {
             let came_before = self.heard.get(&member).map_or(!self.is_introduced, |heard| heard.came_before);
-            self.heard.insert(member, Heard { at: now, group_member, name, priority, came_before });
+            self.heard.insert(member, HeardHello { at: now, group_member, name, priority, came_before });
         }
     }
 

@@ -291,7 +291,7 @@ impl Builder {
 
     fn candidates_name(&self) -> Result<String, Error> {
         let Some(name) = &self.name else { return Ok(names::of_process()) };
-        names::validate(name, names::LONGEST_NAME).map_err(|expected| Error::option("name", name, expected))?;
+        names::validate(name, names::LONGEST_NAME).map_err(|error| Error::option("name", name, error.to_string()))?;
         Ok(name.clone())
     }
 }

@@ -25,7 +25,6 @@ use crate::event::Event;
 use crate::handle::Shared;
 use crate::lease::Lease;
 use crate::reason::Reason;
-use crate::session::event::SessionEvent;
 use crate::session::{Session, SessionSettings};
 use crate::text::reason;
 use crate::timeouts::Timeouts;
@@ -40,8 +39,6 @@ mod role;
 const EVENTS_TOGETHER: usize = 1024;
 /// How long the end waits for a member that leaves the group. Half of it is what that may take.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
-/// The same for the hello that says that a process with many roles goes: without it others take it for there for longer.
-const GOODBYE_TAKES: Duration = Duration::from_millis(200);
 
 /// What handles, leads and tasks want of the thread.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -113,7 +110,6 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
         command_sender,
         commands,
         ended: Vec::new(),
-        says_goodbye: false,
     };
     driver.topics_have_no_ids_if_embedded();
     let waiter = Waiter::new().map_err(cannot)?;
@@ -141,8 +137,6 @@ struct Driver {
     standing: usize,
     /// Those in which it stands no more, where nobody was told yet.
     ended: Vec<usize>,
-    /// The last hello is on its way.
-    says_goodbye: bool,
 }
 
 /// What woke the loop.
@@ -274,18 +268,15 @@ impl Driver {
         self.session.stop_reading();
         let now = clock::now();
         self.session.leave_group_for_good(self.roles.iter().all(|role| role.node.is_alone(now)));
-        let mut says_goodbye = self.say_goodbye() || self.says_goodbye;
-        let (left_by, said_by) = (now + LEAVING_TAKES, now + GOODBYE_TAKES);
+        self.say_goodbye();
+        let left_by = now + LEAVING_TAKES;
         loop {
-            says_goodbye &= clock::now() < said_by;
-            let is_leaving = self.session.is_leaving_group() && clock::now() < left_by;
-            if !is_leaving && !says_goodbye {
-                break;
-            }
-            self.wait(waiter, Some(if says_goodbye { said_by } else { left_by }));
-            while let Some(event) = self.session.poll() {
-                says_goodbye &= !matches!(event, SessionEvent::HelloDelivered);
-            }
+            let left_by = (self.session.is_leaving_group() && clock::now() < left_by).then_some(left_by);
+            let waits = [left_by, self.session.awaits_goodbye_until()];
+            let Some(until) = waits.into_iter().flatten().min() else { break };
+            self.wait(waiter, Some(until));
+            // Nothing more is taken in.
+            while self.session.poll().is_some() {}
         }
         self.tell_ends();
     }

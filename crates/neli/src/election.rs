@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// One election: (topic, partition, key).
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Election {
+pub struct ElectionId {
     /// `--group`.
     pub group: String,
     /// `--topic`, or `<group>.neli`.
@@ -24,7 +24,7 @@ pub struct Election {
     pub role_name: Option<String>,
 }
 
-impl Election {
+impl ElectionId {
     /// The key of the election's records: `<group>/<role>`, with the role's name, or its number where it has none.
     #[must_use]
     pub fn key(&self) -> String {
@@ -77,10 +77,10 @@ impl Elections {
 
     /// The election of a role, in a topic of so many partitions.
     #[must_use]
-    pub fn election(&self, role: u32, partitions: i32) -> Election {
+    pub fn election(&self, role: u32, partitions: i32) -> ElectionId {
         let (group, topic) = (self.group.clone(), self.topic.clone());
         let role_name = self.names.get(role as usize).cloned();
-        Election { group, topic, partition: Self::partition_of(role, partitions), role, role_name }
+        ElectionId { group, topic, partition: Self::partition_of(role, partitions), role, role_name }
     }
 
     /// The partitions that have one of the roles, in a topic of so many partitions.
@@ -130,10 +130,10 @@ fn number_of(label: &[u8]) -> Option<u32> {
     std::str::from_utf8(label).ok().filter(|_| is_canonical)?.parse().ok()
 }
 
-impl From<&Election> for Elections {
+impl From<&ElectionId> for Elections {
     /// That of one role alone, which is called by its number.
-    fn from(election: &Election) -> Self {
-        let Election { group, topic, role, .. } = election;
+    fn from(election: &ElectionId) -> Self {
+        let ElectionId { group, topic, role, .. } = election;
         Self { group: group.clone(), topic: topic.clone(), roles: *role..*role + 1, names: Arc::default() }
     }
 }

@@ -1,6 +1,6 @@
 //! What happens in an election, for whoever wants to follow it.
 
-use neli_proto::candidate::{Milestone, Standby};
+use neli_proto::candidate::{Milestone, StandingFor};
 use neli_proto::node::{self, Note};
 use neli_proto::{candidate, supervisor};
 use tokio::sync::broadcast::Receiver;
@@ -112,7 +112,7 @@ impl Event {
             Note::Milestone(Milestone::Released { term, why, delivered }) => {
                 Self::Released { term: *term, reason: Reason::of(*why), delivered: *delivered }
             }
-            Note::Milestone(Milestone::Standby(Standby { leader, .. })) => {
+            Note::Milestone(Milestone::Standby(StandingFor { leader, .. })) => {
                 Self::Standby { leader: leader.as_deref().map(Into::into) }
             }
             Note::Milestone(Milestone::TopicRemade) => Self::warning(

@@ -123,7 +123,7 @@ pub use roles::{Roles, RolesBuilder};
 /// What `neli-run` is built of besides: no part of the library's interface, and changed without notice.
 #[doc(hidden)]
 pub mod program {
-    pub use crate::election::{Brokers, Client, Election, Elections, Properties, is_secret};
+    pub use crate::election::{Brokers, Client, ElectionId, Elections, Properties, is_secret};
     pub use crate::kafka::access::{
         Access, HEARTBEAT_INTERVAL, LogCallback, MemberTimings, NoAddress, SESSION_TIMEOUT,
     };
@@ -131,7 +131,8 @@ pub mod program {
     pub use crate::kafka::error_class::Layer;
     pub use crate::kafka::event::{FactsEvent, KafkaEvent, Key, ReadRecord, ReadingEvent};
     pub use crate::kafka::examination::{
-        Examination, PartitionSeen, TopicSeen, TopicSight, Unreachable, Untold, facts_to_create, journal_to_create,
+        Examination, NotCreated, PartitionSeen, TopicSeen, TopicSight, Unreachable, Untold, facts_to_create,
+        journal_to_create,
     };
     pub use crate::kafka::facts::{FactsReading, WantedFacts};
     pub use crate::kafka::group::{GroupEvent, GroupReport, Member};
@@ -159,8 +160,8 @@ pub mod program {
     pub mod names {
         //! Names of elections, topics and candidates.
         pub use crate::names::{
-            LONGEST_GROUP, LONGEST_NAME, LONGEST_ROLE, LONGEST_TOPIC, MOST_ROLES, TOPIC, host, is_role_name, is_topic,
-            of_process, validate, validate_roles,
+            LONGEST_GROUP, LONGEST_NAME, LONGEST_ROLE, LONGEST_TOPIC, MOST_ROLES, NameError, RoleNamesError, TOPIC,
+            host, is_role_name, is_topic, of_process, validate, validate_roles,
         };
     }
     pub mod properties {

@@ -1,5 +1,7 @@
 //! Names of elections, topics and candidates.
 
+use thiserror::Error;
+
 /// The longest name of an election, in bytes: what Kafka lets a topic's name be.
 pub const LONGEST_GROUP: usize = 249;
 /// The longest name of a candidate, in bytes: a record must fit 1 KiB, and JSON may need two bytes for one.
@@ -16,6 +18,42 @@ const LONGEST_ROLE_LIST: usize = 400;
 
 /// What the name of a topic must be.
 pub const TOPIC: &str = "1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor ..";
+
+/// What would be right instead of the name of an election or of a candidate.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+pub enum NameError {
+    /// There is nothing to be seen of it.
+    #[error("must not be blank")]
+    Blank,
+    /// A line that names it would look otherwise than it is.
+    #[error("must have no control characters")]
+    ControlCharacters,
+    /// It is longer than is allowed.
+    #[error("must be at most {longest} bytes, and has {length}")]
+    TooLong {
+        /// What is allowed, in bytes.
+        longest: usize,
+        /// What it has.
+        length: usize,
+    },
+}
+
+/// Which of a group's names of roles is wrong, and what would be right.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub enum RoleNamesError {
+    /// A role may not be called so.
+    #[error("'{0}' is no name for a role: must be 1 to {longest} of a-z A-Z 0-9 . _ -, and no number", longest = LONGEST_ROLE)]
+    NoName(String),
+    /// All of them together are longer than is allowed.
+    #[error("must be at most {longest} bytes, and has {length}; a number is shorter", longest = LONGEST_ROLE_LIST)]
+    TooLong {
+        /// What they have, in bytes, with commas between them.
+        length: usize,
+    },
+    /// Two are called so.
+    #[error("'{0}' is named twice")]
+    Twice(String),
+}
 
 /// How this machine is called; none where that can't be known, or is no text.
 #[must_use]
@@ -43,15 +81,15 @@ pub fn is_topic(name: &str) -> bool {
 /// # Errors
 ///
 /// What would be right.
-pub fn validate(name: &str, longest: usize) -> Result<(), String> {
+pub fn validate(name: &str, longest: usize) -> Result<(), NameError> {
     if name.trim().is_empty() {
-        return Err("must not be blank".to_owned());
+        return Err(NameError::Blank);
     }
     if name.len() > longest {
-        return Err(format!("must be at most {longest} bytes, and has {}", name.len()));
+        return Err(NameError::TooLong { longest, length: name.len() });
     }
     if name.contains(char::is_control) {
-        return Err("must have no control characters".to_owned());
+        return Err(NameError::ControlCharacters);
     }
     Ok(())
 }
@@ -68,21 +106,19 @@ pub fn is_role_name(name: &str) -> bool {
 /// # Errors
 ///
 /// Which is wrong, and what would be right.
-pub fn validate_roles<T: AsRef<str>>(names: &[T]) -> Result<(), String> {
+pub fn validate_roles<T: AsRef<str>>(names: &[T]) -> Result<(), RoleNamesError> {
     for (at, name) in names.iter().enumerate() {
         let name = name.as_ref();
         if !is_role_name(name) || name.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(format!(
-                "'{name}' is no name for a role: must be 1 to {LONGEST_ROLE} of a-z A-Z 0-9 . _ -, and no number"
-            ));
+            return Err(RoleNamesError::NoName(name.to_owned()));
         }
         if names[..at].iter().any(|known| known.as_ref() == name) {
-            return Err(format!("'{name}' is named twice"));
+            return Err(RoleNamesError::Twice(name.to_owned()));
         }
     }
     let length = names.iter().map(|name| name.as_ref().len() + 1).sum::<usize>().saturating_sub(1);
     if length > LONGEST_ROLE_LIST {
-        return Err(format!("must be at most {LONGEST_ROLE_LIST} bytes, and has {length}; a number is shorter"));
+        return Err(RoleNamesError::TooLong { length });
     }
     Ok(())
 }

@@ -79,7 +79,8 @@ impl RolesBuilder {
         if !(1..=names::MOST_ROLES).contains(count) {
             return Err(Error::option("roles", count.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
         }
-        names::validate_roles(names).map_err(|wrong| Error::option("named_roles", names.join(","), wrong))?;
+        names::validate_roles(names)
+            .map_err(|error| Error::option("named_roles", names.join(","), error.to_string()))?;
         if self.max_roles.is_some_and(|most| !(1..=names::MOST_ROLES).contains(&most)) {
             let most = self.max_roles.unwrap_or_default().to_string();
             return Err(Error::option("max_roles", most, format!("must be 1 to {}", names::MOST_ROLES)));

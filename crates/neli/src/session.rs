@@ -10,13 +10,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use neli_proto::goodbye::Goodbye;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicFacts, TopicIdentity};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::clock;
-use crate::election::{Election, Elections, Properties};
+use crate::election::{ElectionId, Elections, Properties};
 use crate::kafka::access::Access;
 use crate::kafka::embedded::{BrokerFinder, FoundBroker};
 use crate::kafka::event::KafkaEvent;
@@ -31,6 +32,7 @@ use router::{Output, Router};
 pub(crate) mod event;
 mod facts;
 mod group;
+mod hello;
 mod members;
 mod progress;
 mod router;
@@ -80,6 +82,7 @@ pub struct Session {
     held: Option<BTreeSet<i32>>,
     group_member: Option<String>,
     has_unused_partitions: bool,
+    goodbye: Goodbye,
     events: Receiver<KafkaEvent>,
     event_sender: Sender<KafkaEvent>,
     reports: Receiver<GroupReport>,
@@ -111,6 +114,7 @@ impl Session {
             held: None,
             group_member: None,
             has_unused_partitions: false,
+            goodbye: Goodbye::default(),
             events,
             event_sender,
             reports,
@@ -128,7 +132,7 @@ impl Session {
 
     /// The election of a role, once it is known how many partitions the topic has.
     #[must_use]
-    pub fn election(&self, role: u32) -> Option<Election> {
+    pub fn election(&self, role: u32) -> Option<ElectionId> {
         self.router.partitions().map(|partitions| self.settings.elections.election(role, partitions))
     }
 
@@ -206,20 +210,14 @@ impl Session {
     /// # Errors
     ///
     /// The queue is full, the record too large, or the topic not known yet; nothing more is told of `seq` then.
-    pub fn send(&self, role: u32, record: &Record) -> Result<(), ClientError> {
+    pub fn send(&mut self, role: u32, record: &Record) -> Result<(), ClientError> {
         let election = self.election(role).ok_or_else(|| ClientError("the topic is not known yet".to_owned()))?;
         let seq = (!record.is_goodbye()).then(|| record.seq.unwrap_or_default());
-        self.producer.send(&election, seq, &election.key_of(record), &record.to_bytes())
-    }
-
-    /// Hands over a hello for all roles of this process, and returns at once: [`SessionEvent::HelloDelivered`] follows when it is in the
-    /// log, and nothing when it will not be.
-    ///
-    /// # Errors
-    ///
-    /// The queue is full, or the hello too large.
-    pub fn say_hello(&self, payload: &[u8]) -> Result<(), ClientError> {
-        self.producer.say_hello(payload)
+        self.producer.send(&election, seq, &election.key_of(record), &record.to_bytes())?;
+        if record.is_goodbye() {
+            self.goodbye.said(clock::now());
+        }
+        Ok(())
     }
 
     /// How many partitions the topic has, once that is known.
@@ -316,7 +314,10 @@ impl Session {
             KafkaEvent::Identified { asked, identity, partitions } => {
                 return self.identified(asked, identity, &partitions);
             }
-            KafkaEvent::HelloDelivered => SessionEvent::HelloDelivered,
+            KafkaEvent::HelloDelivered => {
+                self.goodbye.hello_delivered();
+                SessionEvent::HelloDelivered
+            }
             KafkaEvent::Moved(found) => SessionEvent::Moved(found),
             KafkaEvent::NotDelivered { role, seq, .. } => return self.tell(role, RoleEvent::NotDelivered { seq }),
             KafkaEvent::Partitions(partitions) => return self.found(partitions),

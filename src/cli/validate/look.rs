@@ -6,7 +6,7 @@ use super::{LONGEST, client, duration, roles};
 use crate::cli::parsed_args::ParsedArgs;
 use crate::config::{Assert, End, HistoryOf, List, Look, Resign, StatusOf};
 use crate::exit::StartupError;
-use neli::program::Election;
+use neli::program::ElectionId;
 
 /// How long Kafka's answers are waited for, unless `--timeout` says otherwise.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,8 +37,8 @@ fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look, Startu
 }
 
 /// The election that is looked at. `--role` is its role's name here, whatever the role's number, until the hellos tell which it is.
-pub(super) fn election(args: &ParsedArgs) -> Result<Election, StartupError> {
-    Ok(Election { role_name: roles::one(args)?, ..super::election(args)? })
+pub(super) fn election(args: &ParsedArgs) -> Result<ElectionId, StartupError> {
+    Ok(ElectionId { role_name: roles::one(args)?, ..super::election(args)? })
 }
 
 /// The configuration of `list`.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::{Election, names::LONGEST_TOPIC};
+use neli::program::{ElectionId, names::LONGEST_TOPIC};
 use neli_proto::fact::TOPIC_SUFFIX;
 use neli_proto::restart::Restart;
 
@@ -18,7 +18,7 @@ const MOST_RETRIES: u32 = 10_000;
 /// A fact is kept for as long at least.
 const SHORTEST_RETENTION: Duration = Duration::from_secs(60 * 60);
 
-pub(super) fn validate(args: &ParsedArgs, election: &Election) -> Result<Option<Once>, StartupError> {
+pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Option<Once>, StartupError> {
     let settings = ["retries", "done-status", "once-retention"].map(|long| args.setting(long));
     let [retries, done_status, retention] = &settings;
     let (windows, once) = (window::validate(args)?, args.value("once"));
@@ -55,7 +55,7 @@ pub(super) fn validate(args: &ParsedArgs, election: &Election) -> Result<Option<
     Ok(Some(Once { occasion, retries: retries_left, done_status: skip_status, retention: kept }))
 }
 
-fn validate_topic(value: &Value, election: &Election) -> Result<(), StartupError> {
+fn validate_topic(value: &Value, election: &ElectionId) -> Result<(), StartupError> {
     if election.topic.len() + TOPIC_SUFFIX.len() > LONGEST_TOPIC {
         let longest = LONGEST_TOPIC - TOPIC_SUFFIX.len();
         return Err(

@@ -261,7 +261,7 @@ impl ClientConnection {
             }
             while let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.received.drain(..=end).collect();
-                if self.send(&Reply { error: answer(&line, cluster).err() }).is_err() {
+                if self.send(&Reply { error: answer(&line, cluster).err().map(|error| error.to_string()) }).is_err() {
                     return false;
                 }
             }
@@ -279,10 +279,19 @@ impl ClientConnection {
     }
 }
 
-fn answer(line: &[u8], cluster: &MockCluster<'static, DefaultProducerContext>) -> Result<(), String> {
-    let Request { create_topic, partitions } = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+/// Why a topic was not made.
+#[derive(Debug, thiserror::Error)]
+enum AnswerError {
+    #[error(transparent)]
+    Kafka(KafkaError),
+    #[error(transparent)]
+    Unreadable(#[from] serde_json::Error),
+}
+
+fn answer(line: &[u8], cluster: &MockCluster<'static, DefaultProducerContext>) -> Result<(), AnswerError> {
+    let Request { create_topic, partitions } = serde_json::from_slice(line)?;
     match cluster.create_topic(&create_topic, partitions, 1) {
         Ok(()) | Err(KafkaError::MockCluster(RDKafkaErrorCode::TopicAlreadyExists)) => Ok(()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(AnswerError::Kafka(error)),
     }
 }

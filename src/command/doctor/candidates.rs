@@ -9,7 +9,7 @@ use neli_proto::candidate::Elector;
 use neli_proto::journal::Journal;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{Candidate, Leader, Leadership, Observer, ReadAt};
+use neli_proto::observer::{KnownCandidate, Leader, Leadership, Observer, ReadAt};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{MemberId, Record};
 
@@ -101,7 +101,7 @@ impl Group {
     }
 
     /// Those that were heard of lately.
-    fn candidates(&self) -> BTreeMap<&MemberId, &Candidate> {
+    fn candidates(&self) -> BTreeMap<&MemberId, &KnownCandidate> {
         let at = read_at();
         let mut candidates = BTreeMap::new();
         for observer in self.elections.values() {
@@ -151,7 +151,7 @@ impl Group {
     }
 }
 
-fn overlap(config: &Config, candidate: &Candidate) -> Option<String> {
+fn overlap(config: &Config, candidate: &KnownCandidate) -> Option<String> {
     let name = candidate.shown();
     match (config.timings.overlap().is_some(), candidate.overlaps) {
         (true, false) => {
@@ -163,7 +163,7 @@ fn overlap(config: &Config, candidate: &Candidate) -> Option<String> {
 }
 
 /// What goes together, and is told all the same.
-fn differences(config: &Config, candidate: &Candidate) -> Vec<String> {
+fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
     let name = candidate.shown();
     let elector = match config.timings.elector() {
         Elector::Group(_) => "group",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use neli::program::{
     Elections, Examination, NewTopic, PartitionSeen, Rights, TopicSeen, TopicSight, facts_to_create, journal_to_create,
 };
-use neli_proto::topic::{self, Place, TopicFacts, TopicIdentity};
+use neli_proto::topic::{self, JudgedPartition, TopicFacts, TopicIdentity};
 
 use super::findings::Findings;
 use super::mending::{Mending, Resource};
@@ -78,7 +78,7 @@ impl Look<'_> {
                 let text = format!("topic \"{name}\": whether this user may READ and WRITE it is told once it exists");
                 findings.skipped("rights", text);
             }
-            Err(why) => findings.fail("topic", why, create),
+            Err(error) => findings.fail("topic", error.to_string(), create),
         }
     }
 
@@ -149,7 +149,7 @@ impl Look<'_> {
     /// R0, and what is right instead.
     fn settings(&self, subject: &Subject, facts: &TopicFacts, findings: &mut Findings) {
         let name = &subject.elections.topic;
-        let place = Place { bootstrap: self.bootstrap, topic: name, partition: 0 };
+        let place = JudgedPartition { bootstrap: self.bootstrap, topic: name, partition: 0 };
         let (refusals, risks) = match (subject.kind, &facts.settings) {
             (Kind::Journal, settings) => {
                 let refusals = settings.as_ref().map(topic::refusals).unwrap_or_default();
@@ -162,7 +162,7 @@ impl Look<'_> {
         };
         let planned = self.planned(subject);
         for refusal in &refusals {
-            findings.fail("settings", format!("topic \"{name}\": {refusal}"), self.mend(&planned, refusal));
+            findings.fail("settings", format!("topic \"{name}\": {refusal}"), self.set_right(&planned, refusal.name()));
         }
         for risk in &risks {
             let (risk, mend) = match risk.split_once("; to mend it: ") {
@@ -176,12 +176,17 @@ impl Look<'_> {
         }
     }
 
-    /// The command that sets what this line about a setting begins with to what it is where the topic is made here.
+    /// The command that mends what this line is about: it begins with a setting, or says that none can be read.
     fn mend(&self, planned: &NewTopic<'_>, line: &str) -> Option<String> {
         if line.contains("can't be read") {
             return Some(self.mending.allow(&["DescribeConfigs"], Resource::Topic(planned.name)));
         }
         let (setting, _) = line.split_once('=')?;
+        self.set_right(planned, setting)
+    }
+
+    /// The command that sets this setting to what it is where the topic is made here.
+    fn set_right(&self, planned: &NewTopic<'_>, setting: &str) -> Option<String> {
         let (_, right) = planned.settings.iter().find(|(name, _)| *name == setting)?;
         Some(self.mending.configure(planned.name, setting, right))
     }

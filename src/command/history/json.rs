@@ -1,6 +1,6 @@
 //! `history --json`: a line a term, and a line a finding, as docs/json.md describes them.
 
-use neli::program::Election;
+use neli::program::ElectionId;
 use neli_proto::observer::{Finding, ReadAt};
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ struct FindingLine<'a> {
 }
 
 /// All of them.
-pub(super) fn lines(election: &Election, at: ReadAt, rows: &[Row<'_>], findings: &[Finding]) -> String {
+pub(super) fn lines(election: &ElectionId, at: ReadAt, rows: &[Row<'_>], findings: &[Finding]) -> String {
     let terms = rows.iter().map(|row| line(&term(election, at, row)));
     let findings = findings.iter().map(|finding| {
         line(&FindingLine {
@@ -61,7 +61,7 @@ fn line(of: &impl Serialize) -> String {
     serde_json::to_string(of).unwrap_or_default() + "\n"
 }
 
-fn term<'a>(election: &'a Election, at: ReadAt, row: &'a Row<'_>) -> TermLine<'a> {
+fn term<'a>(election: &'a ElectionId, at: ReadAt, row: &'a Row<'_>) -> TermLine<'a> {
     let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     let release = match row.end {
         End::Released(release) => Some(release),

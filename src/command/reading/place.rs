@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::{Access, Election, Elections, Key, clock};
+use neli::program::{Access, ElectionId, Elections, Key, clock};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
 use neli_proto::process_hello::ProcessHello;
@@ -22,7 +22,7 @@ const FURTHER: Offset = 8;
 /// An election, and how its records are found in the topic.
 #[derive(Clone, Debug)]
 pub(in crate::command) struct Place {
-    pub(in crate::command) election: Election,
+    pub(in crate::command) election: ElectionId,
     pub(in crate::command) elections: Elections,
 }
 
@@ -34,7 +34,7 @@ impl Place {
     /// There is no such role; or as [`Unread`] says.
     pub(in crate::command) async fn find(
         access: &Access,
-        election: &Election,
+        election: &ElectionId,
         timeout: Duration,
     ) -> Result<Self, Unread> {
         let Some(role) = &election.role_name else {
@@ -54,18 +54,18 @@ impl Place {
             reading.begin_anew()?;
         };
         let partitions = reading.partitions().unwrap_or(1);
-        Self::of(election, role, &found.mappings, partitions).map_err(|why| StartupError::new(why).into())
+        Ok(Self::of(election, role, &found.mappings, partitions)?)
     }
 
     /// The election of the role that is called so, or has this number, by the last hello that knows it.
-    fn of(election: &Election, role: &str, mappings: &[Mapping], partitions: i32) -> Result<Self, String> {
+    fn of(election: &ElectionId, role: &str, mappings: &[Mapping], partitions: i32) -> Result<Self, StartupError> {
         let known = mappings.iter().rev().find_map(|mapping| Some((mapping, mapping.find(role)?)));
         let (number, names) = match known {
             Some((mapping, number)) => (number, mapping.names().iter().map(ToString::to_string).collect()),
             // Nobody has said which roles there are: a number tells its partition by itself.
             None => match role.parse() {
                 Ok(number) if mappings.is_empty() => (number, Vec::new()),
-                _ => return Err(unknown(election, role, mappings)),
+                _ => return Err(StartupError::new(unknown(election, role, mappings))),
             },
         };
         let elections = Elections { roles: number..number + 1, names: names.into(), ..Elections::from(election) };
@@ -79,7 +79,7 @@ impl Place {
 }
 
 /// One line: there is no such role, and which there are.
-fn unknown(election: &Election, role: &str, mappings: &[Mapping]) -> String {
+fn unknown(election: &ElectionId, role: &str, mappings: &[Mapping]) -> String {
     let (group, role) = (one_line(&election.group), one_line(role));
     match mappings.last() {
         Some(mapping) => format!("--role {role}: {group} has no such role; it has {}", one_line(&mapping.roles())),
@@ -141,8 +141,9 @@ mod tests {
 
     fn place(role: &str, mappings: &[Mapping]) -> Result<(String, i32), String> {
         let election =
-            Election { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: Some(role.into()) };
-        Place::of(&election, role, mappings, 3).map(|place| (place.election.key(), place.election.partition))
+            ElectionId { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: Some(role.into()) };
+        let place = Place::of(&election, role, mappings, 3).map_err(|error| error.to_string())?;
+        Ok((place.election.key(), place.election.partition))
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use neli::program::Election;
+use neli::program::ElectionId;
 use neli_proto::journal::EarlierJob;
-use neli_proto::observer::{AgeBy, Candidate, Leader, Leadership, ReadAt, Release, Standby};
+use neli_proto::observer::{AgeBy, KnownCandidate, Leader, Leadership, ReadAt, Release, Standby};
 use neli_proto::record::MemberId;
 use serde::Serialize;
 
@@ -117,11 +117,11 @@ impl<'a> Line<'a> {
     }
 
     /// Of an election that could not be read.
-    pub(super) fn unknown(election: &'a Election, at: ReadAt, why: &str) -> Self {
+    pub(super) fn unknown(election: &'a ElectionId, at: ReadAt, why: &str) -> Self {
         Self { why: Some(why.to_owned()), ..Self::blank(election, at) }
     }
 
-    fn blank(election: &'a Election, at: ReadAt) -> Self {
+    fn blank(election: &'a ElectionId, at: ReadAt) -> Self {
         Self {
             ts: timestamp(at.wall_ms),
             group: &election.group,
@@ -204,7 +204,7 @@ impl<'a> CandidateLine<'a> {
         Self::with(standby.candidate, standby.age, standby.failed_runs)
     }
 
-    fn with(candidate: &'a Candidate, age: Duration, failed_runs: u32) -> Self {
+    fn with(candidate: &'a KnownCandidate, age: Duration, failed_runs: u32) -> Self {
         Self {
             name: candidate.name.as_deref(),
             member: candidate.member.as_str(),

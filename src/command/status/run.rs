@@ -3,7 +3,7 @@
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use neli::program::{Access, Election, Elections, clock, has_topic};
+use neli::program::{Access, ElectionId, Elections, clock, has_topic};
 use neli_proto::fact::{Fact, Outcome, Place, TOPIC_SUFFIX, record_key};
 use neli_proto::listener::FIRST_SPAN;
 use serde::Serialize;
@@ -27,10 +27,10 @@ pub(super) struct Question {
 }
 
 impl Question {
-    pub(super) fn ask(access: &Access, election: &Election) -> Self {
+    pub(super) fn ask(access: &Access, election: &ElectionId) -> Self {
         let topic = format!("{}{TOPIC_SUFFIX}", election.topic);
         // No election has this group: every key is handed over.
-        let anybody = Election { group: String::new(), topic: topic.clone(), partition: 0, role: 0, role_name: None };
+        let anybody = ElectionId { group: String::new(), topic: topic.clone(), partition: 0, role: 0, role_name: None };
         let asked = access.clone();
         let is_there = thread::spawn(move || has_topic(&asked, &topic, WITHIN).unwrap_or_default());
         Self { access: access.clone(), elections: Elections::from(&anybody), key: election.key(), is_there }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use neli::program::Election;
+use neli::program::ElectionId;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ pub(super) enum Role {
 }
 
 impl Role {
-    pub(super) fn of(election: &Election) -> Self {
+    pub(super) fn of(election: &ElectionId) -> Self {
         election.role_name.clone().map_or(Self::Number(election.role), Self::Name)
     }
 }

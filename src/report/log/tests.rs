@@ -97,7 +97,7 @@ fn a_stranger_s_words_make_no_line_longer() {
 
 fn log_to(file: &std::path::Path) -> Logger {
     let (file_shown, file) = (file.display().to_string(), Some(file.to_owned()));
-    let election = Election { group: "b".to_owned(), topic: "t".to_owned(), partition: 0, role: 0, role_name: None };
+    let election = ElectionId { group: "b".to_owned(), topic: "t".to_owned(), partition: 0, role: 0, role_name: None };
     Logger::start(&Log { format: LogFormat::Text, verbosity: 0, file, file_shown }, &election, "db1").unwrap()
 }
 

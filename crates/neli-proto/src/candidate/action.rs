@@ -128,7 +128,7 @@ pub enum Milestone {
         delivered: bool,
     },
     /// Standing by.
-    Standby(Standby),
+    Standby(StandingFor),
     /// Another's claim took effect while we led.
     Superseded {
         /// The term that is over.
@@ -144,7 +144,7 @@ pub enum Milestone {
 
 /// Whom a candidate stands by for.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Standby {
+pub struct StandingFor {
     /// Who leads, as far as known.
     pub leader: Option<Box<str>>,
     /// Its term.

@@ -6,8 +6,8 @@ use super::leading::Leading;
 use super::reading::OwnClaim;
 use super::reasons::lets_another_lead;
 use super::releasing::Releasing;
-use super::role::{Input, Role};
 use super::standing_by::StandingBy;
+use super::state::{Input, State};
 use crate::record::{Offset, Why};
 use crate::time::Time;
 
@@ -20,8 +20,8 @@ pub(super) struct AwaitingJudgement {
 
 impl AwaitingJudgement {
     /// Holds the term of a claim that was sent at `sent`.
-    pub(super) const fn begin(claim: OwnClaim, sent: Time) -> Role {
-        Role::AwaitingJudgement(Self { claim, sent })
+    pub(super) const fn begin(claim: OwnClaim, sent: Time) -> State {
+        State::AwaitingJudgement(Self { claim, sent })
     }
 
     pub(super) const fn term(&self) -> Offset {
@@ -37,8 +37,8 @@ impl AwaitingJudgement {
         self.sent + common.timings.lease()
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "the step of every role has this signature")]
-    pub(super) fn step(self, common: &mut Common, now: Time, input: Input) -> Role {
+    #[expect(clippy::needless_pass_by_value, reason = "the step of every state has this signature")]
+    pub(super) fn step(self, common: &mut Common, now: Time, input: Input) -> State {
         match input {
             Input::HistoryCut => StandingBy::from(now),
             Input::Revoked => self.release(common, now, Why::Revoked),
@@ -64,12 +64,12 @@ impl AwaitingJudgement {
             | Input::TimedOut
             | Input::TimePassed
             | Input::Undelivered { .. }
-            | Input::ViewChanged => Role::AwaitingJudgement(self),
+            | Input::ViewChanged => State::AwaitingJudgement(self),
         }
     }
 
     /// The topic may carry an election.
-    fn judged(self, common: &mut Common, now: Time) -> Role {
+    fn judged(self, common: &mut Common, now: Time) -> State {
         if now >= self.expires_at(common) {
             self.release(common, now, Why::ClaimExpired)
         } else if common.is_current(self.term()) {
@@ -80,7 +80,7 @@ impl AwaitingJudgement {
     }
 
     /// The term is not wanted, or no longer: nothing of it ever ran.
-    fn release(self, common: &mut Common, now: Time, why: Why) -> Role {
+    fn release(self, common: &mut Common, now: Time, why: Why) -> State {
         if lets_another_lead(why) {
             common.cool_off(now);
         }
@@ -93,7 +93,7 @@ impl AwaitingJudgement {
     }
 
     /// R6: a term that is no longer current in our own view is not written under. Its lease passes.
-    fn drop_term(common: &mut Common, now: Time) -> Role {
+    fn drop_term(common: &mut Common, now: Time) -> State {
         common.ask_anew(now);
         StandingBy::from(now)
     }

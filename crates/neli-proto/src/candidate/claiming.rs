@@ -8,8 +8,8 @@ use super::leading::Leading;
 use super::reading::OwnClaim;
 use super::reasons::lets_another_lead;
 use super::releasing::Releasing;
-use super::role::{Input, Role};
 use super::standing_by::StandingBy;
+use super::state::{Input, State};
 use super::{Common, Judgement};
 use crate::precedence::SPREAD;
 use crate::record::{Body, Why};
@@ -29,7 +29,7 @@ pub(super) struct Claiming {
 
 impl Claiming {
     /// Sends the claim.
-    pub(super) fn begin(common: &mut Common, now: Time) -> Role {
+    pub(super) fn begin(common: &mut Common, now: Time) -> State {
         let after = common.listener.last();
         let seq = common.next_seq();
         let lease_ms = common.lease_ms();
@@ -43,7 +43,7 @@ impl Claiming {
             common.standing_by = None;
             common.actions.push_back(Action::Note(Note::Claiming { after }));
         }
-        Role::Claiming(Self { seq, sent: now, stood_down: None })
+        State::Claiming(Self { seq, sent: now, stood_down: None })
     }
 
     /// When the claim is no longer waited for.
@@ -51,7 +51,7 @@ impl Claiming {
         self.sent + common.timings.lease()
     }
 
-    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> Role {
+    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> State {
         match input {
             Input::ClaimEffective(claim) if claim.seq() == Some(self.seq) => {
                 return self.took_effect(common, now, claim);
@@ -89,11 +89,11 @@ impl Claiming {
             | Input::Undelivered { .. }
             | Input::ViewChanged => {}
         }
-        Role::Claiming(self)
+        State::Claiming(self)
     }
 
     /// R3: the lease runs from the claim's sending; R5: a claim that comes back too late is released.
-    fn took_effect(self, common: &mut Common, now: Time, claim: OwnClaim) -> Role {
+    fn took_effect(self, common: &mut Common, now: Time, claim: OwnClaim) -> State {
         let lease_end = self.sent + common.timings.lease();
         if self.stood_down.is_some_and(lets_another_lead) {
             common.cool_off(now);
@@ -113,7 +113,7 @@ impl Claiming {
 
     /// R2: after a void claim a fresh random delay, so that those that retry in step do not void each other for ever. Another's
     /// claim voids ours when it comes in while ours is on its way: where that takes long, the delay must be longer still.
-    fn was_void(self, common: &mut Common, now: Time) -> Role {
+    fn was_void(self, common: &mut Common, now: Time) -> State {
         let spread = self.spread_after_void(common, now);
         let not_before = now + common.random.up_to(spread);
         if self.stood_down.is_some_and(lets_another_lead) {

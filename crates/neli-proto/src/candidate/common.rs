@@ -1,13 +1,13 @@
-//! What a candidate is and knows in every role.
+//! What a candidate is and knows in every state.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use super::action::{Action, Departure, Note, Standby};
+use super::action::{Action, Departure, Note, StandingFor};
 use super::identifying::KnownTopic;
 use super::preempting::Preemption;
-use super::role::Role;
 use super::standing_by::Draw;
+use super::state::State;
 use super::{Identity, Judgement, Setup};
 use crate::guard::Grant;
 use crate::journal::{Term, Verdict, View};
@@ -24,7 +24,7 @@ use crate::timings::Timings;
 /// other.
 const BEAT_MOMENTS: u32 = 16;
 
-/// What a candidate is and knows in every role, and what it wants done.
+/// What a candidate is and knows in every state, and what it wants done.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
 pub(super) struct Common {
@@ -78,7 +78,7 @@ pub(super) struct Common {
     /// Since when claims have gone unanswered, or the producer was renewed for that.
     unanswered_since: Option<Time>,
     /// What was last reported of standing by.
-    pub(super) standing_by: Option<Standby>,
+    pub(super) standing_by: Option<StandingFor>,
     /// Who leads, and since when that has been known.
     pub(super) leader_since: Shown<Option<(Offset, Time)>>,
     /// What was read since it began to listen.
@@ -132,7 +132,7 @@ impl Common {
         }
     }
 
-    /// Does what is due by now in every role.
+    /// Does what is due by now in every state.
     pub(super) fn do_what_is_due(&mut self, now: Time) {
         if self.next_hello.is_some_and(|due| now >= due) {
             self.say_hello(now);
@@ -344,14 +344,14 @@ impl Common {
         self.leaving.map(|why| if why == Why::Ended { Departure::Ended } else { Departure::Left })
     }
 
-    pub(super) fn depart(&mut self, departure: Departure) -> Role {
+    pub(super) fn depart(&mut self, departure: Departure) -> State {
         self.leave_group();
         // Who has said hello, and has not just released a term, is taken for there.
         if self.next_hello.take().is_some() && !self.is_one_of_many {
             self.send_hello(true);
         }
         self.actions.push_back(Action::Depart(departure));
-        Role::Departed
+        State::Departed
     }
 
     /// Reports it once, if a revoke would be heeded otherwise.

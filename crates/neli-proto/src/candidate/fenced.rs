@@ -4,7 +4,7 @@ use super::Common;
 use super::action::{Action, Loss, Milestone};
 use super::event::JobEnd;
 use super::releasing::{JobTerm, Releasing};
-use super::role::{Input, Role};
+use super::state::{Input, State};
 use crate::record::{Offset, Why};
 use crate::time::Time;
 
@@ -35,7 +35,7 @@ impl Fenced {
         self.lease_end
     }
 
-    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> Role {
+    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> State {
         match input {
             Input::HistoryCut => self.loss = Loss::HistoryCut,
             Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
@@ -64,10 +64,10 @@ impl Fenced {
             | Input::Undelivered { .. }
             | Input::ViewChanged => {}
         }
-        Role::Fenced(self)
+        State::Fenced(self)
     }
 
-    fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> Role {
+    fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> State {
         let Self { term, why, stood_down, lease_end, loss, overlapped_by } = self;
         let late = end.gone_at.map(|gone_at| gone_at.since(lease_end)).filter(|late| !late.is_zero());
         if loss != Loss::Superseded {

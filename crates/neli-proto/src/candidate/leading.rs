@@ -11,7 +11,7 @@ use super::overlapped::Overlapped;
 use super::reading::OwnClaim;
 use super::reasons::{lets_job_run_on, rank};
 use super::releasing::{JobTerm, Releasing};
-use super::role::{Input, Role};
+use super::state::{Input, State};
 use crate::guard::Grant;
 use crate::record::{Body, JobState, Offset, Why};
 use crate::time::Time;
@@ -66,7 +66,7 @@ struct SentBeat {
 
 impl Leading {
     /// Takes up the term of a claim that was sent at `sent`: from then on its lease runs (R3).
-    pub(super) fn begin(common: &mut Common, now: Time, claim: OwnClaim, sent: Time) -> Role {
+    pub(super) fn begin(common: &mut Common, now: Time, claim: OwnClaim, sent: Time) -> State {
         let term = claim.into_term();
         common.wait_until = None;
         common.successor = None;
@@ -75,7 +75,7 @@ impl Leading {
         let grant = common.grant(term, lease_end);
         common.actions.push_back(Action::Lead(grant));
         common.actions.push_back(Action::Reached(Milestone::Leading { term, until: lease_end }));
-        Role::Leading(Self {
+        State::Leading(Self {
             term,
             lease_end,
             last_effective_sent: sent,
@@ -117,7 +117,7 @@ impl Leading {
         self.lease_end - common.timings.kill_margin()
     }
 
-    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> Role {
+    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> State {
         match input {
             Input::BeatEffective { seq } => self.extend_by(common, now, seq),
             Input::GuardFenced { why } => return self.lose(common, why, Loss::LeaseOver),
@@ -171,7 +171,7 @@ impl Leading {
             | Input::TopicJudged { .. }
             | Input::Undelivered { .. } => {}
         }
-        Role::Leading(self)
+        State::Leading(self)
     }
 
     /// R3: the beat `seq` came back effective. The lease runs from its sending.
@@ -279,11 +279,11 @@ impl Leading {
         self.yielding.filter(|_| self.stopping.is_none()).map(|yielding| yielding.until)
     }
 
-    fn overlapped(self, common: &mut Common, now: Time, by_term: Offset) -> Role {
+    fn overlapped(self, common: &mut Common, now: Time, by_term: Offset) -> State {
         let why = self.stopping().unwrap_or(Why::Fenced);
         let overlapped = Overlapped::begin(common, now, (self.term, by_term), why, self.lease_end);
         let runs_on = self.stopping.is_none() && self.job.state == JobState::Running;
-        if runs_on { Role::Overlapped(overlapped) } else { overlapped.stop(common, now) }
+        if runs_on { State::Overlapped(overlapped) } else { overlapped.stop(common, now) }
     }
 
     /// The barrier begins, unless it has.
@@ -301,13 +301,13 @@ impl Leading {
     }
 
     /// R5: a lease that ended is not taken up again.
-    fn lose(self, common: &mut Common, why: Why, loss: Loss) -> Role {
+    fn lose(self, common: &mut Common, why: Why, loss: Loss) -> State {
         common.actions.push_back(Action::Kill(loss));
         let (stood_down, overlapped_by) = (self.stopping(), None);
-        Role::Fenced(Fenced { term: self.term, why, stood_down, lease_end: self.lease_end, loss, overlapped_by })
+        State::Fenced(Fenced { term: self.term, why, stood_down, lease_end: self.lease_end, loss, overlapped_by })
     }
 
-    fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> Role {
+    fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> State {
         let why = self.stopping().unwrap_or(end.why);
         // R7: until one lease after the last effective record that was sent.
         let held_until = self.last_effective_sent + common.timings.lease();

@@ -6,7 +6,7 @@ use super::event::JobEnd;
 use super::fenced::Fenced;
 use super::reasons::rank;
 use super::releasing::{JobTerm, Releasing};
-use super::role::{Input, Role};
+use super::state::{Input, State};
 use crate::record::{Offset, Why};
 use crate::time::Time;
 
@@ -56,7 +56,7 @@ impl Overlapped {
         self.lease_end - common.timings.kill_margin()
     }
 
-    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> Role {
+    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> State {
         match input {
             Input::GuardFenced { why } => return self.lose(common, why, Loss::LeaseOver),
             Input::HistoryCut => return self.lose(common, Why::Fenced, Loss::HistoryCut),
@@ -92,37 +92,37 @@ impl Overlapped {
             | Input::TopicJudged { .. }
             | Input::Undelivered { .. } => {}
         }
-        Role::Overlapped(self)
+        State::Overlapped(self)
     }
 
     /// The job is asked to stop, once; SIGKILL comes when the time is over.
-    pub(super) fn stop(mut self, common: &mut Common, now: Time) -> Role {
+    pub(super) fn stop(mut self, common: &mut Common, now: Time) -> State {
         self.asks_at = None;
         let within = self.kill_at.since(now);
         common.actions.push_back(Action::StopJobWithin { why: self.why, within });
-        Role::Overlapped(self)
+        State::Overlapped(self)
     }
 
-    fn view_changed(self, common: &mut Common, now: Time) -> Role {
+    fn view_changed(self, common: &mut Common, now: Time) -> State {
         match common.current_term() {
             Some(term) if term.offset == self.by_term && term.has_run && self.asks_at.is_some() => {
                 self.stop(common, now)
             }
             // By its claim nothing is left here: a clock was wrong, as wherever a leader is superseded.
             Some(term) if term.offset > self.by_term => self.lose(common, Why::Fenced, Loss::Superseded),
-            Some(_) | None => Role::Overlapped(self),
+            Some(_) | None => State::Overlapped(self),
         }
     }
 
     /// R5: the lease is over, and of the job something may be left.
-    fn lose(self, common: &mut Common, why: Why, loss: Loss) -> Role {
+    fn lose(self, common: &mut Common, why: Why, loss: Loss) -> State {
         let Self { term, by_term, why: stood_down, lease_end, .. } = self;
         common.actions.push_back(Action::Kill(loss));
         let (stood_down, overlapped_by) = (Some(stood_down), Some(by_term));
-        Role::Fenced(Fenced { term, why, stood_down, lease_end, loss, overlapped_by })
+        State::Fenced(Fenced { term, why, stood_down, lease_end, loss, overlapped_by })
     }
 
-    fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> Role {
+    fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> State {
         let Self { why, by_term, lease_end, .. } = self;
         let overlapped_by = Some(by_term);
         let term = JobTerm { why, stood_down: None, held_until: lease_end, late: None, is_cut: false, overlapped_by };

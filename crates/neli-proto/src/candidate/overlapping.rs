@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::format;
 
 use super::action::Action;
-use super::role::Role;
+use super::state::State;
 use super::{Candidate, Common};
 use crate::journal::{Term, Verdict, View};
 use crate::listener::Received;
@@ -60,7 +60,7 @@ impl Candidate {
     pub(super) fn compare_with_leader(&mut self, record: &Record, received: Received) {
         let is_told = received.fresh && received.verdict == Verdict::Effective && record.body.lease().is_some();
         let overlaps = record.body.overlap().is_some();
-        if is_told && overlaps != self.common.timings.overlap().is_some() && self.role.holds_nothing() {
+        if is_told && overlaps != self.common.timings.overlap().is_some() && self.state.holds_nothing() {
             self.refuse_beside(record.name.as_deref(), overlaps);
         }
     }
@@ -68,7 +68,7 @@ impl Candidate {
     /// A hello of another was read. Of two that differ the one that came later goes.
     pub(super) fn compare_with_standby(&mut self, hello: &Hello) {
         let differs = hello.overlaps != self.common.timings.overlap().is_some();
-        if differs && self.common.precedence.came_before(&hello.member) && self.role.holds_nothing() {
+        if differs && self.common.precedence.came_before(&hello.member) && self.state.holds_nothing() {
             self.refuse_beside(hello.name.as_deref(), hello.overlaps);
         }
     }
@@ -84,7 +84,7 @@ impl Candidate {
     }
 }
 
-impl Role {
+impl State {
     /// Whether neither a term nor a job is held.
     const fn holds_nothing(&self) -> bool {
         matches!(self, Self::Claiming(_) | Self::StandingBy(_) | Self::Suspended(_))

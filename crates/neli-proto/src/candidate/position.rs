@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use super::action::Standby;
+use super::action::StandingFor;
 use super::event::JobReport;
-use super::role::Role;
+use super::state::State;
 use super::{Candidate, Judgement};
 use crate::journal::View;
 use crate::node::status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Vacancy};
@@ -50,7 +50,7 @@ pub enum Position {
         term: Offset,
     },
     /// It stands by; as it was told last, so that nobody is told two things.
-    Standby(Option<Standby>),
+    Standby(Option<StandingFor>),
     /// It holds nothing, and is stopped until it is continued, or about to be.
     Suspended,
 }
@@ -59,17 +59,19 @@ impl Candidate {
     /// What it is in the election, now. Of standing by it tells what was reported last, so that nobody is told two things.
     #[must_use]
     pub fn position(&self) -> Position {
-        match &self.role {
-            Role::AwaitingJudgement(role) => Position::AwaitingJudgement { term: role.term() },
-            Role::Claiming(_) => Position::Claiming,
-            Role::Departed => Position::Departed,
-            Role::Fenced(role) => Position::Fenced { term: role.term() },
-            Role::Leading(role) => Position::Leading { term: role.term(), job: role.job(), stopping: role.stopping() },
-            Role::Overlapped(role) => Position::Overlapped { term: role.term() },
-            Role::Releasing(role) => Position::Releasing { term: role.term() },
-            Role::StandingBy(_) if !self.common.listener.is_caught_up() => Position::Listening,
-            Role::StandingBy(_) => Position::Standby(self.common.standing_by.clone()),
-            Role::Suspended(_) => Position::Suspended,
+        match &self.state {
+            State::AwaitingJudgement(state) => Position::AwaitingJudgement { term: state.term() },
+            State::Claiming(_) => Position::Claiming,
+            State::Departed => Position::Departed,
+            State::Fenced(state) => Position::Fenced { term: state.term() },
+            State::Leading(state) => {
+                Position::Leading { term: state.term(), job: state.job(), stopping: state.stopping() }
+            }
+            State::Overlapped(state) => Position::Overlapped { term: state.term() },
+            State::Releasing(state) => Position::Releasing { term: state.term() },
+            State::StandingBy(_) if !self.common.listener.is_caught_up() => Position::Listening,
+            State::StandingBy(_) => Position::Standby(self.common.standing_by.clone()),
+            State::Suspended(_) => Position::Suspended,
         }
     }
 
@@ -124,52 +126,54 @@ impl Candidate {
 
     /// When its own lease ends, while it holds one.
     pub(crate) fn lease_end(&self) -> Option<Time> {
-        match &self.role {
-            Role::AwaitingJudgement(role) => Some(role.lease_end(&self.common)),
-            Role::Fenced(role) => Some(role.lease_end()),
-            Role::Leading(role) => Some(role.lease_end()),
-            Role::Overlapped(role) => Some(role.lease_end()),
-            Role::Claiming(_) | Role::Departed | Role::Releasing(_) | Role::StandingBy(_) | Role::Suspended(_) => None,
+        match &self.state {
+            State::AwaitingJudgement(state) => Some(state.lease_end(&self.common)),
+            State::Fenced(state) => Some(state.lease_end()),
+            State::Leading(state) => Some(state.lease_end()),
+            State::Overlapped(state) => Some(state.lease_end()),
+            State::Claiming(_) | State::Departed | State::Releasing(_) | State::StandingBy(_) | State::Suspended(_) => {
+                None
+            }
         }
     }
 
     /// When it departs because of `--wait`, if it does.
     pub(crate) fn departs_at(&self) -> Option<Time> {
-        match &self.role {
-            Role::StandingBy(_) => self.common.wait_due(),
-            Role::AwaitingJudgement(_)
-            | Role::Claiming(_)
-            | Role::Departed
-            | Role::Fenced(_)
-            | Role::Leading(_)
-            | Role::Overlapped(_)
-            | Role::Releasing(_)
-            | Role::Suspended(_) => None,
+        match &self.state {
+            State::StandingBy(_) => self.common.wait_due(),
+            State::AwaitingJudgement(_)
+            | State::Claiming(_)
+            | State::Departed
+            | State::Fenced(_)
+            | State::Leading(_)
+            | State::Overlapped(_)
+            | State::Releasing(_)
+            | State::Suspended(_) => None,
         }
     }
 
     /// What it waits for. While it leads or is fenced, that is the supervisor's to tell.
     pub(crate) fn awaits(&self) -> Option<Awaits> {
         let common = &self.common;
-        let (what, until) = match &self.role {
-            Role::AwaitingJudgement(role) => (Awaited::Judgement, Some(role.expires_at(common))),
-            Role::Claiming(role) => (Awaited::Claim, Some(role.expires_at(common))),
-            Role::Departed | Role::Fenced(_) | Role::Leading(_) | Role::Overlapped(_) => return None,
-            Role::Releasing(role) => (Awaited::Delivery, Some(role.gives_up_at())),
-            Role::StandingBy(_) if !common.listener.is_caught_up() => (Awaited::Records, None),
-            Role::StandingBy(_) if common.claims_are_held => (Awaited::Facts, None),
-            Role::StandingBy(_) if common.cooling_off.is_some() => (Awaited::CoolOff, common.cooling_off),
-            Role::StandingBy(_) if common.judgement == (Judgement::Awaited { claimed: true }) => {
+        let (what, until) = match &self.state {
+            State::AwaitingJudgement(state) => (Awaited::Judgement, Some(state.expires_at(common))),
+            State::Claiming(state) => (Awaited::Claim, Some(state.expires_at(common))),
+            State::Departed | State::Fenced(_) | State::Leading(_) | State::Overlapped(_) => return None,
+            State::Releasing(state) => (Awaited::Delivery, Some(state.gives_up_at())),
+            State::StandingBy(_) if !common.listener.is_caught_up() => (Awaited::Records, None),
+            State::StandingBy(_) if common.claims_are_held => (Awaited::Facts, None),
+            State::StandingBy(_) if common.cooling_off.is_some() => (Awaited::CoolOff, common.cooling_off),
+            State::StandingBy(_) if common.judgement == (Judgement::Awaited { claimed: true }) => {
                 (Awaited::Judgement, None)
             }
-            Role::StandingBy(role) => match common.listener.journal().view() {
+            State::StandingBy(state) => match common.listener.journal().view() {
                 View::Led(_) => (Awaited::Silence, self.silent_from()),
                 View::Undecided(_) if !common.listener.is_vacant() => (Awaited::Silence, self.silent_from()),
                 View::NeverLed | View::Released { .. } | View::Undecided(_) => {
-                    (Awaited::ClaimDelay, role.claim_due(common))
+                    (Awaited::ClaimDelay, state.claim_due(common))
                 }
             },
-            Role::Suspended(_) => (Awaited::Continuation, None),
+            State::Suspended(_) => (Awaited::Continuation, None),
         };
         Some(Awaits { what, until })
     }
@@ -205,37 +209,37 @@ impl Candidate {
 
     /// The term that is held, while the lease lasts.
     pub(crate) const fn leads(&self) -> Option<Offset> {
-        match &self.role {
-            Role::Leading(role) => Some(role.term()),
-            Role::AwaitingJudgement(_)
-            | Role::Claiming(_)
-            | Role::Departed
-            | Role::Fenced(_)
-            | Role::Overlapped(_)
-            | Role::Releasing(_)
-            | Role::StandingBy(_)
-            | Role::Suspended(_) => None,
+        match &self.state {
+            State::Leading(state) => Some(state.term()),
+            State::AwaitingJudgement(_)
+            | State::Claiming(_)
+            | State::Departed
+            | State::Fenced(_)
+            | State::Overlapped(_)
+            | State::Releasing(_)
+            | State::StandingBy(_)
+            | State::Suspended(_) => None,
         }
     }
 
     /// Whether it holds nothing, and is to be stopped until it is continued.
     pub(crate) const fn is_suspended(&self) -> bool {
-        matches!(self.role, Role::Suspended(_))
+        matches!(self.state, State::Suspended(_))
     }
 
     /// Whether it holds a term in a topic that is not judged yet: nothing runs, and whoever goes owes the release.
     pub(crate) const fn holds_unjudged(&self) -> bool {
-        matches!(self.role, Role::AwaitingJudgement(_))
+        matches!(self.state, State::AwaitingJudgement(_))
     }
 
     /// Whether a claim or a release is on its way, or a term is held in a topic that is not judged yet.
     pub(crate) const fn has_claimed(&self) -> bool {
-        matches!(self.role, Role::AwaitingJudgement(_) | Role::Claiming(_) | Role::Releasing(_))
+        matches!(self.state, State::AwaitingJudgement(_) | State::Claiming(_) | State::Releasing(_))
     }
 
     /// Whether a term is held or being released, or a claim is on its way.
     pub(crate) const fn holds_or_awaits(&self) -> bool {
-        !matches!(self.role, Role::Departed | Role::StandingBy(_) | Role::Suspended(_))
+        !matches!(self.state, State::Departed | State::StandingBy(_) | State::Suspended(_))
     }
 
     /// Whether it goes for good, once nothing is held.

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use super::Candidate;
 use super::action::{Action, Note};
-use super::role::Input;
+use super::state::Input;
 use crate::journal::Verdict;
 use crate::listener::{HistoryCut, LogBounds};
 use crate::precedence::Standing;

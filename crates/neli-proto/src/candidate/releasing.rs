@@ -8,8 +8,8 @@ use super::action::{Action, Milestone};
 use super::event::JobEnd;
 use super::reading::OwnClaim;
 use super::reasons::{is_lost, lets_another_lead};
-use super::role::{Input, Role};
 use super::standing_by::StandingBy;
+use super::state::{Input, State};
 use crate::precedence::SPREAD;
 use crate::record::{Body, Offset, Why};
 use crate::supervisor::NothingLeft;
@@ -91,19 +91,19 @@ pub(super) struct JobTerm {
 
 impl Releasing {
     /// Releases the term of a claim that is not taken up. Its lease ends at `lease_end`.
-    pub(super) fn of_claim(common: &mut Common, now: Time, claim: OwnClaim, why: Why, lease_end: Time) -> Role {
+    pub(super) fn of_claim(common: &mut Common, now: Time, claim: OwnClaim, why: Why, lease_end: Time) -> State {
         let nothing_runs = NothingRuns::NeverLed(claim);
         let (end, held_until) = (End::default(), lease_end);
         Self::begin(common, now, Release { nothing_runs, why, end, held_until, anew: false, overlapped_by: None })
     }
 
     /// A claim that was given up took effect all the same: its lease is over (R5).
-    pub(super) fn of_expired_claim(common: &mut Common, now: Time, claim: OwnClaim) -> Role {
+    pub(super) fn of_expired_claim(common: &mut Common, now: Time, claim: OwnClaim) -> State {
         Self::of_claim(common, now, claim, Why::ClaimExpired, now)
     }
 
     /// Nothing is left of a term's job: the term is released, if it is still ours to release.
-    pub(super) fn of_job(common: &mut Common, now: Time, job_end: JobEnd, term: JobTerm) -> Role {
+    pub(super) fn of_job(common: &mut Common, now: Time, job_end: JobEnd, term: JobTerm) -> State {
         let JobEnd { proof, exit, leaving, once, back_off, .. } = job_end;
         let JobTerm { why, stood_down, held_until, late, is_cut, overlapped_by } = term;
         if leaving {
@@ -130,7 +130,7 @@ impl Releasing {
         }
     }
 
-    fn begin(common: &mut Common, now: Time, release: Release) -> Role {
+    fn begin(common: &mut Common, now: Time, release: Release) -> State {
         let Release { nothing_runs, why, end, held_until, anew, overlapped_by } = release;
         let term = nothing_runs.into_term();
         common.highest_term = common.highest_term.max(term);
@@ -139,7 +139,7 @@ impl Releasing {
         let give_up = held_until.max(if goes { now } else { now + common.timings.lease() });
         let mut releasing = Self { term, seq: 0, why, end, again_at: None, give_up, anew, overlapped_by };
         releasing.send(common);
-        Role::Releasing(releasing)
+        State::Releasing(releasing)
     }
 
     pub(super) const fn term(&self) -> Offset {
@@ -155,8 +155,8 @@ impl Releasing {
         self.again_at.map_or(self.give_up, |again| again.min(self.give_up))
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "the step of every role has this signature")]
-    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> Role {
+    #[expect(clippy::needless_pass_by_value, reason = "the step of every state has this signature")]
+    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> State {
         match input {
             Input::Delivered { seq } if seq == self.seq => return self.over(common, now, true),
             Input::ReleaseRead { term } if term == self.term => return self.over(common, now, true),
@@ -201,7 +201,7 @@ impl Releasing {
             | Input::TopicJudged { .. }
             | Input::ViewChanged => {}
         }
-        Role::Releasing(self)
+        State::Releasing(self)
     }
 
     fn send(&mut self, common: &mut Common) {
@@ -223,7 +223,7 @@ impl Releasing {
         common.send(self.seq, release);
     }
 
-    fn over(self, common: &mut Common, now: Time, delivered: bool) -> Role {
+    fn over(self, common: &mut Common, now: Time, delivered: bool) -> State {
         let Self { term, why, anew, .. } = self;
         common.actions.push_back(Action::Reached(Milestone::Released { term, why, delivered }));
         // R2: what came back too late may have voided a claim of ours, or of somebody's who retries in step.

@@ -1,6 +1,6 @@
 //! Where many roles are spread over candidates: who holds this one, and a lead that is handed over.
 
-use super::role::Role;
+use super::state::State;
 use super::{Candidate, Common};
 use crate::journal::{Term, Verdict, View};
 use crate::precedence::NamedSuccessor;
@@ -11,13 +11,13 @@ use crate::time::Time;
 impl Candidate {
     /// Who holds the role, as far as is known here.
     pub(crate) fn holding(&self) -> Holding {
-        match &self.role {
-            Role::AwaitingJudgement(_) | Role::Claiming(_) => Holding::Claiming,
-            Role::Departed => Holding::Done,
-            Role::Fenced(_) | Role::Overlapped(_) | Role::Releasing(_) => Holding::Ending,
-            Role::Leading(role) if role.stopping().is_some() => Holding::Ending,
-            Role::Leading(_) => Holding::Leading,
-            Role::StandingBy(_) | Role::Suspended(_) => self.common.holding_as_read(),
+        match &self.state {
+            State::AwaitingJudgement(_) | State::Claiming(_) => Holding::Claiming,
+            State::Departed => Holding::Done,
+            State::Fenced(_) | State::Overlapped(_) | State::Releasing(_) => Holding::Ending,
+            State::Leading(state) if state.stopping().is_some() => Holding::Ending,
+            State::Leading(_) => Holding::Leading,
+            State::StandingBy(_) | State::Suspended(_) => self.common.holding_as_read(),
         }
     }
 

@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
-use super::action::{Action, Departure, Milestone, Note, Standby, Waiting};
+use super::action::{Action, Departure, Milestone, Note, StandingFor, Waiting};
 use super::claiming::Claiming;
 use super::reasons::lets_another_lead;
 use super::releasing::Releasing;
-use super::role::{Input, Role};
+use super::state::{Input, State};
 use super::suspended::Suspended;
 use super::{Common, Judgement};
 use crate::journal::View;
@@ -23,8 +23,8 @@ pub(super) struct StandingBy {
 
 impl StandingBy {
     /// Claims nothing before `not_before`.
-    pub(super) const fn from(not_before: Time) -> Role {
-        Role::StandingBy(Self { not_before })
+    pub(super) const fn from(not_before: Time) -> State {
+        State::StandingBy(Self { not_before })
     }
 
     pub(super) fn due(&self, common: &Common) -> Option<Time> {
@@ -39,7 +39,7 @@ impl StandingBy {
         due.into_iter().flatten().min()
     }
 
-    pub(super) fn step(self, common: &mut Common, now: Time, input: Input) -> Role {
+    pub(super) fn step(self, common: &mut Common, now: Time, input: Input) -> State {
         match input {
             // A claim that was given up took effect all the same: its lease is over (R5).
             Input::ClaimEffective(claim) => return Releasing::of_expired_claim(common, now, claim),
@@ -76,11 +76,11 @@ impl StandingBy {
             | Input::Undelivered { .. }
             | Input::ViewChanged => {}
         }
-        Role::StandingBy(self)
+        State::StandingBy(self)
     }
 
     /// Does what is to be done now: leaving, reading anew or further back, claiming, giving up.
-    fn move_on(self, common: &mut Common, now: Time) -> Role {
+    fn move_on(self, common: &mut Common, now: Time) -> State {
         if let Some(departure) = common.departure() {
             return common.depart(departure);
         }
@@ -101,7 +101,7 @@ impl StandingBy {
             return Claiming::begin(common, now);
         }
         self.report(common, now);
-        Role::StandingBy(self)
+        State::StandingBy(self)
     }
 
     /// When the claim is due (R2); none while that isn't known, or never.
@@ -145,7 +145,7 @@ impl StandingBy {
             }
             View::NeverLed | View::Released { .. } => (None, None, Some(Waiting::Precedence)),
         };
-        let standby = Standby { leader, term, why };
+        let standby = StandingFor { leader, term, why };
         if common.standing_by.as_ref() != Some(&standby) {
             common.standing_by = Some(standby.clone());
             common.actions.push_back(Action::Reached(Milestone::Standby(standby)));

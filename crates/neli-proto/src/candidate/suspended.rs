@@ -4,8 +4,8 @@ use super::Common;
 use super::action::Action;
 use super::reasons::lets_another_lead;
 use super::releasing::Releasing;
-use super::role::{Input, Role};
 use super::standing_by::StandingBy;
+use super::state::{Input, State};
 use crate::time::Time;
 
 /// Stopped, or about to be.
@@ -14,12 +14,12 @@ pub(super) struct Suspended;
 
 impl Suspended {
     /// Has the process stopped.
-    pub(super) fn begin(common: &mut Common) -> Role {
+    pub(super) fn begin(common: &mut Common) -> State {
         common.actions.push_back(Action::Suspend);
-        Role::Suspended(Self)
+        State::Suspended(Self)
     }
 
-    pub(super) fn step(self, common: &mut Common, now: Time, input: Input) -> Role {
+    pub(super) fn step(self, common: &mut Common, now: Time, input: Input) -> State {
         match input {
             // A claim that was given up took effect all the same.
             Input::ClaimEffective(claim) => return Releasing::of_expired_claim(common, now, claim),
@@ -56,6 +56,6 @@ impl Suspended {
             | Input::Undelivered { .. }
             | Input::ViewChanged => {}
         }
-        Role::Suspended(self)
+        State::Suspended(self)
     }
 }

@@ -66,7 +66,7 @@ pub enum Remains {
     /// No children; but the job's control group holds a process that somebody else has put there.
     ControlGroup,
     /// Nothing.
-    Nothing(NothingLeft),
+    Nothing(TreeGone),
 }
 
 impl Remains {
@@ -78,11 +78,11 @@ impl Remains {
         } else if is_populated() {
             Self::ControlGroup
         } else {
-            Self::Nothing(NothingLeft(()))
+            Self::Nothing(TreeGone(()))
         }
     }
 }
 
 /// The proof that nothing is left of a job: [`Remains::seen`] alone makes it, and a run's end takes it. It can't be copied.
 #[derive(Debug)]
-pub struct NothingLeft(());
+pub struct TreeGone(());

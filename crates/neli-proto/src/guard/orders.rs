@@ -9,10 +9,11 @@ use super::message::Order;
 /// Orders in the order in which they were given, each with what is sent along (`D`: a descriptor), and after them the signals
 /// to be passed on: so Stop and Kill never wait behind those. It stays short: a guard that does not answer is killed within a
 /// lease, and of what may be given more often than that the last is kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Orders<D> {
     waiting: VecDeque<(Order, Option<D>)>,
     signals: Forwarded,
+    owes_release: bool,
 }
 
 impl<D> Orders<D> {
@@ -21,7 +22,11 @@ impl<D> Orders<D> {
         match order {
             Order::Signal { signal, to } => return self.signals.put(*signal, *to),
             // Whatever waits was for the run before.
-            Order::Spawn { .. } => self.signals.clear(),
+            Order::Spawn { .. } => {
+                self.signals.clear();
+                self.owes_release = true;
+            }
+            Order::Released { .. } => self.owes_release = false,
             Order::Command { kind, .. } => {
                 // One that is ordered again was given up.
                 let is_same =
@@ -33,7 +38,6 @@ impl<D> Orders<D> {
             // Each one is answered, and its answers are counted.
             | Order::Lease(_)
             | Order::Over { .. }
-            | Order::Released { .. }
             | Order::Stop { .. }
             | Order::TakeBack => {}
         }
@@ -56,6 +60,13 @@ impl<D> Orders<D> {
         }
     }
 
+    /// Whether a job was ordered whose term the guard is to release when the supervisor is dead: no order has told it since that it was
+    /// released.
+    #[must_use]
+    pub const fn owe_release(&self) -> bool {
+        self.owes_release
+    }
+
     /// Whether none waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -65,7 +76,7 @@ impl<D> Orders<D> {
 
 impl<D> Default for Orders<D> {
     fn default() -> Self {
-        Self { waiting: VecDeque::new(), signals: Forwarded::default() }
+        Self { waiting: VecDeque::new(), signals: Forwarded::default(), owes_release: false }
     }
 }
 
@@ -112,6 +123,23 @@ mod tests {
         let spawn = Order::Spawn { grant, attempt: 2, window: None };
         assert_eq!(taken_after(&[SIGNAL, spawn]), core::slice::from_ref(&spawn));
         assert_eq!(taken_after(&[spawn, SIGNAL]), [spawn, SIGNAL]);
+    }
+
+    #[test]
+    fn a_release_is_owed_from_the_jobs_order_until_the_guard_is_told_of_it_taken_or_not() {
+        let grant = Grant { term: 1, seen: 1, next_seq: 1, until: Time::from_nanos(1) };
+        let mut orders = Orders::<()>::default();
+        orders.put(&Order::Lease(grant), None);
+        assert!(!orders.owe_release());
+        orders.put(&Order::Spawn { grant, attempt: 1, window: None }, None);
+        assert!(orders.owe_release());
+        while orders.first().is_some() {
+            orders.drop_first();
+        }
+        orders.put(&Order::Over { term: 1 }, None);
+        assert!(orders.owe_release());
+        orders.put(&Order::Released { term: 1 }, None);
+        assert!(!orders.owe_release());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::time::Time;
 
 /// What is known of the process that gives the orders.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) enum Supervisor {
+pub(super) enum SupervisorLife {
     /// Its end of the socket is open, and it is not known to be dead.
     Open,
     /// Its end of the socket is closed, and it is not known to be dead.
@@ -17,7 +17,7 @@ pub(super) enum Supervisor {
     Dead,
 }
 
-impl Supervisor {
+impl SupervisorLife {
     /// Whether it can't order anything any more, or is about to be unable to.
     pub(super) fn has_gone(self) -> bool {
         self != Self::Open
@@ -38,8 +38,8 @@ impl Supervisor {
 impl Guard {
     pub(super) fn socket_closed(&mut self, now: Time) {
         self.supervisor.all_was_read();
-        if self.supervisor == Supervisor::Open {
-            self.supervisor = Supervisor::Closed;
+        if self.supervisor == SupervisorLife::Open {
+            self.supervisor = SupervisorLife::Closed;
             self.lose_supervisor(now);
         }
     }
@@ -47,11 +47,11 @@ impl Guard {
     pub(super) fn supervisor_died(&mut self, now: Time) {
         let before = self.supervisor;
         self.supervisor = match before {
-            Supervisor::Open => Supervisor::DeadUnread,
-            Supervisor::Closed => Supervisor::Dead,
-            Supervisor::DeadUnread | Supervisor::Dead => return,
+            SupervisorLife::Open => SupervisorLife::DeadUnread,
+            SupervisorLife::Closed => SupervisorLife::Dead,
+            SupervisorLife::DeadUnread | SupervisorLife::Dead => return,
         };
-        if before == Supervisor::Open {
+        if before == SupervisorLife::Open {
             self.lose_supervisor(now);
         }
     }
@@ -66,13 +66,13 @@ impl Guard {
     /// Ends when there is no supervisor and nothing is left; releases, where the supervisor is known to be dead and could not do
     /// so itself. Orders that were not read may tell of a term, or of its release.
     pub(super) fn end_if_done(&mut self) {
-        let can_order_more = matches!(self.supervisor, Supervisor::Open | Supervisor::DeadUnread);
+        let can_order_more = matches!(self.supervisor, SupervisorLife::Open | SupervisorLife::DeadUnread);
         if self.is_over || can_order_more || self.run.is_some() {
             return;
         }
         let last = match self.tenure.and_then(|tenure| tenure.unreleased()) {
             None => Action::End,
-            Some(grant) if self.supervisor == Supervisor::Dead => Action::Release(grant),
+            Some(grant) if self.supervisor == SupervisorLife::Dead => Action::Release(grant),
             // A closed socket is reason to kill, not to release (R6).
             Some(_) => return,
         };

@@ -33,13 +33,13 @@ impl NoRoom {
 mod tests {
     use core::time::Duration;
 
-    use super::super::{Candidate, Heard};
+    use super::super::{Heard, KnownCandidate};
     use super::*;
     use crate::time::Time;
 
     fn told(limits: &[Option<u32>], roles: u32) -> Option<(usize, u32, Vec<u32>)> {
         let heard = Heard { read: Time::from_nanos(1), written_ms: None, is_live: true };
-        let candidate = |max_roles: &Option<u32>| Candidate {
+        let candidate = |max_roles: &Option<u32>| KnownCandidate {
             member: "ab".into(),
             name: None,
             host: None,
@@ -52,7 +52,7 @@ mod tests {
             overlaps: false,
             heard,
         };
-        let candidates: Vec<Candidate> = limits.iter().map(candidate).collect();
+        let candidates: Vec<KnownCandidate> = limits.iter().map(candidate).collect();
         let standby = |candidate| Standby { candidate, age: Duration::ZERO, failed_runs: 0 };
         let standbys: Vec<Standby<'_>> = candidates.iter().map(standby).collect();
         let full = NoRoom::of(&standbys, roles)?;

@@ -87,7 +87,7 @@ pub struct VoidClaims {
 
 /// A candidate, as its last hello tells.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Candidate {
+pub struct KnownCandidate {
     /// Its member id.
     pub member: MemberId,
     /// How it is called.
@@ -112,7 +112,7 @@ pub struct Candidate {
     pub heard: Heard,
 }
 
-impl Candidate {
+impl KnownCandidate {
     /// A process with many roles.
     pub(super) fn of_process(hello: ProcessHello, heard: Heard) -> Self {
         let ProcessHello { member, name, host, pid, version, elector, max_roles, .. } = hello;
@@ -125,7 +125,7 @@ impl Candidate {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Standby<'a> {
     /// Which.
-    pub candidate: &'a Candidate,
+    pub candidate: &'a KnownCandidate,
     /// How long ago it said hello.
     pub age: Duration,
     /// So many of its runs have failed in a row.
@@ -250,7 +250,7 @@ impl Release {
     }
 }
 
-impl Candidate {
+impl KnownCandidate {
     /// How it is called, or its member id where it has no name.
     #[must_use]
     pub fn shown(&self) -> &str {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use neli_proto::candidate::{self, Identity, Milestone};
 use neli_proto::command::CommandEnd;
 use neli_proto::fact::Fact;
-use neli_proto::guard::{Answer, Grant, Order};
+use neli_proto::guard::{Answer, Grant};
 use neli_proto::hooks::Hook;
 use neli_proto::node::{self, Action, FactsEvent, Node, Settings};
 use neli_proto::random::Random;
@@ -16,14 +16,16 @@ use neli_proto::topic::TopicIdentity;
 
 use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::{Guard, Life};
-use crate::kafka::Log;
 use crate::records::hello;
 use crate::setup::{Occasion, Setup, Who};
 use crate::world::Breach;
 
+use late_guard::GuardStart;
 pub(crate) use reader::{Reader, Reading};
 
+mod deaths;
 mod guarded;
+mod late_guard;
 mod reader;
 
 /// One candidate's machine.
@@ -34,6 +36,7 @@ pub(crate) struct Machine {
     /// The supervisor's process.
     pub(crate) life: Life,
     pub(crate) guard: Guard,
+    pub(crate) guard_start: GuardStart,
     pub(crate) reader: Reader,
     /// The 20 s question that is under way: when it was asked, and the log's bounds that come back.
     pub(crate) late_answer: Option<(Time, (Offset, Offset))>,
@@ -111,6 +114,7 @@ impl Machine {
             node: Node::new(now, settings, random),
             life: Life::Awake,
             guard: Guard::new(candidate.lease, setup),
+            guard_start: GuardStart::of(setup),
             reader: Reader::default(),
             late_answer: None,
             identity_asked: None,
@@ -300,7 +304,9 @@ impl Machine {
             Action::Identify => self.identity_asked = Some(now),
             Action::KillGuard => {
                 actions.said.push("kills its guard, which does not answer".to_owned());
-                if !is_flawed(WorldFlaw::GuardUnwatched) {
+                if !matches!(self.guard_start, GuardStart::Begun) {
+                    actions.breach = Some(Breach::UnstartedKilled);
+                } else if !is_flawed(WorldFlaw::GuardUnwatched) {
                     self.kill_guard(now);
                 }
             }
@@ -331,8 +337,10 @@ impl Machine {
             // The topic that is read from now on has not been judged.
             Action::RenewGuard => {
                 let job = self.guard.job;
-                self.guard = self.guard.anew();
-                self.guard.job = job;
+                if matches!(self.guard_start, GuardStart::Begun) {
+                    self.guard = self.guard.anew();
+                    self.guard.job = job;
+                }
                 self.released = -1;
                 self.is_judged = false;
                 self.judge_if_prompt(now, setup);
@@ -345,9 +353,13 @@ impl Machine {
                         actions.breach = Some(Breach::ReleasedAlive);
                     }
                 }
+                let is_claim = matches!(record.body, Body::Claim { .. });
                 // Hellos count in no law, and only take up offsets.
                 if setup.overlaps() || !matches!(record.body, Body::Hello { .. }) {
                     actions.sent.push(record);
+                }
+                if is_claim {
+                    self.need_guard();
                 }
             }
             Action::StartGuard => {
@@ -368,37 +380,5 @@ impl Machine {
         if !self.is_judged && !setup.judged_late {
             self.judge(now, setup);
         }
-    }
-
-    /// SIGKILL to the supervisor. What it has ordered is still to be read.
-    pub(crate) fn crash(&mut self, now: Time, log: &Log) {
-        if is_flawed(WorldFlaw::GuardSeesTooMuch)
-            && let Some(Reading::Record(seen, _)) = self.to_read(log)
-        {
-            // It had just read that, told its guard, and did not come to judge it.
-            let term = self.node.term();
-            self.guard.obey(now, Order::Lease(Grant { term, seen, next_seq: 0, until: Time::ZERO }));
-        }
-        self.life = Life::Dead;
-        self.forget();
-    }
-
-    /// The whole machine is dead.
-    pub(crate) fn die(&mut self) {
-        self.life = Life::Dead;
-        self.guard = self.guard.anew();
-        self.guard.life = Life::Dead;
-        self.forget();
-    }
-
-    /// A dead process reads and hears nothing: all such are the same.
-    pub(crate) fn forget(&mut self) {
-        self.reader = Reader::default();
-        self.late_answer = None;
-        (self.check, self.hooks) = (None, Vec::new());
-        self.answers.clear();
-        self.receipts.clear();
-        self.facts_asked = None;
-        self.facts_heard.clear();
     }
 }

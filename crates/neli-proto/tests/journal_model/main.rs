@@ -207,6 +207,16 @@ fn a_guard_that_is_late() {
 }
 
 #[test]
+fn a_guard_that_is_started_late() {
+    look_into(worlds::a_guard_that_is_started_late, &[]);
+}
+
+#[test]
+fn an_end_before_the_guard_is_started() {
+    look_into(worlds::an_end_before_the_guard_is_started, &[]);
+}
+
+#[test]
 fn a_release_for_a_superseded_leader() {
     look_into(worlds::a_release_for_a_superseded_leader, &[WorldFlaw::GuardSeesTooMuch]);
 }
@@ -305,6 +315,11 @@ fn walks_with_everything_at_once() {
 #[test]
 fn walks_with_everything_and_overlap() {
     walk_with_everything(worlds::everything_with_overlap, 0..200);
+}
+
+#[test]
+fn walks_with_everything_and_late_guards() {
+    walk_with_everything(worlds::everything_with_late_guards, 0..200);
 }
 
 #[test]

@@ -50,14 +50,24 @@ impl Hasher for Identity {
 }
 
 /// Looks at every state of the world, with `rule` broken, until something happens that must not. With a broken rule only
-/// two jobs at once count, a job in a topic that nobody has judged, and a release by a guard that has not read all; with the right
-/// ones everything does. The variable `A_RULE_IS_BROKEN` says that a rule of the real objects is broken (`tests/mutants`).
+/// two jobs at once count, a job in a topic that nobody has judged, a release by a guard that has not read all, and what must never
+/// become of a guard that is started late; with the right ones everything does. The variable `A_RULE_IS_BROKEN` says that a rule of the real objects is broken (`tests/mutants`).
 pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
     break_only(rule);
     let setup = Rc::new(setup);
     let is_right = rule.is_none() && std::env::var_os("A_RULE_IS_BROKEN").is_none();
     let counts = |breach: Breach| {
-        is_right || matches!(breach, Breach::RanAgain | Breach::ReleasedUnread | Breach::TwoJobs | Breach::Unjudged)
+        is_right
+            || matches!(
+                breach,
+                Breach::DeadlineMovedBack
+                    | Breach::RanAgain
+                    | Breach::ReleasedUnread
+                    | Breach::StartedLate
+                    | Breach::TwoJobs
+                    | Breach::Unjudged
+                    | Breach::UnstartedKilled
+            )
     };
     let first = World::new(&setup, false);
     let mut seen: HashSet<u128, BuildHasherDefault<Identity>> = HashSet::default();

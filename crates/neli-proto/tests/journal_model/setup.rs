@@ -57,6 +57,8 @@ pub(crate) struct Setup {
     pub(crate) slow_pipe: bool,
     /// A claim's sender is told that it was appended.
     pub(crate) claims_are_acknowledged: bool,
+    /// A guard is started some time after it was needed, as in a process that leads many roles.
+    pub(crate) guards_start_late: bool,
     /// By how much the guard may be scheduled late.
     pub(crate) guard_late: Duration,
     /// The job runs once: for what.
@@ -352,6 +354,7 @@ impl Setup {
             hooks: &[],
             slow_pipe: false,
             claims_are_acknowledged: false,
+            guards_start_late: false,
             guard_late: Duration::ZERO,
             once: None,
             reborn: false,

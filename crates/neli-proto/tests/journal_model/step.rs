@@ -99,6 +99,8 @@ pub(crate) enum Step {
     Resume(Who),
     /// A guard goes on.
     ResumeGuard(Who),
+    /// A guard that waits for it is started.
+    StartGuard(Who),
     /// TERM to `neli-run`.
     Stop(Who),
     /// TSTP to `neli-run`.
@@ -157,6 +159,7 @@ impl Step {
             | Self::Resign(_)
             | Self::Resume(_)
             | Self::ResumeGuard(_)
+            | Self::StartGuard(_)
             | Self::Stop(_)
             | Self::Suspend(_)
             | Self::Tick => false,
@@ -231,6 +234,7 @@ impl Faults {
             | Step::ReadLate(_)
             | Step::Resume(_)
             | Step::ResumeGuard(_)
+            | Step::StartGuard(_)
             | Step::Tick => return None,
         })
     }

@@ -18,9 +18,11 @@ use crate::kafka::{Log, Sealed, Slot};
 use crate::machine::{Actions, Machine};
 use crate::setup::{Faults, NAMES, Setup, Who};
 use crate::step::Step;
+pub(crate) use breach::Breach;
 use facts::FactsTopic;
 
 mod appends;
+mod breach;
 mod facts;
 mod overlaps;
 mod possible;
@@ -76,29 +78,6 @@ struct Flight {
     from: Option<Who>,
     record: Sealed,
     delayed: bool,
-}
-
-/// What must never happen.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(crate) enum Breach {
-    /// A key's run was begun although one had succeeded, and nothing excuses it.
-    RanAgain,
-    /// A timeout stays due after it was handled.
-    BusyLoop,
-    /// R6: a release was handed over while the job was alive.
-    ReleasedAlive,
-    /// R6: a guard released for the dead before it had read all that they had ordered.
-    ReleasedUnread,
-    /// A process that was suspended had a job, or a term.
-    SuspendedLeader,
-    /// R6: a job was started under a term whose release had been handed over.
-    RunAfterRelease,
-    /// A job was started under a term that is not above all before.
-    TokenFell,
-    /// Two jobs are alive.
-    TwoJobs,
-    /// R0: a term was led before the topic was judged.
-    Unjudged,
 }
 
 impl World {
@@ -250,12 +229,8 @@ impl World {
             Step::GuardWaited(who) => {
                 self.at(who, |machine, now, (setup, actions)| machine.guard_died(now, setup, actions));
             }
-            Step::HealthEnds(who) => self.at(who, |machine, now, parts| {
-                machine.health_ends(now, CommandEnd::Exited(0), parts);
-            }),
-            Step::HealthFails(who) => self.at(who, |machine, now, parts| {
-                machine.health_ends(now, CommandEnd::Exited(1), parts);
-            }),
+            Step::HealthEnds(who) => self.health_ends(who, 0),
+            Step::HealthFails(who) => self.health_ends(who, 1),
             Step::HookEnds(who) => self.at(who, Machine::hook_ends),
             Step::Hear(who) => self.at(who, |machine, now, (setup, actions)| machine.hear(now, setup, actions)),
             Step::Identify(who) => self.identify(who),
@@ -299,6 +274,7 @@ impl World {
             }
             Step::Resume(who) => self.at(who, |machine, now, (setup, actions)| machine.resume(now, setup, actions)),
             Step::ResumeGuard(who) => self.at(who, |machine, _, _| machine.guard.life = Life::Awake),
+            Step::StartGuard(who) => self.at(who, Machine::start_guard),
             Step::Stop(who) => self.at(who, |machine, now, (setup, actions)| machine.stop(now, setup, actions)),
             Step::Suspend(who) => self.at(who, |machine, now, (setup, actions)| machine.suspend(now, setup, actions)),
             Step::Tick => self.now = self.next_time().unwrap_or(self.now),
@@ -311,6 +287,10 @@ impl World {
         let machine = Machine::begin(self.now, (who, self.births), &self.setup, &mut actions);
         self.machines[who] = Some(Known::new(machine));
         self.done(who, actions);
+    }
+
+    fn health_ends(&mut self, who: Who, status: u8) {
+        self.at(who, |machine, now, parts| machine.health_ends(now, CommandEnd::Exited(status), parts));
     }
 
     // ---- small things ---------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ mod windows;
 
 use std::time::Duration;
 
-use neli_proto::candidate::{self, JobReport, Milestone, Position, Standby, Waiting};
+use neli_proto::candidate::{self, JobReport, Milestone, Position, StandingFor, Waiting};
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, CommandKind, Order};
 use neli_proto::hooks::Hook;
@@ -53,7 +53,7 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
         !leader.is_silent(since + Duration::from_millis(2_029))
             && leader.is_silent(since + Duration::from_millis(2_030))
     );
-    let standby = Standby { leader: Some("db1-name".into()), term: Some(0), why: Some(Waiting::Led) };
+    let standby = StandingFor { leader: Some("db1-name".into()), term: Some(0), why: Some(Waiting::Led) };
     assert_eq!(status.position, Position::Standby(Some(standby)));
     // R2: its own lease, 1 % and 10 ms.
     assert_eq!(status.awaits, Some(awaits(Awaited::Silence, since + Duration::from_millis(2_030))));

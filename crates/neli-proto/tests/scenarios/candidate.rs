@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use neli_proto::candidate::{
     Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, LocalEvent, Milestone, Note, Patience,
-    Setup, Standby, Timings,
+    Setup, StandingFor, Timings,
 };
 use neli_proto::guard::Grant;
 use neli_proto::listener::FIRST_SPAN;
@@ -387,7 +387,7 @@ fn shown_milestone(milestone: Milestone) -> String {
         Milestone::Released { term, why, delivered } => {
             format!("says: released, term {term}, {why}, delivered: {delivered}")
         }
-        Milestone::Standby(Standby { leader, term, why }) => {
+        Milestone::Standby(StandingFor { leader, term, why }) => {
             let leader = leader.map(|leader| format!(", {leader} leads")).unwrap_or_default();
             let term = term.map(|term| format!(", term {term}")).unwrap_or_default();
             let why = why.map(|why| format!(", {why:?}").to_lowercase()).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Which election, and how Kafka is reached: what candidates and followers have in common.
 
 use crate::bootstrap;
-use crate::election::{Election, Properties};
+use crate::election::{ElectionId, Properties};
 use crate::error::Error;
 use crate::kafka::access::{Access, MemberTimings};
 use crate::kafka::embedded::in_process::EmbeddedBroker;
@@ -20,7 +20,7 @@ pub(crate) struct PlaceOptions {
 
 /// Which election, and how Kafka is reached.
 pub(crate) struct Place {
-    pub(crate) election: Election,
+    pub(crate) election: ElectionId,
     pub(crate) access: Access,
 }
 
@@ -31,7 +31,8 @@ impl PlaceOptions {
 
     pub(crate) fn validate(&self) -> Result<Place, Error> {
         let group = &self.group;
-        names::validate(group, names::LONGEST_GROUP).map_err(|expected| Error::option("group", group, expected))?;
+        names::validate(group, names::LONGEST_GROUP)
+            .map_err(|error| Error::option("group", group, error.to_string()))?;
         let topic = self.topic.clone().unwrap_or_else(|| format!("{group}.neli"));
         if !names::is_topic(&topic) {
             return Err(match &self.topic {
@@ -43,7 +44,7 @@ impl PlaceOptions {
                 ),
             });
         }
-        let election = Election { group: group.clone(), topic, partition: 0, role: 0, role_name: None };
+        let election = ElectionId { group: group.clone(), topic, partition: 0, role: 0, role_name: None };
         Ok(Place { election, access: self.access()? })
     }
 

@@ -5,11 +5,11 @@ use neli_proto::many_roles::{Action, ManyRoles};
 use neli_proto::node::{Event, Node};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::time::Time;
-use neli_proto::topic::{self, Place, TopicFacts, TopicIdentity};
+use neli_proto::topic::{self, JudgedPartition, TopicFacts, TopicIdentity};
 
 use super::Driver;
 use crate::clock;
-use crate::election::Election;
+use crate::election::ElectionId;
 use crate::session::event::{RoleEvent, SessionEvent};
 
 impl Driver {
@@ -63,8 +63,8 @@ impl Driver {
 
     /// R0.
     fn judge_topic(&mut self, at: usize, now: Time, facts: &TopicFacts) {
-        let Election { topic: name, partition, .. } = &self.roles[at].election;
-        let place = Place { bootstrap: &self.session.access().bootstrap, topic: name, partition: *partition };
+        let ElectionId { topic: name, partition, .. } = &self.roles[at].election;
+        let place = JudgedPartition { bootstrap: &self.session.access().bootstrap, topic: name, partition: *partition };
         match topic::judge(facts, place) {
             Ok(topic::Judgement { cut_is_harmless, gaps_are_markers, .. }) => {
                 self.many.iter_mut().for_each(|many| many.topic_judged(now, at));
@@ -159,16 +159,16 @@ impl Driver {
         }
     }
 
-    fn say_hello(&self, hello: &ProcessHello) {
-        if let Err(error) = self.session.say_hello(&hello.to_bytes()) {
+    fn say_hello(&mut self, hello: &ProcessHello) {
+        if let Err(error) = self.session.say_hello(hello) {
             self.warn(&format!("Kafka does not append this candidate's records: {error}"));
         }
     }
 
     /// Says that this process goes, where it has said hello.
-    pub(super) fn say_goodbye(&self) -> bool {
-        let Some(goodbye) = self.many.as_ref().and_then(ManyRoles::goodbye) else { return false };
-        self.say_hello(&goodbye);
-        true
+    pub(super) fn say_goodbye(&mut self) {
+        if let Some(goodbye) = self.many.as_ref().and_then(ManyRoles::goodbye) {
+            self.say_hello(&goodbye);
+        }
     }
 }

@@ -75,7 +75,6 @@ impl Driver {
 
     /// What can't be handed over is as good as not delivered.
     fn send(&mut self, at: usize, now: Time, record: &Record) {
-        self.says_goodbye |= record.is_goodbye();
         if self.session.send(self.roles[at].election.role, record).is_err() {
             self.election_event(at, now, candidate::Event::Undelivered { seq: record.seq.unwrap_or_default() });
         }

@@ -10,7 +10,7 @@ use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
 
 use crate::clock;
-use crate::election::{Election, Elections};
+use crate::election::{ElectionId, Elections};
 use crate::error::Error;
 use crate::event::{Event, Leader};
 use crate::handle::State;
@@ -27,7 +27,7 @@ const EVENTS_KEPT_OF_MANY: usize = 32;
 
 /// One election.
 pub(super) struct Role {
-    pub(super) election: Election,
+    pub(super) election: ElectionId,
     /// How it is called, where there are many.
     pub(super) label: Option<Arc<str>>,
     pub(super) node: Node,
@@ -60,7 +60,7 @@ impl Role {
     pub(super) fn new(
         settings: &node::Settings,
         elections: &Elections,
-        election: Election,
+        election: ElectionId,
     ) -> Result<(Self, watch::Receiver<State>, broadcast::Receiver<Event>), Error> {
         let no_randomness = |error| Error::System(format!("no randomness: {}", text::reason(&error)));
         let random = Random::from_seed(u64::from_le_bytes(random::bytes().map_err(no_randomness)?));

@@ -25,6 +25,22 @@ use crate::kafka::librdkafka::{
 };
 use crate::kafka::topic::{self, TopicError};
 
+/// Why a topic would not be made: one line.
+#[derive(Clone, Debug, Eq, thiserror::Error, PartialEq)]
+pub enum NotCreated {
+    /// Another time it may be.
+    #[error("topic \"{topic}\": {reason}")]
+    NotNow {
+        /// Its name.
+        topic: String,
+        /// Kafka's reason.
+        reason: String,
+    },
+    /// Kafka refuses for good.
+    #[error("{0}")]
+    Refused(String),
+}
+
 /// A refused connection is no verdict before this: a host may have several addresses, which librdkafka tries in turn.
 const OTHER_ADDRESSES: Duration = Duration::from_secs(1);
 /// Between two looks for what librdkafka reports.
@@ -187,13 +203,13 @@ impl Examination {
     ///
     /// # Errors
     ///
-    /// Why not: one line.
-    pub fn try_to_create(&self, elections: &Elections, topic: &NewTopic<'_>) -> Result<(), String> {
+    /// Why not.
+    pub fn try_to_create(&self, elections: &Elections, topic: &NewTopic<'_>) -> Result<(), NotCreated> {
         match try_to_create_topic(self.consumer.client(), topic, self.timeout) {
             Ok(()) | Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(()),
             Err(code) => Err(match topic::not_created(code, elections) {
-                TopicError::Refused(error) => error,
-                TopicError::Transient(code) => format!("topic \"{}\": {}", topic.name, plain(code)),
+                TopicError::Refused(error) => NotCreated::Refused(error),
+                TopicError::Transient(code) => NotCreated::NotNow { topic: topic.name.to_owned(), reason: plain(code) },
             }),
         }
     }

@@ -14,7 +14,7 @@ use rdkafka::{ClientContext, error::RDKafkaErrorCode};
 use tokio::sync::mpsc::Sender;
 
 use crate::clock;
-use crate::election::{Election, Elections};
+use crate::election::{ElectionId, Elections};
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
@@ -158,7 +158,7 @@ impl Producer {
     /// # Errors
     ///
     /// The queue is full (1,000 records) or the record too large; nothing more is reported of `seq` then.
-    pub fn send(&self, election: &Election, seq: Option<u64>, key: &str, payload: &[u8]) -> Result<(), ClientError> {
+    pub fn send(&self, election: &ElectionId, seq: Option<u64>, key: &str, payload: &[u8]) -> Result<(), ClientError> {
         let opaque = Box::new(seq.map_or(Sent::Hello, |seq| Sent::Record { role: election.role, seq }));
         let record =
             BaseRecord::with_opaque_to(&election.topic, opaque).partition(election.partition).key(key).payload(payload);

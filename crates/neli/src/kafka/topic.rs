@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use neli_proto::topic::{Layout, Settings, TopicFacts};
+use neli_proto::topic::{Layout, SettingsUnread, TopicFacts, TopicSettings};
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -268,7 +268,7 @@ pub(super) fn facts(
         // A broker that knows no such question is as silent as one that may not answer it.
         Err(code) => Err(plain(code)),
     };
-    Ok(TopicFacts { layout, settings })
+    Ok(TopicFacts { layout, settings: settings.map_err(SettingsUnread) })
 }
 
 /// After so long without a heartbeat the controller takes a broker for dead, as this broker is set (`broker.session.timeout.ms`);
@@ -301,12 +301,12 @@ pub(super) fn may_not_write(topic: &str) -> String {
 }
 
 /// What the broker shows of the settings, each by itself; nothing at all when it shows none of the topic's.
-fn read(settings: &[(String, Option<String>)]) -> Option<Settings> {
+fn read(settings: &[(String, Option<String>)]) -> Option<TopicSettings> {
     if settings.is_empty() {
         return None;
     }
     let value = |name: &str| settings.iter().find(|(known, _)| known == name).and_then(|(_, value)| value.as_deref());
-    Some(Settings {
+    Some(TopicSettings {
         cleanup_policy: value(CLEANUP_POLICY).map(str::to_owned),
         retention_ms: value(RETENTION_MS).and_then(|value| value.parse().ok()),
         retention_bytes: value(RETENTION_BYTES).and_then(|value| value.parse().ok()),
@@ -368,10 +368,10 @@ mod tests {
             shown("unclean.leader.election.enable", Some("true")),
         ];
         let read = read(&settings).unwrap();
-        let expected = Settings {
+        let expected = TopicSettings {
             cleanup_policy: Some("compact".to_owned()),
             unclean_leader_election: Some(true),
-            ..Settings::default()
+            ..TopicSettings::default()
         };
         assert_eq!(read, expected);
     }

@@ -9,7 +9,7 @@ pub(super) const READER_RECOVERS: Duration = Duration::from_secs(5);
 
 /// Where an election is.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct ReadingPlace {
     /// The reading that it follows.
     pub(super) reading: Option<u32>,
     /// It has said from where on it reads.

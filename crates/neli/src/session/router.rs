@@ -15,7 +15,7 @@ use std::ops::Range;
 use neli_proto::time::Time;
 
 use super::event::RoleEvent;
-use super::progress::{Place, Progress, Stage};
+use super::progress::{Progress, ReadingPlace, Stage};
 use crate::election::Elections;
 use crate::kafka::event::{Key, ReadRecord, ReadingEvent};
 
@@ -42,7 +42,7 @@ pub(super) enum Output {
 /// The readings, and who follows which.
 pub(super) struct Router {
     roles: Range<u32>,
-    places: Vec<Place>,
+    places: Vec<ReadingPlace>,
     /// How many partitions the topic has, once that is known.
     partitions: Option<i32>,
     live: Option<u32>,
@@ -65,7 +65,7 @@ pub(super) struct Router {
 impl Router {
     pub(super) fn new(roles: Range<u32>) -> Self {
         Self {
-            places: roles.clone().map(|_| Place::default()).collect(),
+            places: roles.clone().map(|_| ReadingPlace::default()).collect(),
             // That of a single role 0 is always the first.
             partitions: (roles.end == 1).then_some(1),
             roles,
@@ -191,7 +191,7 @@ impl Router {
     pub(super) fn stop(&mut self) {
         let readings: BTreeSet<u32> = self.progress.keys().map(|(reading, _)| *reading).chain(self.live).collect();
         self.outputs.extend(readings.into_iter().map(|reading| Output::Close { reading }));
-        self.places.fill(Place::default());
+        self.places.fill(ReadingPlace::default());
         (self.live, self.following) = (None, 0);
         self.progress.clear();
         self.extra.clear();

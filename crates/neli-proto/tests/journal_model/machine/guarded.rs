@@ -33,6 +33,9 @@ impl Machine {
                 CommandKind::Lead => self.hooks.push((Hook::Lead, id)),
             };
         }
+        if self.put_off(now, &order, actions) {
+            return;
+        }
         let by_hand = is_flawed(WorldFlaw::SupervisorSpawns) && matches!(order, Order::Spawn { .. });
         if self.guard.life == Life::Awake && self.guard.orders.is_empty() && !setup.slow_pipe && !by_hand {
             let told = self.guard.obey(now, order);

@@ -61,6 +61,8 @@ impl World {
     fn enabled_at(&self, who: Who, machine: &Machine, steps: &mut Vec<Step>) {
         let log = &self.log.part;
         let guard = &machine.guard;
+        // One that waits to be started has nothing to guard.
+        let guard_works = guard.life == Life::Awake || machine.guard_start.waits();
         let alone_is_allowed = is_flawed(WorldFlaw::BothAsleep);
         if machine.life == Life::Awake {
             if machine.due().is_some_and(|due| due <= self.now) {
@@ -109,7 +111,7 @@ impl World {
             if machine.has_hook() {
                 steps.push(Step::HookEnds(who));
             }
-            if self.faults.pauses > 0 && (guard.life == Life::Awake || alone_is_allowed) {
+            if self.faults.pauses > 0 && (guard_works || alone_is_allowed) {
                 steps.push(Step::Pause(who));
             }
             if self.faults.stops > 0 {
@@ -121,8 +123,11 @@ impl World {
             if self.faults.resigns > 0 && machine.node.leads().is_some() {
                 steps.push(Step::Resign(who));
             }
-            if self.faults.crashes > 0 && guard.life == Life::Awake {
+            if self.faults.crashes > 0 && guard_works {
                 steps.push(Step::Crash(who));
+            }
+            if machine.guard_start.waits() {
+                steps.push(Step::StartGuard(who));
             }
             if guard.life == Life::Dying {
                 steps.push(Step::GuardWaited(who));
@@ -212,7 +217,11 @@ impl World {
             let machine: &Machine = self.machine(who)?;
             let supervisor = machine.due().filter(|_| machine.life != Life::Dead);
             let guard = machine.guard.due(self.setup.guard_late);
-            [supervisor, guard].into_iter().flatten().filter(|due| *due > self.now).min()
+            [supervisor, guard, machine.guard_start.deadline()]
+                .into_iter()
+                .flatten()
+                .filter(|due| *due > self.now)
+                .min()
         };
         (0..self.machines.len()).filter_map(at).min()
     }

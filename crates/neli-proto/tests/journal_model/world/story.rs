@@ -79,6 +79,7 @@ impl World {
             Step::Resign(who) => format!("[{end}] {} is asked to resign", NAMES[who]),
             Step::Resume(who) => format!("{}'s supervisor goes on", NAMES[who]),
             Step::ResumeGuard(who) => format!("{}'s guard goes on", NAMES[who]),
+            Step::StartGuard(who) => format!("it is the turn of {}'s guard to be started", NAMES[who]),
             Step::Stop(who) => format!("TERM to {}", NAMES[who]),
             Step::Suspend(who) => format!("TSTP to {}", NAMES[who]),
             Step::Tick => "time passes".to_owned(),

@@ -129,6 +129,39 @@ pub(crate) fn a_stop_before_the_first_run() -> Setup {
     }
 }
 
+/// R4: a guard that is started late starts no job whose deadline has come by then, and else one with the deadline of then.
+pub(crate) fn a_guard_that_is_started_late() -> Setup {
+    Setup {
+        candidates: vec![SHORT.settling(20), SHORT.after(50)],
+        guards_start_late: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { losses: 1, pauses: 1, ..NONE },
+        may: |_, step| step != Step::Pause(B),
+        limit: millis(420),
+        ..Setup::named("a guard that is started late")
+    }
+}
+
+/// R6: a term that ends before its guard is started is released, and nothing of it is started any more.
+pub(crate) fn an_end_before_the_guard_is_started() -> Setup {
+    Setup {
+        candidates: vec![SHORT.settling(20), SHORT],
+        guards_start_late: true,
+        slow_pipe: true,
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+        },
+        faults: Faults { crashes: 1, resigns: 1, stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Crash(B) | Step::Resign(B) | Step::Stop(B)),
+        limit: millis(60),
+        ..Setup::named("an end before the guard is started")
+    }
+}
+
 /// R4: the lead is kept between two runs, and no longer than the lease; the guard starts the next one, or does not.
 pub(crate) fn a_restart_that_is_held_up() -> Setup {
     Setup {

@@ -72,6 +72,11 @@ pub(crate) fn everything_with_overlap(leases: [u64; 3]) -> Setup {
     Setup { name: "everything with overlap", ..setup }
 }
 
+/// Everything at once, and guards that are started late.
+pub(crate) fn everything_with_late_guards(leases: [u64; 3]) -> Setup {
+    Setup { name: "everything with late guards", guards_start_late: true, ..everything(leases) }
+}
+
 /// Everything at once, for the walks: nobody could search it.
 pub(crate) fn everything(leases: [u64; 3]) -> Setup {
     let lease = |who: Who| CandidateSetup::lease(leases[who]);

@@ -41,8 +41,8 @@ impl EmbeddedBroker {
         let (topics, asked) = mpsc::channel();
         let thread = thread::Builder::new().name("neli-broker".to_owned());
         thread.spawn(move || host(&say, &asked)).map_err(|error| cannot(&reason(&error)))?;
-        let bootstrap = said.recv().unwrap_or_else(|_| Err("its thread has ended".to_owned()));
-        let bootstrap = bootstrap.map_err(|error| cannot(&error))?;
+        let bootstrap = said.recv().map_err(|_| cannot("its thread has ended"))?;
+        let bootstrap = bootstrap.map_err(|error| cannot(&error.to_string()))?;
         Ok(Self { connection: Arc::new(Connection::to_thread(bootstrap, Topics(topics))) })
     }
 }
@@ -55,7 +55,7 @@ pub(super) struct Topics(Sender<Request>);
 struct Request {
     topic: String,
     partitions: i32,
-    answer: Sender<Result<(), String>>,
+    answer: Sender<Result<(), KafkaError>>,
 }
 
 impl Topics {
@@ -68,16 +68,16 @@ impl Topics {
 }
 
 /// Holds the broker for as long as there is somebody to ask for topics.
-fn host(say: &Sender<Result<String, String>>, asked: &Receiver<Request>) {
+fn host(say: &Sender<Result<String, KafkaError>>, asked: &Receiver<Request>) {
     let cluster = match MockCluster::new(1) {
         Ok(cluster) => cluster,
-        Err(error) => return drop(say.send(Err(error.to_string()))),
+        Err(error) => return drop(say.send(Err(error))),
     };
     let _ = say.send(Ok(cluster.bootstrap_servers()));
     while let Ok(Request { topic, partitions, answer }) = asked.recv() {
         let _ = answer.send(match cluster.create_topic(&topic, partitions, 1) {
             Ok(()) | Err(KafkaError::MockCluster(RDKafkaErrorCode::TopicAlreadyExists)) => Ok(()),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error),
         });
     }
 }

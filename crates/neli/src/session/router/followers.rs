@@ -1,6 +1,6 @@
 //! Who follows which reading, and what each is told.
 
-use super::{Output, Place, RoleEvent, Router};
+use super::{Output, ReadingPlace, RoleEvent, Router};
 use crate::election::Elections;
 
 impl Router {
@@ -43,11 +43,11 @@ impl Router {
         self.partitions.map(|partitions| Elections::partition_of(role, partitions))
     }
 
-    pub(super) fn place(&self, role: u32) -> &Place {
+    pub(super) fn place(&self, role: u32) -> &ReadingPlace {
         &self.places[self.index(role)]
     }
 
-    pub(super) fn place_mut(&mut self, role: u32) -> &mut Place {
+    pub(super) fn place_mut(&mut self, role: u32) -> &mut ReadingPlace {
         let index = self.index(role);
         &mut self.places[index]
     }

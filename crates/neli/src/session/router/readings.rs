@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use neli_proto::time::Time;
 
-use super::{Output, Place, Progress, Router, Stage};
+use super::{Output, Progress, ReadingPlace, Router, Stage};
 
 /// How many extra readings there are at once. Each is a client of its own, with its threads and connections: hundreds of elections that lose
 /// their leases at once, and read anew, would start hundreds of them, on a machine that is too busy already.
@@ -116,7 +116,7 @@ impl Router {
 
     pub(super) fn follow(&mut self, role: u32, reading: u32) {
         self.following += 1;
-        *self.place_mut(role) = Place { reading: Some(reading), ..Place::default() };
+        *self.place_mut(role) = ReadingPlace { reading: Some(reading), ..ReadingPlace::default() };
     }
 
     pub(super) fn unfollow(&mut self, role: u32) {

@@ -1,15 +1,16 @@
 //! A guard that waits to be started, and what it is to be told then.
 
-use neli_proto::guard::{Answer, Grant, Order, Orders};
-use neli_proto::time::Time;
+use super::message::{Answer, Grant, Order};
+use super::orders::Orders;
+use crate::time::Time;
 
 /// The orders for a guard that waits to be started, in the order in which they were given.
 ///
 /// It answers in the guard's place as long as there is nothing to guard, so that the guard is not taken for one that hangs: a right that is
 /// extended meanwhile is the one that the guard will be given. What ends the term before the guard is started ends the wait, since nothing of
 /// that term is alive.
-#[derive(Debug, Default)]
-pub(super) struct AwaitedGuard {
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct AwaitedGuard {
     orders: Orders<()>,
     /// The right that was granted last.
     right: Option<Grant>,
@@ -17,8 +18,9 @@ pub(super) struct AwaitedGuard {
 }
 
 /// What becomes of a wait, and the answer to what was ordered, where there is one.
-#[derive(Debug, Eq, PartialEq)]
-pub(super) enum Wait {
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[must_use]
+pub enum Wait {
     /// It goes on.
     GoesOn(Option<Answer>),
     /// No guard is to be started.
@@ -27,7 +29,7 @@ pub(super) enum Wait {
 
 impl AwaitedGuard {
     /// Keeps an order.
-    pub(super) fn put(&mut self, order: &Order) -> Wait {
+    pub fn put(&mut self, order: &Order) -> Wait {
         match order {
             Order::Lease(grant) => {
                 if self.right.replace(*grant).is_none() {
@@ -55,12 +57,13 @@ impl AwaitedGuard {
     }
 
     /// Whether no term is held for it.
-    pub(super) const fn is_idle(&self) -> bool {
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
         self.right.is_none()
     }
 
     /// What becomes of the wait when the guard's turn has come: nothing is started whose deadline has come.
-    pub(super) fn turn(&self, now: Time) -> Wait {
+    pub fn turn(&self, now: Time) -> Wait {
         match self.right {
             Some(Grant { term, until, .. }) if now >= until => {
                 Wait::IsOver(Some(Answer::Fenced { term, gone_at: None }))
@@ -70,9 +73,9 @@ impl AwaitedGuard {
     }
 
     /// What the guard is told once it is started: the deadline of now, not that of when it was ordered.
-    pub(super) fn into_orders(self) -> impl Iterator<Item = Order> {
+    pub fn into_orders(self) -> impl Iterator<Item = Order> {
         let Self { mut orders, right, .. } = self;
-        std::iter::from_fn(move || {
+        core::iter::from_fn(move || {
             let (order, _) = orders.first()?;
             orders.drop_first();
             Some(match (order, right) {
@@ -86,9 +89,10 @@ impl AwaitedGuard {
 
 #[cfg(test)]
 mod tests {
-    use neli_proto::guard::{CommandKind, Target};
+    use alloc::vec::Vec;
 
     use super::*;
+    use crate::guard::message::{CommandKind, Target};
 
     const SIGNAL: Order = Order::Signal { signal: 10, to: Target::Main };
     const STOP: Order = Order::Stop { signal: Some(15), kill_at: Time::from_nanos(9) };

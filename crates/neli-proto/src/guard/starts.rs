@@ -3,16 +3,14 @@
 //! Where a process comes to lead many roles at once, it would fork all of their guards at once, and heartbeats, deadlines and releases
 //! would wait behind that. So as many are being started at once as there are processors; the others wait, in order, but none for long.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::num::NonZero;
-use std::thread;
-use std::time::Duration;
+use alloc::collections::{BTreeMap, VecDeque};
+use core::time::Duration;
 
-use neli_proto::time::Time;
+use crate::time::Time;
 
 /// The guards that are being started, and those that wait for it, by the numbers of their roles.
 #[derive(Debug)]
-pub(super) struct GuardStarts {
+pub struct GuardStarts {
     at_once: usize,
     patience: Duration,
     /// In order, each with the time at which it was wanted.
@@ -22,25 +20,21 @@ pub(super) struct GuardStarts {
 }
 
 impl GuardStarts {
-    /// Those of a process on this machine.
-    pub(super) fn of_machine(lease: Duration) -> Self {
-        let processors = thread::available_parallelism().map_or(1, NonZero::get);
-        Self::new(processors, lease / 4)
-    }
-
-    const fn new(processors: usize, patience: Duration) -> Self {
+    /// Those of a process on a machine with so many processors, whose roles have this lease.
+    #[must_use]
+    pub fn new(processors: usize, lease: Duration) -> Self {
         // While one is forked here, another executes.
-        let at_once = if processors < 2 { 2 } else { processors };
-        Self { at_once, patience, waiting: VecDeque::new(), starting: BTreeMap::new() }
+        let at_once = processors.max(2);
+        Self { at_once, patience: lease / 4, waiting: VecDeque::new(), starting: BTreeMap::new() }
     }
 
     /// A role wants a guard from now on.
-    pub(super) fn want(&mut self, role: usize, now: Time) {
+    pub fn want(&mut self, role: usize, now: Time) {
         self.waiting.push_back((role, now));
     }
 
     /// The role whose guard is to be started now, if one is: it counts as being started from then on.
-    pub(super) fn next(&mut self, now: Time) -> Option<usize> {
+    pub fn next(&mut self, now: Time) -> Option<usize> {
         let (_, wanted) = *self.waiting.front()?;
         // One whose job is not ordered, since Kafka does not answer its claim say, is in nobody's way for long.
         self.starting.retain(|_, since| now < *since + self.patience);
@@ -53,14 +47,15 @@ impl GuardStarts {
     }
 
     /// The role's guard has started the job, or will not: it waits for nothing, and nobody waits for it.
-    pub(super) fn is_over(&mut self, role: usize) {
+    pub fn is_over(&mut self, role: usize) {
         if self.starting.remove(&role).is_none() {
             self.waiting.retain(|(waiting, _)| *waiting != role);
         }
     }
 
     /// When to ask for the next again, unless one is over before.
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
         let (_, wanted) = self.waiting.front()?;
         if self.starting.len() < self.at_once {
             return Some(*wanted);
@@ -71,8 +66,11 @@ impl GuardStarts {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
+    const LEASE: Duration = Duration::from_secs(20);
     const PATIENCE: Duration = Duration::from_secs(5);
 
     fn at(millis: u64) -> Time {
@@ -81,7 +79,7 @@ mod tests {
 
     /// On two processors, with so many guards wanted one millisecond after the other.
     fn wanted(count: usize) -> GuardStarts {
-        let mut starts = GuardStarts::new(2, PATIENCE);
+        let mut starts = GuardStarts::new(2, LEASE);
         for role in 0..count {
             starts.want(role, at(role as u64));
         }
@@ -89,7 +87,7 @@ mod tests {
     }
 
     fn all_next(starts: &mut GuardStarts, now: Time) -> Vec<usize> {
-        std::iter::from_fn(|| starts.next(now)).collect()
+        core::iter::from_fn(|| starts.next(now)).collect()
     }
 
     #[test]
@@ -107,7 +105,7 @@ mod tests {
 
     #[test]
     fn on_one_processor_two_are_started_at_once() {
-        let mut starts = GuardStarts::new(1, PATIENCE);
+        let mut starts = GuardStarts::new(1, LEASE);
         (0..3).for_each(|role| starts.want(role, at(0)));
         assert_eq!(all_next(&mut starts, at(0)), [0, 1]);
     }

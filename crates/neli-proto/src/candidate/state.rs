@@ -1,4 +1,4 @@
-//! What a candidate is in the election: a type for each role, whose `step` takes every [`Input`].
+//! What a candidate is in the election: a type for each state, whose `step` takes every [`Input`].
 
 use super::Common;
 use super::awaiting_judgement::AwaitingJudgement;
@@ -17,7 +17,7 @@ use crate::time::Time;
 
 /// What a candidate is in the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(super) enum Role {
+pub(super) enum State {
     /// R0: its claim has taken effect in a topic that is not judged yet.
     AwaitingJudgement(AwaitingJudgement),
     /// A claim is under way.
@@ -38,7 +38,7 @@ pub(super) enum Role {
     Suspended(Suspended),
 }
 
-/// What happens to a role, after the [`Common`] has taken note of it.
+/// What happens to a state, after the [`Common`] has taken note of it.
 #[derive(Debug)]
 pub(super) enum Input {
     /// A beat of ours was read back for the first time, and is effective.
@@ -107,32 +107,32 @@ pub(super) enum Input {
     ViewChanged,
 }
 
-impl Role {
-    /// Takes in what happened, and gives the role that comes of it.
+impl State {
+    /// Takes in what happened, and gives the state that comes of it.
     pub(super) fn step(self, common: &mut Common, now: Time, input: Input) -> Self {
         match self {
-            Self::AwaitingJudgement(role) => role.step(common, now, input),
-            Self::Claiming(role) => role.step(common, now, input),
+            Self::AwaitingJudgement(state) => state.step(common, now, input),
+            Self::Claiming(state) => state.step(common, now, input),
             Self::Departed => Self::Departed,
-            Self::Fenced(role) => role.step(common, now, input),
-            Self::Leading(role) => role.step(common, now, input),
-            Self::Overlapped(role) => role.step(common, now, input),
-            Self::Releasing(role) => role.step(common, now, input),
-            Self::StandingBy(role) => role.step(common, now, input),
-            Self::Suspended(role) => role.step(common, now, input),
+            Self::Fenced(state) => state.step(common, now, input),
+            Self::Leading(state) => state.step(common, now, input),
+            Self::Overlapped(state) => state.step(common, now, input),
+            Self::Releasing(state) => state.step(common, now, input),
+            Self::StandingBy(state) => state.step(common, now, input),
+            Self::Suspended(state) => state.step(common, now, input),
         }
     }
 
     /// When there is something to do.
     pub(super) fn due(&self, common: &Common) -> Option<Time> {
         match self {
-            Self::AwaitingJudgement(role) => Some(role.expires_at(common)),
-            Self::Claiming(role) => Some(role.expires_at(common)),
+            Self::AwaitingJudgement(state) => Some(state.expires_at(common)),
+            Self::Claiming(state) => Some(state.expires_at(common)),
             Self::Departed | Self::Fenced(_) | Self::Suspended(_) => None,
-            Self::Leading(role) => role.due(common),
-            Self::Overlapped(role) => role.due(common),
-            Self::Releasing(role) => Some(role.due()),
-            Self::StandingBy(role) => role.due(common),
+            Self::Leading(state) => state.due(common),
+            Self::Overlapped(state) => state.due(common),
+            Self::Releasing(state) => Some(state.due()),
+            Self::StandingBy(state) => state.due(common),
         }
     }
 
@@ -159,10 +159,10 @@ impl Role {
     /// The term that a `resign` may name: it is held, or still to be released; and why it stands down already, if it does.
     pub(super) fn resignable(&self, common: &Common) -> Option<(Offset, Option<Why>)> {
         match self {
-            Self::AwaitingJudgement(role) => Some((role.term(), None)),
-            Self::Fenced(role) => Some((role.term(), role.stood_down())),
-            Self::Leading(role) => Some((role.term(), role.stopping())),
-            Self::Releasing(role) => Some((role.term(), common.cooling_off.map(|_| Why::Resigned))),
+            Self::AwaitingJudgement(state) => Some((state.term(), None)),
+            Self::Fenced(state) => Some((state.term(), state.stood_down())),
+            Self::Leading(state) => Some((state.term(), state.stopping())),
+            Self::Releasing(state) => Some((state.term(), common.cooling_off.map(|_| Why::Resigned))),
             Self::Claiming(_) | Self::Departed | Self::Overlapped(_) | Self::StandingBy(_) | Self::Suspended(_) => None,
         }
     }

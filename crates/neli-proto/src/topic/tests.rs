@@ -1,0 +1,140 @@
+use super::*;
+
+const PLACE: JudgedPartition<'_> = JudgedPartition { bootstrap: "kafka:9092", topic: "g.neli", partition: 0 };
+
+fn settings() -> TopicSettings {
+    TopicSettings {
+        cleanup_policy: Some("delete".into()),
+        retention_ms: Some(86_400_000),
+        retention_bytes: Some(-1),
+        timestamp_type: Some("LogAppendTime".into()),
+        unclean_leader_election: Some(false),
+        min_insync_replicas: Some(2),
+    }
+}
+
+fn layout(brokers: i32, replicas: i32) -> Layout {
+    Layout { leader: 1, replicas: (1..=replicas).collect(), brokers: (1..=brokers).collect() }
+}
+
+fn judged(brokers: i32, replicas: i32, change: impl FnOnce(&mut TopicSettings)) -> Result<Judgement, RefusedSetting> {
+    let mut settings = settings();
+    change(&mut settings);
+    judge(&TopicFacts { layout: layout(brokers, replicas), settings: Ok(settings) }, PLACE)
+}
+
+#[test]
+fn the_topic_that_we_make_is_right() {
+    assert_eq!(judged(3, 3, |_| {}), Ok(Judgement { cut_is_harmless: true, gaps_are_markers: true, risks: vec![] }));
+    assert_eq!(judged(1, 1, |s| s.min_insync_replicas = Some(1)).unwrap().risks, Vec::<String>::new());
+}
+
+#[test]
+fn a_log_that_does_not_keep_is_refused() {
+    for (change, said) in [
+        (
+            (|s: &mut TopicSettings| s.cleanup_policy = Some("compact".into())) as fn(&mut TopicSettings),
+            "cleanup.policy",
+        ),
+        (|s| s.cleanup_policy = Some("compact,delete".into()), "cleanup.policy=compact,delete"),
+        (|s| s.retention_ms = Some(599_999), "retention.ms=599999: must be -1 or at least 600000"),
+    ] {
+        let refusal = judged(1, 1, change).unwrap_err().to_string();
+        assert!(refusal.starts_with(said), "{refusal}");
+    }
+    let both = TopicSettings { cleanup_policy: Some("compact".into()), retention_ms: Some(1), ..settings() };
+    assert_eq!(refusals(&both).len(), 2, "each is told");
+    assert!(judged(1, 1, |s| s.retention_ms = Some(-1)).is_ok());
+    assert!(judged(1, 1, |s| s.retention_ms = Some(600_000)).is_ok());
+}
+
+#[test]
+fn a_topic_of_facts_is_compacted_and_keeps_each_as_long_as_is_wanted() {
+    let judged = |change: &dyn Fn(&mut TopicSettings)| {
+        let mut settings = TopicSettings { cleanup_policy: Some("compact,delete".into()), ..settings() };
+        change(&mut settings);
+        let facts = TopicFacts { layout: layout(3, 3), settings: Ok(settings) };
+        judge_topic_of_facts(&facts, Duration::from_secs(86_400), PLACE)
+    };
+    assert_eq!(judged(&|_| {}), Ok(vec![]));
+    assert_eq!(judged(&|s| s.cleanup_policy = Some("compact".into())), Ok(vec![]));
+    let deleted = judged(&|s| s.cleanup_policy = Some("delete".into()));
+    assert_eq!(deleted.unwrap_err().to_string(), "cleanup.policy=delete: must be compact or compact,delete");
+    let short = judged(&|s| s.retention_ms = Some(86_399_999)).unwrap();
+    assert!(short[0].starts_with("retention.ms=86399999: a key is forgotten"), "{short:?}");
+    assert_eq!(judged(&|s| s.unclean_leader_election = Some(true)).unwrap().len(), 1);
+}
+
+#[test]
+fn each_risk_is_named_and_what_it_risks() {
+    for (change, said) in [
+        (
+            (|s: &mut TopicSettings| s.timestamp_type = Some("CreateTime".into())) as fn(&mut TopicSettings),
+            "CreateTime",
+        ),
+        (|s| s.retention_bytes = Some(1_000_000), "retention.bytes=1000000"),
+        (|s| s.unclean_leader_election = Some(true), "unclean"),
+        (|s| s.min_insync_replicas = Some(1), "min.insync.replicas=1"),
+    ] {
+        let risks = judged(3, 3, change).unwrap().risks;
+        assert_eq!(risks.len(), 1, "{risks:?}");
+        assert!(risks[0].contains(said), "{risks:?}");
+    }
+}
+
+#[test]
+fn one_replica_of_several_brokers_can_be_mended_by_the_command_that_is_said() {
+    let risks = judged(3, 1, |s| s.min_insync_replicas = Some(1)).unwrap().risks;
+    assert_eq!(risks.len(), 1, "{risks:?}");
+    assert!(risks[0].starts_with("it has one replica, though there are 3 brokers"), "{risks:?}");
+    let command = "echo '{\"version\":1,\"partitions\":[{\"topic\":\"g.neli\",\"partition\":0,\"replicas\":[1,2,3]}]}' | \
+                   kafka-reassign-partitions.sh --bootstrap-server kafka:9092 --execute --reassignment-json-file \
+                   /dev/stdin && kafka-configs.sh --bootstrap-server kafka:9092 --alter --topic g.neli --add-config \
+                   min.insync.replicas=2";
+    assert!(risks[0].ends_with(command), "{risks:?}");
+    let elsewhere =
+        TopicFacts { layout: Layout { leader: 2, replicas: vec![2], brokers: vec![1, 2] }, settings: Ok(settings()) };
+    let risks = judge(&elsewhere, PLACE).unwrap().risks;
+    assert!(risks[0].contains("[2,1]") && !risks[0].contains("kafka-configs"), "{risks:?}");
+}
+
+#[test]
+fn what_is_shown_is_judged_whatever_else_is_hidden() {
+    let compacted = TopicSettings { cleanup_policy: Some("compact".into()), ..TopicSettings::default() };
+    let facts = TopicFacts { layout: layout(3, 3), settings: Ok(compacted) };
+    assert_eq!(judge(&facts, PLACE).unwrap_err().to_string(), "cleanup.policy=compact: must be delete");
+    let short = judged(3, 3, |s| (s.cleanup_policy, s.retention_ms) = (None, Some(1)));
+    assert_eq!(short.unwrap_err().to_string(), "retention.ms=1: must be -1 or at least 600000");
+
+    // As Redpanda has it.
+    let hidden = |s: &mut TopicSettings| (s.min_insync_replicas, s.unclean_leader_election) = (None, None);
+    let judgement = judged(3, 3, hidden).unwrap();
+    assert!(judgement.cut_is_harmless, "neither says what is deleted");
+    assert_eq!(judgement.risks.len(), 1, "{judgement:?}");
+    let named = "does not show min.insync.replicas, unclean.leader.election.enable:";
+    assert!(judgement.risks[0].contains(named), "{judgement:?}");
+    let clock = |s: &mut TopicSettings| (s.min_insync_replicas, s.timestamp_type) = (None, Some("CreateTime".into()));
+    assert_eq!(judged(3, 3, clock).unwrap().risks.len(), 2);
+}
+
+#[test]
+fn what_decides_whether_an_empty_log_is_believed_must_have_been_shown() {
+    for hide in [
+        (|s: &mut TopicSettings| s.cleanup_policy = None) as fn(&mut TopicSettings),
+        |s| s.retention_ms = None,
+        |s| s.retention_bytes = None,
+        |s| s.timestamp_type = None,
+    ] {
+        assert!(!judged(1, 1, hide).unwrap().cut_is_harmless);
+    }
+}
+
+#[test]
+fn an_empty_log_is_believed_only_where_no_leader_can_have_been_cut() {
+    assert!(!judged(1, 1, |s| s.timestamp_type = Some("CreateTime".into())).unwrap().cut_is_harmless);
+    assert!(!judged(1, 1, |s| s.retention_bytes = Some(1)).unwrap().cut_is_harmless);
+    let unreadable = TopicFacts { layout: layout(1, 1), settings: Err(SettingsUnread("denied".into())) };
+    let judgement = judge(&unreadable, PLACE).unwrap();
+    assert!(!judgement.cut_is_harmless);
+    assert_eq!(judgement.risks.len(), 1);
+}

@@ -1,0 +1,44 @@
+//! The deaths of a supervisor, and of the whole machine.
+
+use neli_proto::guard::{Grant, Order};
+use neli_proto::time::Time;
+
+use super::{Machine, Reader, Reading};
+use crate::flaws::{WorldFlaw, is_flawed};
+use crate::guard::Life;
+use crate::kafka::Log;
+
+impl Machine {
+    /// SIGKILL to the supervisor. What it has ordered is still to be read.
+    pub(crate) fn crash(&mut self, now: Time, log: &Log) {
+        if is_flawed(WorldFlaw::GuardSeesTooMuch)
+            && let Some(Reading::Record(seen, _)) = self.to_read(log)
+        {
+            // It had just read that, told its guard, and did not come to judge it.
+            let term = self.node.term();
+            self.guard.obey(now, Order::Lease(Grant { term, seen, next_seq: 0, until: Time::ZERO }));
+        }
+        self.life = Life::Dead;
+        self.forget();
+    }
+
+    /// The whole machine is dead.
+    pub(crate) fn die(&mut self) {
+        self.life = Life::Dead;
+        self.guard = self.guard.anew();
+        self.guard.life = Life::Dead;
+        self.forget();
+    }
+
+    /// A dead process reads and hears nothing: all such are the same.
+    pub(crate) fn forget(&mut self) {
+        self.forget_late_guard();
+        self.reader = Reader::default();
+        self.late_answer = None;
+        (self.check, self.hooks) = (None, Vec::new());
+        self.answers.clear();
+        self.receipts.clear();
+        self.facts_asked = None;
+        self.facts_heard.clear();
+    }
+}

@@ -1,0 +1,132 @@
+//! A guard that is started late: until then its orders are kept, and answered, by what does so in the program.
+
+use std::mem;
+
+use neli_proto::guard::{Answer, AwaitedGuard, Grant, Order, Wait};
+use neli_proto::time::Time;
+
+use super::{Actions, Machine};
+use crate::guard::Life;
+use crate::setup::Setup;
+use crate::world::Breach;
+
+/// Whether a machine's guard was started.
+#[derive(Clone, Debug, Default, Hash)]
+pub(crate) enum GuardStart {
+    /// None is needed.
+    #[default]
+    Unneeded,
+    /// It waits to be started.
+    Waits(LateGuard),
+    /// It was started, whatever has become of it since.
+    Begun,
+}
+
+/// A guard that waits to be started.
+#[derive(Clone, Debug, Default, Hash)]
+pub(crate) struct LateGuard {
+    awaited: AwaitedGuard,
+    /// Until when the job may run, as the supervisor was answered last.
+    promised: Option<Time>,
+}
+
+impl GuardStart {
+    /// That of a machine that begins.
+    pub(super) const fn of(setup: &Setup) -> Self {
+        if setup.guards_start_late { Self::Unneeded } else { Self::Begun }
+    }
+
+    /// Until when the job may run whose guard waits.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        match self {
+            Self::Waits(guard) => guard.promised,
+            Self::Begun | Self::Unneeded => None,
+        }
+    }
+
+    pub(crate) const fn waits(&self) -> bool {
+        matches!(self, Self::Waits(_))
+    }
+}
+
+impl Machine {
+    /// A guard is to be started, some time.
+    pub(super) fn need_guard(&mut self) {
+        if matches!(self.guard_start, GuardStart::Unneeded) {
+            self.guard_start = GuardStart::Waits(LateGuard::default());
+        }
+    }
+
+    /// Keeps an order of a guard that waits; whether it did.
+    pub(super) fn put_off(&mut self, now: Time, order: &Order, actions: &mut Actions) -> bool {
+        if let Order::Spawn { .. } = order {
+            self.need_guard();
+        }
+        let GuardStart::Waits(guard) = &mut self.guard_start else { return false };
+        let wait = guard.awaited.put(order);
+        self.follow_wait(now, wait, actions);
+        true
+    }
+
+    /// The guard is started, unless it is too late for it.
+    pub(crate) fn start_guard(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
+        if let GuardStart::Waits(guard) = &self.guard_start {
+            let wait = guard.awaited.turn(now);
+            self.follow_wait(now, wait, actions);
+        }
+        if let GuardStart::Waits(LateGuard { awaited, promised }) = mem::take(&mut self.guard_start) {
+            (self.guard_start, self.guard) = (GuardStart::Begun, self.guard.anew());
+            let orders: Vec<Order> = awaited.into_orders().collect();
+            let granted = orders.iter().filter_map(grant_of).next_back().map(|grant| grant.until);
+            if granted.is_some_and(|until| now >= until) {
+                actions.breach = Some(Breach::StartedLate);
+            } else if granted < promised {
+                actions.breach = Some(Breach::DeadlineMovedBack);
+            }
+            for order in orders {
+                self.order(now, order, setup, actions);
+            }
+        }
+        self.perform(now, setup, actions);
+    }
+
+    /// What was in the supervisor's memory alone is gone with it.
+    pub(super) fn forget_late_guard(&mut self) {
+        if self.guard_start.waits() {
+            self.guard_start = GuardStart::Unneeded;
+            self.guard.life = Life::Dead;
+        }
+    }
+
+    fn follow_wait(&mut self, now: Time, wait: Wait, actions: &mut Actions) {
+        let answer = match wait {
+            Wait::GoesOn(answer) => answer,
+            Wait::IsOver(answer) => {
+                self.guard_start = GuardStart::Unneeded;
+                answer
+            }
+        };
+        let Some(answer) = answer else { return };
+        if let GuardStart::Waits(guard) = &mut self.guard_start
+            && let Answer::Accepted { until } | Answer::Extended { until } = answer
+        {
+            guard.promised = Some(until);
+        }
+        actions.said.push(format!("in its guard's place is answered: {answer:?}"));
+        self.answered(now, answer);
+    }
+}
+
+const fn grant_of(order: &Order) -> Option<Grant> {
+    match order {
+        Order::Lease(grant) | Order::Spawn { grant, .. } => Some(*grant),
+        Order::Command { .. }
+        | Order::HandOn
+        | Order::Kill
+        | Order::Over { .. }
+        | Order::Released { .. }
+        | Order::Signal { .. }
+        | Order::Stop { .. }
+        | Order::TakeBack => None,
+    }
+}

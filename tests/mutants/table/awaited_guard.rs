@@ -1,0 +1,40 @@
+//! The mutants of guards that wait to be started: a job that is started although its term is over, or one that loses its term for nothing.
+
+use super::Notice::Model;
+use super::{Mutant, edit};
+
+const AWAITED_GUARD: &str = "crates/neli-proto/src/guard/awaited.rs";
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "AwaitedGuardSilent",
+        breaks: "What is granted while a guard waits to be started is not answered, and it is taken for one that hangs",
+        edits: &[edit(AWAITED_GUARD, "Wait::GoesOn(‹Some(Answer::Extended { until: grant.until })›)", "None")],
+        noticed_by: &[Model("a_guard_that_is_started_late")],
+    },
+    Mutant {
+        name: "AwaitedGuardStartedLate",
+        breaks: "R4: a guard that has waited is started although its deadline has come",
+        edits: &[edit(AWAITED_GUARD, "if ‹now >= until› =>", "false")],
+        noticed_by: &[Model("a_guard_that_is_started_late")],
+    },
+    Mutant {
+        name: "AwaitedJobRunsOn",
+        breaks: "R6: what was stopped while its guard waited is said to be gone, and the guard is started with it all the same",
+        edits: &[
+            edit(
+                AWAITED_GUARD,
+                "if self.is_job_ordered => return ‹Wait::IsOver(Some(Answer::Gone))›",
+                "Wait::GoesOn(Some(Answer::Gone))",
+            ),
+            edit(AWAITED_GUARD, "Order::Over { .. } => return ‹Wait::IsOver(None)›,", "Wait::GoesOn(None)"),
+        ],
+        noticed_by: &[Model("an_end_before_the_guard_is_started")],
+    },
+    Mutant {
+        name: "AwaitedJobsFirstDeadline",
+        breaks: "R4: a guard that has waited starts the job with the deadline of when it was ordered",
+        edits: &[edit(AWAITED_GUARD, "‹Order::Spawn { grant, attempt, window }›,", "order")],
+        noticed_by: &[Model("a_guard_that_is_started_late")],
+    },
+];
