@@ -221,3 +221,69 @@ fn nonsense_changes_nothing() {
     hello(&mut observer, 4, 3, &name);
     assert_eq!(observer.standbys(later(3)).len(), 1);
 }
+
+#[test]
+fn records_that_are_missing_are_told_once_and_nobody_is_said_to_lead() {
+    let mut observer = observer();
+    read(&mut observer, 0, 0, &claim("m", -1));
+    assert_eq!(read(&mut observer, 5, 10, &beat("m", 0, "running")), [Change::Missing]);
+    assert_eq!(observer.leadership(later(10)), Leadership::Unknown);
+    assert_eq!(read(&mut observer, 6, 20, &beat("m", 0, "running")), []);
+}
+
+#[test]
+fn what_is_missing_beyond_an_answered_end_are_markers() {
+    let mut observer = observer();
+    read(&mut observer, 0, 0, &claim("m", -1));
+    observer.answered(later(5).now, later(4).now, 1);
+    assert!(matches!(read(&mut observer, 5, 10, &beat("m", 0, "running")).as_slice(), [Change::Job(_)]));
+}
+
+#[test]
+fn records_of_others_are_not_missing() {
+    let mut observer = observer();
+    read(&mut observer, 0, 0, &claim("m", -1));
+    observer.read_others_up_to(later(5).now, 5);
+    observer.read_others_up_to(later(5).now, 3);
+    assert_eq!((observer.journal().next(), observer.journal().last()), (5, 4));
+    assert!(matches!(read(&mut observer, 5, 10, &beat("m", 0, "running")).as_slice(), [Change::Job(_)]));
+}
+
+#[test]
+fn a_hello_of_75_s_ago_is_forgotten_at_the_next() {
+    let mut observer = observer();
+    hello(&mut observer, 0, 0, "m");
+    read(&mut observer, 1, 10, &claim("m", 0));
+    hello(&mut observer, 2, 74_999, "n");
+    assert!(observer.leaders_hello().is_some());
+    hello(&mut observer, 3, 75_000, "n");
+    assert!(observer.leaders_hello().is_none());
+}
+
+#[test]
+fn a_run_that_ends_well_makes_good_for_those_that_failed() {
+    let mut observer = observer();
+    let failed_runs = |observer: &mut Observer, claimed: Offset, ms: u64, exit: &str| {
+        read(observer, claimed, ms, &claim("m", claimed - 1));
+        read(observer, claimed + 1, ms, &release("m", claimed, "exited", exit));
+        hello(observer, claimed + 2, ms, "m");
+        observer.standbys(later(ms)).first().map(|standby| standby.failed_runs)
+    };
+    assert_eq!(failed_runs(&mut observer, 0, 10, "3"), Some(1));
+    assert_eq!(failed_runs(&mut observer, 3, 20, "1"), Some(2));
+    assert_eq!(failed_runs(&mut observer, 6, 30, "0"), Some(0));
+}
+
+/// What is only read later than it was written is no silence, and a beat in time tells of none.
+#[test]
+fn a_leader_that_was_not_silent_while_it_was_listened_to_is_not_heard_again() {
+    for (is_live, ms) in [(true, 1_000), (false, 109_000)] {
+        let mut observer = observer();
+        read(&mut observer, 0, 0, &claim("m", -1));
+        if is_live {
+            observer.caught_up();
+        }
+        let changes = read(&mut observer, 1, ms, &beat("m", 0, "running"));
+        assert!(matches!(changes.as_slice(), [Change::Job(_)]), "{changes:?}");
+    }
+}
