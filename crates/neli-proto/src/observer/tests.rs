@@ -65,6 +65,7 @@ fn a_leader_leads_until_it_has_been_silent_for_longer_than_its_lease() {
     // R2: a lease, a hundredth of it and 10 ms.
     assert_eq!(observer.silent_at(later(1_400)), Some(later(1_000 + 5_060).now));
     assert!(matches!(observer.leadership(later(6_059)), Leadership::Led { .. }));
+    assert!(matches!(observer.leadership(later(6_060)), Leadership::Silent { .. }));
     let Leadership::Silent { leader, age, claimable_since } = observer.leadership(later(109_000)) else {
         panic!("silent")
     };
@@ -114,6 +115,24 @@ fn timestamps_of_the_future_are_doubted() {
     observer.caught_up();
     assert!(matches!(observer.leadership(AT), Leadership::Led { .. }));
     assert!(observer.doubts_timestamps(AT).is_some());
+}
+
+#[test]
+fn a_timestamp_of_the_future_is_believed_as_far_as_clocks_may_differ() {
+    let ahead = u64::try_from(CLOCKS_DIFFER.as_millis()).expect("a short time");
+    for (ahead, is_doubted) in [(ahead, false), (ahead + 1, true)] {
+        let mut observer = observer();
+        read_late(&mut observer, 0, AT, ahead, &claim("m", -1));
+        assert_eq!(observer.doubts_timestamps(AT).is_some(), is_doubted, "{ahead} ms");
+    }
+}
+
+/// With a short lease it beats three times as often as that ends.
+#[test]
+fn a_leader_with_a_short_lease_is_listened_to_for_two_of_its_heartbeats() {
+    let mut observer = observer();
+    read_late(&mut observer, 0, later(9_000), 0, &claim("m", -1).replace("5000", "300"));
+    assert_eq!(observer.doubts_timestamps(later(9_000)), Some(Duration::from_millis(2 * 100 + 200)));
 }
 
 #[test]
