@@ -6,6 +6,8 @@ use super::*;
 use crate::journal::Origin;
 use crate::record::JobState;
 
+mod history;
+
 /// When the reading begins; the broker's clock and this machine's agree.
 const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
 
@@ -305,4 +307,26 @@ fn a_leader_that_was_not_silent_while_it_was_listened_to_is_not_heard_again() {
         let changes = read(&mut observer, 1, ms, &beat("m", 0, "running"));
         assert!(matches!(changes.as_slice(), [Change::Job(_)]), "{changes:?}");
     }
+}
+
+#[test]
+fn a_term_a_hello_or_a_missing_record_is_something_that_was_read() {
+    let anything = |read_it: &dyn Fn(&mut Observer)| {
+        let mut observer = observer();
+        read_it(&mut observer);
+        observer.has_read_anything()
+    };
+    assert!(!anything(&|_| {}));
+    assert!(anything(&|observer| drop(read(observer, 0, 0, &claim("m", -1)))));
+    assert!(anything(&|observer| hello(observer, 0, 0, "m")));
+    assert!(anything(&|observer| drop(read(observer, 5, 0, &beat("m", 0, "running")))));
+}
+
+/// A leader whose beats come more often than they must is listened to for two of them.
+#[test]
+fn a_leader_s_heartbeat_is_known_by_two_of_its_words() {
+    let mut observer = observer();
+    read_late(&mut observer, 0, later(9_000), 0, &claim("m", -1));
+    read_late(&mut observer, 1, later(9_000), 300, &beat("m", 0, "running"));
+    assert_eq!(observer.doubts_timestamps(later(9_000)), Some(Duration::from_millis(2 * 300 + 200)));
 }
