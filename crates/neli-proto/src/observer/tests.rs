@@ -6,6 +6,8 @@ use super::*;
 use crate::journal::Origin;
 use crate::record::JobState;
 
+mod history;
+
 /// When the reading begins; the broker's clock and this machine's agree.
 const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
 
@@ -65,6 +67,7 @@ fn a_leader_leads_until_it_has_been_silent_for_longer_than_its_lease() {
     // R2: a lease, a hundredth of it and 10 ms.
     assert_eq!(observer.silent_at(later(1_400)), Some(later(1_000 + 5_060).now));
     assert!(matches!(observer.leadership(later(6_059)), Leadership::Led { .. }));
+    assert!(matches!(observer.leadership(later(6_060)), Leadership::Silent { .. }));
     let Leadership::Silent { leader, age, claimable_since } = observer.leadership(later(109_000)) else {
         panic!("silent")
     };
@@ -114,6 +117,24 @@ fn timestamps_of_the_future_are_doubted() {
     observer.caught_up();
     assert!(matches!(observer.leadership(AT), Leadership::Led { .. }));
     assert!(observer.doubts_timestamps(AT).is_some());
+}
+
+#[test]
+fn a_timestamp_of_the_future_is_believed_as_far_as_clocks_may_differ() {
+    let ahead = u64::try_from(CLOCKS_DIFFER.as_millis()).expect("a short time");
+    for (ahead, is_doubted) in [(ahead, false), (ahead + 1, true)] {
+        let mut observer = observer();
+        read_late(&mut observer, 0, AT, ahead, &claim("m", -1));
+        assert_eq!(observer.doubts_timestamps(AT).is_some(), is_doubted, "{ahead} ms");
+    }
+}
+
+/// With a short lease it beats three times as often as that ends.
+#[test]
+fn a_leader_with_a_short_lease_is_listened_to_for_two_of_its_heartbeats() {
+    let mut observer = observer();
+    read_late(&mut observer, 0, later(9_000), 0, &claim("m", -1).replace("5000", "300"));
+    assert_eq!(observer.doubts_timestamps(later(9_000)), Some(Duration::from_millis(2 * 100 + 200)));
 }
 
 #[test]
@@ -220,4 +241,92 @@ fn nonsense_changes_nothing() {
     let name = "someone".to_owned();
     hello(&mut observer, 4, 3, &name);
     assert_eq!(observer.standbys(later(3)).len(), 1);
+}
+
+#[test]
+fn records_that_are_missing_are_told_once_and_nobody_is_said_to_lead() {
+    let mut observer = observer();
+    read(&mut observer, 0, 0, &claim("m", -1));
+    assert_eq!(read(&mut observer, 5, 10, &beat("m", 0, "running")), [Change::Missing]);
+    assert_eq!(observer.leadership(later(10)), Leadership::Unknown);
+    assert_eq!(read(&mut observer, 6, 20, &beat("m", 0, "running")), []);
+}
+
+#[test]
+fn what_is_missing_beyond_an_answered_end_are_markers() {
+    let mut observer = observer();
+    read(&mut observer, 0, 0, &claim("m", -1));
+    observer.answered(later(5).now, later(4).now, 1);
+    assert!(matches!(read(&mut observer, 5, 10, &beat("m", 0, "running")).as_slice(), [Change::Job(_)]));
+}
+
+#[test]
+fn records_of_others_are_not_missing() {
+    let mut observer = observer();
+    read(&mut observer, 0, 0, &claim("m", -1));
+    observer.read_others_up_to(later(5).now, 5);
+    observer.read_others_up_to(later(5).now, 3);
+    assert_eq!((observer.journal().next(), observer.journal().last()), (5, 4));
+    assert!(matches!(read(&mut observer, 5, 10, &beat("m", 0, "running")).as_slice(), [Change::Job(_)]));
+}
+
+#[test]
+fn a_hello_of_75_s_ago_is_forgotten_at_the_next() {
+    let mut observer = observer();
+    hello(&mut observer, 0, 0, "m");
+    read(&mut observer, 1, 10, &claim("m", 0));
+    hello(&mut observer, 2, 74_999, "n");
+    assert!(observer.leaders_hello().is_some());
+    hello(&mut observer, 3, 75_000, "n");
+    assert!(observer.leaders_hello().is_none());
+}
+
+#[test]
+fn a_run_that_ends_well_makes_good_for_those_that_failed() {
+    let mut observer = observer();
+    let failed_runs = |observer: &mut Observer, claimed: Offset, ms: u64, exit: &str| {
+        read(observer, claimed, ms, &claim("m", claimed - 1));
+        read(observer, claimed + 1, ms, &release("m", claimed, "exited", exit));
+        hello(observer, claimed + 2, ms, "m");
+        observer.standbys(later(ms)).first().map(|standby| standby.failed_runs)
+    };
+    assert_eq!(failed_runs(&mut observer, 0, 10, "3"), Some(1));
+    assert_eq!(failed_runs(&mut observer, 3, 20, "1"), Some(2));
+    assert_eq!(failed_runs(&mut observer, 6, 30, "0"), Some(0));
+}
+
+/// What is only read later than it was written is no silence, and a beat in time tells of none.
+#[test]
+fn a_leader_that_was_not_silent_while_it_was_listened_to_is_not_heard_again() {
+    for (is_live, ms) in [(true, 1_000), (false, 109_000)] {
+        let mut observer = observer();
+        read(&mut observer, 0, 0, &claim("m", -1));
+        if is_live {
+            observer.caught_up();
+        }
+        let changes = read(&mut observer, 1, ms, &beat("m", 0, "running"));
+        assert!(matches!(changes.as_slice(), [Change::Job(_)]), "{changes:?}");
+    }
+}
+
+#[test]
+fn a_term_a_hello_or_a_missing_record_is_something_that_was_read() {
+    let anything = |read_it: &dyn Fn(&mut Observer)| {
+        let mut observer = observer();
+        read_it(&mut observer);
+        observer.has_read_anything()
+    };
+    assert!(!anything(&|_| {}));
+    assert!(anything(&|observer| drop(read(observer, 0, 0, &claim("m", -1)))));
+    assert!(anything(&|observer| hello(observer, 0, 0, "m")));
+    assert!(anything(&|observer| drop(read(observer, 5, 0, &beat("m", 0, "running")))));
+}
+
+/// A leader whose beats come more often than they must is listened to for two of them.
+#[test]
+fn a_leader_s_heartbeat_is_known_by_two_of_its_words() {
+    let mut observer = observer();
+    read_late(&mut observer, 0, later(9_000), 0, &claim("m", -1));
+    read_late(&mut observer, 1, later(9_000), 300, &beat("m", 0, "running"));
+    assert_eq!(observer.doubts_timestamps(later(9_000)), Some(Duration::from_millis(2 * 300 + 200)));
 }
