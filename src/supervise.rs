@@ -33,6 +33,7 @@ use crate::supervise::kafka::KafkaSession;
 use crate::supervise::listening::Publisher;
 use crate::supervise::role::Role;
 use crate::supervise::service_status::ServiceStatus;
+use crate::supervise::settling::Settling;
 use crate::supervise::start::{JobMaker, Prepared};
 use crate::supervise::terminal::Session;
 use crate::text::reason;
@@ -52,6 +53,7 @@ pub(crate) mod orphans;
 mod perform;
 mod role;
 mod service_status;
+mod settling;
 mod start;
 mod telling;
 mod terminal;
@@ -146,6 +148,8 @@ struct MainLoop {
     service_status: ServiceStatus,
     /// Where HTTP is served.
     publisher: Option<Publisher>,
+    /// How far the start has come.
+    settling: Settling,
     logger: Logger,
     /// The way to stderr for what others write: the log's, unless that goes to a file.
     stderr: Logger,
@@ -220,6 +224,7 @@ impl MainLoop {
             session: Session::new(has_terminal),
             service_status: ServiceStatus::to(notifier),
             publisher,
+            settling: Settling::Starting,
             logger,
             stderr,
             reserve: Reserve::of_guard(),
@@ -318,7 +323,9 @@ impl MainLoop {
         let service = self.service_status.notifier.poll_timeout();
         let publisher = self.publisher.as_ref().map(Publisher::poll_timeout);
         let guards = self.guard_starts.poll_timeout();
-        [self.timeouts.first(), many, guards, self.kafka.poll_timeout(), service, publisher].into_iter().flatten().min()
+        let kafka = self.kafka.poll_timeout();
+        let settling = self.settling.poll_timeout();
+        [self.timeouts.first(), many, guards, kafka, settling, service, publisher].into_iter().flatten().min()
     }
 
     fn handle_timeouts(&mut self) {
@@ -337,6 +344,7 @@ impl MainLoop {
             }
         }
         self.handle_timeout_of_many(now);
+        self.settling.handle_timeout(now);
         if self.kafka.log_becomes_trusted(now) {
             self.tell_all(&Event::Election(candidate::Event::LogTrusted));
         }

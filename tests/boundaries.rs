@@ -24,6 +24,7 @@ const DECIDING: &[&str] = &[
 const UNSAFE: &[&str] = &[
     "crates/neli/src/kafka/librdkafka.rs",
     "crates/neli/src/kafka/librdkafka/describe.rs",
+    "crates/neli/src/kafka/librdkafka/main_queue.rs",
     "crates/neli/src/kafka/partition_consumer.rs",
     "src/process/system.rs",
 ];
@@ -121,7 +122,7 @@ fn the_layers_have_no_circle() {
 }
 
 #[test]
-fn four_files_are_unsafe_and_one_reads_the_clock() {
+fn five_files_are_unsafe_and_one_reads_the_clock() {
     for line in ["crates/neli/src", "src"].into_iter().flat_map(lines_of) {
         let unsafe_code =
             line.code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == "unsafe");

@@ -51,6 +51,8 @@ pub(super) fn raise_priority(of_job: Option<Scheduling>) -> Option<Scheduling> {
 
 /// A guard that must be read back from a disk is late.
 pub(super) fn lock_memory() {
+    // It uses none of them, and what it has read is locked.
+    memory::give_back_libraries_but_c();
     // It may not be allowed.
     memory::lock();
 }

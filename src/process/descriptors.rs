@@ -70,7 +70,7 @@ pub struct Reserve {
 const OF_GUARD: usize = 8;
 
 /// What a client of Kafka takes besides, while it starts and the one that it replaces is not gone.
-const OF_CLIENT: usize = 6;
+const OF_CLIENT: usize = 7;
 
 /// So many more must be free where the reserve grows.
 const LEFT_TO_OTHERS: usize = 8;

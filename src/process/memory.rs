@@ -8,6 +8,7 @@ use nix::sys::mman::{self, MlockAllFlags};
 use nix::sys::resource::{self, Resource};
 
 use crate::process::cgroup::{self, Hierarchy};
+use crate::process::system;
 
 /// A limit of a control group's memory.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -45,6 +46,18 @@ fn of_group(group: &Path) -> Option<Limit> {
     ["memory.max", "memory.limit_in_bytes"].into_iter().find_map(|name| limit(group.join(name)))
 }
 
+/// Gives back what the start alone needed of the libraries' files, two megabytes: the loader has read all that had to be relocated, above all in
+/// libcrypto, and the kernel counts what lies around it, too. What is used of it, as with TLS, comes back at once. The program's own pages
+/// are kept: a handover needs them, and its guard has them in common with it.
+pub(crate) fn give_back_libraries() {
+    system::give_back_libraries(false);
+}
+
+/// The same without the C library, for a process that must never wait for a page of it.
+pub(crate) fn give_back_libraries_but_c() {
+    system::give_back_libraries(true);
+}
+
 /// Keeps what this process uses of its memory from being swapped out, and what it will use where that is not limited; whether that was
 /// allowed. `MCL_ONFAULT` locks what is used, a tenth of what is mapped. What is mapped later counts only where there is no limit: at one,
 /// the allocation would fail.
@@ -68,6 +81,45 @@ pub fn can_be_locked() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is resident of this library's pages that are only read, and hold nothing of this process.
+    fn resident_of(library: &str) -> u64 {
+        let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut resident = 0;
+        let (mut is_looked_at, mut rss) = (false, 0);
+        for line in maps.lines() {
+            let mut words = line.split_whitespace();
+            match (words.next(), words.next()) {
+                (Some("Rss:"), Some(size)) => rss = size.parse().unwrap(),
+                (Some("Anonymous:"), Some("0")) if is_looked_at => resident += rss,
+                (Some(range), Some(rights)) if range.contains('-') => {
+                    is_looked_at = !rights.contains('w') && line.contains(library);
+                }
+                _ => {}
+            }
+        }
+        resident
+    }
+
+    #[test]
+    #[cfg(feature = "ssl")]
+    fn what_is_given_back_of_a_library_comes_back_when_it_is_used() {
+        use rdkafka::config::ClientConfig;
+        use rdkafka::producer::BaseProducer;
+        let use_it = || {
+            let config = ClientConfig::new().set("security.protocol", "ssl").create::<BaseProducer>();
+            config.unwrap();
+            resident_of("/libcrypto.so")
+        };
+        let used = use_it();
+        // Where it is linked in it is a part of the program.
+        if used > 0 {
+            give_back_libraries();
+            let given_back = resident_of("/libcrypto.so");
+            assert!(given_back < used / 2, "{given_back} kB of {used} kB");
+            assert!(use_it() > given_back);
+        }
+    }
 
     #[test]
     fn the_lowest_limit_of_all_groups_above_counts() {

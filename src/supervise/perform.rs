@@ -16,6 +16,8 @@ impl MainLoop {
             while let Some(action) = self.roles[at].node.poll_action() {
                 self.perform_one(at, action);
             }
+            let role = &self.roles[at];
+            self.kafka.session.set_leads(role.number(), role.node.leads().is_some());
             if self.roles[at].part_with_idle_guard() {
                 self.guard_starts.is_over(at);
             }

@@ -30,6 +30,7 @@ impl MainLoop {
     pub(super) fn note_caught_up(&mut self, at: usize) {
         let role = &self.roles[at];
         if role.node.is_caught_up() {
+            self.settling.begin(clock::now());
             self.kafka.session.is_caught_up(role.number());
         }
     }

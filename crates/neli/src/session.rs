@@ -78,6 +78,8 @@ pub struct Session {
     members: Members<Member>,
     /// The roles that stand in the group.
     in_group: BTreeSet<u32>,
+    /// The roles that this process leads.
+    leading: BTreeSet<u32>,
     /// What the member has been told; none before the group has settled.
     held: Option<BTreeSet<i32>>,
     group_member: Option<String>,
@@ -111,6 +113,7 @@ impl Session {
             is_judging: false,
             members: Members::none(),
             in_group: BTreeSet::new(),
+            leading: BTreeSet::new(),
             held: None,
             group_member: None,
             has_unused_partitions: false,

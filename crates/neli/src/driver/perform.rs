@@ -27,7 +27,9 @@ impl Driver {
             while let Some(action) = self.roles[at].node.poll_action() {
                 self.perform_one(at, action);
             }
-            self.roles[at].publish();
+            let role = &self.roles[at];
+            self.session.set_leads(role.election.role, role.node.leads().is_some());
+            role.publish();
             self.timeouts.set(at, self.roles[at].poll_timeout());
         }
     }

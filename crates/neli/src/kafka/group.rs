@@ -116,6 +116,7 @@ impl Member {
             is_answered: AtomicBool::new(false),
             has_joined: AtomicBool::new(false),
             unused_partitions: AtomicBool::new(false),
+            leads: AtomicBool::new(false),
         };
         let pace = Pace::of(MemberTimings::of(&access.properties));
         let consumer = BaseConsumer::from_config_and_context(&access.member(&elections.group), context);
@@ -128,6 +129,11 @@ impl Member {
             .spawn(move || poll(&polled, pace))
             .map_err(|error| ClientError(format!("no thread for the group: {error}")))?;
         Ok(Self { consumer })
+    }
+
+    /// Whether this process leads, whoever holds the partition: it waits for no rebalance then.
+    pub fn set_leads(&self, leads: bool) {
+        self.consumer.context().leads.store(leads, Ordering::Relaxed);
     }
 
     /// Leaves the group, so that the successor is known at once. Returns at once; [`GroupEvent::Left`] follows within 500 ms.
@@ -162,7 +168,9 @@ fn poll(consumer: &BaseConsumer<GroupContext>, pace: Pace) {
     let context = consumer.context();
     let mut name = None;
     while !context.leaving.load(Ordering::Relaxed) && !context.reports.is_closed() {
-        let pause = if context.held().is_empty() { pace.waiting } else { pace.holding };
+        // Until the group has settled a leader joins as fast as a standby: the others are to know its id.
+        let leads = context.leads.load(Ordering::Relaxed) && context.is_answered.load(Ordering::Relaxed);
+        let pause = pace.pause(!context.held().is_empty(), leads);
         if let Some(Err(error)) = consumer.poll(pause) {
             context.judge(&error);
         }
@@ -236,6 +244,8 @@ struct GroupContext {
     has_joined: AtomicBool,
     /// That there are partitions besides those in use has been reported.
     unused_partitions: AtomicBool,
+    /// This process leads.
+    leads: AtomicBool,
 }
 
 impl GroupContext {

@@ -32,8 +32,10 @@ use rdkafka::types::{
 
 pub use describe::{GroupDescription, Rights, topic_identity};
 pub(crate) use describe::{describe_group, topic_rights};
+pub(crate) use main_queue::MainQueue;
 
 mod describe;
+mod main_queue;
 
 /// librdkafka answers each administrative call within its time limit; an answer that is this much later is not waited for.
 const LATE: Duration = Duration::from_secs(1);

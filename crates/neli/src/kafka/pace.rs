@@ -9,14 +9,20 @@ use crate::kafka::access::MemberTimings;
 pub(super) struct Pace {
     /// It is a heartbeat's answer that tells of a rebalance, and a successor waits for it.
     pub(super) waiting: Duration,
-    /// Whoever holds the partition waits for nothing but that its session goes on: at half the processor's time.
-    pub(super) holding: Duration,
+    /// Whoever holds the partition, or leads, waits for nothing but that its session goes on: at half the processor's time.
+    pub(super) leading_or_holding: Duration,
 }
 
 impl Pace {
     pub(super) fn of(member: MemberTimings) -> Self {
         let waiting = member.heartbeat_interval;
-        Self { waiting, holding: Duration::from_millis(500).min(member.session_timeout / 3).max(waiting) }
+        Self { waiting, leading_or_holding: Duration::from_millis(500).min(member.session_timeout / 3).max(waiting) }
+    }
+
+    /// That of a member which holds a partition, and whose process leads, or not. A leader that was never assigned anything leads on all the
+    /// same, and is told of nothing by a rebalance.
+    pub(super) const fn pause(self, holds: bool, leads: bool) -> Duration {
+        if holds || leads { self.leading_or_holding } else { self.waiting }
     }
 }
 
@@ -29,12 +35,13 @@ mod tests {
     fn pace(heartbeat: &str, session: &str) -> [u128; 2] {
         let properties = [(HEARTBEAT_INTERVAL, heartbeat), (SESSION_TIMEOUT, session)];
         let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let Pace { waiting, holding } = Pace::of(MemberTimings::of(&Properties(properties.to_vec())));
-        [waiting, holding].map(|pause| pause.as_millis())
+        let pace = Pace::of(MemberTimings::of(&Properties(properties.to_vec())));
+        assert_eq!([pace.pause(true, false), pace.pause(true, true)], [pace.pause(false, true); 2]);
+        [pace.pause(false, false), pace.pause(false, true)].map(|pause| pause.as_millis())
     }
 
     #[test]
-    fn whoever_holds_the_partition_hurries_only_as_its_session_needs() {
+    fn whoever_leads_or_holds_the_partition_hurries_only_as_its_session_needs() {
         assert_eq!(pace("100", "6000"), [100, 500]);
         assert_eq!(pace("100", "900"), [100, 300]);
         assert_eq!(pace("2000", "6000"), [2000, 2000]);

@@ -166,7 +166,7 @@ impl Asker {
 
     /// Asks where the log ends, now and again, and passes the order to read on.
     fn ask_on(&mut self, orders: &mpsc::Receiver<Order>) {
-        self.reach_embedded_broker();
+        self.reach_broker();
         let mut ask_at = clock::now();
         while !self.reading.is_over() {
             match orders.recv_timeout(ask_at.since(clock::now())) {
@@ -313,17 +313,21 @@ impl Asker {
     }
 
     /// librdkafka closes the first connection when it has learnt which brokers there are, and takes another one only 11 ms later, unless a
-    /// question names its broker. The embedded one's id is known from the start.
-    fn reach_embedded_broker(&mut self) {
+    /// question names its broker, or is for the controller. The embedded one's id is known from the start. Otherwise the question is asked
+    /// beside the first one that matters, which then finds a connection: what comes of it does not matter.
+    fn reach_broker(&self) {
         let Source { access, elections, .. } = &self.reading.source;
-        if access.embedded.is_some() {
+        let (consumer, topic) = (Arc::clone(&self.consumer), elections.topic.clone());
+        let limit = self.answer_limit.limit();
+        let ask = move |broker| {
             // What is asked next has the same trouble, and reports it.
-            let _ = topic_identity(
-                self.consumer.consumer().client(),
-                &elections.topic,
-                Some(embedded::BROKER_ID),
-                self.answer_limit.limit(),
-            );
+            let _ = topic_identity(consumer.consumer().client(), &topic, broker, limit);
+        };
+        if access.embedded.is_some() {
+            ask(Some(embedded::BROKER_ID));
+        } else {
+            // Without a thread to spare the first answer is a little later.
+            let _ = thread::Builder::new().name("neli-reach".to_owned()).spawn(move || ask(None));
         }
     }
 

@@ -37,6 +37,14 @@ impl Session {
         self.leave(alone);
     }
 
+    /// Whether this process leads the role. While it leads any, its member waits for no rebalance.
+    pub fn set_leads(&mut self, role: u32, leads: bool) {
+        let has_changed = if leads { self.leading.insert(role) } else { self.leading.remove(&role) };
+        if has_changed {
+            self.tell_member_whether_it_leads();
+        }
+    }
+
     /// Whether a member has not left yet: a process that ends before holds up the others for a session.
     #[must_use]
     pub const fn is_leaving_group(&self) -> bool {
@@ -52,7 +60,15 @@ impl Session {
         let Self { access, settings, report_sender, .. } = self;
         let in_use = settings.elections.partitions_in_use(self.router.partitions().unwrap_or(1));
         (self.held, self.group_member, self.has_unused_partitions) = (None, None, false);
-        self.members.join(|number| Member::join(access, &settings.elections, in_use, number, report_sender.clone()))
+        self.members.join(|number| Member::join(access, &settings.elections, in_use, number, report_sender.clone()))?;
+        self.tell_member_whether_it_leads();
+        Ok(())
+    }
+
+    fn tell_member_whether_it_leads(&self) {
+        if let Some(member) = self.members.current() {
+            member.set_leads(!self.leading.is_empty());
+        }
     }
 
     pub(super) fn leave(&mut self, alone: bool) {

@@ -40,6 +40,11 @@ impl<M> Members<M> {
         self.current.is_some() && number == self.count
     }
 
+    /// The member that speaks, if there is one.
+    pub(super) const fn current(&self) -> Option<&M> {
+        self.current.as_ref()
+    }
+
     /// Whether there is a member that speaks.
     pub(super) const fn is_in_group(&self) -> bool {
         self.current.is_some()

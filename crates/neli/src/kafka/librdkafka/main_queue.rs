@@ -1,0 +1,136 @@
+//! Waits for what comes into a client's main queue, without rust-rdkafka's `poll`.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr;
+
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use rdkafka::bindings::{
+    rd_kafka_queue_destroy, rd_kafka_queue_get_main, rd_kafka_queue_io_event_enable, rd_kafka_queue_length,
+};
+use rdkafka::client::{Client, ClientContext};
+use rdkafka::types::RDKafkaQueue;
+
+use super::Owned;
+
+/// What waits in a client's main queue. To be dropped before the client is.
+pub(crate) struct MainQueue {
+    queue: Owned<RDKafkaQueue>,
+    bell: EventFd,
+}
+
+// SAFETY: librdkafka's queues may be used from any thread, and from several at a time.
+unsafe impl Send for MainQueue {}
+// SAFETY: as above.
+unsafe impl Sync for MainQueue {}
+
+impl MainQueue {
+    /// That of this client. There may be one of it.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor to spare.
+    pub(crate) fn of(client: &Client<impl ClientContext>) -> io::Result<Self> {
+        let bell = EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?;
+        // SAFETY: the handle is alive as long as the client is.
+        let queue = unsafe { rd_kafka_queue_get_main(client.native_ptr()) };
+        let queue = Owned::new(queue, rd_kafka_queue_destroy).map_err(io::Error::other)?;
+        let ring = 1_u64.to_ne_bytes();
+        // SAFETY: the queue is alive, librdkafka copies the bytes, and writes them no more when the descriptor is closed (see `drop`).
+        unsafe {
+            rd_kafka_queue_io_event_enable(queue.as_ptr(), bell.as_raw_fd(), ring.as_ptr().cast(), ring.len());
+        }
+        Ok(Self { queue, bell })
+    }
+
+    /// Waits until there is something in the queue; it may return too early.
+    pub(crate) fn wait(&self) {
+        // SAFETY: the queue is alive.
+        let is_empty = unsafe { rd_kafka_queue_length(self.queue.as_ptr()) } == 0;
+        // librdkafka rings when something comes into an empty queue, and again only after that was polled.
+        if is_empty {
+            let _ = self.bell.read();
+        }
+    }
+
+    /// Ends a wait, or the next one.
+    pub(crate) fn wake(&self) {
+        // It fails only where as many rings were not heard as a number can count.
+        let _ = self.bell.write(1);
+    }
+}
+
+impl Drop for MainQueue {
+    fn drop(&mut self) {
+        // SAFETY: the queue is alive; once this has returned nothing is written to the descriptor, which is closed after it.
+        unsafe { rd_kafka_queue_io_event_enable(self.queue.as_ptr(), -1, ptr::null(), 0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use rdkafka::ClientContext;
+    use rdkafka::config::{ClientConfig, FromClientConfigAndContext};
+    use rdkafka::message::DeliveryResult;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Counting(Arc<AtomicUsize>);
+
+    impl ClientContext for Counting {}
+
+    impl ProducerContext for Counting {
+        type DeliveryOpaque = ();
+
+        fn delivery(&self, _: &DeliveryResult<'_>, (): ()) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn producer(brokers: &str) -> (BaseProducer<Counting>, Counting) {
+        let context = Counting::default();
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", brokers);
+        (BaseProducer::from_config_and_context(&config, context.clone()).unwrap(), context)
+    }
+
+    #[test]
+    fn each_delivery_ends_a_wait() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("topic", 1, 1).unwrap();
+        let (producer, context) = producer(&cluster.bootstrap_servers());
+        let queue = MainQueue::of(producer.client()).unwrap();
+        for records in [1, 3, 2] {
+            let before = context.0.load(Ordering::Relaxed);
+            for _ in 0..records {
+                producer.send(BaseRecord::<(), str>::to("topic").payload("record")).unwrap();
+            }
+            while context.0.load(Ordering::Relaxed) < before + records {
+                queue.wait();
+                producer.poll(Duration::ZERO);
+            }
+        }
+        drop(queue);
+    }
+
+    #[test]
+    fn whoever_waits_can_be_woken() {
+        let (producer, _) = producer("127.0.0.1:1");
+        let queue = MainQueue::of(producer.client()).unwrap();
+        queue.wake();
+        queue.wait();
+        thread::scope(|scope| {
+            scope.spawn(|| queue.wait());
+            queue.wake();
+        });
+        drop(queue);
+    }
+}
