@@ -26,7 +26,6 @@ mod message;
 mod outbox;
 mod perform;
 mod release;
-pub mod release_queue;
 mod setup;
 pub(crate) mod variables;
 

@@ -11,6 +11,7 @@ pub mod procfs;
 pub mod quota;
 pub(crate) mod ready;
 pub mod reap;
+pub mod release_queue;
 mod room_for_threads;
 pub mod scheduling;
 pub mod sealed_file;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, Sender};
 
 use crate::exit::{ExitStatus, StartupError};
-use crate::guard::release_queue::Deliverer;
+use crate::process::release_queue::Deliverer;
 use crate::text::reason;
 
 /// No more records than this are on their way at once: a producer's queue has room for a thousand.

@@ -27,6 +27,7 @@ const UNSAFE: &[&str] = &[
     "crates/neli/src/kafka/librdkafka/main_queue.rs",
     "crates/neli/src/kafka/partition_consumer.rs",
     "src/process/system.rs",
+    "src/process/system/libraries.rs",
 ];
 
 /// The file that reads the clock.
@@ -44,7 +45,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ("process", &["text"]),
     ("exit", &["text"]),
     ("config", &["calendar", "exit", "text"]),
-    ("release", &["exit"]),
+    ("release", &["exit", "process", "text"]),
     ("report", &["config", "exit", "text"]),
     ("guard", &["config", "process", "report"]),
     ("http", &["config", "report"]),
@@ -122,7 +123,7 @@ fn the_layers_have_no_circle() {
 }
 
 #[test]
-fn five_files_are_unsafe_and_one_reads_the_clock() {
+fn six_files_are_unsafe_and_one_reads_the_clock() {
     for line in ["crates/neli/src", "src"].into_iter().flat_map(lines_of) {
         let unsafe_code =
             line.code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == "unsafe");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::guard::release_queue;
+use crate::process::release_queue;
 use crate::process::scheduling::Scheduling;
 use crate::process::signals::Set;
 

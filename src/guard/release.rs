@@ -14,8 +14,8 @@ use std::path::Path;
 
 use nix::unistd;
 
-use crate::guard::release_queue::Deliverer;
 use crate::process::descriptors;
+use crate::process::release_queue::Deliverer;
 use crate::process::signals;
 
 /// Executes `<releaser> release <queue's descriptors>`, with nothing else of what was inherited. Returns only when that fails.

@@ -8,7 +8,7 @@ use nix::sys::mman::{self, MlockAllFlags};
 use nix::sys::resource::{self, Resource};
 
 use crate::process::cgroup::{self, Hierarchy};
-use crate::process::system;
+use crate::process::system::libraries;
 
 /// A limit of a control group's memory.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -50,12 +50,12 @@ fn of_group(group: &Path) -> Option<Limit> {
 /// libcrypto, and the kernel counts what lies around it, too. What is used of it, as with TLS, comes back at once. The program's own pages
 /// are kept: a handover needs them, and its guard has them in common with it.
 pub(crate) fn give_back_libraries() {
-    system::give_back_libraries(false);
+    libraries::give_back_libraries(false);
 }
 
 /// The same without the C library, for a process that must never wait for a page of it.
 pub(crate) fn give_back_libraries_but_c() {
-    system::give_back_libraries(true);
+    libraries::give_back_libraries(true);
 }
 
 /// Keeps what this process uses of its memory from being swapped out, and what it will use where that is not limited; whether that was

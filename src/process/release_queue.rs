@@ -37,12 +37,12 @@ pub struct ReleaseQueue {
 /// The descriptors of a queue, as numbers.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Numbers {
-    pub(super) requests: RawFd,
-    pub(super) appended: RawFd,
+    pub(crate) requests: RawFd,
+    pub(crate) appended: RawFd,
 }
 
 impl Numbers {
-    pub(super) fn into_iter(self) -> impl Iterator<Item = RawFd> {
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = RawFd> {
         [self.requests, self.appended].into_iter()
     }
 }
@@ -70,18 +70,18 @@ impl ReleaseQueue {
     }
 
     /// Its descriptors.
-    pub(super) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.requests.as_fd(), self.appended.0.as_fd()]
     }
 
     /// Takes over the queue whose descriptors `adopt` takes over.
-    pub(super) fn adopt(numbers: Numbers, adopt: impl Fn(RawFd) -> io::Result<OwnedFd>) -> io::Result<Self> {
+    pub(crate) fn adopt(numbers: Numbers, adopt: impl Fn(RawFd) -> io::Result<OwnedFd>) -> io::Result<Self> {
         let Numbers { requests, appended } = numbers;
         Ok(Self { requests: adopt(requests)?.into(), appended: Counter(adopt(appended)?.into()) })
     }
 
     /// Appends a request. `Some` if nobody delivers: then that is the caller's to do.
-    pub(super) fn append(self, request: &impl Serialize) -> io::Result<Option<Deliverer>> {
+    pub(crate) fn append(self, request: &impl Serialize) -> io::Result<Option<Deliverer>> {
         let Self { mut requests, appended } = self;
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
@@ -121,7 +121,7 @@ impl Deliverer {
     }
 
     /// Keeps the descriptors open at an exec, and gives their numbers: what is executed has the lock.
-    pub(super) fn hand_on(self) -> io::Result<Numbers> {
+    pub(crate) fn hand_on(self) -> io::Result<Numbers> {
         let Self { requests, appended: Counter(appended), .. } = self;
         let numbers = Numbers { requests: requests.as_raw_fd(), appended: appended.as_raw_fd() };
         for descriptor in [requests.as_fd(), appended.as_fd()] {

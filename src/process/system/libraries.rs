@@ -1,0 +1,72 @@
+//! Gives back the pages of shared libraries.
+
+use std::ffi::{c_int, c_void};
+use std::{ptr, slice};
+
+use nix::libc;
+
+/// Takes the pages of the shared libraries that are only read from this process, the C library's unless that is kept. What is read again
+/// comes from the file, which is in memory as long as there is room.
+pub(crate) fn give_back_libraries(keeps_c_library: bool) {
+    let flag = ptr::without_provenance_mut(usize::from(keeps_c_library));
+    // SAFETY: the function is one for this call, and what it is handed is no pointer to anything.
+    unsafe { libc::dl_iterate_phdr(Some(give_back_library), flag) };
+}
+
+/// The same for one loaded object, unless it is this program, or one into whose text the loader has written.
+extern "C" fn give_back_library(object: *mut libc::dl_phdr_info, _: usize, keeps_c_library: *mut c_void) -> c_int {
+    const GO_ON: c_int = 0;
+    // SAFETY: the loader lends it for this call, during which no object goes.
+    let (base, headers) = unsafe {
+        let object = &*object;
+        (to_address(object.dlpi_addr), slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()))
+    };
+    let segments = headers.iter().map(|header| {
+        let start = base.wrapping_add(to_address(header.p_vaddr));
+        (header.p_type, start..start.wrapping_add(to_address(header.p_memsz)), header.p_flags & libc::PF_W != 0)
+    });
+    let holds = |address| segments.clone().any(|(kind, range, _)| kind == libc::PT_LOAD && range.contains(&address));
+    let own = give_back_libraries as fn(bool) as usize;
+    let of_c_library = libc::getpid as unsafe extern "C" fn() -> libc::pid_t as usize;
+    let is_kept = holds(own) || (!keeps_c_library.is_null() && holds(of_c_library));
+    // The kernel's own object is in no file.
+    // SAFETY: it reads a number of this process.
+    let vdso = to_address(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) });
+    let mut dynamic = segments.clone().filter(|(kind, ..)| *kind == libc::PT_DYNAMIC);
+    if is_kept || holds(vdso) || dynamic.any(|(_, range, _)| has_changed_text(range.start)) {
+        return GO_ON;
+    }
+    // SAFETY: as above, of this system.
+    let page = to_address(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).max(1);
+    for (_, range, _) in segments.filter(|(kind, _, is_written)| *kind == libc::PT_LOAD && !is_written) {
+        let (first, end) = (range.start.next_multiple_of(page), range.end / page * page);
+        let pages = ptr::with_exposed_provenance_mut(first);
+        // SAFETY: whole pages of a file, to which nobody has written: they are the same when they come back.
+        unsafe { libc::madvise(pages, end.saturating_sub(first), libc::MADV_DONTNEED) };
+    }
+    GO_ON
+}
+
+/// Whether the loader has written to an object's text, by the object's dynamic section.
+fn has_changed_text(dynamic: usize) -> bool {
+    const END: usize = 0;
+    const TEXTREL: usize = 22;
+    const FLAGS: usize = 30;
+    const TEXTREL_IN_FLAGS: usize = 4;
+    let mut entry: *const [usize; 2] = ptr::with_exposed_provenance(dynamic);
+    loop {
+        // SAFETY: the section is loaded, and an entry with the tag 0 is its last, which ends this.
+        let ([tag, value], next) = unsafe { (*entry, entry.add(1)) };
+        match tag {
+            END => return false,
+            TEXTREL => return true,
+            FLAGS if value & TEXTREL_IN_FLAGS != 0 => return true,
+            _ => entry = next,
+        }
+    }
+}
+
+/// A number of the loader's, which fits.
+fn to_address(number: impl TryInto<usize>) -> usize {
+    number.try_into().unwrap_or_default()
+}
