@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use neli_run::cli::options::{Default, options};
 use neli_run::command::completions::{self, Shell};
@@ -67,27 +68,67 @@ _neli_run_or_job neli-run "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD -
 echo "${COMPREPLY[@]}"
 "#;
 
-/// fish and zsh know by themselves what an option takes. Where there is no fish it is not tried, and said so.
+/// Where there is no fish it is not tried, and said so.
 #[test]
-fn fish_takes_no_value_for_a_subcommand() {
+fn fish_completes_subcommands_and_their_options() {
     let script = completions::script(Shell::Fish);
     for (line, offered) in [
+        ("watch --fr", "--from"),
+        ("watch --from s", "start"),
+        ("stat", "status"),
+        ("--elect l", "log"),
         ("--group status --max-r", "--max-roles"),
         ("--group=status --max-r", "--max-roles"),
         ("watch --group status --fr", "--from"),
     ] {
         let asks = format!("{script}\ncomplete -C 'neli-run {line}'");
-        let output = match Command::new("fish").args(["--no-config", "-c", &asks]).output() {
-            Ok(output) => output,
-            Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::NotFound);
-                let told = b"docs: fish is not here, and its completions were not tried\n";
-                let _ = io::Write::write_all(&mut io::stderr(), told);
-                return;
-            }
-        };
+        let Some(output) = output_of(Command::new("fish").args(["--no-config", "-c", &asks])) else { return };
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(told.split('\t').next(), Some(offered), "{line}: {output:?}");
+        assert_eq!(told.split(['\t', '\n']).next(), Some(offered), "{line}: {output:?}");
+    }
+}
+
+/// The same of zsh, which completes at a terminal alone: its own pseudo-terminal is one.
+#[test]
+fn zsh_completes_subcommands_and_their_options() {
+    let directory = tempfile::tempdir().unwrap();
+    let (completions, shown) = (root("completions"), directory.path().join("shown"));
+    for (line, offered) in [
+        ("watch --fr", "watch --from="),
+        ("watch --from s", "watch --from start "),
+        ("stat", "status "),
+        ("--elect l", "--elect log "),
+        ("--group status --max-r", "--group status --max-roles="),
+        ("watch --group resign --fr", "watch --group resign --from="),
+    ] {
+        let arguments = [completions.as_os_str(), shown.as_os_str(), line.as_ref()];
+        let zsh = &mut Command::new("zsh");
+        let Some(output) = output_of(zsh.args(["-f", "-c", ZSH_ASKS, "zsh"]).args(arguments)) else { return };
+        assert_eq!(fs::read_to_string(&shown).unwrap(), format!("neli-run {offered}\n"), "{output:?}");
+    }
+}
+
+/// Types a line and a tab, and then a key that writes down what the line is by then.
+const ZSH_ASKS: &str = r#"
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "fpath=(${(q)1} \$fpath); autoload -U compinit; compinit -u -D"
+zpty -w shell 'show() { print -r -- "$BUFFER" >&3; exit }; zle -N show; bindkey "^T" show; exec 3>'${(q)2}
+zpty -w -n shell "neli-run $3"$'\t\x14'
+while zpty -r shell; do :; done > /dev/null
+"#;
+
+/// What a shell says; `None` where it is not here, which is said.
+fn output_of(shell: &mut Command) -> Option<Output> {
+    match shell.output() {
+        Ok(output) => Some(output),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::NotFound);
+            let shell = shell.get_program().display();
+            let told = format!("docs: {shell} is not here, and its completions were not tried\n");
+            let _ = io::Write::write_all(&mut io::stderr(), told.as_bytes());
+            None
+        }
     }
 }
 
@@ -104,7 +145,7 @@ fn the_completions_are_what_the_program_says() {
 
 #[test]
 fn the_readme_s_tables_are_what_the_program_says() {
-    let readme = std::fs::read_to_string(root("README.md")).unwrap();
+    let readme = fs::read_to_string(root("README.md")).unwrap();
     let readme = with_block(&readme, "options", &option_tables());
     let readme = with_block(&readme, "exit-status", &exit_statuses());
     keep("README.md", &readme);
@@ -116,7 +157,7 @@ fn what_shows_a_claim_is_there() {
     for (page, least) in
         [("docs/architecture.md", 2), ("docs/guarantees.md", 40), ("docs/scale.md", 1), ("docs/security.md", 20)]
     {
-        let text = std::fs::read_to_string(root(page)).unwrap();
+        let text = fs::read_to_string(root(page)).unwrap();
         let mut file = String::new();
         let mut shown = 0;
         for line in text.lines() {
@@ -127,7 +168,7 @@ fn what_shows_a_claim_is_there() {
                 if ["benches/", "crates/", "src/", "tests/"].iter().any(|folder| word.starts_with(folder)) {
                     assert!(root(word).exists(), "{page} names {word}, which is not there");
                     if word.contains("tests/") && root(word).extension().is_some_and(|extension| extension == "rs") {
-                        file = std::fs::read_to_string(root(word)).unwrap();
+                        file = fs::read_to_string(root(word)).unwrap();
                     }
                 } else if is_name(word) && !file.is_empty() {
                     assert!(file.contains(&format!("fn {word}(")), "{page}: no test is called {word}: {line}");
@@ -142,11 +183,11 @@ fn what_shows_a_claim_is_there() {
 /// The code and the pages cite the protocol's rules by their numbers; each stands in the page that defines them.
 #[test]
 fn every_cited_rule_is_defined() {
-    let protocol = std::fs::read_to_string(root("docs/protocol.md")).unwrap();
+    let protocol = fs::read_to_string(root("docs/protocol.md")).unwrap();
     let mut cited = BTreeMap::new();
     for folder in ["src", "crates", "tests", "benches", "docs", "README.md", "man/neli-run.1.in"] {
         for file in files_below(&root(folder)) {
-            let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
+            let text = String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned();
             for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
                 if is_rule(word) {
                     cited.entry(word.to_owned()).or_insert_with(|| file.clone());
@@ -172,7 +213,7 @@ fn files_below(path: &Path) -> Vec<PathBuf> {
     if !path.is_dir() {
         return vec![path.to_owned()];
     }
-    let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|entry| files_below(&entry)).collect()
 }
 
@@ -193,9 +234,9 @@ fn every_option_says_what_it_does_in_a_line() {
 fn keep(path: &str, text: &str) {
     let file = root(path);
     if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&file, text).unwrap();
+        fs::write(&file, text).unwrap();
     }
-    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    let kept = fs::read_to_string(&file).unwrap_or_default();
     if let Some((line, kept, said)) = first_difference(&kept, text) {
         panic!("{path} line {line} says\n  {kept}\nand the program\n  {said}\n\nIf the program is right: {MEND}\n");
     }
