@@ -44,6 +44,9 @@ struct Arguments {
     /// Of `elections`: how many share the topic.
     #[arg(long, default_value_t = 1000)]
     elections: usize,
+    /// Of `processes`: how many there are.
+    #[arg(long, default_value_t = 20)]
+    processes: usize,
     /// Of `roles`: how many there are.
     #[arg(long, default_value_t = 100)]
     roles: usize,
@@ -69,6 +72,8 @@ enum Part {
     Elections,
     /// A long journal: starts must not grow with it.
     History,
+    /// One role in each of many processes, each in an election of its own.
+    Processes,
     /// Many roles in each of three processes: what a role costs, and how soon those of a dead candidate are led again.
     Roles,
 }
@@ -98,6 +103,11 @@ fn main() {
                 }
                 for elector in &electors {
                     figures.tell(elector.name(), footprint::connections(&broker, *elector));
+                }
+            }
+            Part::Processes => {
+                for elector in &electors {
+                    figures.tell(elector.name(), roles::in_processes(&broker, *elector, &arguments));
                 }
             }
             Part::Roles => {

@@ -82,8 +82,6 @@ fn standing_by(stage: &Stage, standby: &Running, roles: usize) -> Vec<Row> {
     let single = single.option("--topic", format!("{}.single", stage.topic())).start();
     await_true("one of one role", || single.count("leading") > 0);
     wait::pause(SETTLED);
-    let private =
-        |process: Process| process.megabytes("smaps_rollup", &["Private_Clean:", "Private_Dirty:"]).expect("it runs");
     let (many, one) = (private(standby.process()), private(single.process()));
     stop(single);
     let of_role = (many - one) * 1e3 / number(roles as u64);
@@ -100,7 +98,30 @@ fn standing_by(stage: &Stage, standby: &Running, roles: usize) -> Vec<Row> {
     ]
 }
 
-/// What three candidates cost that lead a third of the roles each.
+/// What so many processes cost that lead one role each, in elections of their own: what many roles in one process are instead of.
+pub(crate) fn in_processes(broker: &Broker, elector: Elector, arguments: &Arguments) -> Vec<Row> {
+    let count = arguments.processes;
+    let stages: Vec<Stage> = (0..count).map(|_| Stage::new(PROGRAM, &broker.kafka(), elector)).collect();
+    let start = |stage: &Stage| stage.candidate().option("--lease", lease()).job(["sleep", "100000"]).start();
+    let candidates: Vec<Observed> = stages.iter().map(|stage| Observed::of(start(stage))).collect();
+    await_true("a lead of each", || candidates.iter().all(|candidate| candidate.running.count("leading") > 0));
+    wait::pause(SETTLED);
+    let mut rows = idle(broker, &candidates, count, arguments.seconds);
+    let private = |candidate: &Observed| private(candidate.running.process());
+    let private = candidates.iter().map(private).sum::<f64>() / number(count as u64);
+    rows.push(row(format!("{count} roles on {count}: private memory of a supervisor"), "MB", private));
+    for candidate in candidates {
+        stop(candidate.running);
+    }
+    rows
+}
+
+/// A process's private memory, in megabytes.
+fn private(process: Process) -> f64 {
+    process.megabytes("smaps_rollup", &["Private_Clean:", "Private_Dirty:"]).expect("it runs")
+}
+
+/// What candidates cost that lead the same share of the roles each.
 fn idle(broker: &Broker, candidates: &[Observed], roles: usize, seconds: u64) -> Vec<Row> {
     let supervisors: Vec<Process> = candidates.iter().map(|candidate| candidate.running.process()).collect();
     let is_guard = |process: &Process| process.name().as_deref() == Some("neli-guard");
