@@ -32,7 +32,7 @@ use rdkafka::types::{
 
 pub use describe::{GroupDescription, Rights, topic_identity};
 pub(crate) use describe::{describe_group, topic_rights};
-pub(crate) use main_queue::MainQueue;
+pub(crate) use main_queue::{MainQueue, Waker};
 
 mod describe;
 mod main_queue;

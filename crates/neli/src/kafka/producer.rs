@@ -22,7 +22,7 @@ use crate::kafka::embedded;
 use crate::kafka::error_class::{ErrorClass, of_refused_append, plain};
 use crate::kafka::event::{FactsEvent, KafkaEvent};
 use crate::kafka::identity::Identifier;
-use crate::kafka::librdkafka::{MainQueue, topic_identity};
+use crate::kafka::librdkafka::{MainQueue, Waker, topic_identity};
 use crate::kafka::topic::{self, Presence, TopicError};
 use crate::text::{self, ClientError};
 
@@ -41,13 +41,25 @@ const LOOK: Duration = Duration::from_secs(1);
 ///
 /// Dropping it gives up what is still in flight, in a thread of its own.
 pub struct Producer {
-    // Before the client.
-    queue: Arc<MainQueue>,
     inner: Arc<BaseProducer<Deliveries>>,
-    stopped: Arc<AtomicBool>,
     elections: Elections,
     /// Asks for the topic's id; the embedded broker has none.
     identifier: Option<Identifier>,
+    // After the client: that thread drops the last reference to it.
+    polling: Polling,
+}
+
+/// The thread that handles deliveries. Dropping it ends the thread, which is not waited for: librdkafka's end takes up to half a second.
+struct Polling {
+    stopped: Arc<AtomicBool>,
+    waker: Waker,
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.waker.wake();
+    }
 }
 
 impl Producer {
@@ -65,9 +77,28 @@ impl Producer {
         timeout: Duration,
         events: Sender<KafkaEvent>,
     ) -> Result<Self, ClientError> {
+        let producer = Self::without_questions(access, elections, timeout, events.clone())?;
+        let broker = access.embedded.is_some().then_some(embedded::BROKER_ID);
+        warm(&producer.inner, &producer.polling.stopped, elections, broker);
+        let identifier = match access.embedded {
+            Some(_) => None,
+            None => Some(Identifier::start(Arc::clone(&producer.inner), elections, events).map_err(|error| {
+                ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error)))
+            })?),
+        };
+        Ok(Self { identifier, ..producer })
+    }
+
+    /// One that connects only when something is sent, and asks for nothing.
+    fn without_questions(
+        access: &Access,
+        elections: &Elections,
+        timeout: Duration,
+        events: Sender<KafkaEvent>,
+    ) -> Result<Self, ClientError> {
         let context = Deliveries {
             context: KafkaContext::new(access),
-            events: events.clone(),
+            events,
             forbidden: AtomicBool::new(false),
             refused: AtomicBool::new(false),
             timeout,
@@ -78,10 +109,10 @@ impl Producer {
             BaseProducer::from_config_and_context(&config, context).map_err(|error| ClientError(explain(&error)))?;
         let inner = Arc::new(producer);
         let no_thread = |error| ClientError(format!("no thread for the journal's producer: {}", text::reason(&error)));
-        let queue = Arc::new(MainQueue::of(inner.client()).map_err(no_thread)?);
+        let queue = MainQueue::of(inner.client()).map_err(no_thread)?;
         let stopped = Arc::new(AtomicBool::new(false));
+        let polling = Polling { stopped: Arc::clone(&stopped), waker: queue.waker() };
         let (polled, ended, of) = (Arc::clone(&inner), Arc::clone(&stopped), elections.clone());
-        let awaited = Arc::clone(&queue);
         thread::Builder::new()
             .name("neli-producer".to_owned())
             .spawn(move || {
@@ -93,19 +124,13 @@ impl Producer {
                         let error = why_forbidden(&polled, &of);
                         let _ = polled.context().events.blocking_send(KafkaEvent::Refused { error });
                     }
-                    awaited.wait();
+                    queue.wait();
                 }
-                drop(awaited);
+                // Before the client.
+                drop(queue);
             })
             .map_err(no_thread)?;
-        warm(&inner, &stopped, elections, access.embedded.is_some().then_some(embedded::BROKER_ID));
-        let identifier = match access.embedded {
-            Some(_) => None,
-            None => Some(Identifier::start(Arc::clone(&inner), elections, events).map_err(|error| {
-                ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error)))
-            })?),
-        };
-        Ok(Self { queue, identifier, inner, stopped, elections: elections.clone() })
+        Ok(Self { inner, elections: elections.clone(), identifier: None, polling })
     }
 
     /// Asks for what R0 judges, in a thread of its own, until there is an answer: [`KafkaEvent::Topic`]. On the producer's connections: on the
@@ -116,7 +141,7 @@ impl Producer {
     /// The machine has no thread to spare.
     pub fn judge(&self) -> Result<(), std::io::Error> {
         let (producer, elections, stopped) =
-            (Arc::clone(&self.inner), self.elections.clone(), Arc::clone(&self.stopped));
+            (Arc::clone(&self.inner), self.elections.clone(), Arc::clone(&self.polling.stopped));
         thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
             let context = producer.context();
             let mut answer_limit = AnswerLimit::new(WARMING, ANSWER);
@@ -200,14 +225,6 @@ impl Producer {
         if let Some(identifier) = &self.identifier {
             identifier.ask();
         }
-    }
-}
-
-impl Drop for Producer {
-    fn drop(&mut self) {
-        // The polling thread drops the last reference: librdkafka's end takes up to half a second.
-        self.stopped.store(true, Ordering::Relaxed);
-        self.queue.wake();
     }
 }
 
@@ -382,7 +399,30 @@ fn reason(error: &KafkaError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rdkafka::mocking::MockCluster;
+    use tokio::sync::mpsc;
+
     use super::*;
+    use crate::election::Properties;
+
+    /// librdkafka reports what is in flight from the thread that drops the last reference to it, and a report may wait: in a runtime's
+    /// thread that is a panic.
+    #[tokio::test]
+    async fn it_can_be_dropped_in_a_runtime_with_records_in_flight() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("g.neli", 1, 1).unwrap();
+        let access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
+        let names: Arc<[String]> = Arc::default();
+        let elections = Elections { group: "g".to_owned(), topic: "g.neli".to_owned(), roles: 0..1, names };
+        let (sender, _events) = mpsc::channel(10_000);
+        for _ in 0..200 {
+            let producer =
+                Producer::without_questions(&access, &elections, Duration::from_secs(5), sender.clone()).unwrap();
+            for seq in 0..10 {
+                producer.send(&elections.election(0, 1), Some(seq), "g", b"{}").unwrap();
+            }
+        }
+    }
 
     #[test]
     fn a_refusal_is_read_from_librdkafkas_words() {

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr;
+use std::sync::Arc;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rdkafka::bindings::{
@@ -16,13 +17,14 @@ use super::Owned;
 /// What waits in a client's main queue. To be dropped before the client is.
 pub(crate) struct MainQueue {
     queue: Owned<RDKafkaQueue>,
-    bell: EventFd,
+    bell: Arc<EventFd>,
 }
 
-// SAFETY: librdkafka's queues may be used from any thread, and from several at a time.
+// SAFETY: librdkafka's queues may be used from any thread.
 unsafe impl Send for MainQueue {}
-// SAFETY: as above.
-unsafe impl Sync for MainQueue {}
+
+/// Ends a wait for what comes into a client's main queue.
+pub(crate) struct Waker(Arc<EventFd>);
 
 impl MainQueue {
     /// That of this client. There may be one of it.
@@ -40,7 +42,7 @@ impl MainQueue {
         unsafe {
             rd_kafka_queue_io_event_enable(queue.as_ptr(), bell.as_raw_fd(), ring.as_ptr().cast(), ring.len());
         }
-        Ok(Self { queue, bell })
+        Ok(Self { queue, bell: Arc::new(bell) })
     }
 
     /// Waits until there is something in the queue; it may return too early.
@@ -53,16 +55,23 @@ impl MainQueue {
         }
     }
 
+    /// What ends a wait.
+    pub(crate) fn waker(&self) -> Waker {
+        Waker(Arc::clone(&self.bell))
+    }
+}
+
+impl Waker {
     /// Ends a wait, or the next one.
     pub(crate) fn wake(&self) {
         // It fails only where as many rings were not heard as a number can count.
-        let _ = self.bell.write(1);
+        let _ = self.0.write(1);
     }
 }
 
 impl Drop for MainQueue {
     fn drop(&mut self) {
-        // SAFETY: the queue is alive; once this has returned nothing is written to the descriptor, which is closed after it.
+        // SAFETY: the queue is alive; once this has returned librdkafka writes nothing to the descriptor, which is closed after it.
         unsafe { rd_kafka_queue_io_event_enable(self.queue.as_ptr(), -1, ptr::null(), 0) };
     }
 }
@@ -125,12 +134,11 @@ mod tests {
     fn whoever_waits_can_be_woken() {
         let (producer, _) = producer("127.0.0.1:1");
         let queue = MainQueue::of(producer.client()).unwrap();
-        queue.wake();
+        let waker = queue.waker();
+        waker.wake();
         queue.wait();
-        thread::scope(|scope| {
-            scope.spawn(|| queue.wait());
-            queue.wake();
-        });
-        drop(queue);
+        let waits = thread::spawn(move || queue.wait());
+        waker.wake();
+        waits.join().unwrap();
     }
 }
