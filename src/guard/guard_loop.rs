@@ -94,6 +94,8 @@ impl GuardLoop {
         let own = [Some(channel.as_fd()), death.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
         let own = own.into_iter().flatten().chain(release_queue.descriptors());
         setup::close_others(&guard_config.inherited, own)?;
+        // Before anything else is opened, which might get that number.
+        let slot = Slot::take(lease_number)?;
 
         let mut environment = mem::take(&mut guard_config.environment);
         // Those of a `neli-run` around this one.
@@ -112,7 +114,7 @@ impl GuardLoop {
             image,
             tree: if scheduling_of_job.is_some() { tree.prioritizing_killed() } else { tree },
             scheduling_of_job,
-            slot: Slot::take(lease_number)?,
+            slot,
             channel: Some(channel),
             supervisor: Supervisor { pid: Pid::from_raw(arguments.supervisor), death, is_known_dead: false },
             children: SignalFd::with_flags(

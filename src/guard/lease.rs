@@ -28,6 +28,9 @@ impl Slot {
     /// Takes the lowest number from `lowest` on that is free.
     pub(crate) fn take(lowest: RawFd) -> io::Result<Self> {
         let blank = memfd::memfd_create(c"neli-lease", MFdFlags::MFD_CLOEXEC)?;
+        if blank.as_raw_fd() == lowest {
+            return Ok(Self(blank));
+        }
         let number = fcntl::fcntl(&blank, FcntlArg::F_DUPFD_CLOEXEC(lowest))?;
         Ok(Self(system::adopt(number)?))
     }
