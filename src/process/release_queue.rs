@@ -55,7 +55,7 @@ impl ReleaseQueue {
     /// No memory, no descriptor to spare, or a kernel before 3.17.
     pub fn new() -> io::Result<Self> {
         let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-        let mut requests = File::from(memfd::memfd_create(c"neli-run", flags)?);
+        let mut requests = File::from(memfd::memfd_create(c"neli-releases", flags)?);
         requests.write_all(&HEADER.to_le_bytes())?;
         fcntl::fcntl(&requests, FcntlArg::F_ADD_SEALS(seals()))?;
         fcntl::fcntl(&requests, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
