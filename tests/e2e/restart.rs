@@ -238,7 +238,7 @@ fn a_command_that_is_gone() {
     let write = |mode| {
         // Renamed into its place: a file that is being written to can't be executed.
         let draft = stage.directory().join("draft");
-        std::fs::write(&draft, "#!/bin/sh\nexit 0\n").expect("written");
+        harness::program::write(&draft, "#!/bin/sh\nexit 0\n");
         std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(mode)).expect("ours");
         std::fs::rename(&draft, &command).expect("renamed");
     };

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use harness::not_tested;
 use harness::wait::{self, PATIENCE};
+use harness::{not_tested, program};
 use neli::program::clock;
 use neli_run::guard::{Answer, Order};
 use neli_run::process::cgroup::Cgroup;
@@ -184,8 +184,9 @@ impl Unprivileged {
         fs::set_permissions(pipe.path(), Permissions::from_mode(0o666)).unwrap();
         // A setuid program of root's.
         let climb = home.join("climb");
-        fs::copy("/usr/bin/setpriv", &climb).unwrap();
-        fs::set_permissions(&climb, Permissions::from_mode(0o4755)).unwrap();
+        assert!(
+            Command::new("install").args(["-m", "4755", "/usr/bin/setpriv"]).arg(&climb).status().unwrap().success()
+        );
         let text = format!(
             r#"{} --reuid=0 --regid=0 --clear-groups sh -c 'echo $$ > "$PIPE"; exec sleep 600' & wait"#,
             climb.display()
@@ -193,8 +194,7 @@ impl Unprivileged {
         let guard = home.join("guard");
         let enter = group.map(|group| format!("echo $$ > {}/cgroup.procs;", group.parent().unwrap().display()));
         let drop_root = format!("exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups {PROGRAM} \"$@\"");
-        fs::write(&guard, format!("#!/bin/sh\n{}{drop_root}\n", enter.unwrap_or_default())).unwrap();
-        fs::set_permissions(&guard, Permissions::from_mode(0o755)).unwrap();
+        program::write(&guard, &format!("#!/bin/sh\n{}{drop_root}\n", enter.unwrap_or_default()));
 
         let directory = group.map(|group| File::open(group).unwrap());
         let mut guard_config = guard_config(script(&text), &pipe.path());

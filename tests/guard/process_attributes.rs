@@ -2,9 +2,9 @@
 //! whatever the guard has.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use harness::program;
 use nix::unistd::Pid;
 
 use crate::fixture::{GuardFixture, LinePipe, PROGRAM, far_deadline, guard_config, script};
@@ -55,8 +55,7 @@ fn assert_handed_on(changes: &str) {
     // The shell is the parent of what reports the attributes before, and becomes the guard.
     let text =
         format!("#!/bin/sh\n{changes}\nPIPE={} sh -c '{REPORT}' &\nexec {PROGRAM} \"$@\"\n", pipe.path().display());
-    fs::write(&guard, text).unwrap();
-    fs::set_permissions(&guard, fs::Permissions::from_mode(0o700)).unwrap();
+    program::write(&guard, &text);
     let guard_config = guard_config(script(REPORT), &pipe.path());
     let mut fixture = GuardFixture::guarded_by(&guard, &guard_config, pipe);
     let (before, slack_before) = reporter(&mut fixture.pipe);

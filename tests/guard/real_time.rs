@@ -1,11 +1,10 @@
 //! A job that schedules in real time: its guard has a higher priority all the same. (`benches/lateness.rs` measures how late the
 //! last process of a job is gone.)
 
-use std::fs;
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
+use harness::program;
 use neli::program::clock;
 use neli_run::guard::Answer;
 
@@ -22,8 +21,7 @@ fn a_real_time_job_is_killed_in_time() {
     let _exclusive = exclusive();
     let pipe = LinePipe::new();
     let guard = pipe.directory.path().join("guard");
-    fs::write(&guard, format!("#!/bin/sh\nexec chrt --fifo 10 {PROGRAM} \"$@\"\n")).unwrap();
-    fs::set_permissions(&guard, fs::Permissions::from_mode(0o700)).unwrap();
+    program::write(&guard, &format!("#!/bin/sh\nexec chrt --fifo 10 {PROGRAM} \"$@\"\n"));
     let guard_config = guard_config(script(JOB), &pipe.path());
     let fixture = GuardFixture::guarded_by(&guard, &guard_config, pipe);
     for term in 0..2 {

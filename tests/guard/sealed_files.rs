@@ -3,9 +3,9 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use harness::program;
 use neli_run::guard::{GuardHandle, Order};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::wait::waitpid;
@@ -45,8 +45,7 @@ fn assert_sealed(path: &PathBuf, seals: SealFlag) {
 fn the_configuration_is_sealed_and_in_no_argument() {
     let directory = tempfile::tempdir().unwrap();
     let idle = directory.path().join("idle");
-    fs::write(&idle, "#!/bin/sh\nexec sleep 600\n").unwrap();
-    fs::set_permissions(&idle, fs::Permissions::from_mode(0o700)).unwrap();
+    program::write(&idle, "#!/bin/sh\nexec sleep 600\n");
     let mut guard_config = guard_config(script("true"), directory.path());
     guard_config.environment.push(("SECRET".into(), SECRET.into()));
     guard_config.release = serde_json::json!({ "sasl.password": SECRET });
@@ -81,6 +80,7 @@ fn a_job_has_the_lease_alone_and_cannot_change_it() {
     for pid in [fixture.handle().pid(), job] {
         assert_eq!(in_memory(pid, "neli-run"), [""; 0].map(PathBuf::from));
     }
+    assert_eq!(in_memory(job, "neli-releases"), [""; 0].map(PathBuf::from));
     let [lease] = &in_memory(job, "neli-lease")[..] else { panic!("one lease") };
     let shape = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
     assert_sealed(lease, shape | SealFlag::F_SEAL_FUTURE_WRITE);

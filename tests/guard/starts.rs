@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 
+use harness::program;
 use neli_run::guard::{Answer, Grant, Order, Step, Target};
 use neli_run::process::signals::Set;
 use nix::libc::{EACCES, ENOENT, EPERM, SIGHUP, SIGPIPE, SIGSTOP, SIGTERM, SIGUSR1};
@@ -67,7 +68,7 @@ fn a_command_that_is_not_there_is_not_started() {
 fn a_command_that_may_not_be_run_is_not_started_and_may_be_later() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("job");
-    fs::write(&path, "#!/bin/sh\nexit 3\n").unwrap();
+    program::write(&path, "#!/bin/sh\nexit 3\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     let fixture = GuardFixture::configured(command(&["job"]), |guard_config| {
         guard_config.environment[0].1 = OsString::from(format!("{}:/usr/bin", directory.path().display()));
@@ -84,8 +85,7 @@ fn a_command_that_may_not_be_run_is_not_started_and_may_be_later() {
 fn a_script_without_a_shebang_is_run_by_the_shell() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("job");
-    fs::write(&path, "exit $1\n").unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    program::write(&path, "exit $1\n");
     let fixture = GuardFixture::with(vec![path.into(), "7".into()]);
     assert_eq!(end_of_run(&fixture, 1), exited(7));
 }

@@ -4,12 +4,12 @@
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use harness::process::Process;
+use harness::program;
 use neli::program::clock;
 use neli_run::guard::{Answer, GuardConfig, GuardHandle, Order, ReleaseRequest};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -151,8 +151,7 @@ fn releaser(directory: &Path) -> PathBuf {
         { echo "$1"; pwd; cut -d " " -f 41 "/proc/$$/stat"; tail -c +9 "/proc/$$/fd/$2"; echo; ls -l "/proc/$$/fd"; } > "$directory/release.part"
         mv "$directory/release.part" "$directory/release"
         echo released > "$directory/pipe""#;
-    fs::write(&path, text).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    program::write(&path, text);
     path
 }
 
@@ -183,7 +182,7 @@ fn when_the_supervisor_dies_the_tree_is_killed_and_the_term_released() {
     let open: Vec<&str> = lines.filter(|line| line.contains("->")).collect();
     // Its stdout is a redirection of the script's own; 10 or 255 is the script that its shell reads.
     let strangers = open.iter().filter(|line| {
-        !["/dev/null", "memfd:neli-run", "[eventfd]", "release.part", "/releaser"]
+        !["/dev/null", "memfd:neli-releases", "[eventfd]", "release.part", "/releaser"]
             .iter()
             .any(|known| line.contains(known))
     });

@@ -153,8 +153,6 @@ impl Candidate {
 }
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
     use std::thread;
 
     use super::*;
@@ -164,8 +162,7 @@ mod tests {
     fn candidate(script: &str) -> (tempfile::TempDir, Candidate) {
         let directory = install::scratch();
         let program = directory.path().join("program");
-        fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("written");
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
+        crate::program::write(&program, &format!("#!/bin/sh\n{script}\n"));
         let candidate = Candidate::new(&program);
         (directory, candidate)
     }

@@ -29,6 +29,8 @@ pub mod network;
 mod node;
 /// Other processes, as `/proc` shows them.
 pub mod process;
+/// Programs of a few lines.
+pub mod program;
 mod request;
 /// Rights, given and taken while a broker runs.
 pub mod rights;

@@ -3,7 +3,7 @@
 //! The terminal is the kernel's own (a pseudoterminal), and so are its foreground, its modes and its signals.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::candidate::Event;
 use crate::process::Process;
-use crate::wait;
+use crate::{program, wait};
 
 /// What the shell says when it waits for a line.
 const PROMPT: &str = "<ready>";
@@ -343,6 +343,5 @@ pub fn script(path: &Path, words: &[impl AsRef<std::ffi::OsStr>]) {
 
 /// A shell script, in a file.
 pub fn executable(path: &Path, text: &str) {
-    let mut file = File::options().write(true).create(true).truncate(true).mode(0o755).open(path).expect("a file");
-    writeln!(file, "#!/bin/sh\n{text}").expect("written");
+    program::write(path, &format!("#!/bin/sh\n{text}\n"));
 }
