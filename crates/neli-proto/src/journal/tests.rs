@@ -215,3 +215,25 @@ fn a_cut_head_is_empty_until_a_record_of_the_election_is_read() {
     journal.read(NOW, 101, None);
     assert!(!is_empty(&journal));
 }
+
+#[test]
+fn a_resign_binds_the_term_that_it_names_and_no_other() {
+    let resign = |term| record(Body::Request { what: What::Resign, term, by: None, reason: None });
+    Reading::of(0, Origin::Beginning)
+        .says(0, &resign(None), Verdict::Nonsense)
+        .says(1, &resign(Some(0)), Verdict::Void)
+        .says(2, &claim(1), Verdict::Effective)
+        .says(3, &resign(Some(0)), Verdict::Void)
+        .says(4, &resign(Some(2)), Verdict::Effective);
+}
+
+#[test]
+fn where_nothing_was_missing_nothing_is_to_be_read_again() {
+    let mut reading = Reading::of(0, Origin::Beginning);
+    reading.says(0, &claim(-1), Verdict::Effective).says(1, &beat(0, 0), Verdict::Effective);
+    assert!(!reading.0.topic_judged(true));
+    // What is missing beyond an answer are markers, also before the judgement.
+    reading.0.answered(NOW, NOW, 2);
+    reading.says(3, &beat(0, 1), Verdict::Effective);
+    assert!(!reading.0.topic_judged(true));
+}

@@ -12,6 +12,7 @@ mod overlap;
 mod records;
 mod roles_at_work;
 mod schedule;
+mod standing_by;
 mod windows;
 
 use std::time::Duration;

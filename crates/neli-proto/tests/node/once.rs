@@ -19,7 +19,11 @@ pub(crate) const KEY: &str = "v1.42";
 
 /// A candidate of the key that has read an empty log.
 pub(crate) fn listening(retries: u32) -> Host {
-    listening_for(Policy { key: KEY.into(), window: None, schedule: None, retries, done_status: 7, lease: LEASE })
+    listening_for(policy(retries))
+}
+
+pub(crate) fn policy(retries: u32) -> Policy {
+    Policy { key: KEY.into(), window: None, schedule: None, retries, done_status: 7, lease: LEASE }
 }
 
 pub(crate) fn listening_for(policy: Policy) -> Host {

@@ -11,7 +11,7 @@ use neli_proto::guard::Grant;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Hello, JobState, Overlap, Record, What};
+use neli_proto::record::{Body, Hello, JobState, Offset, Overlap, Record, What};
 use neli_proto::supervisor::NothingLeft;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
@@ -31,8 +31,8 @@ pub(crate) struct Story {
     /// What it has sent, by its own count.
     sent: BTreeMap<u64, Record>,
     lease: Duration,
-    /// The last grant to run a job that it has given.
-    grant: Option<Grant>,
+    /// The grants to run a job that it has given, by their terms.
+    grants: BTreeMap<Offset, Grant>,
 }
 
 impl Story {
@@ -72,7 +72,7 @@ impl Story {
         if !words.says("ids") {
             candidate.handle(now, Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
         }
-        let mut story = Self { candidate, now, sent: BTreeMap::new(), lease, grant: None };
+        let mut story = Self { candidate, now, sent: BTreeMap::new(), lease, grants: BTreeMap::new() };
         let mut actions = actions_of(&mut story);
         actions.retain(|action| words.says("ids") || action != NO_IDS);
         (story, actions)
@@ -86,11 +86,11 @@ impl Story {
             "job" => LocalEvent::JobChanged(JobReport {
                 state: job_state(words.word(1)),
                 pid: words.number_of("pid"),
-                attempt: 1,
+                attempt: words.number_of("attempt").unwrap_or(1),
                 since: self.now,
             }),
             "nothing-left" => LocalEvent::NothingLeft(JobEnd {
-                proof: self.proof(),
+                proof: self.proof(words.number_of("of")),
                 why: words.why(),
                 exit: words.number_of("exit"),
                 leaving: words.says("leaving"),
@@ -105,9 +105,10 @@ impl Story {
         })
     }
 
-    /// That nothing is left of the job that it let run: a supervisor alone can show it, once its guard has told it so.
-    fn proof(&self) -> NothingLeft {
-        nothing_left(self.now, self.grant.unwrap_or_else(|| panic!("it has not led")))
+    /// That nothing is left of the job that it let run in that term, or last: a supervisor alone can show it, once its guard has told it so.
+    fn proof(&self, term: Option<Offset>) -> NothingLeft {
+        let grant = term.map_or_else(|| self.grants.values().next_back(), |term| self.grants.get(&term));
+        nothing_left(self.now, *grant.unwrap_or_else(|| panic!("it has not led")))
     }
 
     fn event(&self, words: &Words<'_>) -> Event {
@@ -251,7 +252,7 @@ impl Subject for Story {
                 self.sent.extend(record.seq.map(|seq| (seq, record.clone())));
             }
             if let Action::Lead(grant) = action {
-                self.grant = Some(grant);
+                self.grants.insert(grant.term, grant);
             }
             let alone = action == Action::LeaveGroup && self.candidate.is_alone(self.now);
             actions.push(format!(

@@ -1,0 +1,170 @@
+//! What a node's status tells while nothing runs: what is waited for, until when, and why nobody leads.
+
+use std::time::Duration;
+
+use neli_proto::candidate::{self, Position};
+use neli_proto::node::{Awaited, Counts, Event, Node, Settings, Vacancy};
+use neli_proto::random::Random;
+use neli_proto::record::{Body, Record, What};
+use neli_proto::supervisor::{Ending, JobStatus};
+use neli_proto::topic::TopicIdentity;
+
+use crate::host::{HEARTBEAT_INTERVAL, Host, LEASE, awaits, by, exits, refusals, sends};
+use crate::once;
+
+fn claim_of_db2() -> Record {
+    by("db2", Body::Claim { after: -1, lease_ms: 5_000, overlap: None })
+}
+
+fn beat_of_db2(term: i64, seen: i64) -> Record {
+    let (state, pid, attempt, since_ms, overlap) = (None, None, None, None, None);
+    by("db2", Body::Beat { term, seen, lease_ms: 5_000, state, pid, attempt, since_ms, overlap })
+}
+
+/// A node whose claim took effect in a topic that is not judged yet.
+fn holding_unjudged() -> Host {
+    let mut host = Host::new(&[], true);
+    host.identified(TopicIdentity::Unnamed);
+    host.answered();
+    host.claims();
+    host.reads_what_it_sent();
+    host
+}
+
+#[test]
+fn under_a_leader_its_silence_is_awaited() {
+    let mut host = Host::listening(&[]);
+    assert!(!host.node.is_caught_up());
+    host.answered_with(1);
+    host.reads(claim_of_db2());
+    assert!(host.node.is_caught_up());
+    let status = host.status();
+    assert_eq!((status.awaits.map(|awaits| awaits.what), status.vacancy), (Some(Awaited::Silence), None));
+    let until = status.awaits.and_then(|awaits| awaits.until).unwrap();
+    assert!(until >= host.now + LEASE && until < host.now + LEASE + HEARTBEAT_INTERVAL, "{until:?}");
+    assert_eq!(status.counts, Counts::default(), "what was written before it began to listen is not counted");
+    assert_eq!(status.departs_at, None);
+}
+
+#[test]
+fn the_end_of_wait_is_told_while_another_leads() {
+    let mut host = Host::new(&[], true);
+    let wait = Some(Duration::from_secs(60));
+    let settings = Settings { wait, ..Host::settings(host.now, &[], true) };
+    host.node = Node::new(host.now, settings, Random::from_seed(1));
+    let departs_at = Some(host.now + Duration::from_secs(60));
+    host = host.listened();
+    host.answered_with(1);
+    host.reads(claim_of_db2());
+    assert_eq!(host.status().departs_at, None, "the silence of a leader that was not heard yet is waited for");
+    host.reads(beat_of_db2(0, 0));
+    assert_eq!(host.status().departs_at, departs_at);
+    // Its own claim is awaited whatever the time.
+    host.claims();
+    assert_eq!((host.status().position, host.status().departs_at), (Position::Claiming, None));
+}
+
+#[test]
+fn who_does_not_wait_gives_kafka_five_seconds_to_tell_the_facts() {
+    let mut host = once::listening(0);
+    let settings = Settings { wait: Some(Duration::ZERO), ..Host::settings(host.now, &[], true) };
+    let once = Some(once::policy(0));
+    host.node = Node::new(host.now, Settings { once, ..settings }, Random::from_seed(1));
+    host = host.listened();
+    host.answered();
+    assert_eq!(host.status().departs_at, Some(host.now + Duration::from_secs(5)));
+}
+
+#[test]
+fn older_records_that_were_deleted_do_not_tell_who_leads() {
+    let mut host = Host::listening(&[]);
+    let asked = host.now;
+    host.elects(candidate::Event::Answered { asked, start: 3, end: 5, trusted: true });
+    // A beat that does not know of what is missing decides nothing.
+    host.elects(candidate::Event::Read { offset: 3, record: Some(beat_of_db2(0, 1)) });
+    host.elects(candidate::Event::Read { offset: 4, record: Some(beat_of_db2(0, 1)) });
+    let status = host.status();
+    assert_eq!(
+        (status.vacancy, status.awaits.map(|awaits| awaits.what)),
+        (Some(Vacancy::Unknown), Some(Awaited::Silence))
+    );
+    assert!(status.awaits.and_then(|awaits| awaits.until).is_some());
+}
+
+#[test]
+fn where_all_older_records_were_deleted_the_election_is_forgotten() {
+    let mut host = Host::listening(&[]);
+    let asked = host.now;
+    host.elects(candidate::Event::Answered { asked, start: 3, end: 3, trusted: true });
+    assert_eq!(host.status().vacancy, Some(Vacancy::Forgotten));
+}
+
+#[test]
+fn the_facts_of_a_key_are_awaited_before_a_claim() {
+    let host = once::listening(0);
+    assert_eq!(host.status().awaits, Some(awaits(Awaited::Facts, None)));
+}
+
+#[test]
+fn after_a_resign_another_lead_is_awaited_for_two_leases() {
+    let mut host = Host::leading(&[]);
+    let by_ann = Body::Request { what: What::Resign, term: host.node.leads(), by: Some("ann".into()), reason: None };
+    host.reads(by("ann", by_ann));
+    host.ends(JobStatus::Exited(0));
+    host.actions();
+    let held_until = host.now + LEASE;
+    assert_eq!(host.status().awaits, Some(awaits(Awaited::Delivery, held_until)));
+    host.reads_what_it_sent();
+    assert_eq!(host.status().awaits, Some(awaits(Awaited::CoolOff, host.now + LEASE * 2)));
+}
+
+#[test]
+fn whose_claim_was_void_awaits_the_topics_judgement() {
+    let mut host = Host::new(&[], true);
+    host.identified(TopicIdentity::Unnamed);
+    host.answered();
+    host.claims();
+    host.reads(claim_of_db2());
+    host.reads_what_it_sent();
+    assert_eq!(host.status().awaits, Some(awaits(Awaited::Judgement, None)));
+}
+
+#[test]
+fn a_term_that_is_held_before_the_judgement_has_a_lease_and_is_released_when_kafka_refuses() {
+    let mut host = holding_unjudged();
+    let lease_end = host.now + LEASE;
+    assert_eq!(host.status().lease_end, Some(lease_end));
+    assert_eq!(host.status().awaits.map(|awaits| awaits.what), Some(Awaited::Judgement));
+    host.happens(Event::KafkaRefused { error: "no right to write".into() });
+    let actions = host.actions();
+    assert!(actions.iter().any(|action| sends(action, "release")) && exits(&actions).is_empty(), "{actions:?}");
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::Refused]);
+}
+
+#[test]
+fn who_holds_nothing_ends_at_once_when_the_topic_is_refused_or_no_guard_starts() {
+    for event in [
+        Event::TopicRefused { error: "cleanup.policy is compact".into() },
+        Event::GuardRefused { error: "no process".into() },
+    ] {
+        let mut host = Host::listening(&[]);
+        host.answered_with(1);
+        host.reads(claim_of_db2());
+        host.actions();
+        host.happens(event);
+        let actions = host.actions();
+        assert_eq!((refusals(&actions).len(), exits(&actions)), (1, vec![Ending::Refused]));
+        assert!(!host.status().is_leaving, "nothing is owed to anybody: {actions:?}");
+    }
+}
+
+#[test]
+fn a_lease_that_is_over_is_told_while_the_rest_of_the_job_is_awaited() {
+    let mut host = Host::leading(&[]);
+    let lease_end = host.status().lease_end.unwrap();
+    while host.node.leads().is_some() {
+        host.pass_until_due();
+    }
+    assert_eq!(host.status().lease_end, Some(lease_end));
+}
