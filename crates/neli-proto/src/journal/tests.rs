@@ -1,4 +1,6 @@
 use super::*;
+use crate::record::Overlap;
+use crate::timings::LONGEST_LEASE;
 
 const NOW: Time = Time::from_nanos(1_000_000_000_000);
 
@@ -236,4 +238,47 @@ fn where_nothing_was_missing_nothing_is_to_be_read_again() {
     reading.0.answered(NOW, NOW, 2);
     reading.says(3, &beat(0, 1), Verdict::Effective);
     assert!(!reading.0.topic_judged(true));
+}
+
+/// A claim or a beat that tells of the job before.
+fn over(record: Record, over: Option<Offset>) -> Record {
+    let told = Some(Overlap { within_ms: 100, over, yields: false });
+    let body = match record.body {
+        Body::Claim { after, lease_ms, .. } => Body::Claim { after, lease_ms, overlap: told },
+        Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms, .. } => {
+            Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms, overlap: told }
+        }
+        body => body,
+    };
+    Record { body, ..record }
+}
+
+fn by(member: &str, record: Record) -> Record {
+    Record { member: Some(MemberId::from(member)), ..record }
+}
+
+#[test]
+fn whose_job_a_claim_overlaps_is_told_by_the_term_that_it_names() {
+    let unread = |term| EarlierJob::Overlapped { term, member: None, name: None, lease: LONGEST_LEASE };
+    let mut reading = Reading::of(0, Origin::Beginning);
+    reading.says(0, &by("a", over(claim(-1), None)), Verdict::Effective).says(
+        1,
+        &by("b", over(claim(0), Some(0))),
+        Verdict::Effective,
+    );
+    let EarlierJob::Overlapped { term: 0, member: Some(member), .. } = reading.0.earlier_job() else { panic!() };
+    assert_eq!(*member, MemberId::from("a"));
+    // What the one before said without knowing of the claim tells nothing of its own job.
+    reading.says(2, &by("a", over(beat(0, 0), None)), Verdict::Void);
+    assert_eq!(reading.0.earlier_job().term(), Some(0));
+    // The job of the term before that may be left, whose member is not this one's.
+    reading.says(3, &by("c", over(claim(2), Some(0))), Verdict::Effective);
+    assert_eq!(*reading.0.earlier_job(), unread(0));
+
+    // Who came later learns of it from a beat.
+    let mut later = Reading::of(5, Origin::Middle);
+    later.says(5, &by("c", over(beat(3, 4), Some(0))), Verdict::Effective);
+    assert_eq!(*later.0.earlier_job(), unread(0));
+    later.says(6, &by("c", over(beat(3, 5), None)), Verdict::Effective);
+    assert_eq!(*later.0.earlier_job(), EarlierJob::Gone);
 }

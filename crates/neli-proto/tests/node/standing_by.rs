@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{self, Position};
+use neli_proto::fact::Facts;
 use neli_proto::node::{Awaited, Counts, Event, Node, Settings, Vacancy};
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Record, What};
+use neli_proto::record::{Body, Hello, MemberId, Record, What};
 use neli_proto::supervisor::{Ending, JobStatus};
 use neli_proto::topic::TopicIdentity;
 
@@ -95,14 +96,23 @@ fn older_records_that_were_deleted_do_not_tell_who_leads() {
 fn where_all_older_records_were_deleted_the_election_is_forgotten() {
     let mut host = Host::listening(&[]);
     let asked = host.now;
-    host.elects(candidate::Event::Answered { asked, start: 3, end: 3, trusted: true });
-    assert_eq!(host.status().vacancy, Some(Vacancy::Forgotten));
+    host.elects(candidate::Event::Answered { asked, start: 3, end: 4, trusted: true });
+    let (member, name) = (MemberId::from("db2"), Some("db2-name".into()));
+    let hello = Hello { member, group_member: None, name, priority: 0, overlaps: false, leaves: false };
+    host.elects(candidate::Event::ReadOther { offset: 3, hello: Some(hello) });
+    let status = host.status();
+    let awaited = status.awaits.map(|awaits| awaits.what);
+    assert_eq!((status.vacancy, awaited), (Some(Vacancy::Forgotten), Some(Awaited::ClaimDelay)));
 }
 
 #[test]
 fn the_facts_of_a_key_are_awaited_before_a_claim() {
-    let host = once::listening(0);
+    let mut host = once::listening(0);
     assert_eq!(host.status().awaits, Some(awaits(Awaited::Facts, None)));
+    host.pass(Duration::from_secs(1));
+    let id = once::asked(&mut host).read.unwrap();
+    once::read(&mut host, id, Facts::default());
+    assert!(host.actions().iter().any(|action| sends(action, "claim")), "nothing else was waited for");
 }
 
 #[test]
