@@ -362,6 +362,42 @@ mod tests {
     }
 
     #[test]
+    fn hooks_that_run_side_by_side_end_each_for_itself() {
+        let mut hooks = Hooks::new(ALL.to_vec());
+        for event in [Event::Led(5), Event::Superseded, Event::StoodBy] {
+            hooks.handle(Time::ZERO, event);
+        }
+        let [_, Action::Run { hook: Hook::Fence, id: fence, .. }, Action::Run { hook: Hook::Standby, id: standby, .. }] =
+            actions(&mut hooks)[..]
+        else {
+            panic!()
+        };
+        let end = CommandEnd::Exited(3);
+        hooks.handle(Time::ZERO, Event::Ended { hook: Hook::Fence, id: fence, end: end.clone() });
+        assert_eq!(actions(&mut hooks), [Action::NoteFailure { hook: Hook::Fence, end: end.clone() }]);
+        assert!(!hooks.is_idle());
+        hooks.handle(Time::ZERO, Event::Ended { hook: Hook::Fence, id: fence, end });
+        assert_eq!(actions(&mut hooks), [], "that was said");
+        hooks.handle_timeout(Time::ZERO + LIMIT);
+        assert_eq!(actions(&mut hooks)[0], Action::Kill { id: standby });
+    }
+
+    #[test]
+    fn the_end_of_an_earlier_leads_hook_is_not_taken_for_that_of_the_current_one() {
+        let mut hooks = Hooks::new(ALL.to_vec());
+        let mut lead = |term| {
+            hooks.handle(Time::ZERO, Event::Led(term));
+            let [Action::Run { id, .. }] = actions(&mut hooks)[..] else { panic!() };
+            id
+        };
+        let [earlier, current] = [5, 6].map(&mut lead);
+        for (id, is_news) in [(earlier, false), (current, true)] {
+            hooks.handle(Time::ZERO, Event::Ended { hook: Hook::Lead, id, end: CommandEnd::Exited(3) });
+            assert_eq!(!actions(&mut hooks).is_empty(), is_news);
+        }
+    }
+
+    #[test]
     fn who_gives_up_waiting_kills_them() {
         let mut hooks = Hooks::new(ALL.to_vec());
         hooks.handle(Time::ZERO, Event::StoodBy);
