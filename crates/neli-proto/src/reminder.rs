@@ -143,6 +143,17 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_that_lasts_is_never_taken_for_a_new_one() {
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let mut reminders = Reminders::default();
+        reminders.begin(at(1), "too large".to_owned());
+        assert!(reminders.poll(at(1)).is_some());
+        reminders.begin(at(40), "too large".to_owned());
+        assert_eq!(reminders.trouble(), Some((at(1), "too large")));
+        assert_eq!(reminders.poll(at(40)), Some(("too large".to_owned(), Duration::from_secs(39))));
+    }
+
+    #[test]
     fn it_is_said_at_once_then_every_thirty_seconds_until_it_ends() {
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
         let mut reminder = Reminder::default();
@@ -150,6 +161,7 @@ mod tests {
         reminder.begin(at(1), "refused".to_owned());
         assert_eq!(reminder.poll(at(1)), Some(("refused".to_owned(), Duration::ZERO)));
         reminder.begin(at(2), "unreachable".to_owned());
+        assert_eq!(reminder.trouble(), Some((at(1), "unreachable")));
         assert_eq!(reminder.poll(at(30)), None);
         assert_eq!(reminder.poll_timeout(), Some(at(31)));
         assert_eq!(reminder.poll(at(31)), Some(("unreachable".to_owned(), Duration::from_secs(30))));

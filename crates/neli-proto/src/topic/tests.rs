@@ -27,6 +27,13 @@ fn judged(brokers: i32, replicas: i32, change: impl FnOnce(&mut TopicSettings)) 
 fn the_topic_that_we_make_is_right() {
     assert_eq!(judged(3, 3, |_| {}), Ok(Judgement { cut_is_harmless: true, gaps_are_markers: true, risks: vec![] }));
     assert_eq!(judged(1, 1, |s| s.min_insync_replicas = Some(1)).unwrap().risks, Vec::<String>::new());
+    assert_eq!(judged(2, 2, |_| {}).unwrap().risks, Vec::<String>::new(), "two brokers can't do better");
+}
+
+#[test]
+fn the_brokers_besides_the_leader_are_all_others() {
+    let layout = Layout { leader: 2, replicas: vec![2], brokers: vec![1, 2, 3] };
+    assert_eq!(layout.besides_leader().collect::<Vec<_>>(), [1, 3]);
 }
 
 #[test]
