@@ -162,3 +162,14 @@ impl<T> PartialEq for Shown<T> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_only_shown_tells_no_two_states_apart() {
+        let since = |nanos| Shown(Some(Time::from_nanos(nanos)));
+        assert_eq!(since(1), since(2));
+    }
+}

@@ -301,6 +301,25 @@ fn the_terminal_that_only_the_job_lost_ends_whoever_has_a_job() {
 }
 
 #[test]
+fn whoever_is_stopped_by_a_key_dies_of_its_signal_unless_it_is_refused() {
+    const INT: i32 = 2;
+    for is_refused in [false, true] {
+        let mut host = Host::leading(&[]);
+        if is_refused {
+            host.happens(Event::KafkaRefused { error: "no".into() });
+        }
+        host.job(supervisor::Event::Typed { signal: INT });
+        host.ends(JobStatus::Exited(0));
+        host.actions();
+        host.reads_what_it_sent();
+        let actions = host.actions();
+        let dies = actions.contains(&Action::DieOf { signal: INT, to_group: false });
+        let ending = if is_refused { Ending::Refused } else { Ending::StoppedBy(INT) };
+        assert_eq!((dies, exits(&actions)), (!is_refused, vec![ending]));
+    }
+}
+
+#[test]
 fn a_suspended_node_waits_for_its_hook_and_goes_on_from_the_beginning() {
     let mut host = Host::leading(&[Hook::Standby]);
     host.job(supervisor::Event::SuspendSignal { continuable: true });
