@@ -11,7 +11,7 @@ use neli_proto::guard::Grant;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Hello, JobState, Overlap, Record, What};
+use neli_proto::record::{Body, Hello, JobState, Offset, Overlap, Record, What};
 use neli_proto::supervisor::NothingLeft;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
@@ -90,7 +90,7 @@ impl Story {
                 since: self.now,
             }),
             "nothing-left" => LocalEvent::NothingLeft(JobEnd {
-                proof: self.proof(),
+                proof: self.proof(words.number_of("of")),
                 why: words.why(),
                 exit: words.number_of("exit"),
                 leaving: words.says("leaving"),
@@ -105,9 +105,10 @@ impl Story {
         })
     }
 
-    /// That nothing is left of the job that it let run: a supervisor alone can show it, once its guard has told it so.
-    fn proof(&self) -> NothingLeft {
-        nothing_left(self.now, self.grant.unwrap_or_else(|| panic!("it has not led")))
+    /// That nothing is left of the job that it let run, or of another term's: a supervisor alone can show it, told by its guard.
+    fn proof(&self, term: Option<Offset>) -> NothingLeft {
+        let grant = self.grant.unwrap_or_else(|| panic!("it has not led"));
+        nothing_left(self.now, Grant { term: term.unwrap_or(grant.term), ..grant })
     }
 
     fn event(&self, words: &Words<'_>) -> Event {
