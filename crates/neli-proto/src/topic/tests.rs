@@ -46,8 +46,9 @@ fn a_log_that_does_not_keep_is_refused() {
         (|s| s.cleanup_policy = Some("compact,delete".into()), "cleanup.policy=compact,delete"),
         (|s| s.retention_ms = Some(599_999), "retention.ms=599999: must be -1 or at least 600000"),
     ] {
-        let refusal = judged(1, 1, change).unwrap_err().to_string();
-        assert!(refusal.starts_with(said), "{refusal}");
+        let refusal = judged(1, 1, change).unwrap_err();
+        let (name, refusal) = (refusal.name(), refusal.to_string());
+        assert!(refusal.starts_with(said) && refusal.starts_with(&format!("{name}=")), "{name}: {refusal}");
     }
     let both = TopicSettings { cleanup_policy: Some("compact".into()), retention_ms: Some(1), ..settings() };
     assert_eq!(refusals(&both).len(), 2, "each is told");
@@ -144,4 +145,5 @@ fn an_empty_log_is_believed_only_where_no_leader_can_have_been_cut() {
     let judgement = judge(&unreadable, PLACE).unwrap();
     assert!(!judgement.cut_is_harmless);
     assert_eq!(judgement.risks.len(), 1);
+    assert!(judgement.risks[0].contains("(denied)"), "{judgement:?}");
 }
