@@ -61,4 +61,23 @@ mod tests {
         assert!(delays.iter().any(|delay| *delay < span / 20));
         assert!(delays.iter().any(|delay| *delay > span * 19 / 20));
     }
+
+    /// The generator's first outputs for this seed, as its authors' program has them, are so many 2^64ths of the span.
+    #[test]
+    fn a_seed_gives_the_sequence_of_splitmix64() {
+        const OUTPUTS: [u64; 3] = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        let span = Duration::from_secs(1 << 20);
+        let mut random = Random::from_seed(1_234_567);
+        for output in OUTPUTS {
+            let nanos = (u128::from(output) * span.as_nanos()) >> 64;
+            assert!(random.up_to(span).as_nanos().abs_diff(nanos) < 1_000);
+        }
+    }
+
+    #[test]
+    fn without_randomness_it_is_the_same_share_of_every_span() {
+        let mut random = Random::fixed(25);
+        let shares = [4, 200].map(|millis| random.up_to(Duration::from_millis(millis)).as_millis());
+        assert_eq!(shares, [1, 50]);
+    }
 }

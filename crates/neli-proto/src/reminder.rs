@@ -75,11 +75,13 @@ impl Reminders {
     /// This kind of trouble begins, or goes on. Said now when it is new.
     pub fn begin(&mut self, now: Time, what: String) {
         self.kinds.retain(|kind| !kind.is_over || now < kind.trouble.next);
-        match self.kinds.iter_mut().find(|kind| kind.trouble.what == what) {
-            Some(kind) if kind.is_over => (kind.is_over, kind.trouble.since) = (false, now),
-            Some(_) => {}
-            None => self.kinds.push(Kind { trouble: Trouble { what, since: now, next: now }, is_over: false }),
-        }
+        let next = match self.kinds.iter().position(|kind| kind.trouble.what == what) {
+            Some(at) if !self.kinds[at].is_over => return,
+            // It has come back: as the latest, and not said more often than before.
+            Some(at) => self.kinds.remove(at).trouble.next,
+            None => now,
+        };
+        self.kinds.push(Kind { trouble: Trouble { what, since: now, next }, is_over: false });
     }
 
     /// All trouble is over.
@@ -143,6 +145,33 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_that_lasts_is_never_taken_for_a_new_one() {
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let mut reminders = Reminders::default();
+        reminders.begin(at(1), "too large".to_owned());
+        assert!(reminders.poll(at(1)).is_some());
+        reminders.begin(at(40), "too large".to_owned());
+        assert_eq!(reminders.trouble(), Some((at(1), "too large")));
+        assert_eq!(reminders.poll(at(40)), Some(("too large".to_owned(), Duration::from_secs(39))));
+    }
+
+    #[test]
+    fn a_kind_that_has_come_back_is_the_latest() {
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let mut reminders = Reminders::default();
+        for (seconds, what) in [(1, "too large"), (2, "not allowed")] {
+            reminders.begin(at(seconds), what.to_owned());
+            assert!(reminders.poll(at(seconds)).is_some());
+        }
+        reminders.end();
+        for (seconds, what) in [(3, "not allowed"), (4, "too large")] {
+            reminders.begin(at(seconds), what.to_owned());
+            assert_eq!(reminders.poll(at(seconds)), None, "it was said a moment ago");
+        }
+        assert_eq!(reminders.trouble(), Some((at(4), "too large")));
+    }
+
+    #[test]
     fn it_is_said_at_once_then_every_thirty_seconds_until_it_ends() {
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
         let mut reminder = Reminder::default();
@@ -150,6 +179,7 @@ mod tests {
         reminder.begin(at(1), "refused".to_owned());
         assert_eq!(reminder.poll(at(1)), Some(("refused".to_owned(), Duration::ZERO)));
         reminder.begin(at(2), "unreachable".to_owned());
+        assert_eq!(reminder.trouble(), Some((at(1), "unreachable")));
         assert_eq!(reminder.poll(at(30)), None);
         assert_eq!(reminder.poll_timeout(), Some(at(31)));
         assert_eq!(reminder.poll(at(31)), Some(("unreachable".to_owned(), Duration::from_secs(30))));

@@ -1,6 +1,5 @@
 //! A point in time that can't be read from a clock: it is told.
 
-use core::fmt;
 use core::ops::{Add, Sub};
 use core::time::Duration;
 
@@ -55,12 +54,6 @@ impl Sub<Duration> for Time {
 
     fn sub(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(nanos(span)))
-    }
-}
-
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:03}s", self.0 / 1_000_000_000, self.0 / 1_000_000 % 1_000)
     }
 }
 

@@ -230,6 +230,9 @@ pub enum Patience {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+    use alloc::string::ToString;
+
     use super::*;
 
     const fn ms(millis: u64) -> Duration {
@@ -273,6 +276,27 @@ mod tests {
         let margin = |kill_margin| made(Durations { kill_margin, ..FITTING });
         assert_eq!([margin(ms(20)), margin(ms(450))], [Ok(()); 2]);
         assert_eq!([margin(ms(19)), margin(ms(450) + nano)], [Err(TimingsError::KillMargin); 2]);
+    }
+
+    #[test]
+    fn each_error_says_which_duration_is_wrong() {
+        use TimingsError::{FenceWarning, HeartbeatInterval, KillMargin, Lease, Overlap};
+        for (error, what) in [
+            (FenceWarning, "fence warning"),
+            (HeartbeatInterval, "heartbeat interval"),
+            (KillMargin, "kill margin"),
+            (Lease, "lease"),
+            (Overlap, "overlap"),
+        ] {
+            assert!(error.to_string().starts_with(&format!("the {what} must ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_chosen_goes_by_the_lease_up_to_a_bound() {
+        let chosen = |lease| (default_heartbeat_interval(lease), default_fence_warning(lease));
+        assert_eq!(chosen(ms(4_000)), (ms(800), ms(1_000)));
+        assert_eq!(chosen(ms(20_000)), (ms(1_000), ms(2_500)));
     }
 
     /// Whatever heartbeat interval and fence warning a lease allows, its kill margin fits beside them.

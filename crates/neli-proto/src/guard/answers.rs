@@ -64,8 +64,10 @@ mod tests {
         answers.put(Answer::Gone, None);
         answers.put(Answer::Gone, None);
         assert_eq!(answers.first(), Some((&Answer::Extended { until: Time::from_nanos(999) }, None)));
+        assert!(!answers.is_empty());
         let taken: [_; 4] = core::array::from_fn(|_| answers.take_first().map(|(answer, _)| answer));
         let extended = Answer::Extended { until: Time::from_nanos(999) };
         assert_eq!(taken, [Some(extended), Some(Answer::Gone), Some(Answer::Gone), None]);
+        assert!(answers.is_empty());
     }
 }

@@ -142,6 +142,13 @@ mod tests {
         assert_eq!(awaited(&[Order::Lease(grant(10))]).put(&Order::Over { term: 7 }), Wait::IsOver(None));
     }
 
+    /// Nobody waits for the end of a job that was not ordered.
+    #[test]
+    fn what_stops_a_job_ends_the_wait_only_where_one_was_ordered() {
+        let guard = awaited(&[Order::Lease(grant(10)), STOP, Order::Kill]);
+        assert_eq!(guard.into_orders().collect::<Vec<_>>(), [Order::Lease(grant(10)), STOP, Order::Kill]);
+    }
+
     #[test]
     fn nothing_is_started_at_its_deadline() {
         let guard = awaited(&[spawn(10), Order::Lease(grant(20))]);

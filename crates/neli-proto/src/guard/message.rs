@@ -228,6 +228,8 @@ impl fmt::Display for Named {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use super::*;
 
     #[test]
@@ -241,5 +243,10 @@ mod tests {
         let text = serde_json::to_string(&of_window).unwrap();
         assert_eq!(serde_json::from_str::<Order>(&text).unwrap(), of_window);
         assert_eq!(serde_json::to_string(&Answer::Gone).unwrap(), r#"{"answer":"gone"}"#);
+    }
+
+    #[test]
+    fn a_process_is_told_by_its_number_and_its_programs_name() {
+        assert_eq!(Named { pid: 812, name: "backup".into() }.to_string(), "812 (backup)");
     }
 }

@@ -103,6 +103,7 @@ mod tests {
         }
         let taken = core::iter::from_fn(|| {
             let (first, _) = orders.first()?;
+            assert!(!orders.is_empty());
             orders.drop_first();
             Some(first)
         });

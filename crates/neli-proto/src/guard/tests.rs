@@ -55,3 +55,22 @@ fn it_is_over_when_the_supervisor_is_dead_all_is_read_and_nothing_is_left() {
         assert_eq!(guard.poll_timeout(), None);
     }
 }
+
+/// A round by all means may keep it waiting: it is begun where the deadline was looked at first.
+#[test]
+fn whoever_ends_when_a_whole_round_is_due_leaves_that_to_the_timeout() {
+    let by_all_means = Action::Kill(&[Means::Known, Means::Cgroup, Means::Found]);
+    for remains in [Remains::seen(true, || false), Remains::seen(false, || true)] {
+        let mut guard = Guard::new(Duration::from_secs(5));
+        told(&mut guard, 0, spawn(1_000));
+        told(&mut guard, 0, Event::Executed);
+        told(&mut guard, 0, Event::Ordered(Order::Kill));
+        told(&mut guard, 0, Event::Killed { has_seen_all: true });
+        told(&mut guard, 1, Event::MainEnded { code: None, signal: Some(9) });
+        assert_eq!(guard.poll_timeout(), Some(at(2)));
+        guard.handle(at(2), Event::Waited(remains));
+        assert_eq!(guard.poll_action(), None);
+        guard.handle_timeout(at(2));
+        assert_eq!(guard.poll_action(), Some(by_all_means.clone()));
+    }
+}

@@ -113,10 +113,14 @@ fn what_the_law_reads_must_be_right() {
     ] {
         assert_eq!(Record::parse(line), None, "{}", String::from_utf8_lossy(line));
     }
-    let mut huge = br#"{"v":1,"kind":"claim","after":1,"lease_ms":300,"x":""#.to_vec();
-    huge.resize(MAX_BYTES, b'x');
-    huge.extend(br#""}"#);
-    assert_eq!(Record::parse(&huge), None);
+    let long = |bytes| {
+        let mut line = br#"{"v":1,"kind":"claim","after":1,"lease_ms":300,"x":""#.to_vec();
+        line.resize(bytes - 2, b'x');
+        line.extend(br#""}"#);
+        Record::parse(&line)
+    };
+    assert!(long(MAX_BYTES).is_some());
+    assert_eq!(long(MAX_BYTES + 1), None);
 }
 
 #[test]

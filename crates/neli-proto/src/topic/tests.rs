@@ -27,6 +27,13 @@ fn judged(brokers: i32, replicas: i32, change: impl FnOnce(&mut TopicSettings)) 
 fn the_topic_that_we_make_is_right() {
     assert_eq!(judged(3, 3, |_| {}), Ok(Judgement { cut_is_harmless: true, gaps_are_markers: true, risks: vec![] }));
     assert_eq!(judged(1, 1, |s| s.min_insync_replicas = Some(1)).unwrap().risks, Vec::<String>::new());
+    assert_eq!(judged(2, 2, |_| {}).unwrap().risks, Vec::<String>::new(), "two brokers can't do better");
+}
+
+#[test]
+fn the_brokers_besides_the_leader_are_all_others() {
+    let layout = Layout { leader: 2, replicas: vec![2], brokers: vec![1, 2, 3] };
+    assert_eq!(layout.besides_leader().collect::<Vec<_>>(), [1, 3]);
 }
 
 #[test]
@@ -39,8 +46,9 @@ fn a_log_that_does_not_keep_is_refused() {
         (|s| s.cleanup_policy = Some("compact,delete".into()), "cleanup.policy=compact,delete"),
         (|s| s.retention_ms = Some(599_999), "retention.ms=599999: must be -1 or at least 600000"),
     ] {
-        let refusal = judged(1, 1, change).unwrap_err().to_string();
-        assert!(refusal.starts_with(said), "{refusal}");
+        let refusal = judged(1, 1, change).unwrap_err();
+        let (name, refusal) = (refusal.name(), refusal.to_string());
+        assert!(refusal.starts_with(said) && refusal.starts_with(&format!("{name}=")), "{name}: {refusal}");
     }
     let both = TopicSettings { cleanup_policy: Some("compact".into()), retention_ms: Some(1), ..settings() };
     assert_eq!(refusals(&both).len(), 2, "each is told");
@@ -137,4 +145,5 @@ fn an_empty_log_is_believed_only_where_no_leader_can_have_been_cut() {
     let judgement = judge(&unreadable, PLACE).unwrap();
     assert!(!judgement.cut_is_harmless);
     assert_eq!(judgement.risks.len(), 1);
+    assert!(judgement.risks[0].contains("(denied)"), "{judgement:?}");
 }

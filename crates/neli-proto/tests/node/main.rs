@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod hooks;
 mod host;
 mod many_roles;
 mod no_guard;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use neli_proto::candidate::{self, JobReport, Milestone, Position, StandingFor, Waiting};
 use neli_proto::command::CommandEnd;
-use neli_proto::guard::{Answer, CommandKind, Order};
+use neli_proto::guard::{Answer, Order};
 use neli_proto::hooks::Hook;
 use neli_proto::node::{Action, Awaited, Counts, Event, HookRun, Leader, Note, OtherCandidate, Refusal, Vacancy};
 use neli_proto::record::{Body, JobState, MemberId, Why};
@@ -61,7 +62,7 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     let member = MemberId::from("db3");
     let age = Duration::from_secs(1);
     assert_eq!(status.standbys, [OtherCandidate { member, name: Some("db3-name".into()), age }]);
-    assert_eq!((status.lease_end, status.is_leaving), (None, false));
+    assert_eq!((status.lease_end, status.is_leaving, host.node.is_leaving()), (None, false, false));
     host.now = host.now + Duration::from_secs(80);
     assert_eq!(host.status().standbys, [], "its hello is too old");
 }
@@ -97,6 +98,16 @@ fn the_status_counts_what_is_read_and_says_why_nobody_leads() {
 }
 
 #[test]
+fn a_node_is_caught_up_once_it_has_read_what_was_there_when_it_asked() {
+    let mut host = Host::listening(&[]);
+    assert!(!host.node.is_caught_up());
+    host.answered_with(1);
+    assert!(!host.node.is_caught_up());
+    host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
+    assert!(host.node.is_caught_up());
+}
+
+#[test]
 fn the_status_of_a_leader_from_its_claim_to_its_release() {
     let mut host = Host::listening(&[]);
     host.answered();
@@ -124,7 +135,7 @@ fn the_status_of_a_leader_from_its_claim_to_its_release() {
 
     host.happens(Event::Signal { signal: TERM });
     let status = host.status();
-    assert!(status.is_leaving);
+    assert!(status.is_leaving && host.node.is_leaving());
     assert_eq!(status.awaits, Some(awaits(Awaited::JobEnd, host.now + STOP_TIMEOUT)));
     let Position::Leading { stopping, .. } = status.position else { panic!("{status:?}") };
     assert_eq!(stopping, Some(Why::Stopped));
@@ -280,72 +291,6 @@ fn the_guard_learns_of_a_release_that_was_delivered_and_of_no_other() {
 }
 
 #[test]
-fn hooks_follow_the_lead_and_are_never_before_what_starts_or_kills() {
-    let all = [Hook::Fence, Hook::Lead, Hook::Standby];
-    let mut host = Host::listening(&all);
-    host.answered();
-    host.claims();
-    host.reads_what_it_sent();
-    let actions = host.actions();
-    let at = |wanted: &dyn Fn(&Action) -> bool| actions.iter().position(wanted).unwrap();
-    let spawned = at(&|action| matches!(action, Action::Order(Order::Spawn { .. })));
-    let run = at(&|action| matches!(action, Action::Order(Order::Command { kind: CommandKind::Lead, .. })));
-    let (Action::Order(Order::Spawn { grant, .. }), Action::Order(Order::Command { id, .. })) =
-        (&actions[spawned], &actions[run])
-    else {
-        panic!("{actions:?}")
-    };
-    assert!(spawned < run, "{actions:?}");
-    let (term, id) = (grant.term, *id);
-    host.answers(Answer::CommandEnded { kind: CommandKind::Lead, id, end: CommandEnd::Exited(1) });
-    let failed = Note::HookFailed { hook: Hook::Lead, end: CommandEnd::Exited(1) };
-    assert_eq!(host.actions(), [Action::Note(failed)]);
-    host.started();
-    // Another's claim: it was the first to be judged after ours.
-    let after = host.end() - 1;
-    host.reads(by("db2", Body::Claim { after, lease_ms: 5_000, overlap: None }));
-    let actions = host.actions();
-    assert!(actions.contains(&Action::Order(Order::Released { term })), "the term is over: {actions:?}");
-    let fence = hooks_in(&actions);
-    assert_eq!(fence.iter().map(|run| (run.hook, run.why)).collect::<Vec<_>>(), [(Hook::Fence, "superseded")]);
-    host.ends(JobStatus::Signaled(9));
-    assert!(host.actions().contains(&Action::ReadAnew));
-    host.answered_with(host.end());
-    (0..host.end()).for_each(|offset| host.reads_at(offset));
-    let standby = hooks_in(&host.actions());
-    let [HookRun { hook: Hook::Standby, .. }] = standby[..] else { panic!("{standby:?}") };
-}
-
-#[test]
-fn whoever_goes_waits_for_the_hook_alone_and_a_second_stop_kills_it() {
-    let mut host = Host::leading(&[Hook::Standby]);
-    host.happens(Event::Exiting);
-    let actions = host.actions();
-    let [HookRun { hook: Hook::Standby, id, kill_at, .. }] = hooks_in(&actions)[..] else { panic!("{actions:?}") };
-    assert!(actions.len() == 1 && host.node.has_running_hooks());
-    assert_eq!(host.node.poll_timeout(), Some(kill_at), "no beat is due any more");
-    host.happens(Event::Signal { signal: TERM });
-    host.answers(Answer::Gone);
-    assert_eq!(host.actions(), []);
-
-    let mut host = Host::listening(&[Hook::Standby]);
-    host.answered_with(1);
-    host.actions();
-    host.reads(by("db1", Body::Claim { after: -1, lease_ms: 5_000, overlap: None }));
-    let started = hooks_in(&host.actions());
-    let [HookRun { id: running, .. }] = started[..] else { panic!("{started:?}") };
-    host.happens(Event::Signal { signal: TERM });
-    assert_eq!(exits(&host.actions()), [Ending::StoppedBy(TERM)]);
-    host.happens(Event::Exiting);
-    host.pass(Duration::from_secs(1));
-    assert!(host.node.has_running_hooks());
-    host.happens(Event::Signal { signal: TERM });
-    assert_eq!(host.actions(), [Action::KillHook { id: running }]);
-    assert!(!host.node.has_running_hooks());
-    assert_eq!(id, running, "each node counts its own");
-}
-
-#[test]
 fn the_terminal_that_only_the_job_lost_ends_whoever_has_a_job() {
     let mut host = Host::listening(&[]);
     host.answered_with(1);
@@ -354,6 +299,25 @@ fn the_terminal_that_only_the_job_lost_ends_whoever_has_a_job() {
     let mut host = Host::leading(&[]);
     host.happens(Event::JobsTerminalGone);
     assert!(host.status().is_leaving);
+}
+
+#[test]
+fn whoever_is_stopped_by_a_key_dies_of_its_signal_unless_it_is_refused() {
+    const INT: i32 = 2;
+    for is_refused in [false, true] {
+        let mut host = Host::leading(&[]);
+        if is_refused {
+            host.happens(Event::KafkaRefused { error: "no".into() });
+        }
+        host.job(supervisor::Event::Typed { signal: INT });
+        host.ends(JobStatus::Exited(0));
+        host.actions();
+        host.reads_what_it_sent();
+        let actions = host.actions();
+        let dies = actions.contains(&Action::DieOf { signal: INT, to_group: false });
+        let ending = if is_refused { Ending::Refused } else { Ending::StoppedBy(INT) };
+        assert_eq!((dies, exits(&actions)), (!is_refused, vec![ending]));
+    }
 }
 
 #[test]

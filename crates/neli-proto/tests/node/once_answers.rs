@@ -98,3 +98,35 @@ fn a_later_run_goes_before_one_that_has_failed() {
     let (_, begun) = asked(&mut host).appended.unwrap();
     assert_eq!(begun.attempt, 3);
 }
+
+/// The terms of a journal that was made anew begin again.
+#[test]
+fn of_two_failures_under_the_same_term_the_one_that_was_read_later_counts() {
+    let mut host = listening(1);
+    let id = asked(&mut host).read.unwrap();
+    read(&mut host, id, attempted(fact(Outcome::Failed, 0, Some(3), 1)));
+    host.claims();
+    host.reads_what_it_sent();
+    let id = asked(&mut host).read.unwrap();
+    read(&mut host, id, attempted(fact(Outcome::Failed, 0, Some(4), 2)));
+    host.actions();
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::Skipped(4)]);
+}
+
+#[test]
+fn whoever_is_refused_asks_for_no_facts_and_takes_none_in() {
+    let refused = || Event::KafkaRefused { error: "no".into() };
+    let (mut host, _) = running(0, Facts::default());
+    host.happens(refused());
+    host.ends(JobStatus::Exited(0));
+    let stopped = asked(&mut host);
+    assert!(stopped.releases.is_some() && stopped.read.is_none(), "{stopped:?}");
+
+    let mut host = listening(0);
+    let id = asked(&mut host).read.unwrap();
+    host.happens(refused());
+    assert_eq!(exits(&host.actions()), [Ending::Refused]);
+    read(&mut host, id, done(3));
+    assert_eq!(host.actions(), []);
+}

@@ -31,8 +31,8 @@ pub(crate) struct Story {
     /// What it has sent, by its own count.
     sent: BTreeMap<u64, Record>,
     lease: Duration,
-    /// The grants to run a job that it has given, by their terms.
-    grants: BTreeMap<Offset, Grant>,
+    /// The last grant to run a job that it has given.
+    grant: Option<Grant>,
 }
 
 impl Story {
@@ -72,7 +72,7 @@ impl Story {
         if !words.says("ids") {
             candidate.handle(now, Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
         }
-        let mut story = Self { candidate, now, sent: BTreeMap::new(), lease, grants: BTreeMap::new() };
+        let mut story = Self { candidate, now, sent: BTreeMap::new(), lease, grant: None };
         let mut actions = actions_of(&mut story);
         actions.retain(|action| words.says("ids") || action != NO_IDS);
         (story, actions)
@@ -105,10 +105,10 @@ impl Story {
         })
     }
 
-    /// That nothing is left of the job that it let run in that term, or last: a supervisor alone can show it, once its guard has told it so.
+    /// That nothing is left of the job that it let run, or of another term's: a supervisor alone can show it, told by its guard.
     fn proof(&self, term: Option<Offset>) -> NothingLeft {
-        let grant = term.map_or_else(|| self.grants.values().next_back(), |term| self.grants.get(&term));
-        nothing_left(self.now, *grant.unwrap_or_else(|| panic!("it has not led")))
+        let grant = self.grant.unwrap_or_else(|| panic!("it has not led"));
+        nothing_left(self.now, Grant { term: term.unwrap_or(grant.term), ..grant })
     }
 
     fn event(&self, words: &Words<'_>) -> Event {
@@ -252,7 +252,7 @@ impl Subject for Story {
                 self.sent.extend(record.seq.map(|seq| (seq, record.clone())));
             }
             if let Action::Lead(grant) = action {
-                self.grants.insert(grant.term, grant);
+                self.grant = Some(grant);
             }
             let alone = action == Action::LeaveGroup && self.candidate.is_alone(self.now);
             actions.push(format!(

@@ -1,0 +1,163 @@
+use alloc::vec;
+
+use super::*;
+
+const ALL: [Hook; 3] = [Hook::Fence, Hook::Lead, Hook::Standby];
+
+/// What runs, and why.
+fn run(hooks: &mut Hooks, event: Event) -> Vec<(Hook, &'static str)> {
+    hooks.handle(Time::ZERO, event);
+    actions(hooks)
+        .into_iter()
+        .filter_map(|action| match action {
+            Action::Run { hook, why, .. } => Some((hook, why)),
+            Action::Kill { .. } | Action::NoteFailure { .. } => None,
+        })
+        .collect()
+}
+
+fn actions(hooks: &mut Hooks) -> Vec<Action> {
+    core::iter::from_fn(|| hooks.poll_action()).collect()
+}
+
+#[test]
+fn standing_by_begins_once_and_again_after_each_lead() {
+    let mut hooks = Hooks::new(ALL.to_vec());
+    assert_eq!(run(&mut hooks, Event::StoodBy), [(Hook::Standby, "")]);
+    assert_eq!(run(&mut hooks, Event::StoodBy), [], "another leads now");
+    assert_eq!(run(&mut hooks, Event::Led(5)), [(Hook::Lead, "")]);
+    assert_eq!(run(&mut hooks, Event::Released(Why::Resigned)), [(Hook::Standby, "resigned")]);
+    assert_eq!(run(&mut hooks, Event::StoodBy), []);
+    assert_eq!(run(&mut hooks, Event::Exiting), []);
+}
+
+#[test]
+fn a_fence_is_followed_by_standing_by() {
+    let mut hooks = Hooks::new(ALL.to_vec());
+    run(&mut hooks, Event::Led(5));
+    assert_eq!(run(&mut hooks, Event::Fenced(Why::GuardDied)), [(Hook::Fence, "guard-died")]);
+    assert_eq!(run(&mut hooks, Event::Released(Why::GuardDied)), [(Hook::Standby, "guard-died")]);
+}
+
+#[test]
+fn whoever_is_superseded_releases_nothing_and_stands_by() {
+    for next in [Event::StoodBy, Event::Exiting] {
+        let mut hooks = Hooks::new(ALL.to_vec());
+        run(&mut hooks, Event::Led(5));
+        assert_eq!(run(&mut hooks, Event::Superseded), [(Hook::Fence, "superseded")]);
+        assert_eq!(run(&mut hooks, next), [(Hook::Standby, "superseded")]);
+    }
+}
+
+#[test]
+fn whoever_never_led_exits_without_a_word() {
+    let mut hooks = Hooks::new(ALL.to_vec());
+    assert_eq!(run(&mut hooks, Event::Released(Why::ClaimExpired)), []);
+    assert_eq!(run(&mut hooks, Event::Exiting), []);
+}
+
+#[test]
+fn what_was_not_given_is_neither_run_nor_awaited() {
+    let mut hooks = Hooks::new(vec![Hook::Lead]);
+    assert_eq!(run(&mut hooks, Event::StoodBy), []);
+    assert_eq!(run(&mut hooks, Event::Led(5)), [(Hook::Lead, "")]);
+    assert!(hooks.is_idle(), "the guard's ends with the tree");
+}
+
+#[test]
+fn a_hook_has_ten_seconds() {
+    let mut hooks = Hooks::new(ALL.to_vec());
+    hooks.handle(Time::ZERO, Event::StoodBy);
+    let [Action::Run { id, kill_at, .. }] = actions(&mut hooks)[..] else { panic!() };
+    assert_eq!(kill_at, Time::ZERO + LIMIT);
+    assert_eq!(hooks.poll_timeout(), Some(kill_at));
+    hooks.handle_timeout(kill_at - Duration::from_nanos(1));
+    assert_eq!(actions(&mut hooks), []);
+    hooks.handle_timeout(kill_at);
+    let timed_out = Action::NoteFailure { hook: Hook::Standby, end: CommandEnd::TimedOut };
+    assert_eq!(actions(&mut hooks), [Action::Kill { id }, timed_out]);
+    assert!(hooks.is_idle(), "whether or not it can be killed");
+    hooks.handle(kill_at, Event::Ended { hook: Hook::Standby, id, end: CommandEnd::Signaled(9) });
+    assert_eq!(actions(&mut hooks), [], "that was said");
+}
+
+#[test]
+fn a_failure_is_said_and_an_end_with_the_job_is_none() {
+    let mut hooks = Hooks::new(ALL.to_vec());
+    for (end, is_failure) in [(CommandEnd::Abandoned, false), (CommandEnd::Exited(3), true)] {
+        hooks.handle(Time::ZERO, Event::Led(5));
+        let [Action::Run { hook, id, .. }] = actions(&mut hooks)[..] else { panic!() };
+        hooks.handle(Time::ZERO, Event::Ended { hook, id, end: end.clone() });
+        let noted = is_failure.then_some(Action::NoteFailure { hook, end });
+        assert_eq!(actions(&mut hooks), Vec::from_iter(noted));
+        assert_eq!(hooks.poll_timeout(), None);
+    }
+}
+
+#[test]
+fn a_hook_of_the_guards_has_failed_when_its_end_is_not_told_in_time() {
+    let mut hooks = Hooks::new(ALL.to_vec());
+    hooks.handle(Time::ZERO, Event::Led(5));
+    let [Action::Run { id, kill_at, .. }] = actions(&mut hooks)[..] else { panic!() };
+    let until = kill_at + ANSWER_TAKES;
+    assert_eq!(hooks.poll_timeout(), Some(until));
+    hooks.handle_timeout(until - Duration::from_nanos(1));
+    assert_eq!(actions(&mut hooks), []);
+    hooks.handle_timeout(until);
+    let unanswered = Action::NoteFailure { hook: Hook::Lead, end: CommandEnd::Unanswered };
+    assert_eq!(actions(&mut hooks), [unanswered]);
+    hooks.handle(until, Event::Ended { hook: Hook::Lead, id, end: CommandEnd::Exited(3) });
+    assert_eq!(actions(&mut hooks), [], "that was said");
+
+    hooks.handle(until, Event::Led(6));
+    hooks.handle(until, Event::Fenced(Why::GuardDied));
+    actions(&mut hooks);
+    hooks.handle_timeout(until + LIMIT + ANSWER_TAKES);
+    assert!(!actions(&mut hooks).iter().any(|action| matches!(action, Action::NoteFailure { hook: Hook::Lead, .. })));
+}
+
+#[test]
+fn hooks_that_run_side_by_side_end_each_for_itself() {
+    let mut hooks = Hooks::new(ALL.to_vec());
+    for event in [Event::Led(5), Event::Superseded, Event::StoodBy] {
+        hooks.handle(Time::ZERO, event);
+    }
+    let [_, Action::Run { hook: Hook::Fence, id: fence, .. }, Action::Run { hook: Hook::Standby, id: standby, .. }] =
+        actions(&mut hooks)[..]
+    else {
+        panic!()
+    };
+    let end = CommandEnd::Exited(3);
+    hooks.handle(Time::ZERO, Event::Ended { hook: Hook::Fence, id: fence, end: end.clone() });
+    assert_eq!(actions(&mut hooks), [Action::NoteFailure { hook: Hook::Fence, end: end.clone() }]);
+    assert!(!hooks.is_idle());
+    hooks.handle(Time::ZERO, Event::Ended { hook: Hook::Fence, id: fence, end });
+    assert_eq!(actions(&mut hooks), [], "that was said");
+    hooks.handle_timeout(Time::ZERO + LIMIT);
+    assert_eq!(actions(&mut hooks)[0], Action::Kill { id: standby });
+}
+
+#[test]
+fn the_end_of_an_earlier_leads_hook_is_not_taken_for_that_of_the_current_one() {
+    let mut hooks = Hooks::new(ALL.to_vec());
+    let mut lead = |term| {
+        hooks.handle(Time::ZERO, Event::Led(term));
+        let [Action::Run { id, .. }] = actions(&mut hooks)[..] else { panic!() };
+        id
+    };
+    let [earlier, current] = [5, 6].map(&mut lead);
+    for (id, is_news) in [(earlier, false), (current, true)] {
+        hooks.handle(Time::ZERO, Event::Ended { hook: Hook::Lead, id, end: CommandEnd::Exited(3) });
+        assert_eq!(!actions(&mut hooks).is_empty(), is_news);
+    }
+}
+
+#[test]
+fn who_gives_up_waiting_kills_them() {
+    let mut hooks = Hooks::new(ALL.to_vec());
+    hooks.handle(Time::ZERO, Event::StoodBy);
+    let [Action::Run { id, .. }] = actions(&mut hooks)[..] else { panic!() };
+    hooks.give_up();
+    assert_eq!(actions(&mut hooks), [Action::Kill { id }]);
+    assert!(hooks.is_idle());
+}

@@ -1,0 +1,99 @@
+//! Which hook is run when, and what it is told.
+
+use std::time::Duration;
+
+use neli_proto::command::CommandEnd;
+use neli_proto::guard::{Answer, CommandKind, Order};
+use neli_proto::hooks::Hook;
+use neli_proto::node::{Action, Event, HookRun, Node, Note};
+use neli_proto::random::Random;
+use neli_proto::record::Body;
+use neli_proto::restart::{Restart, RestartPolicy};
+use neli_proto::supervisor::{Ending, JobStatus};
+
+use crate::host::{Host, TERM, by, exits, hooks_in};
+
+#[test]
+fn hooks_follow_the_lead_and_are_never_before_what_starts_or_kills() {
+    let all = [Hook::Fence, Hook::Lead, Hook::Standby];
+    let mut host = Host::listening(&all);
+    host.answered();
+    host.claims();
+    host.reads_what_it_sent();
+    let actions = host.actions();
+    let at = |wanted: &dyn Fn(&Action) -> bool| actions.iter().position(wanted).unwrap();
+    let spawned = at(&|action| matches!(action, Action::Order(Order::Spawn { .. })));
+    let run = at(&|action| matches!(action, Action::Order(Order::Command { kind: CommandKind::Lead, .. })));
+    let (Action::Order(Order::Spawn { grant, .. }), Action::Order(Order::Command { id, .. })) =
+        (&actions[spawned], &actions[run])
+    else {
+        panic!("{actions:?}")
+    };
+    assert!(spawned < run, "{actions:?}");
+    let (term, id) = (grant.term, *id);
+    host.answers(Answer::CommandEnded { kind: CommandKind::Lead, id, end: CommandEnd::Exited(1) });
+    let failed = Note::HookFailed { hook: Hook::Lead, end: CommandEnd::Exited(1) };
+    assert_eq!(host.actions(), [Action::Note(failed)]);
+    host.started();
+    // Another's claim: it was the first to be judged after ours.
+    let after = host.end() - 1;
+    host.reads(by("db2", Body::Claim { after, lease_ms: 5_000, overlap: None }));
+    let actions = host.actions();
+    assert!(actions.contains(&Action::Order(Order::Released { term })), "the term is over: {actions:?}");
+    let fence = hooks_in(&actions);
+    assert_eq!(fence.iter().map(|run| (run.hook.event(), run.why)).collect::<Vec<_>>(), [("fence", "superseded")]);
+    host.ends(JobStatus::Signaled(9));
+    assert!(host.actions().contains(&Action::ReadAnew));
+    host.answered_with(host.end());
+    (0..host.end()).for_each(|offset| host.reads_at(offset));
+    let standby = hooks_in(&host.actions());
+    let [HookRun { hook: Hook::Standby, .. }] = standby[..] else { panic!("{standby:?}") };
+}
+
+#[test]
+fn whoever_goes_waits_for_the_hook_alone_and_a_second_stop_kills_it() {
+    let mut host = Host::leading(&[Hook::Standby]);
+    host.happens(Event::Exiting);
+    let actions = host.actions();
+    let [HookRun { hook: Hook::Standby, id, kill_at, .. }] = hooks_in(&actions)[..] else { panic!("{actions:?}") };
+    assert!(actions.len() == 1 && host.node.has_running_hooks());
+    assert_eq!(host.node.poll_timeout(), Some(kill_at), "no beat is due any more");
+    host.happens(Event::Signal { signal: TERM });
+    host.answers(Answer::Gone);
+    assert_eq!(host.actions(), []);
+
+    let mut host = Host::listening(&[Hook::Standby]);
+    host.answered_with(1);
+    host.actions();
+    host.reads(by("db1", Body::Claim { after: -1, lease_ms: 5_000, overlap: None }));
+    let started = hooks_in(&host.actions());
+    let [HookRun { id: running, .. }] = started[..] else { panic!("{started:?}") };
+    host.happens(Event::Signal { signal: TERM });
+    assert_eq!(exits(&host.actions()), [Ending::StoppedBy(TERM)]);
+    host.happens(Event::Exiting);
+    host.pass(Duration::from_secs(1));
+    assert!(host.node.has_running_hooks());
+    host.happens(Event::Signal { signal: TERM });
+    assert_eq!(host.actions(), [Action::KillHook { id: running }]);
+    assert!(!host.node.has_running_hooks());
+    assert_eq!(id, running, "each node counts its own");
+}
+
+#[test]
+fn a_hook_is_told_the_number_of_the_last_run_of_its_term() {
+    let mut host = Host::new(&[], true);
+    let mut settings = Host::settings(host.now, &[Hook::Standby], true);
+    settings.job.restart = RestartPolicy { restart: Restart::Always, delay: Duration::ZERO, limit: None };
+    host.node = Node::new(host.now, settings, Random::from_seed(1));
+    let mut host = host.listened().led();
+    for _ in 0..2 {
+        host.ends(JobStatus::Exited(0));
+        host.pass(Duration::from_millis(1));
+        host.started();
+    }
+    host.happens(Event::Signal { signal: TERM });
+    host.ends(JobStatus::Exited(0));
+    host.actions();
+    host.reads_what_it_sent();
+    let [HookRun { hook: Hook::Standby, attempt: 3, .. }] = hooks_in(&host.actions())[..] else { panic!() };
+}
