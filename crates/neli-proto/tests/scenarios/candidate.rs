@@ -1,11 +1,12 @@
 //! The stories of a candidate, which is called `me`.
 
+mod outcome;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use neli_proto::candidate::{
-    Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, LocalEvent, Milestone, Note, Patience,
-    Setup, StandingFor, Timings,
+    Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, LocalEvent, Patience, Setup, Timings,
 };
 use neli_proto::guard::Grant;
 use neli_proto::listener::FIRST_SPAN;
@@ -18,11 +19,9 @@ use neli_proto::topic::{TopicId, TopicIdentity};
 
 use crate::proof::nothing_left;
 use crate::records::hello;
-use crate::words::{Words, begin, member, shown, span, told};
+use crate::words::{Words, begin, member};
 use crate::{Subject, actions_of};
-
-/// What is told of a broker without ids for topics.
-const NO_IDS: &str = "says: the broker has no ids for topics";
+use outcome::{NO_IDS, shown_action};
 
 /// A candidate and its time.
 pub(crate) struct Story {
@@ -280,125 +279,4 @@ fn overlap(words: &Words<'_>) -> Option<Overlap> {
     let within = words.span_of("overlap")?;
     let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
     Some(Overlap { within_ms, over: words.number_of("over"), yields: words.says("yields") })
-}
-
-fn shown_overlap(overlap: Option<Overlap>) -> String {
-    let Some(Overlap { within_ms, over, yields }) = overlap else { return String::new() };
-    let over = over.map(|over| format!(" over={over}")).unwrap_or_default();
-    let yields = if yields { " yields" } else { "" };
-    format!(" overlap={within_ms}ms{over}{yields}")
-}
-
-fn shown_action(action: Action) -> String {
-    match action {
-        Action::Ask => "asks where the log ends".to_owned(),
-        Action::Depart(departure) => format!("departs: {departure:?}"),
-        Action::Extend(grant) => format!("tells the guard: {}", shown_grant(grant)),
-        Action::ForgetTerms => "has the guard forget its terms".to_owned(),
-        Action::Identify => "asks which topic this is".to_owned(),
-        Action::JoinGroup => "joins the group".to_owned(),
-        Action::Kill(loss) => format!("has the job killed: {loss:?}"),
-        Action::Lead(grant) => format!("leads: {}", shown_grant(grant)),
-        Action::LeaveGroup => "leaves the group".to_owned(),
-        Action::LookForEnd => "asks soon where the log ends".to_owned(),
-        Action::Note(note) => shown_note(note),
-        Action::Reached(milestone) => shown_milestone(milestone),
-        Action::ReadFrom(offset) => format!("reads from {offset}"),
-        Action::Refuse { why } => format!("refuses: {why}"),
-        Action::RenewProducer => "makes a new producer".to_owned(),
-        Action::Send { record } => format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body)),
-        Action::StopJob(why) => format!("has the job stopped: {why}"),
-        Action::StopJobWithin { why, within } => format!("has the job stopped within {}: {why}", shown(within)),
-        Action::Suspend => "has the process suspended".to_owned(),
-    }
-}
-
-fn shown_grant(grant: Grant) -> String {
-    let Grant { term, seen, next_seq, until } = grant;
-    format!("term {term} until {}, seen {seen}, next seq {next_seq}", told(until))
-}
-
-fn shown_body(body: &Body) -> String {
-    let lease = |millis: &u64| shown(span(&format!("{millis}ms")));
-    match body {
-        Body::Beat { term, seen, lease_ms, state, pid, overlap, .. } => {
-            let state = state.map(|state| format!(" {state:?}").to_lowercase()).unwrap_or_default();
-            let pid = pid.map(|pid| format!(" pid={pid}")).unwrap_or_default();
-            format!("beat term={term} seen={seen} lease={}{state}{pid}{}", lease(lease_ms), shown_overlap(*overlap))
-        }
-        Body::Claim { after, lease_ms, overlap } => {
-            format!("claim after={after} lease={}{}", lease(lease_ms), shown_overlap(*overlap))
-        }
-        Body::Hello { group_member, priority, overlap_ms, leaves, .. } => {
-            let group_member = group_member.as_ref().map(|id| format!(" as {id}")).unwrap_or_default();
-            let priority = if *priority == 0 { String::new() } else { format!(" priority={priority}") };
-            let overlap = overlap_ms.map(|within| format!(" overlap={within}ms")).unwrap_or_default();
-            let leaves = if *leaves { " leaves" } else { "" };
-            format!("hello{group_member}{priority}{overlap}{leaves}")
-        }
-        Body::Release { term, seen, why, exit, late_ms, group_member, once, successor } => {
-            let exit = exit.map(|exit| format!(" exit={exit}")).unwrap_or_default();
-            let late = late_ms.map(|late| format!(" late={late}ms")).unwrap_or_default();
-            let left = group_member.as_ref().map(|id| format!(", has left the group as {id}")).unwrap_or_default();
-            let once = once.as_ref().map(|key| format!(" once={key}")).unwrap_or_default();
-            let successor = successor.as_ref().map(|successor| format!(", for {successor}")).unwrap_or_default();
-            format!(
-                "release term={term} seen={seen} why={}{exit}{once}{late}{left}{successor}",
-                why.as_deref().unwrap_or("?")
-            )
-        }
-        Body::Request { what, term, .. } => {
-            format!("request {what:?}{}", term.map(|term| format!(" term={term}")).unwrap_or_default())
-        }
-    }
-}
-
-fn shown_note(note: Note) -> String {
-    match note {
-        Note::Claiming { after } => format!("says: claiming, after {after}"),
-        Note::Ended { by, .. } => format!("says: ended by {}", named(by)),
-        Note::FenceWarning { term, left, silent } => {
-            format!("says: fence warning, term {term}, {} left, silent for {}", shown(left), shown(silent))
-        }
-        Note::Preempting { term, priority, own } => {
-            format!("says: asks term {term} of priority {priority} to resign, its own is {own}")
-        }
-        Note::ReaderStuck { end, silent } => {
-            format!("says: nothing was read for {}, although the log goes on to {end}", shown(silent))
-        }
-        Note::Resigned { term, by, .. } => format!("says: term {term} is asked to resign by {}", named(by)),
-        Note::TopicUnnamed => NO_IDS.to_owned(),
-        Note::UnusedPartitions => "says: the topic has more partitions than roles".to_owned(),
-        Note::Yielding { term, why, patience } => {
-            format!("says: term {term} yields for {} at most, {why}", shown(patience))
-        }
-    }
-}
-
-fn shown_milestone(milestone: Milestone) -> String {
-    match milestone {
-        Milestone::Fenced { term, why, loss, left, late } => {
-            let late = late.map(|late| format!(", {} late", shown(late))).unwrap_or_default();
-            format!("says: fenced, term {term}, {why}, {loss:?}, {} left{late}", shown(left))
-        }
-        Milestone::Leading { term, until } => format!("says: leading, term {term}, until {}", told(until)),
-        Milestone::Overlapped { term, by_term, by, within } => {
-            format!("says: term {term} is overlapped by {}, term {by_term}, for {}", named(by), shown(within))
-        }
-        Milestone::Released { term, why, delivered } => {
-            format!("says: released, term {term}, {why}, delivered: {delivered}")
-        }
-        Milestone::Standby(StandingFor { leader, term, why }) => {
-            let leader = leader.map(|leader| format!(", {leader} leads")).unwrap_or_default();
-            let term = term.map(|term| format!(", term {term}")).unwrap_or_default();
-            let why = why.map(|why| format!(", {why:?}").to_lowercase()).unwrap_or_default();
-            format!("says: standby{leader}{term}{why}")
-        }
-        Milestone::Superseded { term, by, .. } => format!("says: term {term} is superseded by {}", named(by)),
-        Milestone::TopicRemade => "says: the topic was deleted and made again".to_owned(),
-    }
-}
-
-fn named(who: Option<Box<str>>) -> Box<str> {
-    who.unwrap_or("somebody".into())
 }
