@@ -17,10 +17,12 @@ use fields::{Fields, is_default};
 
 pub use hello::Hello;
 pub use overlap::Overlap;
+pub use why::Why;
 
 mod fields;
 mod hello;
 mod overlap;
+mod why;
 
 /// An offset in the partition; -1 is "before the first".
 pub type Offset = i64;
@@ -190,103 +192,6 @@ pub enum What {
     End,
     /// The leader stands down.
     Resign,
-}
-
-/// Why a term ended.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Why {
-    /// The claim came back with its lease over.
-    ClaimExpired,
-    /// The election was ended.
-    Ended,
-    /// The job ended by itself.
-    Exited,
-    /// `--once`: the key's facts can't be read or written.
-    FactsUnavailable,
-    /// `--once`: the job has failed, and is to be tried again.
-    Failed,
-    /// The lease ran out.
-    Fenced,
-    /// The guard died.
-    GuardDied,
-    /// Kafka refuses this candidate for good, or its machine can start no guard for it.
-    Refused,
-    /// An operator asked.
-    Resigned,
-    /// The job failed too often.
-    RestartLimit,
-    /// The group took the partition away.
-    Revoked,
-    /// `--once`: the key needs no run.
-    Skipped,
-    /// It led more roles than its share, and hands this one over.
-    Spread,
-    /// A signal to `neli-run`.
-    Stopped,
-    /// The supervisor died, and its guard wrote this.
-    SupervisorDied,
-    /// Ctrl-Z.
-    Suspended,
-    /// The health command failed too often.
-    Unhealthy,
-}
-
-impl Why {
-    const ALL: [Self; 17] = [
-        Self::ClaimExpired,
-        Self::Ended,
-        Self::Exited,
-        Self::FactsUnavailable,
-        Self::Failed,
-        Self::Fenced,
-        Self::GuardDied,
-        Self::Refused,
-        Self::Resigned,
-        Self::RestartLimit,
-        Self::Revoked,
-        Self::Skipped,
-        Self::Spread,
-        Self::Stopped,
-        Self::SupervisorDied,
-        Self::Suspended,
-        Self::Unhealthy,
-    ];
-
-    /// The reason that a record tells by this word; none where this version knows no such reason.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|why| why.as_str() == word)
-    }
-
-    /// The word in records and in the log.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ClaimExpired => "claim-expired",
-            Self::Ended => "ended",
-            Self::Exited => "exited",
-            Self::FactsUnavailable => "facts-unavailable",
-            Self::Failed => "failed",
-            Self::Fenced => "fenced",
-            Self::GuardDied => "guard-died",
-            Self::Refused => "refused",
-            Self::Resigned => "resigned",
-            Self::RestartLimit => "restart-limit",
-            Self::Revoked => "revoked",
-            Self::Skipped => "skipped",
-            Self::Spread => "spread",
-            Self::Stopped => "stopped",
-            Self::SupervisorDied => "supervisor-died",
-            Self::Suspended => "suspended",
-            Self::Unhealthy => "unhealthy",
-        }
-    }
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 impl Record {

@@ -1,30 +1,30 @@
 //! Appends to the journal.
 
+mod deliveries;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
-use rdkafka::error::KafkaError;
-use rdkafka::message::{DeliveryResult, Message};
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext};
-use rdkafka::{ClientContext, error::RDKafkaErrorCode};
+use rdkafka::config::{ClientConfig, FromClientConfigAndContext};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
-use crate::kafka::context::{KafkaContext, explain};
+use crate::kafka::context::explain;
 use crate::kafka::embedded;
-use crate::kafka::error_class::{ErrorClass, of_refused_append, plain};
-use crate::kafka::event::{FactsEvent, KafkaEvent};
+use crate::kafka::error_class::{ErrorClass, plain};
+use crate::kafka::event::KafkaEvent;
 use crate::kafka::identity::Identifier;
 use crate::kafka::librdkafka::{MainQueue, Waker, topic_identity};
 use crate::kafka::topic::{self, Presence, TopicError};
 use crate::text::{self, ClientError};
+use deliveries::{Deliveries, Sent, reason};
 
 /// How long the question that opens the producer's connection may take.
 const WARMING: Duration = Duration::from_secs(16);
@@ -96,14 +96,7 @@ impl Producer {
         timeout: Duration,
         events: Sender<KafkaEvent>,
     ) -> Result<Self, ClientError> {
-        let context = Deliveries {
-            context: KafkaContext::new(access),
-            events,
-            forbidden: AtomicBool::new(false),
-            refused: AtomicBool::new(false),
-            timeout,
-            wants_debug: access.wants_debug(),
-        };
+        let context = Deliveries::reported_to(events, access, timeout);
         let config: ClientConfig = access.producer(timeout);
         let producer =
             BaseProducer::from_config_and_context(&config, context).map_err(|error| ClientError(explain(&error)))?;
@@ -274,129 +267,6 @@ fn why_forbidden(producer: &BaseProducer<Deliveries>, elections: &Elections) -> 
     }
 }
 
-/// What was handed over.
-enum Sent {
-    /// A fact, by its number.
-    Fact(u32),
-    /// A hello of a process with many roles, or the last one of a candidate.
-    Hello,
-    /// A record of the journal of a role's election.
-    Record { role: u32, seq: u64 },
-}
-
-/// The producer's context: deliveries in, [`KafkaEvent`] out.
-struct Deliveries {
-    context: KafkaContext,
-    events: Sender<KafkaEvent>,
-    /// A record was refused for lack of a right.
-    forbidden: AtomicBool,
-    /// A record was refused, and none has been appended since.
-    refused: AtomicBool,
-    /// When a record is given up.
-    timeout: Duration,
-    /// Whether librdkafka's debug lines are asked for.
-    wants_debug: bool,
-}
-
-impl Deliveries {
-    fn send(&self, event: KafkaEvent) {
-        // An error means that nobody listens any more: we are about to be dropped.
-        let _ = self.events.blocking_send(event);
-    }
-
-    fn fact_delivered(&self, result: &DeliveryResult<'_>, id: u32) {
-        let event = match result {
-            Ok(_) => FactsEvent::Appended,
-            Err((error, message)) => {
-                let code = error.rdkafka_error_code();
-                if code.is_some_and(|code| ErrorClass::from(code) == ErrorClass::TopicForbidden) {
-                    self.send(KafkaEvent::Refused { error: topic::may_not_write(message.topic()) });
-                }
-                FactsEvent::NotAppended { error: reason(error) }
-            }
-        };
-        self.send(KafkaEvent::Facts { id, event });
-    }
-
-    fn refused(&self, error: String) {
-        self.refused.store(true, Ordering::Relaxed);
-        self.send(KafkaEvent::AppendRefused { error });
-    }
-}
-
-impl ClientContext for Deliveries {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
-        // What librdkafka tries again is in no delivery until it is given up, and then without the reason.
-        if let Some(error) = refused_append(line) {
-            self.refused(error);
-        }
-        if self.wants_debug || !matches!(level, RDKafkaLogLevel::Debug) {
-            self.context.log(level, facility, line);
-        }
-    }
-
-    fn error(&self, _error: KafkaError, _reason: &str) {
-        // The reader meets the same brokers and reports it.
-    }
-}
-
-impl ProducerContext for Deliveries {
-    type DeliveryOpaque = Box<Sent>;
-
-    fn delivery(&self, result: &DeliveryResult<'_>, sent: Box<Sent>) {
-        let record = match *sent {
-            Sent::Fact(id) => return self.fact_delivered(result, id),
-            Sent::Hello => None,
-            Sent::Record { role, seq } => Some((role, seq)),
-        };
-        let error = match result {
-            Ok(message) => {
-                self.refused.store(false, Ordering::Relaxed);
-                return self.send(match record {
-                    Some((role, seq)) => KafkaEvent::Delivered { role, seq, offset: message.offset() },
-                    None => KafkaEvent::HelloDelivered,
-                });
-            }
-            Err((error, _)) => error,
-        };
-        match error.rdkafka_error_code() {
-            Some(RDKafkaErrorCode::PurgeInflight | RDKafkaErrorCode::PurgeQueue) | None => {}
-            Some(RDKafkaErrorCode::MessageTimedOut) if self.refused.load(Ordering::Relaxed) => {}
-            Some(RDKafkaErrorCode::MessageTimedOut) => {
-                let timeout = self.timeout.as_millis();
-                self.send(KafkaEvent::AppendRefused { error: format!("no acknowledgement within {timeout} ms") });
-            }
-            Some(code) if ErrorClass::from(code) == ErrorClass::TopicForbidden => {
-                self.forbidden.store(true, Ordering::Relaxed);
-            }
-            Some(code) => {
-                if let Some(error) = of_refused_append(&plain(code)) {
-                    self.refused(error);
-                }
-            }
-        }
-        if let Some((role, seq)) = record {
-            self.send(KafkaEvent::NotDelivered { role, seq, error: reason(error) });
-        }
-    }
-}
-
-/// The reason in librdkafka's debug line about an append that was refused; `None` for any other line. With `debug=msg` it is
-/// `TOPIC [0]: MessageSet with 1 message(s) (MsgId 0, BaseSeq -1) encountered error: Broker: WORDS (actions Retry,..)`.
-fn refused_append(line: &str) -> Option<String> {
-    let (_, told) = line.split_once(") encountered error: ")?;
-    let (words, _) = told.split_once(" (actions ")?;
-    of_refused_append(words)
-}
-
-fn reason(error: &KafkaError) -> String {
-    match error.rdkafka_error_code() {
-        Some(RDKafkaErrorCode::MessageTimedOut) => "no acknowledgement in time".to_owned(),
-        Some(code) => plain(code),
-        None => error.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rdkafka::mocking::MockCluster;
@@ -422,14 +292,5 @@ mod tests {
                 producer.send(&elections.election(0, 1), Some(seq), "g", b"{}").unwrap();
             }
         }
-    }
-
-    #[test]
-    fn a_refusal_is_read_from_librdkafkas_words() {
-        let line = "[thrd:127.0.0.1:9092/1]: 127.0.0.1:9092/1: g.neli [0]: MessageSet with 1 message(s) (MsgId 0, BaseSeq \
-                    -1) encountered error: Broker: Not enough in-sync replicas (actions Retry,MsgNotPersisted)";
-        assert!(refused_append(line).unwrap().starts_with("Not enough in-sync replicas; "));
-        assert_eq!(refused_append(&line.replace("Broker: Not enough in-sync replicas", "Local: Timed out")), None);
-        assert_eq!(refused_append("g.neli [0]: Produce MessageSet with 1 message(s)"), None);
     }
 }
