@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::RawFd;
 use std::panic;
 use std::task::{Context, Poll};
 
@@ -20,10 +19,9 @@ use neli_proto::time::Time;
 
 use crate::config::Config;
 use crate::exit::{ExitStatus, StartupError};
-use crate::process::descriptors::{self, Reserve};
+use crate::process::descriptors::Reserve;
 use crate::process::ready::Ready;
 use crate::process::signals::Signals;
-use crate::process::terminal::is_there;
 use crate::process::timer::Timer;
 use crate::report::log::{Event as LogEvent, From, Logger};
 use crate::report::notes;
@@ -37,7 +35,9 @@ use crate::supervise::settling::Settling;
 use crate::supervise::start::{JobMaker, Prepared};
 use crate::supervise::terminal::Session;
 use crate::text::reason;
+pub use at_start::AtStart;
 
+mod at_start;
 mod children;
 mod commands;
 mod environment;
@@ -59,27 +59,6 @@ mod telling;
 mod terminal;
 mod translate;
 mod wall_clock;
-
-/// What is known of the process at the very start of `main`.
-#[derive(Clone, Debug)]
-pub struct AtStart {
-    /// When it started.
-    pub time: Time,
-    /// The descriptors that it inherited.
-    pub inherited: Vec<RawFd>,
-    /// Whether it had a terminal.
-    pub has_terminal: bool,
-}
-
-impl AtStart {
-    /// To be called first thing in `main`, before anything is opened.
-    #[must_use]
-    pub fn now() -> Self {
-        // Without /proc only the three that every process has are known.
-        let inherited = descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]);
-        Self { time: clock::now(), inherited, has_terminal: is_there() }
-    }
-}
 
 /// Stands for election, and runs the job while it leads.
 ///

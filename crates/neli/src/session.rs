@@ -5,8 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
-use std::io;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,9 +15,8 @@ use neli_proto::topic::{TopicFacts, TopicIdentity};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::clock;
-use crate::election::{ElectionId, Elections, Properties};
+use crate::election::{ElectionId, Elections};
 use crate::kafka::access::Access;
-use crate::kafka::embedded::{BrokerFinder, FoundBroker};
 use crate::kafka::event::KafkaEvent;
 use crate::kafka::group::{GroupReport, Member};
 use crate::kafka::producer::Producer;
@@ -29,6 +26,7 @@ use event::{RoleEvent, SessionEvent};
 use members::Members;
 use router::{Output, Router};
 
+mod embedded;
 pub(crate) mod event;
 mod facts;
 mod group;
@@ -252,39 +250,6 @@ impl Session {
             self.judge();
         }
         self.known_producer.insert(role, self.producers);
-        Ok(())
-    }
-
-    // ---- the embedded broker ----------------------------------------------------------------------------------------
-
-    /// Has the embedded broker replaced when it dies: where it is; none when Kafka is a real one.
-    ///
-    /// # Errors
-    ///
-    /// The machine has no thread to spare.
-    pub fn follow_broker(&self, finder: BrokerFinder) -> io::Result<Option<String>> {
-        let Some(broker) = &self.access.embedded else { return Ok(None) };
-        finder.follow(Arc::clone(broker), self.event_sender.clone())?;
-        Ok(Some(broker.bootstrap().to_owned()))
-    }
-
-    /// The embedded broker died, and another is there: every journal is cut, and the group joined there. `alone`: as for
-    /// [`leave_group`](Self::leave_group).
-    ///
-    /// # Errors
-    ///
-    /// As for [`start`](Self::start).
-    pub fn move_to(&mut self, found: &FoundBroker, properties: &Properties, alone: bool) -> Result<(), ClientError> {
-        let log_callback = self.access.log_callback.clone();
-        self.access = Access { log_callback, ..Access::embedded(&found.connection, properties) };
-        self.stop_reading();
-        for role in self.settings.elections.roles.clone() {
-            self.tell(role, RoleEvent::Cut);
-        }
-        if self.members.is_in_group() {
-            self.leave(alone);
-            self.join()?;
-        }
         Ok(())
     }
 

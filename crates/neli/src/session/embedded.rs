@@ -1,0 +1,43 @@
+//! A session with the embedded broker, which may die and be replaced.
+
+use std::io;
+use std::sync::Arc;
+
+use super::{RoleEvent, Session};
+use crate::election::Properties;
+use crate::kafka::access::Access;
+use crate::kafka::embedded::{BrokerFinder, FoundBroker};
+use crate::text::ClientError;
+
+impl Session {
+    /// Has the embedded broker replaced when it dies: where it is; none when Kafka is a real one.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no thread to spare.
+    pub fn follow_broker(&self, finder: BrokerFinder) -> io::Result<Option<String>> {
+        let Some(broker) = &self.access.embedded else { return Ok(None) };
+        finder.follow(Arc::clone(broker), self.event_sender.clone())?;
+        Ok(Some(broker.bootstrap().to_owned()))
+    }
+
+    /// The embedded broker died, and another is there: every journal is cut, and the group joined there. `alone`: as for
+    /// [`leave_group`](Self::leave_group).
+    ///
+    /// # Errors
+    ///
+    /// As for [`start`](Self::start).
+    pub fn move_to(&mut self, found: &FoundBroker, properties: &Properties, alone: bool) -> Result<(), ClientError> {
+        let log_callback = self.access.log_callback.clone();
+        self.access = Access { log_callback, ..Access::embedded(&found.connection, properties) };
+        self.stop_reading();
+        for role in self.settings.elections.roles.clone() {
+            self.tell(role, RoleEvent::Cut);
+        }
+        if self.members.is_in_group() {
+            self.leave(alone);
+            self.join()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,30 @@
+//! What only the very start of a process shows.
+
+use std::os::fd::RawFd;
+
+use neli::program::clock;
+use neli_proto::time::Time;
+
+use crate::process::descriptors;
+use crate::process::terminal::is_there;
+
+/// What is known of the process at the very start of `main`.
+#[derive(Clone, Debug)]
+pub struct AtStart {
+    /// When it started.
+    pub time: Time,
+    /// The descriptors that it inherited.
+    pub inherited: Vec<RawFd>,
+    /// Whether it had a terminal.
+    pub has_terminal: bool,
+}
+
+impl AtStart {
+    /// To be called first thing in `main`, before anything is opened.
+    #[must_use]
+    pub fn now() -> Self {
+        // Without /proc only the three that every process has are known.
+        let inherited = descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]);
+        Self { time: clock::now(), inherited, has_terminal: is_there() }
+    }
+}
