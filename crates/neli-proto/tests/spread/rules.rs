@@ -7,22 +7,22 @@ use neli_proto::record::MemberId;
 use neli_proto::spread::{ASSIGNMENT_TAKES, Action, By, Holding, PATIENCE, Settings, Spread};
 use neli_proto::time::Time;
 
-const START: Time = Time::from_nanos(1_000_000_000_000);
+pub(crate) const START: Time = Time::from_nanos(1_000_000_000_000);
 
-fn settings(roles: usize) -> Settings {
+pub(crate) fn settings(roles: usize) -> Settings {
     Settings { member: "m1".into(), roles, by: By::Count, is_on: true, max_roles: None }
 }
 
-fn actions(spread: &mut Spread) -> Vec<Action> {
+pub(crate) fn actions(spread: &mut Spread) -> Vec<Action> {
     std::iter::from_fn(|| spread.poll_action()).collect()
 }
 
-fn held_by(id: &str) -> Holding {
+pub(crate) fn held_by(id: &str) -> Holding {
     Holding::Held { by: id.into() }
 }
 
 /// The roles that are handed over, and to whom, when nothing happens for so long.
-fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Vec<(usize, Option<MemberId>)> {
+pub(crate) fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Vec<(usize, Option<MemberId>)> {
     let mut handed = Vec::new();
     let mut now = from;
     loop {
@@ -134,6 +134,10 @@ fn no_more_is_told_to_be_claimed_than_there_is_room_for() {
     assert_eq!(spread.poll_action(), Some(Action::Delay { role: 0, extra: Some(Duration::ZERO) }));
     spread.observe(START, 0, Holding::Claiming);
     assert_eq!(actions(&mut spread), [Action::Delay { role: 1, extra: None }]);
+    let mut spread = Spread::new(START, Settings { max_roles: Some(1), ..settings(2) });
+    assert_eq!(spread.poll_action(), Some(Action::Delay { role: 0, extra: Some(PATIENCE) }));
+    spread.observe(START, 0, Holding::Claiming);
+    assert_eq!(actions(&mut spread), [Action::Delay { role: 1, extra: None }], "what was to be told is told no more");
 }
 
 /// A revoke is told before the new assignment is: until that is known the others wait for whom the group has chosen.
