@@ -48,7 +48,6 @@ impl Spread {
 
     /// Hands over one role, if one is to be and none is being handed over.
     pub(super) fn hand_over_if_due(&mut self, candidates: &Candidates) {
-        self.give_up_pending();
         if !self.is_on || self.pending.is_some() || self.now < self.not_before {
             return;
         }
@@ -113,7 +112,7 @@ impl Spread {
     }
 
     /// A role that nobody has taken for long is waited for no more.
-    fn give_up_pending(&mut self) {
+    pub(super) fn give_up_pending(&mut self) {
         let now = self.now;
         let is_over = |pending: &mut HandedOver| {
             let role = &self.roles[pending.role];

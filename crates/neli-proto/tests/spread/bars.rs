@@ -62,6 +62,18 @@ fn who_fails_is_given_nothing_for_twice_as_long_each_time_in_a_row() {
 }
 
 #[test]
+fn what_nobody_takes_for_ten_seconds_is_waited_for_no_more() {
+    let mut spread = Spread::new(START, settings(6));
+    leads(&mut spread, START, 6);
+    assert_eq!(next_handed_over(&mut spread, START, &["m2", "m3"]), (1, 5, Some("m2".into())));
+    let now = START + Duration::from_secs(1);
+    spread.observe(now, 5, Holding::Ending);
+    spread.observe(now, 5, Holding::Vacant { successor: Some("m2".into()) });
+    let next = next_handed_over(&mut spread, now, &["m2", "m3"]);
+    assert_eq!(next, (10, 4, Some("m3".into())), "the other did not take what it was given");
+}
+
+#[test]
 fn nobody_is_given_nothing_for_longer_than_an_hour() {
     let mut spread = Spread::new(START, settings(4));
     leads(&mut spread, START, 4);
