@@ -27,12 +27,10 @@ impl Spread {
         self.not_before = now + CANDIDATES_ARE_KNOWN;
     }
 
-    /// When a role may have to be handed over that may not yet be, or one that was handed over was not taken in time.
+    /// When a role may have to be handed over that may not yet be. While one is being handed over none is; where nobody takes that one, it
+    /// is looked at as each vacancy is.
     pub(super) fn hand_over_due(&self) -> Option<Time> {
-        if let Some(pending) = &self.pending {
-            return self.roles[pending.role].stops_counting_at().filter(|at| *at > self.now);
-        }
-        if !self.is_on {
+        if !self.is_on || self.pending.is_some() {
             return None;
         }
         let counts = self.changed_at + COUNTS_ARE_KNOWN;
