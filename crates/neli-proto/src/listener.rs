@@ -245,12 +245,6 @@ impl Listener {
         self.last_effective
     }
 
-    /// When listening began: the arrival of the last answer to R1's question.
-    #[must_use]
-    pub const fn began(&self) -> Time {
-        self.began
-    }
-
     /// Whether everything up to the end that was asked for has been read.
     #[must_use]
     pub fn is_caught_up(&self) -> bool {

@@ -205,6 +205,7 @@ mod tests {
         assert!(!is_stranger("x,1", "2"), "a name like a number");
         assert!(is_stranger("5", "a,b") && is_stranger("a,b", "c,d") && is_stranger("2", "01,7"));
         assert!(is_stranger("a", "1"), "a candidate of one role, too");
+        assert!(is_stranger("5", "0"), "it stands for none");
         assert_eq!(
             Mapping::new("5", 5).stranger(&Mapping::new("a,b", 5), "web2").as_deref(),
             Some(
@@ -229,6 +230,7 @@ mod tests {
         assert_eq!(named.number("1"), None, "its records are called by the name");
         assert_eq!((named.roles().as_str(), numbered.roles().as_str()), ("ingest, bill", "0 to 6"));
         assert_eq!(Mapping::of_one_role().roles(), "0 alone");
+        assert_eq!([named, numbered, Mapping::of_one_role()].map(|mapping| mapping.count()), [2, 7, 1]);
     }
 
     #[test]

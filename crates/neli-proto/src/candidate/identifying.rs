@@ -175,7 +175,8 @@ impl Common {
         let lease = self.timings.lease();
         let not_before = |span: Duration| topic.asked.map(|asked| asked + span);
         if topic.name == TopicName::Unknown {
-            return Some(not_before(ASK_FOR_MISSING).unwrap_or(self.listener.began()));
+            // It is first asked for as soon as listening has begun.
+            return Some(not_before(ASK_FOR_MISSING).unwrap_or(Time::ZERO));
         }
         if topic.missing_since.is_some() {
             return not_before(ASK_FOR_MISSING);

@@ -60,8 +60,8 @@ fn nothing_is_claimed_before_whoever_is_there_could_answer() {
 
 #[test]
 fn of_two_the_one_whose_first_hello_stands_later_goes() {
-    // An earlier one, by where its hello stands, or by where it says that its first one does.
-    for (joined, offset) in [(None, 10), (None, 11), (Some(11), 13), (Some(3), 13)] {
+    // An earlier one, by where its hello stands, or by where it says that its first one does; after a cut that may be the same place.
+    for (joined, offset) in [(None, 10), (None, 11), (Some(11), 13), (Some(3), 13), (Some(12), 13)] {
         let mut introduction = introduction();
         if offset > 12 {
             introduction.heard(START, 12, &hello("me", "4", 3));
@@ -141,4 +141,22 @@ fn after_a_cut_it_is_introduced_anew() {
     assert_eq!(actions(&mut introduction), [Action::Hello { joined: None }]);
     introduction.heard(START, 0, &hello("me", "4", 3));
     assert_eq!((actions(&mut introduction), introduction.joined), (Vec::new(), Some(0)), "it stands already");
+}
+
+#[test]
+fn after_a_release_hello_is_said_again_soon() {
+    let mut introduction = introduction();
+    introduction.heard(START, 12, &hello("me", "4", 3));
+    introduction.handle_timeout(START + ANSWERS);
+    assert_eq!(actions(&mut introduction), [Action::Stand, Action::Hello { joined: Some(12) }]);
+    let now = START + Duration::from_secs(5);
+    introduction.released(now);
+    introduction.handle_timeout(now);
+    assert_eq!(actions(&mut introduction), [], "whoever claims now takes it for gone");
+    assert_eq!(introduction.poll_timeout(), Some(now + HELLO_AFTER_RELEASE));
+    introduction.handle_timeout(now + HELLO_AFTER_RELEASE);
+    assert_eq!(actions(&mut introduction), [Action::Hello { joined: Some(12) }]);
+    let due = introduction.poll_timeout();
+    introduction.released(now + HELLO_INTERVAL);
+    assert_eq!(introduction.poll_timeout(), due, "it is due before that");
 }

@@ -27,12 +27,10 @@ impl Spread {
         self.not_before = now + CANDIDATES_ARE_KNOWN;
     }
 
-    /// When a role may have to be handed over that may not yet be, or one that was handed over was not taken in time.
+    /// When a role may have to be handed over that may not yet be. While one is being handed over none is; where nobody takes that one, it
+    /// is looked at as each vacancy is.
     pub(super) fn hand_over_due(&self) -> Option<Time> {
-        if let Some(pending) = &self.pending {
-            return self.roles[pending.role].stops_counting_at().filter(|at| *at > self.now);
-        }
-        if !self.is_on {
+        if !self.is_on || self.pending.is_some() {
             return None;
         }
         let counts = self.changed_at + COUNTS_ARE_KNOWN;
@@ -48,7 +46,6 @@ impl Spread {
 
     /// Hands over one role, if one is to be and none is being handed over.
     pub(super) fn hand_over_if_due(&mut self, candidates: &Candidates) {
-        self.give_up_pending();
         if !self.is_on || self.pending.is_some() || self.now < self.not_before {
             return;
         }
@@ -113,7 +110,7 @@ impl Spread {
     }
 
     /// A role that nobody has taken for long is waited for no more.
-    fn give_up_pending(&mut self) {
+    pub(super) fn give_up_pending(&mut self) {
         let now = self.now;
         let is_over = |pending: &mut HandedOver| {
             let role = &self.roles[pending.role];

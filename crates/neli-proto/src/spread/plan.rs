@@ -45,6 +45,8 @@ impl Spread {
         self.is_planned = true;
         let now = self.now;
         self.take_back_delays();
+        // Whoever did not take it is given nothing by this plan, either.
+        self.give_up_pending();
         let mut candidates = self.count_candidates(now);
         if candidates.ids != self.candidates {
             self.candidates.clone_from(&candidates.ids);

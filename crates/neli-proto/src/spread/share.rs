@@ -120,6 +120,7 @@ mod tests {
         assert_eq!(limited(&[0, 0, 0], &[1, 9, 9]).fair_shares(9), [1, 4, 4]);
         assert_eq!(limited(&[0, 0], &[1, 2]).fair_shares(9), [1, 2], "what nobody may take stays vacant");
         assert_eq!(limited(&[3, 0], &[1, u32::MAX]).fair_shares(3), [1, 2]);
+        assert_eq!(limited(&[0, 0, 0], &[2, 9, 9]).fair_shares(7), [2, 3, 2], "one more is for those that may take it");
         assert_eq!(limited(&[1, 2], &[1, 2]).successor(5, &[1, 2], None), None);
     }
 

@@ -3,10 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bars;
 mod changes;
 mod group;
 mod process;
 mod rules;
+mod turns;
 mod world;
 
 use std::collections::BTreeMap;

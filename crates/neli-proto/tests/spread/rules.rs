@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
-use neli_proto::precedence::Standing;
+use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
 use neli_proto::record::MemberId;
 use neli_proto::spread::{ASSIGNMENT_TAKES, Action, By, Holding, PATIENCE, Settings, Spread};
 use neli_proto::time::Time;
 
-const START: Time = Time::from_nanos(1_000_000_000_000);
+pub(crate) const START: Time = Time::from_nanos(1_000_000_000_000);
 
-fn settings(roles: usize) -> Settings {
+pub(crate) fn settings(roles: usize) -> Settings {
     Settings { member: "m1".into(), roles, by: By::Count, is_on: true, max_roles: None }
 }
 
-fn actions(spread: &mut Spread) -> Vec<Action> {
+pub(crate) fn actions(spread: &mut Spread) -> Vec<Action> {
     std::iter::from_fn(|| spread.poll_action()).collect()
 }
 
-fn held_by(id: &str) -> Holding {
+pub(crate) fn held_by(id: &str) -> Holding {
     Holding::Held { by: id.into() }
 }
 
 /// The roles that are handed over, and to whom, when nothing happens for so long.
-fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Vec<(usize, Option<MemberId>)> {
+pub(crate) fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Vec<(usize, Option<MemberId>)> {
     let mut handed = Vec::new();
     let mut now = from;
     loop {
@@ -134,6 +134,10 @@ fn no_more_is_told_to_be_claimed_than_there_is_room_for() {
     assert_eq!(spread.poll_action(), Some(Action::Delay { role: 0, extra: Some(Duration::ZERO) }));
     spread.observe(START, 0, Holding::Claiming);
     assert_eq!(actions(&mut spread), [Action::Delay { role: 1, extra: None }]);
+    let mut spread = Spread::new(START, Settings { max_roles: Some(1), ..settings(2) });
+    assert_eq!(spread.poll_action(), Some(Action::Delay { role: 0, extra: Some(PATIENCE) }));
+    spread.observe(START, 0, Holding::Claiming);
+    assert_eq!(actions(&mut spread), [Action::Delay { role: 1, extra: None }], "what was to be told is told no more");
 }
 
 /// A revoke is told before the new assignment is: until that is known the others wait for whom the group has chosen.
@@ -208,4 +212,65 @@ fn with_the_group_the_assignment_decides() {
     spread.observe(later, 1, Holding::Vacant { successor: None });
     spread.observe(later, 1, Holding::Leading);
     assert_eq!(handed_over(&mut spread, later, Duration::from_secs(60)), [(2, None)], "what nobody took is kept");
+}
+
+/// A hello from before the reading may be of somebody who has gone. Whoever is there says another within the interval, or a little later.
+#[test]
+fn a_hello_from_before_the_reading_holds_until_the_next_one_is_overdue() {
+    let holds = HELLO_INTERVAL + Duration::from_secs(5);
+    assert!(holds < HELLO_HOLDS);
+    let just_before = holds.saturating_sub(Duration::from_millis(1));
+    for (after, handed) in [(just_before, vec![(3, Some("m2".into()))]), (holds, vec![])] {
+        let mut spread = Spread::new(START, settings(4));
+        spread.may_be_there(START, &"m2".into(), None);
+        drop(actions(&mut spread));
+        (0..4).for_each(|role| spread.observe(START + after, role, Holding::Leading));
+        assert_eq!(handed_over(&mut spread, START + after, Duration::ZERO), handed, "{after:?}");
+    }
+}
+
+/// Its hello may have been lost on the way to here, or comes later.
+#[test]
+fn whom_a_leader_names_is_there_without_a_hello() {
+    let mut spread = Spread::new(START, settings(1));
+    spread.observe(START, 0, held_by("m2"));
+    spread.observe(START, 0, Holding::Vacant { successor: Some("m3".into()) });
+    spread.released(START, 0, &"m2".into(), "stopped");
+    assert_eq!(actions(&mut spread), [Action::Delay { role: 0, extra: Some(PATIENCE) }], "it is that one's turn");
+}
+
+#[test]
+fn what_nobody_leads_for_ten_seconds_counts_for_nobodys_share() {
+    let mut spread = Spread::new(START, settings(6));
+    spread.observe(START, 0, held_by("m2"));
+    (1..3).for_each(|role| spread.observe(START, role, Holding::Vacant { successor: None }));
+    let later = START + Duration::from_secs(5);
+    (3..6).for_each(|role| spread.observe(later, role, Holding::Leading));
+    let (before, just) = (Duration::from_millis(4_999), Duration::from_millis(1));
+    assert_eq!(handed_over(&mut spread, later, before), [], "three of six each, with the vacant ones");
+    assert_eq!(handed_over(&mut spread, later + before, just), [(5, Some("m2".into()))], "two of four each");
+}
+
+/// What was resigned goes back to the group's choice only when nothing has changed for ten seconds: something else may make shares fair.
+#[test]
+fn what_this_process_hands_over_is_no_change_that_is_waited_for() {
+    for (is_another, seconds) in [(false, 30), (true, 35)] {
+        let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(5) });
+        spread.heard(START, &"m2".into(), None);
+        (0..2).for_each(|role| spread.stand(START, role, Standing::Elsewhere));
+        spread.observe(START, 0, held_by("m2"));
+        spread.observe(START, 0, Holding::Vacant { successor: None });
+        spread.released(START, 0, &"m2".into(), "resigned");
+        (0..4).for_each(|role| spread.observe(START, role, Holding::Leading));
+        assert_eq!(handed_over(&mut spread, START, Duration::from_secs(24)), [(1, None)]);
+        let later = START + Duration::from_secs(25);
+        if is_another {
+            spread.observe(later, 4, held_by("m3"));
+        }
+        spread.observe(later, 1, Holding::Vacant { successor: None });
+        spread.observe(later, 1, held_by("m2"));
+        let (before, just) = (Duration::from_millis((seconds - 25) * 1_000 - 1), Duration::from_millis(1));
+        assert_eq!(handed_over(&mut spread, later, before), [], "{is_another}");
+        assert_eq!(handed_over(&mut spread, later + before, just), [(0, None)], "{is_another}");
+    }
 }

@@ -1,0 +1,127 @@
+//! Who is given nothing for a while, since it did not take what it was handed or could not run it; and who is forgotten.
+
+use std::time::Duration;
+
+use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
+use neli_proto::record::MemberId;
+use neli_proto::spread::{Action, Holding, PATIENCE, Spread};
+use neli_proto::time::Time;
+
+use crate::rules::{START, actions, handed_over, held_by, settings};
+
+/// Leads all of so many roles.
+fn leads(spread: &mut Spread, now: Time, roles: usize) {
+    (0..roles).for_each(|role| spread.observe(now, role, Holding::Leading));
+}
+
+/// The other can't run a role.
+fn fails(spread: &mut Spread, now: Time) {
+    spread.released(now, 0, &"m2".into(), "unhealthy");
+}
+
+/// What is handed over next, to whom, and after how many seconds, where others say hello all along.
+fn next_handed_over(spread: &mut Spread, from: Time, others: &[&str]) -> (u64, usize, Option<MemberId>) {
+    let (mut now, mut hello_due) = (from, from);
+    while now <= from + Duration::from_secs(3_600) {
+        if now >= hello_due {
+            for other in others {
+                spread.heard(now, &MemberId::from(*other), None);
+            }
+            hello_due = now + HELLO_INTERVAL;
+        }
+        spread.handle_timeout(now);
+        for action in actions(spread) {
+            if let Action::HandOver { role, to } = action {
+                return (now.since(from).as_secs(), role, to);
+            }
+        }
+        now = spread.poll_timeout().map_or(hello_due, |due| due.min(hello_due));
+    }
+    panic!("nothing is handed over")
+}
+
+#[test]
+fn who_fails_is_given_nothing_for_twice_as_long_each_time_in_a_row() {
+    let mut spread = Spread::new(START, settings(6));
+    leads(&mut spread, START, 6);
+    fails(&mut spread, START);
+    let to = || Some(MemberId::from("m2"));
+    assert_eq!(next_handed_over(&mut spread, START, &["m2"]), (60, 5, to()));
+    let now = START + Duration::from_secs(60);
+    // Nobody takes it.
+    spread.observe(now, 5, Holding::Ending);
+    spread.observe(now, 5, Holding::Leading);
+    assert_eq!(next_handed_over(&mut spread, now, &["m2"]), (120, 5, to()));
+    let now = START + Duration::from_secs(180);
+    spread.observe(now, 5, Holding::Ending);
+    spread.observe(now, 5, held_by("m2"));
+    assert_eq!(next_handed_over(&mut spread, now, &["m2"]), (0, 4, to()), "it took the last one");
+    spread.observe(now, 4, Holding::Ending);
+    spread.observe(now, 4, Holding::Leading);
+    assert_eq!(next_handed_over(&mut spread, now, &["m2"]), (60, 4, to()), "the first time in a row");
+}
+
+#[test]
+fn what_nobody_takes_for_ten_seconds_is_waited_for_no_more() {
+    let mut spread = Spread::new(START, settings(6));
+    leads(&mut spread, START, 6);
+    assert_eq!(next_handed_over(&mut spread, START, &["m2", "m3"]), (1, 5, Some("m2".into())));
+    let now = START + Duration::from_secs(1);
+    spread.observe(now, 5, Holding::Ending);
+    spread.observe(now, 5, Holding::Vacant { successor: Some("m2".into()) });
+    let next = next_handed_over(&mut spread, now, &["m2", "m3"]);
+    assert_eq!(next, (10, 4, Some("m3".into())), "the other did not take what it was given");
+}
+
+#[test]
+fn nobody_is_given_nothing_for_longer_than_an_hour() {
+    let mut spread = Spread::new(START, settings(4));
+    leads(&mut spread, START, 4);
+    (0..9).for_each(|_| fails(&mut spread, START));
+    assert_eq!(next_handed_over(&mut spread, START, &["m2"]).0, 3_600);
+}
+
+#[test]
+fn whoever_has_gone_is_forgotten_with_its_failures() {
+    let mut spread = Spread::new(START, settings(4));
+    spread.heard(START, &"m2".into(), None);
+    fails(&mut spread, START);
+    assert_eq!(handed_over(&mut spread, START, Duration::from_secs(100)), []);
+    let later = START + Duration::from_secs(200);
+    leads(&mut spread, later, 4);
+    fails(&mut spread, later);
+    assert_eq!(next_handed_over(&mut spread, later, &["m2"]).0, 60, "the first time in a row");
+}
+
+/// Some of its hellos may have been lost.
+#[test]
+fn whoever_is_heard_again_is_given_nothing_as_long_as_it_was_to_be_given_nothing() {
+    let mut spread = Spread::new(START, settings(4));
+    spread.heard(START, &"m2".into(), None);
+    (0..2).for_each(|_| fails(&mut spread, START));
+    assert_eq!(handed_over(&mut spread, START, Duration::from_secs(80)), []);
+    let later = START + Duration::from_secs(80);
+    leads(&mut spread, later, 4);
+    assert_eq!(next_handed_over(&mut spread, later, &["m2"]).0, 40, "two minutes after it failed for the second time");
+}
+
+/// It holds nothing, and whoever holds more than the one that holds the fewest waits longer.
+#[test]
+fn for_whom_nothing_was_heard_of_for_long_nobody_waits() {
+    let mut spread = Spread::new(START, settings(6));
+    spread.heard(START, &"m2".into(), None);
+    (0..2).for_each(|_| fails(&mut spread, START));
+    leads(&mut spread, START, 2);
+    for (role, other) in [(2, "m3"), (3, "m3"), (4, "m4"), (5, "m4")] {
+        spread.observe(START, role, held_by(other));
+    }
+    let waits = |spread: &mut Spread| {
+        let extra = |action| if let Action::Delay { extra, .. } = action { extra } else { None };
+        actions(spread).into_iter().filter_map(extra).max()
+    };
+    assert_eq!(waits(&mut spread), Some(PATIENCE + Duration::from_millis(100)), "two more than that one");
+    spread.handle_timeout(START + HELLO_HOLDS - Duration::from_millis(1));
+    assert_eq!(waits(&mut spread), None);
+    spread.handle_timeout(START + HELLO_HOLDS);
+    assert_eq!(waits(&mut spread), Some(PATIENCE), "all others hold two");
+}
