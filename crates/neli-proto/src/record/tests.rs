@@ -73,6 +73,26 @@ fn the_line_is_as_the_protocol_says() {
     assert_eq!(String::from_utf8(line).unwrap(), said);
 }
 
+fn hello(leaves: bool) -> Body {
+    let (host, pid, version, elector, group_member, overlap_ms) = (None, None, None, None, None, None);
+    Body::Hello { host, pid, version, elector, group_member, priority: 0, overlap_ms, leaves }
+}
+
+#[test]
+fn a_hello_tells_of_a_priority_and_of_leaving_only_where_there_is_something_to_tell() {
+    let line = |leaves| String::from_utf8(record(hello(leaves)).to_bytes()).unwrap();
+    let head = r#"{"v":1,"member":"m1","name":"a:1","seq":7,"kind":"hello","host":null,"pid":null,"version":null,"elector":null"#;
+    assert_eq!(line(false), format!("{head}}}"));
+    assert_eq!(line(true), format!(r#"{head},"leaves":true}}"#));
+}
+
+#[test]
+fn the_last_hello_alone_is_a_goodbye() {
+    assert!(record(hello(true)).is_goodbye());
+    assert!(!record(hello(false)).is_goodbye());
+    assert!(!record(Body::Claim { after: 41, lease_ms: 5000, overlap: None }).is_goodbye());
+}
+
 #[test]
 fn what_is_odd_beside_the_law_is_unknown() {
     let line = br#"{"v":1,"kind":"beat","term":3,"seen":4,"lease_ms":300,"state":"flying","pid":-4,"name":9,"x":{}}"#;
@@ -169,17 +189,5 @@ fn a_record_speaks_of_what_came_before_it() {
     assert!(!release(9, 10).makes_sense_at(10));
     assert!(!resign(None).makes_sense_at(10));
     assert!(!resign(Some(10)).makes_sense_at(10));
-    assert!(
-        !record(Body::Hello {
-            host: None,
-            pid: None,
-            version: None,
-            elector: None,
-            group_member: None,
-            priority: 0,
-            overlap_ms: None,
-            leaves: false,
-        })
-        .makes_sense_at(10)
-    );
+    assert!(!record(hello(false)).makes_sense_at(10));
 }

@@ -274,3 +274,13 @@ fn what_this_process_hands_over_is_no_change_that_is_waited_for() {
         assert_eq!(handed_over(&mut spread, later + before, just), [(0, None)], "{is_another}");
     }
 }
+
+#[test]
+fn where_nothing_is_moved_nothing_is_due() {
+    let mut spread = Spread::new(START, Settings { is_on: false, ..settings(2) });
+    assert_eq!(spread.poll_timeout(), None);
+    (0..2).for_each(|role| spread.observe(START, role, Holding::Leading));
+    spread.handle_timeout(START);
+    let handed = actions(&mut spread).iter().any(|action| matches!(action, Action::HandOver { .. }));
+    assert_eq!((handed, spread.poll_timeout()), (false, None));
+}
