@@ -10,6 +10,7 @@
 //! ```
 
 mod copy;
+mod mutant;
 mod notice;
 mod schemata;
 mod table;
@@ -17,7 +18,8 @@ mod table;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use table::{Mutant, Notice, mutants};
+use mutant::{Mutant, Notice};
+use table::mutants;
 
 #[test]
 fn each_mutant_fits_the_sources() {

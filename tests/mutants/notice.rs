@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use crate::copy::{Built, VARIABLE, root};
-use crate::table::{Mutant, Notice};
+use crate::mutant::{Mutant, Notice};
 
 /// What the model says when it has found what a mutant must lead to.
 const BREACHES: &[&str] = &[

@@ -3,42 +3,8 @@
 //! at the wrong time; those of [`once`] have a key's job run again, those of [`schedule`] a window's, or not at all; those of
 //! [`overlap`] have a third job run, or two for too long.
 
-/// One rule that is broken.
-pub(crate) struct Mutant {
-    pub(crate) name: &'static str,
-    /// Which rule, and how.
-    pub(crate) breaks: &'static str,
-    pub(crate) edits: &'static [Edit],
-    /// Each of these must notice it.
-    pub(crate) noticed_by: &'static [Notice],
-}
-
-/// What is changed in one file (see [`Change`](crate::schemata::Change) for `text`).
-pub(crate) struct Edit {
-    pub(crate) file: &'static str,
-    pub(crate) text: &'static str,
-    pub(crate) replacement: &'static str,
-}
-
-/// What must notice a mutant.
-#[derive(Clone, Copy)]
-pub(crate) enum Notice {
-    /// The chaos, within a minute of these faults.
-    Chaos(&'static [&'static str]),
-    /// The comparison of the fold with the law, by random journals.
-    Law,
-    /// A test of the library on its embedded broker.
-    Library(&'static str),
-    /// The search of this world finds two jobs at once, a job in a topic that nobody has judged, a release by a guard that has not
-    /// read all orders, or what must never become of a guard that is started late.
-    Model(&'static str),
-    /// A test of the node fails, and says this.
-    Node(&'static str, &'static str),
-    /// A scenario goes otherwise.
-    Scenarios,
-}
-
-use Notice::{Chaos, Law, Model};
+use crate::mutant::Notice::{Chaos, Law, Model, Scenarios};
+use crate::mutant::{Edit, Mutant, edit};
 
 mod awaited_guard;
 mod behaviour;
@@ -59,10 +25,6 @@ pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
         .chain(library::MUTANTS)
         .chain(keyed)
         .chain(of_claims)
-}
-
-const fn edit(file: &'static str, text: &'static str, replacement: &'static str) -> Edit {
-    Edit { file, text, replacement }
 }
 
 const CLAIMING: &str = "crates/neli-proto/src/candidate/claiming.rs";
@@ -397,7 +359,7 @@ const MUTANTS: &[Mutant] = &[
         name: "UnreadSkipped",
         breaks: "R1: a reading from further back skips what was appended meanwhile, and takes it for received long ago when it comes to it",
         edits: &[edit(BOUNDS, "start.max(‹(end - self.span).min(self.frontier)›)", "end - self.span")],
-        noticed_by: &[Notice::Scenarios],
+        noticed_by: &[Scenarios],
     },
     Mutant {
         name: "UndecidedHurries",

@@ -1,7 +1,7 @@
 //! The mutants of guards that wait to be started: a job that is started although its term is over, or one that loses its term for nothing.
 
-use super::Notice::Model;
-use super::{Mutant, edit};
+use crate::mutant::Notice::Model;
+use crate::mutant::{Mutant, edit};
 
 const AWAITED_GUARD: &str = "crates/neli-proto/src/guard/awaited.rs";
 

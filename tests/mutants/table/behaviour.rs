@@ -1,7 +1,9 @@
 //! The mutants that have the wrong candidate lead, or a job start at the wrong time: one job at a time all the same.
 
-use super::Notice::{Node, Scenarios};
-use super::{MEMBERSHIP, Mutant, RUNNING, STOPPING, edit};
+use crate::mutant::Notice::{Node, Scenarios};
+use crate::mutant::{Mutant, edit};
+
+use super::{MEMBERSHIP, RUNNING, STOPPING};
 
 const FAILED_RUNS: &str = "crates/neli-proto/src/failed_runs.rs";
 const PREEMPTING: &str = "crates/neli-proto/src/candidate/preempting.rs";

@@ -1,7 +1,7 @@
 //! The rules of the library, which is the guard of what runs under a lead.
 
-use super::Notice::Library;
-use super::{Mutant, edit};
+use crate::mutant::Notice::Library;
+use crate::mutant::{Mutant, edit};
 
 const LEASE: &str = "crates/neli/src/lease.rs";
 

@@ -1,7 +1,9 @@
 //! The mutants of `--once`: each is a way to a second run of a key that has succeeded.
 
-use super::Notice::{Model, Node};
-use super::{Mutant, NODE, edit};
+use crate::mutant::Notice::{Model, Node};
+use crate::mutant::{Mutant, edit};
+
+use super::NODE;
 
 const ONCE: &str = "crates/neli-proto/src/once.rs";
 

@@ -1,7 +1,9 @@
 //! The mutants of `--overlap`: a third job, two jobs for too long, or a lead that is taken from a leader that did not yield it.
 
-use super::Notice::{Model, Node, Scenarios};
-use super::{Mutant, STOPPING, edit};
+use crate::mutant::Notice::{Model, Node, Scenarios};
+use crate::mutant::{Mutant, edit};
+
+use super::STOPPING;
 
 const HEARD: &str = "crates/neli-proto/src/listener/overlap.rs";
 const LEADERS: &str = "crates/neli-proto/src/candidate/overlapping.rs";

@@ -1,7 +1,9 @@
 //! The mutants of many roles in one process: the wrong candidate leads a role, or each of two its own of that name.
 
-use super::Notice::{Node, Scenarios};
-use super::{MEMBERSHIP, Mutant, RELEASING, edit};
+use crate::mutant::Notice::{Node, Scenarios};
+use crate::mutant::{Mutant, edit};
+
+use super::{MEMBERSHIP, RELEASING};
 
 const INTRODUCTION: &str = "crates/neli-proto/src/introduction.rs";
 const PRECEDENCE: &str = "crates/neli-proto/src/precedence.rs";

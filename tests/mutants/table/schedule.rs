@@ -1,7 +1,7 @@
 //! The mutants of windows and schedules: a window that is run twice, or not at all.
 
-use super::Notice::{Model, Scenarios};
-use super::{Mutant, edit};
+use crate::mutant::Notice::{Model, Scenarios};
+use crate::mutant::{Mutant, edit};
 
 const JUDGING: &str = "crates/neli-proto/src/once/judging.rs";
 const SCHEDULE: &str = "crates/neli-proto/src/schedule.rs";

@@ -3,7 +3,8 @@
 use neli_proto::restart::Restart;
 use neli_proto::supervisor::OnLoss;
 
-use crate::scene::{Cause, Kafka, Manner, OBEYING, Outcome, Scene};
+use crate::cases::{Cause, Kafka, Manner, OBEYING, Outcome};
+use crate::scene::Scene;
 
 const CAUSES: [Cause; 11] = [
     Cause::End,

@@ -1,6 +1,7 @@
 //! How a run, a term and `neli-run` itself come to an end (interface.md, Exit status and Signals): every two causes, and a
 //! stop at every instant. Node and guard are the real ones; Kafka and the job are a [scene](scene::Scene)'s.
 
+mod cases;
 mod causes;
 #[path = "../records/mod.rs"]
 mod records;

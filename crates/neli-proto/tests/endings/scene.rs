@@ -14,71 +14,18 @@ use neli_proto::supervisor::{Ending, Event, Lost, OnLoss, Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
+use crate::cases::{Cause, Kafka, Manner, OBEYING, Outcome, Spans};
 use crate::records::hello;
 
 use guarded::{GuardProcess, Run};
 
 mod guarded;
 
-/// Something that ends a run, a term or all of it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Cause {
-    End,
-    FenceWarning,
-    GuardDied,
-    LeaseOver,
-    Resigned,
-    Revoked,
-    SecondTerm,
-    Stuck,
-    Superseded,
-    Term,
-    Unhealthy,
-}
-
-/// What the job makes of the stop signal.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Manner {
-    /// It ends with [`OBEYING`].
-    Obeys,
-    /// It must be killed.
-    Stubborn,
-}
-
-/// What comes of it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Outcome {
-    Exit(u8),
-    StandsBy,
-}
-
-/// The status of a job that is told to stop, and does.
-pub(crate) const OBEYING: u8 = 3;
 const SIGKILL: i32 = 9;
 
 pub(crate) const LEASE: Duration = Duration::from_secs(5);
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const RESTART_DELAY: Duration = Duration::from_secs(20);
-
-/// What a life may have besides.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Spans {
-    /// `--settle`.
-    pub(crate) settle: Duration,
-    /// `--overlap`.
-    pub(crate) overlap: Option<Duration>,
-}
-
-/// What Kafka does with what is sent.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Kafka {
-    /// It is read back at once.
-    Answers,
-    /// It reaches nobody.
-    IsGone,
-    /// It is appended, and read later.
-    Lags,
-}
 
 /// One machine.
 pub(crate) struct Scene {

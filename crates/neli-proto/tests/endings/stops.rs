@@ -6,7 +6,8 @@ use std::time::Duration;
 use neli_proto::restart::Restart;
 use neli_proto::supervisor::OnLoss;
 
-use crate::scene::{Cause, Kafka, LEASE, Manner, OBEYING, Outcome, RESTART_DELAY, STOP_TIMEOUT, Scene, Spans};
+use crate::cases::{Cause, Kafka, Manner, OBEYING, Outcome, Spans};
+use crate::scene::{LEASE, RESTART_DELAY, STOP_TIMEOUT, Scene};
 
 type Step = (&'static str, fn(&mut Scene));
 
