@@ -115,9 +115,9 @@ fn once_skipped(event: &Event) -> String {
     let Event::OnceSkipped { key, newer, by, term, at, exit, ran, done } = event else { return String::new() };
     let at = at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
     let ran = ran.map_or_else(String::new, |ran| format!(" after {}", spoken(ran)));
-    let (how, end) = if *done { ("was done", "") } else { ("has failed", ", and no retries are left") };
+    let (how, end) = if *done { ("was done by", "") } else { ("failed, run by", "; no retries are left") };
     let key = newer.as_ref().map_or_else(|| key.clone(), |newer| format!("{key} is over: {newer}"));
-    format!("{key} {how} by {by}{at} (term {term}, exit {exit}{ran}){end}")
+    format!("{key} {how} {by}{at} (term {term}, exit {exit}{ran}){end}")
 }
 
 fn overlapped(term: i64, by_term: i64, leader: &str, within: Duration) -> String {
@@ -173,7 +173,7 @@ fn standby(leader: Option<&str>, term: Option<i64>, why: Option<&str>, claim: Op
 
 fn topic_created(topic: &str, replicas: usize, brokers: usize) -> String {
     let few = if replicas < 3 {
-        "; it stays so when more brokers come, and a warning at later starts says how to mend that"
+        "; it stays so when more brokers come, and a warning at later starts says how to fix that"
     } else {
         ""
     };
@@ -320,10 +320,10 @@ mod tests {
                 "the job was ended by SIGKILL after 1h 2m 5s (status 137)",
                 "released term 42: the job has ended",
                 "v1.42 was done by db2 at 2026-01-31T02:00:04Z (term 57, exit 0 after 3.2s)",
-                "2026-01-31T00:00:00Z is over: 2026-02-01T00:00:00Z has failed by db2 (term 58, exit 3), and no retries are left",
+                "2026-01-31T00:00:00Z is over: 2026-02-01T00:00:00Z failed, run by db2 (term 58, exit 3); no retries are left",
                 "Kafka has not answered for 30s: kafka:9092: connection refused; waiting",
                 "created the topic \"g.neli\" with 1 replica, 1 broker being up; it stays so when more brokers come, and a \
-                 warning at later starts says how to mend that",
+                 warning at later starts says how to fix that",
                 "created the topic \"g.neli\" with 3 replicas, 4 brokers being up",
             ]
         );
