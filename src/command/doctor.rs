@@ -1,4 +1,4 @@
-//! `doctor`: all that would keep a candidate on this machine from its work, at once, and what mends it. It joins nothing and writes nothing.
+//! `doctor`: all that would keep a candidate on this machine from its work, at once, and what fixes it. It joins nothing and writes nothing.
 
 use std::io::{self, Write};
 
@@ -10,14 +10,14 @@ use crate::command::stdout;
 use crate::config::{Config, Doctor};
 use crate::exit::{ExitStatus, StartupError};
 use findings::Findings;
-use mending::Mending;
+use fixes::Fixes;
 
 mod candidates;
 mod clock_rate;
 mod findings;
+mod fixes;
 mod kafka;
 mod machine;
-mod mending;
 mod topic;
 
 /// Something fails.
@@ -76,10 +76,10 @@ fn print_topic(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
             USUAL_BROKERS
         }
     };
-    let mending = Mending::of(&config.client, &access.bootstrap);
-    let mut lines = mending.create(&journal_to_create(&elections, brokers)) + "\n";
+    let fixes = Fixes::of(&config.client, &access.bootstrap);
+    let mut lines = fixes.create(&journal_to_create(&elections, brokers)) + "\n";
     if let Some((topic, retention)) = topic_of_facts(config) {
-        lines += &mending.create(&facts_to_create(&topic.topic, retention, brokers.clamp(1, 3)));
+        lines += &fixes.create(&facts_to_create(&topic.topic, retention, brokers.clamp(1, 3)));
         lines.push('\n');
     }
     stdout::written(io::stdout().write_all(lines.as_bytes()))

@@ -112,7 +112,7 @@ impl MainLoop {
             topic::JudgedPartition { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: 0 };
         match topic::judge_topic_of_facts(facts, topic.retention, place) {
             Ok(risks) if risks.is_empty() => {}
-            Ok(risks) => self.logger.warn(format!("topic {name:?}: {}", risks.join("; "))),
+            Ok(risks) => self.logger.warn(format!("topic {name:?}: {}", topic::warning(&risks))),
             Err(refusal) => {
                 let error = format!("topic {name:?}: {refusal}").into();
                 self.tell_at(at, now, Event::TopicRefused { error });

@@ -111,7 +111,7 @@ impl MainLoop {
         match topic::judge(facts, place) {
             Ok(topic::Judgement { cut_is_harmless, gaps_are_markers, risks, .. }) => {
                 if !risks.is_empty() && at == 0 && self.roles[at].readings == 1 {
-                    self.logger.warn(format!("topic {name:?}: {}", risks.join("; ")));
+                    self.logger.warn(format!("topic {name:?}: {}", topic::warning(&risks)));
                 }
                 self.many.iter_mut().for_each(|many| many.topic_judged(now, at));
                 self.election_event(at, now, Event::TopicJudged { cut_is_harmless, gaps_are_markers });

@@ -53,7 +53,7 @@ fn a_doctor_tells_all_that_fails() {
         assert!(failures.len() == 2 && failures[0].starts_with(first), "{text}");
         assert_eq!(failures[1], "command        no-such-command: not found in PATH");
         assert!(
-            first != LIMIT || text.contains("\n                     mend: ulimit -n 1024; LimitNOFILE=1024\n"),
+            first != LIMIT || text.contains("\n                     fix: ulimit -n 1024; LimitNOFILE=1024\n"),
             "{text}"
         );
         assert_eq!((output.status.code(), output.stderr), (Some(1), Vec::new()));

@@ -116,7 +116,7 @@ fn closed_port() -> String {
 }
 
 /// A topic that was made while one broker was known has one replica for good: where there are more, that is told, with what
-/// mends it. And where too few replicas are in sync to append anything, that is told, though librdkafka tries on.
+/// fixes it. And where too few replicas are in sync to append anything, that is told, though librdkafka tries on.
 #[test]
 fn too_few_replicas() {
     let mut cluster = Cluster::start(3, 0);

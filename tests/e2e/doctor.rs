@@ -1,4 +1,4 @@
-//! `doctor`: all that keeps a candidate from its work, at once, with what mends it; at a Kafka that asks who one is, and beside others that
+//! `doctor`: all that keeps a candidate from its work, at once, with what fixes it; at a Kafka that asks who one is, and beside others that
 //! differ. It writes nothing.
 
 use std::process::Command;
@@ -45,11 +45,11 @@ impl Found {
         Self::behind(&[], words)
     }
 
-    /// What was found of this, in this outcome: what it says, and what mends it.
+    /// What was found of this, in this outcome: what it says, and what fixes it.
     pub(crate) fn told(&self, check: &str, outcome: &str) -> Vec<String> {
         let is_it = |finding: &&Value| finding["check"] == check && finding["outcome"] == outcome;
         let told = |finding: &Value| {
-            format!("{} | {}", finding["text"].as_str().unwrap_or("?"), finding["mend"].as_str().unwrap_or("-"))
+            format!("{} | {}", finding["text"].as_str().unwrap_or("?"), finding["fix"].as_str().unwrap_or("-"))
         };
         self.findings.iter().filter(is_it).map(told).collect()
     }
@@ -196,10 +196,10 @@ fn every_setting_of_a_topic_is_judged_at_once() {
     Kafka::shared().create_topic(&stage.topic(), &settings);
     let found = Found::of(&["--group", &stage.group, "--brokers", Kafka::shared().address()]);
     assert_eq!(found.failures(), ["settings"; 3], "{found:?}");
-    let mends = found.told("settings", "fail").join("\n");
-    for mend in ["cleanup.policy=delete", "retention.ms=86400000", "max.message.bytes=4096"] {
-        let command = format!("--alter --topic {} --add-config {mend}", stage.topic());
-        assert!(mends.contains(&command), "{command} is not in {mends}");
+    let fixes = found.told("settings", "fail").join("\n");
+    for fix in ["cleanup.policy=delete", "retention.ms=86400000", "max.message.bytes=4096"] {
+        let command = format!("--alter --topic {} --add-config {fix}", stage.topic());
+        assert!(fixes.contains(&command), "{command} is not in {fixes}");
     }
     found.assert_told("settings", "warn", &["CreateTime", "--add-config message.timestamp.type=LogAppendTime"]);
 }

@@ -4,12 +4,14 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 use alloc::string::ToString;
-use alloc::vec;
 use alloc::vec::Vec;
+use core::iter;
 use core::time::Duration;
 
+pub use risk::{Risk, warning};
 pub use unfit::{RefusedSetting, SettingsUnread};
 
+mod risk;
 mod unfit;
 
 /// The least `retention.ms` that a log of leases may have: ten of the longest.
@@ -60,7 +62,7 @@ pub struct TopicSettings {
     pub min_insync_replicas: Option<u32>,
 }
 
-/// Which partition is judged, and where: what a command that mends it has to name.
+/// Which partition is judged, and where: what a command that fixes it has to name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct JudgedPartition<'a> {
     /// Bootstrap servers.
@@ -99,7 +101,7 @@ pub struct Judgement {
     /// It deletes whole segments from the log's head and nothing else: what is missing in between is a marker (L4).
     pub gaps_are_markers: bool,
     /// What applies, and what it risks; one warning names all.
-    pub risks: Vec<String>,
+    pub risks: Vec<Risk>,
 }
 
 /// Judges the topic, each setting by itself; a refusal says which setting, its value and what would be right.
@@ -134,40 +136,32 @@ pub fn refusals(settings: &TopicSettings) -> Vec<RefusedSetting> {
 
 /// What applies to a topic, and what it risks.
 #[must_use]
-pub fn risks(facts: &TopicFacts, place: JudgedPartition<'_>) -> Vec<String> {
+pub fn risks(facts: &TopicFacts, place: JudgedPartition<'_>) -> Vec<Risk> {
     let settings = match &facts.settings {
         Ok(settings) => settings,
-        Err(reason) => {
-            let risk = format!(
-                "its configuration can't be read ({reason}): whether it keeps its records is unknown; allow DESCRIBE_CONFIGS on it"
-            );
-            return core::iter::once(risk).chain(replication_risk(&facts.layout, None, place)).collect();
-        }
+        Err(reason) => return unread(facts, reason, place),
     };
     let mut risks = Vec::new();
     if let Some(clock) = settings.timestamp_type.as_deref().filter(|clock| *clock != "LogAppendTime") {
-        risks.push(format!(
-            "message.timestamp.type={clock}: retention goes by the candidates' clocks, and a clock an hour ahead is refused; LogAppendTime is right"
-        ));
+        risks.push(Risk::TimestampType(clock.to_owned()));
     }
     if let Some(bytes) = settings.retention_bytes.filter(|bytes| *bytes != -1) {
-        risks.push(format!("retention.bytes={bytes}: a living leader's records may be cut; -1 is right"));
+        risks.push(Risk::RetentionBytes(bytes));
     }
     if settings.unclean_leader_election == Some(true) {
-        risks.push(
-            "unclean.leader.election.enable=true: records that were read may be lost again, and two jobs run; false is right"
-                .to_owned(),
-        );
+        risks.push(Risk::UncleanLeaderElection);
     }
     risks.extend(replication_risk(&facts.layout, settings.min_insync_replicas, place));
     let hidden = settings.hidden();
     if !hidden.is_empty() {
-        risks.push(format!(
-            "the broker does not show {}: whether it keeps its records is judged by the other settings alone",
-            hidden.join(", ")
-        ));
+        risks.push(Risk::Hidden(hidden));
     }
     risks
+}
+
+/// Of a topic whose settings can't be read.
+fn unread(facts: &TopicFacts, reason: &SettingsUnread, place: JudgedPartition<'_>) -> Vec<Risk> {
+    iter::once(Risk::Unread(reason.clone())).chain(replication_risk(&facts.layout, None, place)).collect()
 }
 
 /// Judges the topic of facts, which is to keep each for `retention`: what is only a risk, for one warning.
@@ -179,9 +173,10 @@ pub fn judge_topic_of_facts(
     facts: &TopicFacts,
     retention: Duration,
     place: JudgedPartition<'_>,
-) -> Result<Vec<String>, RefusedSetting> {
-    let Ok(settings) = &facts.settings else {
-        return Ok(vec!["its configuration can't be read: whether it keeps its facts is unknown".to_owned()]);
+) -> Result<Vec<Risk>, RefusedSetting> {
+    let settings = match &facts.settings {
+        Ok(settings) => settings,
+        Err(reason) => return Ok(unread(facts, reason, place)),
     };
     let policy = settings.cleanup_policy.as_deref();
     if let Some(policy) = policy.filter(|policy| !policy.split(',').any(|part| part.trim() == "compact")) {
@@ -191,14 +186,10 @@ pub fn judge_topic_of_facts(
     let wanted = i64::try_from(retention.as_millis()).unwrap_or(i64::MAX);
     let forgets = policy.is_some_and(|policy| policy.contains("delete"));
     if let Some(kept) = settings.retention_ms.filter(|kept| forgets && (0..wanted).contains(kept)) {
-        risks.push(format!(
-            "retention.ms={kept}: a key is forgotten, and runs again, earlier than --once-retention says ({wanted})"
-        ));
+        risks.push(Risk::RetentionOfFacts { kept, wanted });
     }
     if settings.unclean_leader_election == Some(true) {
-        risks.push(
-            "unclean.leader.election.enable=true: a fact may be lost, and its key run again; false is right".to_owned(),
-        );
+        risks.push(Risk::UncleanLeaderElectionOfFacts);
     }
     risks.extend(replication_risk(&facts.layout, settings.min_insync_replicas, place));
     Ok(risks)
@@ -229,20 +220,15 @@ impl TopicSettings {
 }
 
 /// One broker can't do better; several can.
-fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedPartition<'_>) -> Option<String> {
-    if layout.brokers.len() < 2 {
+fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedPartition<'_>) -> Option<Risk> {
+    let brokers = layout.brokers.len();
+    if brokers < 2 {
         return None;
     }
     if layout.replicas.len() < 2 {
-        return Some(format!(
-            "it has one replica, though there are {} brokers (it was made while one was up, or told so): when that broker \
-             is lost, so is the election; to mend it: {}",
-            layout.brokers.len(),
-            more_replicas(layout, place)
-        ));
+        return Some(Risk::OneReplica { brokers, command: more_replicas(layout, place) });
     }
-    let min_insync = min_insync.filter(|least| *least < 2)?;
-    Some(format!("min.insync.replicas={min_insync}: records that were read may be lost with one broker; 2 is right"))
+    min_insync.filter(|least| *least < 2).map(Risk::MinInsyncReplicas)
 }
 
 /// The commands that give the partition up to three replicas, for a shell with Kafka's own tools: the broker that has it stays

@@ -8,7 +8,7 @@ use crate::cli::options::{ELECTION, Opt, options, wrapped};
 
 /// The subcommand. Of a candidate's options the help shows those that say which election.
 pub(super) fn command() -> Command {
-    let about = "Tell all that would keep a candidate here from its work, and what mends it";
+    let about = "Tell all that would keep a candidate here from its work, and what fixes it";
     Command::new("doctor")
         .about(about)
         .long_about(wrapped(&format!("{about}. {MORE}")))
@@ -24,7 +24,7 @@ pub(super) fn command() -> Command {
 const MORE: &str = "Takes every option of a candidate, and COMMAND after --: put doctor before the rest of the line. It looks at this machine \
                     (limits, priority, CPU quota, memory, control group, how fast its clock runs), at Kafka (brokers, TLS, login, rights, topic, replicas, \
                     timeouts) and at the other candidates, joins nothing and writes nothing. A line a finding: ok, WARN or FAIL, and \
-                    below it the command that mends it. Without --group it looks at the machine and the brokers alone. Exits with 0 \
+                    below it the command that fixes it. Without --group it looks at the machine and the brokers alone. Exits with 0 \
                     when nothing fails, and with 1 when something does.";
 
 fn candidates(option: &Opt) -> Arg {

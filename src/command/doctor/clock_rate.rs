@@ -41,14 +41,14 @@ fn tell(rate: Rate, source: &str, findings: &mut Findings) {
         Rate::Beyond(ppm) => {
             let text =
                 format!("{}; leases rest on rates within 1 % of each other: two jobs may run at once", runs(ppm));
-            findings.fail(CHECK, text, Some(MEND.to_owned()));
+            findings.fail(CHECK, text, Some(FIX.to_owned()));
         }
         Rate::Off(ppm) => {
             let text = format!(
                 "{}; with another that is off as far the other way two jobs may run at once: leases rest on rates within 1 % of each other",
                 runs(ppm)
             );
-            findings.warn(CHECK, text, Some(MEND.to_owned()));
+            findings.warn(CHECK, text, Some(FIX.to_owned()));
         }
         Rate::Near(_) if INTERRUPTS.contains(&source) => {
             let text = format!(
@@ -61,7 +61,7 @@ fn tell(rate: Rate, source: &str, findings: &mut Findings) {
     }
 }
 
-const MEND: &str = "set the clock, and do not slew it so fast: chronyc makestep, and maxslewrate 500 in chrony.conf; where no daemon corrects it: \
+const FIX: &str = "set the clock, and do not slew it so fast: chronyc makestep, and maxslewrate 500 in chrony.conf; where no daemon corrects it: \
                     adjtimex --tick 10000 --frequency 0";
 
 const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";

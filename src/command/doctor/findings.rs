@@ -27,7 +27,7 @@ struct Finding {
     outcome: Outcome,
     check: &'static str,
     text: String,
-    mend: Option<String>,
+    fix: Option<String>,
 }
 
 /// All that was found.
@@ -46,18 +46,18 @@ impl Findings {
     }
 
     /// It works, and may go wrong.
-    pub(super) fn warn(&mut self, check: &'static str, text: impl AsRef<str>, mend: Option<String>) {
-        self.add(Outcome::Warn, check, text.as_ref(), mend);
+    pub(super) fn warn(&mut self, check: &'static str, text: impl AsRef<str>, fix: Option<String>) {
+        self.add(Outcome::Warn, check, text.as_ref(), fix);
     }
 
     /// A candidate does not start, or does not lead.
-    pub(super) fn fail(&mut self, check: &'static str, text: impl AsRef<str>, mend: Option<String>) {
-        self.add(Outcome::Fail, check, text.as_ref(), mend);
+    pub(super) fn fail(&mut self, check: &'static str, text: impl AsRef<str>, fix: Option<String>) {
+        self.add(Outcome::Fail, check, text.as_ref(), fix);
     }
 
-    fn add(&mut self, outcome: Outcome, check: &'static str, text: &str, mend: Option<String>) {
-        let mend = mend.map(|mend| one_line(&mend));
-        self.0.push(Finding { outcome, check, text: one_line(text), mend });
+    fn add(&mut self, outcome: Outcome, check: &'static str, text: &str, fix: Option<String>) {
+        let fix = fix.map(|fix| one_line(&fix));
+        self.0.push(Finding { outcome, check, text: one_line(text), fix });
     }
 
     /// Whether anything fails.
@@ -74,29 +74,29 @@ impl Findings {
             check: &'static str,
             outcome: Outcome,
             text: &'a str,
-            mend: Option<&'a str>,
+            fix: Option<&'a str>,
         }
         let ts = timestamp(at.wall_ms);
-        let line = |Finding { outcome, check, text, mend }: &Finding| {
-            let line = Line { ts: &ts, group, check, outcome: *outcome, text, mend: mend.as_deref() };
+        let line = |Finding { outcome, check, text, fix }: &Finding| {
+            let line = Line { ts: &ts, group, check, outcome: *outcome, text, fix: fix.as_deref() };
             // Strings alone: nothing of that can fail.
             serde_json::to_string(&line).unwrap_or_default() + "\n"
         };
         self.0.iter().map(line).collect()
     }
 
-    /// A line a finding, and below it what mends it; wrapped where a terminal is narrower.
+    /// A line a finding, and below it what fixes it; wrapped where a terminal is narrower.
     pub(super) fn text(&self, style: Style) -> String {
         let checks = self.0.iter().map(|finding| finding.check.len()).max().unwrap_or_default();
         let width = style.columns.unwrap_or(usize::MAX);
         let indent = if width < NARROW { 2 } else { OUTCOME + checks + 2 };
         let mut lines = Vec::new();
-        for Finding { outcome, check, text, mend } in &self.0 {
+        for Finding { outcome, check, text, fix } in &self.0 {
             let (word, tone) = outcome.shown();
             let painted = tone.map_or_else(|| word.to_owned(), |tone| style.paint(tone, word));
             let head = format!("{painted}{:gap$}{check:checks$}", "", gap = OUTCOME - word.len());
-            let mend = mend.as_ref().map(|mend| format!("mend: {mend}"));
-            let texts = [Some(text), mend.as_ref()].into_iter().flatten();
+            let fix = fix.as_ref().map(|fix| format!("fix: {fix}"));
+            let texts = [Some(text), fix.as_ref()].into_iter().flatten();
             let mut parts = texts.flat_map(|text| wrapped(text, width.saturating_sub(indent)));
             if width < NARROW {
                 lines.push(head.trim_end().to_owned());
@@ -141,7 +141,7 @@ mod tests {
     fn a_line_a_finding_and_what_mends_it_below() {
         let text = findings().text(Style { is_coloured: false, columns: None });
         let expected = "ok    proc        all processes are shown\n\
-                        FAIL  open-files  32 open files are too few\n                  mend: ulimit -n 1024\n\
+                        FAIL  open-files  32 open files are too few\n                  fix: ulimit -n 1024\n\
                         --    topic       Kafka is not reached\n";
         assert_eq!(text, expected);
         assert!(findings().have_failure() && !Findings::default().have_failure());

@@ -7,7 +7,7 @@ use neli_proto::broker_death;
 use neli_proto::candidate::Elector;
 
 use super::findings::Findings;
-use super::mending::{Mending, Resource};
+use super::fixes::{Fixes, Resource};
 use super::topic::{Kind, Subject};
 use super::{candidates, topic, topic_of_facts};
 use crate::command::reading::access;
@@ -45,20 +45,20 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
     if !doctor.has_group {
         return findings.skipped("topic", "not looked at, nor what comes behind it: --group is not given");
     }
-    let mending = Mending::of(&config.client, &access.bootstrap);
+    let fixes = Fixes::of(&config.client, &access.bootstrap);
     if access.embedded.is_none() {
         let journal = Subject { elections: config.elections(), kind: Kind::Journal };
         let facts =
             topic_of_facts(config).map(|(elections, retention)| Subject { elections, kind: Kind::Facts(retention) });
-        let look = topic::Look { examination: &examination, mending: &mending, config, bootstrap: &access.bootstrap };
+        let look = topic::Look { examination: &examination, fixes: &fixes, config, bootstrap: &access.bootstrap };
         let replicas = look.at(&journal, findings);
         if let Some(facts) = facts {
             look.at(&facts, findings);
         }
         let sessions = Sessions::of(&examination);
-        outlive_broker(config, &sessions, replicas, &mending, findings);
+        outlive_broker(config, &sessions, replicas, &fixes, findings);
         if matches!(config.timings.elector(), Elector::Group(_)) {
-            group(config, &examination, &mending, findings);
+            group(config, &examination, &fixes, findings);
             group_session(config, &sessions, findings);
         }
     }
@@ -121,12 +121,12 @@ impl Sessions {
 }
 
 /// Whether the lease outlives a broker's death. That of the only replica none outlives.
-fn outlive_broker(config: &Config, sessions: &Sessions, replicas: usize, mending: &Mending, findings: &mut Findings) {
+fn outlive_broker(config: &Config, sessions: &Sessions, replicas: usize, fixes: &Fixes, findings: &mut Findings) {
     let check = "broker-session";
     match (&sessions.untold, sessions.broker) {
         (Some(Untold::Forbidden), _) => {
             let text = "this user has no right to DESCRIBE_CONFIGS on the cluster: whether the lease outlives a broker's death is not known";
-            findings.warn(check, text, Some(mending.allow(&["DescribeConfigs"], Resource::Cluster)));
+            findings.warn(check, text, Some(fixes.allow(&["DescribeConfigs"], Resource::Cluster)));
         }
         (Some(Untold::Other(why)), _) => findings.skipped(check, format!("brokers' settings are not told: {why}")),
         (None, None) => findings.skipped(check, format!("no broker tells its {BROKER_SESSION}")),
@@ -143,9 +143,9 @@ fn outlive_broker(config: &Config, sessions: &Sessions, replicas: usize, mending
     }
 }
 
-fn group(config: &Config, examination: &Examination, mending: &Mending, findings: &mut Findings) {
+fn group(config: &Config, examination: &Examination, fixes: &Fixes, findings: &mut Findings) {
     let name = &config.election.group;
-    let allow = || Some(mending.allow(&["Read"], Resource::Group(name)));
+    let allow = || Some(fixes.allow(&["Read"], Resource::Group(name)));
     let description = match examination.group(name) {
         Ok(description) => description,
         Err(Untold::Forbidden) => {
@@ -178,13 +178,13 @@ fn group_session(config: &Config, sessions: &Sessions, findings: &mut Findings) 
     let ms = |duration: Duration| duration.as_millis();
     let refused =
         |setting: &str, bound: Duration| format!("{SESSION_TIMEOUT}={} is refused: {setting}={}", ms(own), ms(bound));
-    let mend = |bound: Duration| Some(format!("-X {SESSION_TIMEOUT}={}", ms(bound)));
+    let fix = |bound: Duration| Some(format!("-X {SESSION_TIMEOUT}={}", ms(bound)));
     match (sessions.shortest, sessions.longest) {
         (Some(shortest), _) if own < shortest => {
-            findings.fail("group-session", refused(SHORTEST_SESSION, shortest), mend(shortest));
+            findings.fail("group-session", refused(SHORTEST_SESSION, shortest), fix(shortest));
         }
         (_, Some(longest)) if own > longest => {
-            findings.fail("group-session", refused(LONGEST_SESSION, longest), mend(longest));
+            findings.fail("group-session", refused(LONGEST_SESSION, longest), fix(longest));
         }
         (None, None) => {}
         _ => findings.ok("group-session", format!("{SESSION_TIMEOUT}={} is taken", ms(own))),

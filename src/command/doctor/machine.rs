@@ -23,10 +23,10 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
         ("address-space", limits::address_space(), "enough of it may be used", "ulimit -v unlimited; LimitAS=infinity"),
     ];
     let has_enough = limits.iter().all(|(_, found, ..)| found.is_ok());
-    for (check, found, ok, mend) in limits {
+    for (check, found, ok, fix) in limits {
         match found {
             Ok(()) => findings.ok(check, ok),
-            Err(error) => findings.fail(check, error.to_string(), Some(mend.to_owned())),
+            Err(error) => findings.fail(check, error.to_string(), Some(fix.to_owned())),
         }
     }
     match procfs::validate() {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use neli::program::{
     Elections, Examination, NewTopic, PartitionSeen, Rights, TopicSeen, TopicSight, facts_to_create, journal_to_create,
 };
-use neli_proto::topic::{self, JudgedPartition, TopicFacts, TopicIdentity};
+use neli_proto::topic::{self, JudgedPartition, Risk, TopicFacts, TopicIdentity};
 
 use super::findings::Findings;
-use super::mending::{Mending, Resource};
+use super::fixes::{Fixes, Resource};
 use crate::config::Config;
 
 /// A record, with what Kafka puts around it.
@@ -32,7 +32,7 @@ pub(super) enum Kind {
 /// What it is looked at with.
 pub(super) struct Look<'a> {
     pub(super) examination: &'a Examination,
-    pub(super) mending: &'a Mending,
+    pub(super) fixes: &'a Fixes,
     pub(super) config: &'a Config,
     pub(super) bootstrap: &'a str,
 }
@@ -48,7 +48,7 @@ impl Look<'_> {
                 let text = format!(
                     "topic \"{name}\": this user has no right to DESCRIBE it; allow READ and WRITE, which imply it"
                 );
-                findings.fail("topic", text, Some(self.mending.allow(&["Read", "Write"], Resource::Topic(name))));
+                findings.fail("topic", text, Some(self.fixes.allow(&["Read", "Write"], Resource::Topic(name))));
             }
             TopicSight::Missing => self.missing(subject, &planned, findings),
             TopicSight::Unanswered(why) => findings.fail("topic", format!("topic \"{name}\": {why}"), None),
@@ -67,7 +67,7 @@ impl Look<'_> {
 
     fn missing(&self, subject: &Subject, planned: &NewTopic<'_>, findings: &mut Findings) {
         let name = &subject.elections.topic;
-        let create = Some(self.mending.create(planned));
+        let create = Some(self.fixes.create(planned));
         if !self.config.create_topic {
             let text = format!("topic \"{name}\": it does not exist; create it, or drop --no-create-topic");
             return findings.fail("topic", text, create);
@@ -108,8 +108,8 @@ impl Look<'_> {
         }
         if let Some(longest) = seen.longest_record.filter(|longest| *longest < LONGEST_RECORD) {
             let text = format!("topic \"{name}\": max.message.bytes={longest}: must be at least {LONGEST_RECORD}");
-            let mend = self.mending.configure(name, "max.message.bytes", &LONGEST_RECORD.to_string());
-            findings.fail("settings", text, Some(mend));
+            let fix = self.fixes.configure(name, "max.message.bytes", &LONGEST_RECORD.to_string());
+            findings.fail("settings", text, Some(fix));
         }
         let least = seen.facts.as_ref().and_then(|facts| facts.settings.as_ref().ok()?.min_insync_replicas);
         replicas(name, &used, least.unwrap_or(1), findings);
@@ -123,7 +123,7 @@ impl Look<'_> {
         let needed = [("READ", "Read", rights.read), ("WRITE", "Write", rights.write)];
         for (right, operation, _) in needed.iter().filter(|(.., is_there)| !is_there) {
             let text = format!("topic \"{name}\": this user has no right to {right} it; allow {right} on it");
-            findings.fail("rights", text, Some(self.mending.allow(&[operation], Resource::Topic(name))));
+            findings.fail("rights", text, Some(self.fixes.allow(&[operation], Resource::Topic(name))));
         }
         if rights.read && rights.write {
             findings.ok("rights", format!("topic \"{name}\": this user may READ and WRITE it"));
@@ -165,30 +165,28 @@ impl Look<'_> {
             findings.fail("settings", format!("topic \"{name}\": {refusal}"), self.set_right(&planned, refusal.name()));
         }
         for risk in &risks {
-            let (risk, mend) = match risk.split_once("; to mend it: ") {
-                Some((risk, mend)) => (risk, Some(mend.to_owned())),
-                None => (risk.as_str(), self.mend(&planned, risk)),
-            };
-            findings.warn("settings", format!("topic \"{name}\": {risk}"), mend);
+            findings.warn("settings", format!("topic \"{name}\": {risk}"), self.fix(&planned, risk));
         }
         if refusals.is_empty() && risks.is_empty() {
             findings.ok("settings", format!("topic \"{name}\": it keeps its records"));
         }
     }
 
-    /// The command that mends what this line is about: it begins with a setting, or says that none can be read.
-    fn mend(&self, planned: &NewTopic<'_>, line: &str) -> Option<String> {
-        if line.contains("can't be read") {
-            return Some(self.mending.allow(&["DescribeConfigs"], Resource::Topic(planned.name)));
+    /// The command that ends this risk.
+    fn fix(&self, planned: &NewTopic<'_>, risk: &Risk) -> Option<String> {
+        if let Risk::OneReplica { command, .. } = risk {
+            return Some(command.clone());
         }
-        let (setting, _) = line.split_once('=')?;
-        self.set_right(planned, setting)
+        if let Risk::Unread(_) = risk {
+            return Some(self.fixes.allow(&["DescribeConfigs"], Resource::Topic(planned.name)));
+        }
+        self.set_right(planned, risk.setting()?)
     }
 
     /// The command that sets this setting to what it is where the topic is made here.
     fn set_right(&self, planned: &NewTopic<'_>, setting: &str) -> Option<String> {
         let (_, right) = planned.settings.iter().find(|(name, _)| *name == setting)?;
-        Some(self.mending.configure(planned.name, setting, right))
+        Some(self.fixes.configure(planned.name, setting, right))
     }
 }
 
@@ -201,12 +199,12 @@ fn replicas(name: &str, used: &[&PartitionSeen], least: u32, findings: &mut Find
         return findings.ok("replicas", format!("topic \"{name}\": {all}"));
     };
     let text = format!("topic \"{name}\": partition {number} has {in_sync} of {replicas} replicas in sync");
-    let mend = Some("bring the brokers back that are down".to_owned());
+    let fix = Some("bring the brokers back that are down".to_owned());
     if *in_sync < usize::try_from(least).unwrap_or(1) {
         let text = format!("{text}, and min.insync.replicas={least}: Kafka appends nothing");
-        findings.fail("replicas", text, mend);
+        findings.fail("replicas", text, fix);
     } else {
-        findings.warn("replicas", text, mend);
+        findings.warn("replicas", text, fix);
     }
 }
 

@@ -1,3 +1,5 @@
+use alloc::vec;
+
 use super::*;
 
 const PLACE: JudgedPartition<'_> = JudgedPartition { bootstrap: "kafka:9092", topic: "g.neli", partition: 0 };
@@ -26,8 +28,8 @@ fn judged(brokers: i32, replicas: i32, change: impl FnOnce(&mut TopicSettings)) 
 #[test]
 fn the_topic_that_we_make_is_right() {
     assert_eq!(judged(3, 3, |_| {}), Ok(Judgement { cut_is_harmless: true, gaps_are_markers: true, risks: vec![] }));
-    assert_eq!(judged(1, 1, |s| s.min_insync_replicas = Some(1)).unwrap().risks, Vec::<String>::new());
-    assert_eq!(judged(2, 2, |_| {}).unwrap().risks, Vec::<String>::new(), "two brokers can't do better");
+    assert_eq!(judged(1, 1, |s| s.min_insync_replicas = Some(1)).unwrap().risks, []);
+    assert_eq!(judged(2, 2, |_| {}).unwrap().risks, [], "two brokers can't do better");
 }
 
 #[test]
@@ -69,8 +71,9 @@ fn a_topic_of_facts_is_compacted_and_keeps_each_as_long_as_is_wanted() {
     let deleted = judged(&|s| s.cleanup_policy = Some("delete".into()));
     assert_eq!(deleted.unwrap_err().to_string(), "cleanup.policy=delete: must be compact or compact,delete");
     let short = judged(&|s| s.retention_ms = Some(86_399_999)).unwrap();
-    assert!(short[0].starts_with("retention.ms=86399999: a key is forgotten"), "{short:?}");
-    assert_eq!(judged(&|s| s.unclean_leader_election = Some(true)).unwrap().len(), 1);
+    assert!(warning(&short).starts_with("retention.ms=86399999: a key is forgotten"), "{short:?}");
+    let unclean = judged(&|s| s.unclean_leader_election = Some(true));
+    assert_eq!(unclean, Ok(vec![Risk::UncleanLeaderElectionOfFacts]));
 }
 
 #[test]
@@ -86,24 +89,29 @@ fn each_risk_is_named_and_what_it_risks() {
     ] {
         let risks = judged(3, 3, change).unwrap().risks;
         assert_eq!(risks.len(), 1, "{risks:?}");
-        assert!(risks[0].contains(said), "{risks:?}");
+        let (setting, text) = (risks[0].setting().unwrap(), risks[0].to_string());
+        assert!(text.contains(said) && text.starts_with(&format!("{setting}=")), "{setting}: {text}");
+        assert_eq!(warning(&risks), text);
     }
 }
 
 #[test]
-fn one_replica_of_several_brokers_can_be_mended_by_the_command_that_is_said() {
+fn one_replica_of_several_brokers_is_ended_by_the_command_that_is_said() {
     let risks = judged(3, 1, |s| s.min_insync_replicas = Some(1)).unwrap().risks;
     assert_eq!(risks.len(), 1, "{risks:?}");
-    assert!(risks[0].starts_with("it has one replica, though there are 3 brokers"), "{risks:?}");
+    let said = warning(&risks);
+    assert!(said.starts_with("it has one replica, though there are 3 brokers"), "{said}");
     let command = "echo '{\"version\":1,\"partitions\":[{\"topic\":\"g.neli\",\"partition\":0,\"replicas\":[1,2,3]}]}' | \
                    kafka-reassign-partitions.sh --bootstrap-server kafka:9092 --execute --reassignment-json-file \
                    /dev/stdin && kafka-configs.sh --bootstrap-server kafka:9092 --alter --topic g.neli --add-config \
                    min.insync.replicas=2";
-    assert!(risks[0].ends_with(command), "{risks:?}");
+    assert!(said.ends_with(&format!("so is the election; to fix it: {command}")), "{said}");
+    assert!(!risks[0].to_string().contains("kafka-"), "the command stands apart");
     let elsewhere =
         TopicFacts { layout: Layout { leader: 2, replicas: vec![2], brokers: vec![1, 2] }, settings: Ok(settings()) };
     let risks = judge(&elsewhere, PLACE).unwrap().risks;
-    assert!(risks[0].contains("[2,1]") && !risks[0].contains("kafka-configs"), "{risks:?}");
+    let said = warning(&risks);
+    assert!(said.contains("[2,1]") && !said.contains("kafka-configs"), "{said}");
 }
 
 #[test]
@@ -120,9 +128,11 @@ fn what_is_shown_is_judged_whatever_else_is_hidden() {
     assert!(judgement.cut_is_harmless, "neither says what is deleted");
     assert_eq!(judgement.risks.len(), 1, "{judgement:?}");
     let named = "does not show min.insync.replicas, unclean.leader.election.enable:";
-    assert!(judgement.risks[0].contains(named), "{judgement:?}");
+    assert!(judgement.risks[0].to_string().contains(named), "{judgement:?}");
     let clock = |s: &mut TopicSettings| (s.min_insync_replicas, s.timestamp_type) = (None, Some("CreateTime".into()));
-    assert_eq!(judged(3, 3, clock).unwrap().risks.len(), 2);
+    let two = judged(3, 3, clock).unwrap().risks;
+    assert_eq!(two.len(), 2);
+    assert_eq!(warning(&two), format!("{}; {}", two[0], two[1]));
 }
 
 #[test]
@@ -144,6 +154,7 @@ fn an_empty_log_is_believed_only_where_no_leader_can_have_been_cut() {
     let unreadable = TopicFacts { layout: layout(1, 1), settings: Err(SettingsUnread("denied".into())) };
     let judgement = judge(&unreadable, PLACE).unwrap();
     assert!(!judgement.cut_is_harmless);
-    assert_eq!(judgement.risks.len(), 1);
-    assert!(judgement.risks[0].contains("(denied)"), "{judgement:?}");
+    assert_eq!(judgement.risks, [Risk::Unread(SettingsUnread("denied".into()))]);
+    assert!(judgement.risks[0].to_string().contains("(denied)"), "{judgement:?}");
+    assert_eq!(judge_topic_of_facts(&unreadable, Duration::ZERO, PLACE), Ok(judgement.risks));
 }

@@ -1,9 +1,9 @@
-//! The commands that mend, for a shell with Kafka's own tools.
+//! The commands that fix, for a shell with Kafka's own tools.
 
 use neli::program::{Client, NewTopic};
 
 /// Who needs a right to what, and where.
-pub(super) struct Mending {
+pub(super) struct Fixes {
     bootstrap: String,
     /// As rules name the user.
     principal: String,
@@ -22,7 +22,7 @@ pub(super) enum Resource<'a> {
     Topic(&'a str),
 }
 
-impl Mending {
+impl Fixes {
     /// That of whoever uses this client.
     pub(super) fn of(client: &Client, bootstrap: &str) -> Self {
         let protocol = client.properties.find("security.protocol").unwrap_or("plaintext").to_lowercase();
@@ -83,23 +83,23 @@ mod tests {
 
     use super::*;
 
-    fn mending(properties: &[(&str, &str)]) -> Mending {
+    fn fixes(properties: &[(&str, &str)]) -> Fixes {
         let properties = properties.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let client = Client { brokers: Brokers::At("a:1".to_owned()), properties: Properties(properties) };
-        Mending::of(&client, "a:1")
+        Fixes::of(&client, "a:1")
     }
 
     #[test]
     fn a_right_is_given_to_whoever_logs_in() {
-        let plain = mending(&[]).allow(&["Read", "Write"], Resource::Topic("g.neli"));
+        let plain = fixes(&[]).allow(&["Read", "Write"], Resource::Topic("g.neli"));
         let expected = "kafka-acls.sh --bootstrap-server a:1 --add --allow-principal User:ANONYMOUS --operation Read --operation \
                         Write --topic g.neli";
         assert_eq!(plain, expected);
-        let login = mending(&[("security.protocol", "SASL_SSL"), ("sasl.username", "it's me")]);
+        let login = fixes(&[("security.protocol", "SASL_SSL"), ("sasl.username", "it's me")]);
         let told = login.allow(&["Read"], Resource::Group("a b"));
         let expected = r"kafka-acls.sh --bootstrap-server a:1 --command-config admin.properties --add --allow-principal 'User:it'\''s me' --operation Read --group 'a b'";
         assert_eq!(told, expected);
-        let certificate = mending(&[("security.protocol", "ssl")]).allow(&["Read"], Resource::Cluster);
+        let certificate = fixes(&[("security.protocol", "ssl")]).allow(&["Read"], Resource::Cluster);
         assert!(certificate.ends_with(" User:NAME --operation Read --cluster"), "{certificate}");
     }
 
@@ -107,6 +107,6 @@ mod tests {
     fn a_topic_is_made_with_its_settings() {
         let topic = NewTopic { name: "g.neli", partitions: 2, replicas: 3, settings: vec![("a.b", "1".to_owned())] };
         let expected = "kafka-topics.sh --bootstrap-server a:1 --create --topic g.neli --partitions 2 --replication-factor 3 --config a.b=1";
-        assert_eq!(mending(&[]).create(&topic), expected);
+        assert_eq!(fixes(&[]).create(&topic), expected);
     }
 }
