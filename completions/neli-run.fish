@@ -64,11 +64,11 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l done-status -d 'What 
 complete -c neli-run -n "__fish_neli_run_needs_command" -l once-retention -d 'For how long a key is known [default: 90d]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l on-loss -d 'What to do when the lead is lost [default: standby]' -r -f -a "standby\t''
 exit\t''"
-complete -c neli-run -n "__fish_neli_run_needs_command" -l health-cmd -d 'Tells by its status whether the job is well' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l health-cmd -d 'Tells by its status whether the job is healthy' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l health-interval -d 'Between two health commands [default: 10s]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l health-timeout -d 'A health command that takes longer has failed [default: 5s]' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -l health-failures -d 'So many failures in a row make a job ill [default: 3]' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -l health-start -d 'How long a job may take to become well [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l health-failures -d 'So many failures in a row make a job unhealthy [default: 3]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l health-start -d 'How long a job may take to become healthy [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l on-lead -d 'Run when the lead is won, beside the job' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l on-standby -d 'Run when standing by begins, and at exit after a lead' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l on-fence -d 'Run when the lease was lost and the job killed for it' -r
@@ -90,7 +90,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "history" -d 'Show
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "resign" -d 'Ask the leader to stand down, and wait until another leads'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "end" -d 'End an election: every candidate stops its job and exits with 0'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "assert" -d 'Tell by the exit status whether a job may act still: neli-run assert && pay'
-complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "doctor" -d 'Tell all that would keep a candidate here from its work, and what mends it'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "doctor" -d 'Tell all that would keep a candidate here from its work, and what fixes it'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "broker" -d 'Run the small broker of --embedded in the foreground, and print its address'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "completions" -d 'Print a shell\'s completions'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "man" -d 'Print the manual page: neli-run man | man -l -'
@@ -216,11 +216,11 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l done-status
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l once-retention -d 'For how long a key is known [default: 90d]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-loss -d 'What to do when the lead is lost [default: standby]' -r -f -a "standby\t''
 exit\t''"
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-cmd -d 'Tells by its status whether the job is well' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-cmd -d 'Tells by its status whether the job is healthy' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-interval -d 'Between two health commands [default: 10s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-timeout -d 'A health command that takes longer has failed [default: 5s]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-failures -d 'So many failures in a row make a job ill [default: 3]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-start -d 'How long a job may take to become well [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-failures -d 'So many failures in a row make a job unhealthy [default: 3]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-start -d 'How long a job may take to become healthy [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-lead -d 'Run when the lead is won, beside the job' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-standby -d 'Run when standing by begins, and at exit after a lead' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-fence -d 'Run when the lease was lost and the job killed for it' -r

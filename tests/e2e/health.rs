@@ -1,4 +1,4 @@
-//! Health commands: a job that is ill is another machine's to try, and one that is well is left alone.
+//! Health commands: a job that is unhealthy is another machine's to try, and one that is healthy is left alone.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -35,18 +35,18 @@ fn counted(stage: &Stage) -> PathBuf {
 }
 
 with_both_electors! {
-    /// Stopped in order, released, and the other's; whoever was ill lets the other lead first, and stands by.
+    /// Stopped in order, released, and the other's; whoever had the unhealthy job lets the other lead first, and stands by.
     fn a_job_that_is_ill_is_handed_over(elector) {
         let stage = stage(elector);
-        let ill = stage.directory().join("ill");
-        let command = format!("echo asked; test ! -e {} || {{ echo 'no answer' >&2; exit 7; }}", ill.display());
+        let unhealthy = stage.directory().join("unhealthy");
+        let command = format!("echo asked; test ! -e {} || {{ echo 'no answer' >&2; exit 7; }}", unhealthy.display());
         let mut first = looked_after(&stage, &command).option("--health-failures", "2").start();
         let term = first.await_lead();
         stage.await_witness(term);
         let mut second = stage.candidate().start();
         second.await_event("standby");
 
-        File::create(&ill).expect("ours");
+        File::create(&unhealthy).expect("ours");
         let unhealthy = first.await_event("unhealthy");
         let message = "the health command exited with status 7 (1 of 2 in a row): no answer";
         assert!(first.events("warning").iter().any(|warning| warning.text("message") == message), "{first:?}");
@@ -123,7 +123,7 @@ fn who_goes_when_the_lead_is_lost_goes_when_ill() {
 
 /// Never twice in a row: no harm is done, however long it goes on.
 #[test]
-fn a_flapping_health_is_no_illness() {
+fn a_flapping_health_check_ends_no_lead() {
     let stage = stage(Elector::Log);
     let counted = counted(&stage);
     let command = format!("echo >> {0}; exit $(($(wc -l < {0}) % 2))", counted.display());
@@ -166,7 +166,7 @@ fn a_health_command_that_takes_too_long_has_failed() {
     stage.close([run]);
 }
 
-/// A job that needs long to warm up is not chased from machine to machine; once it was well, illness counts.
+/// A job that needs long to warm up is not chased from machine to machine; once it was healthy, failures count.
 #[test]
 fn a_job_that_warms_up_is_not_chased_from_machine_to_machine() {
     let stage = stage(Elector::Log);

@@ -1,4 +1,4 @@
-//! `--listen`: HTTP, of a leader, of a standby, and beside those who mean it ill.
+//! `--listen`: HTTP, of a leader, of a standby, and under clients that would exhaust it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

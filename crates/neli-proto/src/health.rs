@@ -1,7 +1,7 @@
-//! Is the job well? When its health command runs, and what the results mean.
+//! Is the job healthy? When its health command runs, and what the results mean.
 //!
 //! It knows one run of the job at a time, and counts anew for each. It does not know why a run is over, nor who leads:
-//! that a job is ill is said with [`Action::StandDown`], once a run.
+//! that a job is unhealthy is said with [`Action::StandDown`], once a run.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -17,7 +17,7 @@ pub struct HealthPolicy {
     pub interval: Duration,
     /// `--health-timeout`: what takes longer is killed, and has failed.
     pub timeout: Duration,
-    /// `--health-failures`: so many in a row make a job ill; never 0.
+    /// `--health-failures`: so many in a row make a job unhealthy; never 0.
     pub failures: u32,
     /// `--health-start`: what fails this early in a run counts only after a success.
     pub start: Duration,
@@ -53,7 +53,7 @@ pub enum Action {
         /// When it is killed.
         kill_at: Time,
     },
-    /// The job is ill: another machine is to try.
+    /// The job is unhealthy: another machine is to try.
     StandDown(Failure),
 }
 
@@ -95,7 +95,7 @@ enum Look {
     At(Time),
     /// The end of the one that began then; it is awaited no longer than this.
     Awaited { since: Time, until: Time },
-    /// Nothing: the job is ill.
+    /// Nothing: the job is unhealthy.
     Done,
 }
 
@@ -161,7 +161,7 @@ impl Health {
         self.run.is_some()
     }
 
-    /// So many failures in a row make it ill.
+    /// So many failures in a row make it unhealthy.
     #[must_use]
     pub const fn most_failures(&self) -> u32 {
         self.policy.failures
@@ -212,7 +212,7 @@ mod tests {
     }
 
     impl Story {
-        /// A run that began at 0; looked at every 10 s for 5 s, and ill after three failures.
+        /// A run that began at 0; looked at every 10 s for 5 s, and unhealthy after three failures.
         fn begin(start_seconds: u64) -> Self {
             let policy = HealthPolicy {
                 interval: Duration::from_secs(10),
@@ -253,7 +253,7 @@ mod tests {
         Action::NoteFailure(Failure { count, end, last_line: "".into() })
     }
 
-    fn ill(end: CommandEnd) -> Action {
+    fn unhealthy(end: CommandEnd) -> Action {
         Action::StandDown(Failure { count: 3, end, last_line: "".into() })
     }
 
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(story.go_on(CommandEnd::Signaled(9)), Some(noted(1, CommandEnd::Signaled(9))));
         assert_eq!(story.go_on(FAILED), Some(noted(2, FAILED)));
         let missing = CommandEnd::NotStarted("no such file or directory".into());
-        assert_eq!(story.go_on(missing.clone()), Some(ill(missing)));
+        assert_eq!(story.go_on(missing.clone()), Some(unhealthy(missing)));
         assert_eq!(story.health.poll_timeout(), None, "said once, and no more is looked at");
     }
 

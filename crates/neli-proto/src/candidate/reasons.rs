@@ -37,7 +37,7 @@ pub(crate) const fn lets_another_lead(why: Why) -> bool {
     }
 }
 
-/// `--overlap`: whether the job is well and wanted, and may run on until another has claimed.
+/// `--overlap`: whether the job is healthy and wanted, and may run on until another has claimed.
 pub(super) const fn lets_job_run_on(why: Why) -> bool {
     match why {
         Why::Resigned | Why::Revoked | Why::Spread | Why::Stopped => true,

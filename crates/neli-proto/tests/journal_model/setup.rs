@@ -177,7 +177,7 @@ pub(crate) struct Faults {
     /// A guard is stopped.
     pub(crate) guard_pauses: u8,
     /// A health command fails.
-    pub(crate) illnesses: u8,
+    pub(crate) failed_health_checks: u8,
     /// A reader takes its time until it has caught up.
     pub(crate) lags: u8,
     /// An append is lost.
@@ -224,7 +224,7 @@ impl Faults {
             fact_delays: 0,
             guard_deaths: 0,
             guard_pauses: 0,
-            illnesses: 0,
+            failed_health_checks: 0,
             lags: 0,
             losses: 0,
             markers: 0,
@@ -257,7 +257,7 @@ impl Faults {
             fact_delays: 255,
             guard_deaths: 255,
             guard_pauses: 255,
-            illnesses: 255,
+            failed_health_checks: 255,
             lags: 255,
             losses: 255,
             markers: 255,

@@ -197,7 +197,7 @@ impl Faults {
             Step::Die(_) => &mut self.deaths,
             Step::Double(_) => &mut self.doubles,
             Step::End => &mut self.ends,
-            Step::HealthFails(_) => &mut self.illnesses,
+            Step::HealthFails(_) => &mut self.failed_health_checks,
             Step::KillGuard(_) => &mut self.guard_deaths,
             Step::Lag(_) => &mut self.lags,
             Step::Lose(_) => &mut self.losses,

@@ -59,7 +59,7 @@ impl Story {
         Self { supervisor: Supervisor::new(policy), now: begin() }
     }
 
-    /// `healthy 1`, `ill 1 status=1`, `ill 1 signal=9`, `ill 1 timed-out`, `abandoned 1`: how a health command ended.
+    /// `healthy 1`, `unhealthy 1 status=1`, `unhealthy 1 signal=9`, `unhealthy 1 timed-out`, `abandoned 1`: how a health command ended.
     fn health_ended(words: &Words<'_>) -> Event {
         let end = match words.verb() {
             "abandoned" => CommandEnd::Abandoned,
@@ -136,7 +136,7 @@ impl Story {
 
     fn event(words: &Words<'_>) -> Event {
         match words.verb() {
-            "abandoned" | "healthy" | "ill" => Self::health_ended(words),
+            "abandoned" | "healthy" | "unhealthy" => Self::health_ended(words),
             "foreground" => Event::ForegroundSeen(foreground(words.word(1))),
             "guard-died" => Event::GuardDied,
             "guard-not-started" => Event::GuardNotStarted,

@@ -91,7 +91,7 @@ const EVENTS: [Happening<Scene>; 24] = [
     }),
     ("nothing is left of the job", Scene::nothing_left),
     ("told to stop for good", |scene| scene.stand_down(Why::Stopped, true)),
-    ("told that the job is ill", |scene| scene.stand_down(Why::Unhealthy, false)),
+    ("told that the job is unhealthy", |scene| scene.stand_down(Why::Unhealthy, false)),
     ("told to be suspended", |scene| scene.stand_down(Why::Suspended, false)),
     ("continued", |scene| scene.handle_local(LocalEvent::Continued)),
     ("told to wait no more", |scene| scene.candidate.give_up(scene.now)),

@@ -9,7 +9,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("COMMAND"),
         default: Default::None,
         section: Section::Commands,
-        help: "Tells by its status whether the job is well",
+        help: "Tells by its status whether the job is healthy",
         more: "Run by /bin/sh -c beside the job, in a process group of its own that ends with it, with the job's \
                environment and NELI_EVENT=health. When it has failed --health-failures times in a row this machine \
                stands down, so that another tries. Its output goes to stderr; when it fails, the last line is logged, too.",
@@ -38,7 +38,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("N"),
         default: Default::Value("3"),
         section: Section::Commands,
-        help: "So many failures in a row make a job ill",
+        help: "So many failures in a row make a job unhealthy",
         more: "A success sets the count back, and each run of the job begins with none.",
     },
     Opt {
@@ -47,7 +47,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("0"),
         section: Section::Commands,
-        help: "How long a job may take to become well",
+        help: "How long a job may take to become healthy",
         more: "A health command that fails this early in a run counts only after one that did not.",
     },
     Opt {

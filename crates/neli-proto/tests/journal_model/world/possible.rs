@@ -104,7 +104,7 @@ impl World {
             }
             if machine.is_checked() {
                 steps.push(Step::HealthEnds(who));
-                if self.faults.illnesses > 0 {
+                if self.faults.failed_health_checks > 0 {
                     steps.push(Step::HealthFails(who));
                 }
             }

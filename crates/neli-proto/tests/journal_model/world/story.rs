@@ -46,7 +46,7 @@ impl World {
             Step::GuardReads(who) => format!("{}'s guard reads an order", NAMES[who]),
             Step::GuardWaited(who) => format!("{} has waited for its dead guard", NAMES[who]),
             Step::HealthEnds(who) => format!("{}'s health command finds its job well", NAMES[who]),
-            Step::HealthFails(who) => format!("{}'s health command finds its job ill", NAMES[who]),
+            Step::HealthFails(who) => format!("{}'s health command finds its job unhealthy", NAMES[who]),
             Step::HookEnds(who) => format!("{}'s hook ends", NAMES[who]),
             Step::Hear(who) => format!("{} hears of its guard or its producer", NAMES[who]),
             Step::Judge(who) => format!("{} is told that the topic may carry an election", NAMES[who]),

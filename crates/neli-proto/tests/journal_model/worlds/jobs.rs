@@ -261,7 +261,7 @@ pub(crate) fn an_unhealthy_job() -> Setup {
             world.begin(A);
             world.begin(B);
         },
-        faults: Faults { illnesses: 1, ..NONE },
+        faults: Faults { failed_health_checks: 1, ..NONE },
         may: |_, step| !matches!(step, Step::HealthEnds(B) | Step::HealthFails(B)),
         limit: millis(160),
         ..Setup::named("an unhealthy job")
