@@ -212,6 +212,10 @@ impl Queue {
     fn push(&self, line: Vec<u8>, level: Level, form: &Form) {
         let room = if level == Level::Debug { KEPT_OF_DEBUG } else { KEPT };
         let mut state = self.state();
+        // The writer has ended, or is about to: who waits for the last lines would wait for this one in vain.
+        if state.end != End::None {
+            return;
+        }
         if state.lines.len() >= room {
             state.dropped += 1;
             return;

@@ -198,6 +198,20 @@ fn a_pipe_that_nobody_empties_holds_up_the_end_for_a_tenth_of_a_second() {
     drop(reader);
 }
 
+/// Such as librdkafka's threads say with `-v`, while the process ends.
+#[test]
+fn a_line_that_comes_after_the_last_ones_holds_up_no_end() {
+    let (_reader, writer) = pipe();
+    let logger = Logger::start_on(writer.into(), form(LogFormat::Text)).unwrap();
+    logger.event(&warning("the last one"));
+    logger.finish();
+    while Arc::strong_count(&logger.queue) > 1 {
+        std::thread::yield_now();
+    }
+    logger.event(&warning("after"));
+    assert!(logger.queue.is_written(), "nobody will write it");
+}
+
 #[test]
 fn a_closed_pipe_is_no_reason_to_die() {
     let (reader, writer) = pipe();
