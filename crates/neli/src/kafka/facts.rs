@@ -32,6 +32,8 @@ const ANSWER: Duration = Duration::from_secs(2);
 const RETRY: Duration = Duration::from_millis(200);
 /// Between two looks at a topic that is about to be there.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// How long a partition may be without a leader that answers: it is for a moment when its topic has just been made, or its leader moves.
+const LED_WITHIN: Duration = Duration::from_secs(2);
 /// A reading that is handed nothing for so long begins again.
 const NO_RECORD: Duration = Duration::from_secs(5);
 /// How soon a dropped reading is noticed.
@@ -91,6 +93,8 @@ impl Drop for FactsReading {
 
 /// Why a reading did not come to its end.
 enum Failure {
+    /// The partition's leader is not ready, or another one than was thought.
+    Moving(String),
     /// Kafka refuses for good.
     Refused(String),
     /// Worth another attempt.
@@ -128,11 +132,13 @@ impl Thread {
             Err(error) => return self.send(KafkaEvent::Refused { error: explain(&error) }),
         };
         let mut limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
+        let begun = clock::now();
         while !self.is_over() {
             match self.read(&consumer, &context, &mut limit) {
                 Ok(facts) => return self.report(FactsEvent::Read(Box::new(facts))),
+                Err(Failure::Moving(_)) if clock::now().since(begun) < LED_WITHIN => thread::park_timeout(LOOK_AGAIN),
                 Err(Failure::Refused(error)) => return self.send(KafkaEvent::Refused { error }),
-                Err(Failure::Transient(error)) => {
+                Err(Failure::Moving(error) | Failure::Transient(error)) => {
                     self.report(FactsEvent::Unread {
                         error: format!("topic \"{}\": {error}", self.source.wanted.topic),
                     });
@@ -316,9 +322,21 @@ impl Thread {
     }
 
     fn failure(&self, code: RDKafkaErrorCode, trouble: Option<String>) -> Failure {
-        if ErrorClass::from(code) == ErrorClass::TopicForbidden {
-            return Failure::Refused(topic::may_not_read(&self.source.wanted.topic));
+        let words = trouble.unwrap_or_else(|| plain(code));
+        match code.into() {
+            ErrorClass::Moving => Failure::Moving(words),
+            ErrorClass::TopicForbidden => Failure::Refused(topic::may_not_read(&self.source.wanted.topic)),
+            ErrorClass::Connection
+            | ErrorClass::Cut
+            | ErrorClass::GroupForbidden
+            | ErrorClass::Login
+            | ErrorClass::NoBroker
+            | ErrorClass::Other
+            | ErrorClass::Undecodable
+            | ErrorClass::UnknownTopic => Failure::Transient(words),
         }
-        Failure::Transient(trouble.unwrap_or_else(|| plain(code)))
     }
 }
+
+#[cfg(test)]
+mod tests;
