@@ -322,19 +322,12 @@ impl Thread {
     }
 
     fn failure(&self, code: RDKafkaErrorCode, trouble: Option<String>) -> Failure {
-        let words = trouble.unwrap_or_else(|| plain(code));
-        match code.into() {
-            ErrorClass::Moving => Failure::Moving(words),
-            ErrorClass::TopicForbidden => Failure::Refused(topic::may_not_read(&self.source.wanted.topic)),
-            ErrorClass::Connection
-            | ErrorClass::Cut
-            | ErrorClass::GroupForbidden
-            | ErrorClass::Login
-            | ErrorClass::NoBroker
-            | ErrorClass::Other
-            | ErrorClass::Undecodable
-            | ErrorClass::UnknownTopic => Failure::Transient(words),
+        let class = ErrorClass::from(code);
+        if class == ErrorClass::TopicForbidden {
+            return Failure::Refused(topic::may_not_read(&self.source.wanted.topic));
         }
+        let words = trouble.unwrap_or_else(|| plain(code));
+        if class == ErrorClass::Moving { Failure::Moving(words) } else { Failure::Transient(words) }
     }
 }
 
