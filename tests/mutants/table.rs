@@ -1,13 +1,14 @@
 //! The mutants: each breaks one rule of the protocol, or of what carries it out. Those of this table are ways to two jobs at once;
-//! those of [`awaited_guard`] are about guards that are started late; those of [`behaviour`] have the wrong candidate lead, or a job start
-//! at the wrong time; those of [`once`] have a key's job run again, those of [`schedule`] a window's, or not at all; those of
-//! [`overlap`] have a third job run, or two for too long.
+//! those of [`awaited_guard`] are about guards that are started late, those of [`guard_watch`] about guards that do not answer; those of
+//! [`behaviour`] have the wrong candidate lead, or a job start at the wrong time; those of [`once`] have a key's job run again, those of
+//! [`schedule`] a window's, or not at all; those of [`overlap`] have a third job run, or two for too long.
 
 use crate::mutant::Notice::{Chaos, Law, Model, Scenarios};
 use crate::mutant::{Edit, Mutant, edit};
 
 mod awaited_guard;
 mod behaviour;
+mod guard_watch;
 mod library;
 mod once;
 mod overlap;
@@ -22,6 +23,7 @@ pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
         .iter()
         .chain(awaited_guard::MUTANTS)
         .chain(behaviour::MUTANTS)
+        .chain(guard_watch::MUTANTS)
         .chain(library::MUTANTS)
         .chain(keyed)
         .chain(of_claims)

@@ -17,6 +17,7 @@ use crate::time::Time;
 use crate::window::Span;
 use answers::TreeEnd;
 use terminal::Terminal;
+use watch::Watch;
 
 pub use crate::terminal::Foreground;
 pub use action::{Action, Ending, Lost, Note};
@@ -35,6 +36,7 @@ mod signal_policy;
 mod signals;
 mod stopping;
 mod terminal;
+mod watch;
 
 /// The supervisor of one job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -132,38 +134,6 @@ impl Run {
 
     fn be_killed(&mut self, killed: Killed) {
         self.killed = self.killed.max(killed);
-    }
-}
-
-/// The guard is to answer before this.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-struct Watch {
-    /// Orders that await an answer.
-    unanswered: u32,
-    /// Since when one of them does.
-    since: Time,
-    /// The last deadline that it answered, or the spawn's.
-    answered_until: Time,
-}
-
-impl Watch {
-    fn ask(&mut self, now: Time) {
-        if self.unanswered == 0 {
-            self.since = now;
-        }
-        self.unanswered += 1;
-    }
-
-    fn answered(&mut self, until: Time) {
-        self.unanswered = self.unanswered.saturating_sub(1);
-        self.answered_until = self.answered_until.max(until);
-    }
-
-    /// When the guard is taken for dead.
-    fn due(&self, margin: Duration) -> Option<Time> {
-        // A question that comes so late has half the kill margin for its answer: the tree is dead before the lease's end
-        // all the same, which is a whole one after the deadline.
-        (self.unanswered > 0).then(|| (self.answered_until - margin).max(self.since + margin / 2))
     }
 }
 

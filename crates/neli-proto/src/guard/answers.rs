@@ -8,7 +8,7 @@ use super::message::Answer;
 
 /// Answers in the order in which they were given, each with what is sent along (`D`: a descriptor). It stays short: a run gives
 /// few, and of those that may be given again and again the last is kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Answers<D> {
     waiting: VecDeque<(Answer, Option<D>)>,
 }

@@ -35,7 +35,7 @@ impl<D> Orders<D> {
             }
             Order::HandOn
             | Order::Kill
-            // Each one is answered, and its answers are counted.
+            // They are few: a guard that reads none is killed within a lease.
             | Order::Lease(_)
             | Order::Over { .. }
             | Order::Stop { .. }

@@ -1,7 +1,8 @@
 //! The runs of a term's job, as the guard tells of them: each from its start until nothing is left, and what follows it.
 
 use super::answers::TreeEnd;
-use super::{Job, Killed, Run, Supervisor, Watch};
+use super::watch::Watch;
+use super::{Job, Killed, Run, Supervisor};
 use crate::candidate::{JobEnd, LocalEvent};
 use crate::guard::{Order, Step};
 use crate::record::{JobState, Offset, Why};
@@ -223,7 +224,7 @@ impl Supervisor {
         self.job = Job::Ordered;
         self.run = Run::new(self.run.attempt.saturating_add(1));
         if let Some(watch) = &mut self.watch {
-            watch.ask(now);
+            watch.ask(now, self.grant.until);
         }
         self.order(Order::Spawn { grant: self.grant, attempt: self.run.attempt.into(), window: self.window });
     }
@@ -288,7 +289,7 @@ impl Supervisor {
         self.actions.push_back(Action::StartGuard);
         // A run that has waited for it may begin.
         if self.job != Job::None {
-            self.watch = Some(Watch { unanswered: 0, since: now, answered_until: self.grant.until });
+            self.watch = Some(Watch::new(self.grant.until));
         }
     }
 

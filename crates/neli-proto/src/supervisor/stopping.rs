@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use super::answers::TreeEnd;
-use super::{Job, Killed, Run, Supervisor, Watch};
+use super::watch::Watch;
+use super::{Job, Killed, Run, Supervisor};
 use crate::guard::{Grant, Order};
 use crate::record::{JobState, Why};
 use crate::restart::Backoff;
@@ -17,7 +18,7 @@ impl Supervisor {
         (self.job, self.grant) = (Job::Held { end: TreeEnd::of_no_run() }, grant);
         (self.run, self.backoff, self.over, self.holds) = (Run::new(0), Backoff::default(), None, true);
         if self.next_guard.due.is_none() {
-            self.watch = Some(Watch { unanswered: 0, since: now, answered_until: grant.until });
+            self.watch = Some(Watch::new(grant.until));
         }
         self.extended(now, grant);
     }
@@ -45,7 +46,7 @@ impl Supervisor {
         (self.job, self.grant) = (Job::Restarting { at: now + settle, end: TreeEnd::of_no_run() }, grant);
         (self.run, self.backoff, self.over, self.holds) = (Run::new(0), Backoff::default(), None, false);
         if self.next_guard.due.is_none() {
-            self.watch = Some(Watch { unanswered: 0, since: now, answered_until: grant.until });
+            self.watch = Some(Watch::new(grant.until));
         }
         if settle.is_zero() {
             return self.start_run_if_due(now);
@@ -57,7 +58,7 @@ impl Supervisor {
 
     pub(super) fn extended(&mut self, now: Time, grant: Grant) {
         if let Some(watch) = &mut self.watch {
-            watch.ask(now);
+            watch.ask(now, grant.until);
             self.grant = grant;
             self.order(Order::Lease(grant));
         } else if self.next_guard.due.is_some() {
@@ -112,11 +113,9 @@ impl Supervisor {
     /// The lease is over, or was taken: no barrier.
     pub(super) fn lose(&mut self, now: Time) {
         self.kill(Why::Fenced);
-        // No beat asks the guard for a sign of life any more; that nothing is left is its answer to this, and whatever
-        // deadline it answered holds no longer.
+        // No beat asks the guard for a sign of life any more; that nothing is left is its answer to this.
         if let Some(watch) = &mut self.watch {
-            watch.ask(now);
-            watch.answered_until = watch.answered_until.min(now);
+            watch.ask_for_end(now);
         }
     }
 

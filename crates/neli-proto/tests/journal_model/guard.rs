@@ -150,6 +150,11 @@ impl Guard {
         of_death || self.job.is_some_and(|job| job.has_ended_child())
     }
 
+    /// Whether it works, and has read all orders: in this world it carries each out at once.
+    pub(crate) fn has_answered_all(&self) -> bool {
+        self.life == Life::Awake && self.orders.is_empty()
+    }
+
     /// Does what is due, and waits for children that have ended.
     pub(crate) fn act(&mut self, now: Time) -> Told {
         let mut told = Told::default();

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use neli_proto::candidate::{self, Identity, Milestone};
 use neli_proto::command::CommandEnd;
 use neli_proto::fact::Fact;
-use neli_proto::guard::{Answer, Grant};
+use neli_proto::guard::{Answer, Answers, Grant};
 use neli_proto::hooks::Hook;
 use neli_proto::node::{self, Action, FactsEvent, Node, Settings};
 use neli_proto::random::Random;
@@ -58,7 +58,7 @@ pub(crate) struct Machine {
     check: Option<u32>,
     hooks: Vec<(Hook, u32)>,
     /// What the guard said and the supervisor has not heard.
-    pub(crate) answers: VecDeque<Answer>,
+    pub(crate) answers: Answers<()>,
     /// What has happened to records that it sent, and it has not heard.
     pub(crate) receipts: VecDeque<candidate::Event>,
     /// It has asked for what is recorded of its key, under this number.
@@ -126,7 +126,7 @@ impl Machine {
             released: -1,
             check: None,
             hooks: Vec::new(),
-            answers: VecDeque::new(),
+            answers: Answers::default(),
             receipts: VecDeque::new(),
             facts_asked: None,
             facts_heard: VecDeque::new(),
@@ -243,7 +243,7 @@ impl Machine {
 
     /// Hears one of the things that wait to be heard.
     pub(crate) fn hear(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
-        if let Some(answer) = self.answers.pop_front() {
+        if let Some((answer, _)) = self.answers.take_first() {
             actions.said.push(format!("its guard answers: {answer:?}"));
             self.answered(now, answer);
         } else if let Some(receipt) = self.receipts.pop_front() {
@@ -278,7 +278,7 @@ impl Machine {
             if let Some(action) = self.node.poll_action() {
                 self.perform_one(now, action, setup, actions);
             } else if !setup.slow_pipe
-                && let Some(answer) = self.answers.pop_front()
+                && let Some((answer, _)) = self.answers.take_first()
             {
                 self.answered(now, answer);
             } else {
@@ -306,6 +306,8 @@ impl Machine {
                 actions.said.push("kills its guard, which does not answer".to_owned());
                 if !matches!(self.guard_start, GuardStart::Begun) {
                     actions.breach = Some(Breach::UnstartedKilled);
+                } else if self.guard.has_answered_all() && self.answers.is_empty() {
+                    actions.breach = Some(Breach::AnsweringGuardKilled);
                 } else if !is_flawed(WorldFlaw::GuardUnwatched) {
                     self.kill_guard(now);
                 }

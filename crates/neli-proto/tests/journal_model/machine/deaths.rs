@@ -1,5 +1,6 @@
 //! The deaths of a supervisor, and of the whole machine.
 
+use neli_proto::guard::Answers;
 use neli_proto::guard::{Grant, Order};
 use neli_proto::time::Time;
 
@@ -36,7 +37,7 @@ impl Machine {
         self.reader = Reader::default();
         self.late_answer = None;
         (self.check, self.hooks) = (None, Vec::new());
-        self.answers.clear();
+        self.answers = Answers::default();
         self.receipts.clear();
         self.facts_asked = None;
         self.facts_heard.clear();

@@ -14,7 +14,7 @@ use crate::world::Breach;
 impl Machine {
     /// The guard has died and has been waited for; all that it said is heard first.
     pub(crate) fn guard_died(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
-        while let Some(answer) = self.answers.pop_front() {
+        while let Some((answer, _)) = self.answers.take_first() {
             self.answered(now, answer);
         }
         self.guard.life = Life::Dead;
@@ -71,7 +71,9 @@ impl Machine {
     }
 
     fn be_told(&mut self, told: Told, actions: &mut Actions) {
-        self.answers.extend(told.answers);
+        for answer in told.answers {
+            self.answers.put(answer, None);
+        }
         if told.release.is_some() {
             actions.released = told.release;
             if !self.guard.orders.is_empty() {

@@ -3,6 +3,8 @@
 /// What must never happen.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Breach {
+    /// A guard that had carried out all orders, and whose answers were heard, was taken for one that hangs.
+    AnsweringGuardKilled,
     /// A key's run was begun although one had succeeded, and nothing excuses it.
     RanAgain,
     /// A timeout stays due after it was handled.
