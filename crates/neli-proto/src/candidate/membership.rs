@@ -20,7 +20,9 @@ impl Common {
         if !self.listener.is_answered() || self.leaving.is_some() || self.suspending || self.next_hello.is_some() {
             return;
         }
-        self.join_group();
+        if self.is_of_use_to_group(now) {
+            self.join_group();
+        }
         if self.judgement != Judgement::Fit {
             return;
         }
@@ -85,24 +87,28 @@ impl Common {
         }
     }
 
-    /// Whoever claims nothing anyway is in the group, unless it is leaving, cooling off, backing off, knows of somebody of a higher
-    /// priority, or could do nothing with what the group might assign to it.
+    /// A candidate that claims nothing anyway is in the group from its first hello on, unless it is leaving, cooling off, or of no use
+    /// to the group. One that has joined for what the group assigns meanwhile, and can't say hello yet, leaves for the last reason too.
     pub(super) fn keep_membership(&mut self, now: Time) {
-        let is_introduced = self.next_hello.is_some();
-        if !is_introduced || self.leaving.is_some() || self.cooling_off.is_some() {
+        if self.leaving.is_some() || self.cooling_off.is_some() {
             return;
         }
-        let lease = self.timings.lease();
-        let is_behind = self.listener.behind_since().is_some_and(|since| now >= since + lease);
-        let is_of_use = if self.claims_only_when_assigned() {
+        if !self.is_of_use_to_group(now) {
+            self.leave_group();
+        } else if self.next_hello.is_some() {
+            self.join_group();
+        }
+    }
+
+    /// Whether the group may choose it: not where it backs off, knows of somebody of a higher priority, or could do nothing with what the
+    /// group might assign to it.
+    fn is_of_use_to_group(&self, now: Time) -> bool {
+        if self.claims_only_when_assigned() {
+            let lease = self.timings.lease();
+            let is_behind = self.listener.behind_since().is_some_and(|since| now >= since + lease);
             !is_behind && !self.claim_unanswered
         } else {
             !self.precedence.is_backing_off() && !self.precedence.is_outranked(now)
-        };
-        if is_of_use {
-            self.join_group();
-        } else {
-            self.leave_group();
         }
     }
 
