@@ -151,6 +151,7 @@ impl World {
             self.now = self.now.max(due);
             for member in &mut self.members {
                 member.candidate.handle_timeout(self.now);
+                assert!(member.candidate.poll_timeout().is_none_or(|due| due > self.now), "it stays due");
             }
             self.settle();
         }

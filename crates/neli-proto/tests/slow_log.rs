@@ -195,6 +195,7 @@ impl World {
             Arrival::Timeout(index, alarm) if alarm != self.alarms[index] => {}
             Arrival::Timeout(index, _) => {
                 self.candidates[index].handle_timeout(at);
+                assert!(self.candidates[index].poll_timeout().is_none_or(|due| due > at), "it stays due");
                 self.act(index);
             }
         }

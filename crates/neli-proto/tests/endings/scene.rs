@@ -217,7 +217,9 @@ impl Scene {
             self.now = self.now.max(next);
             self.guard.guard.handle_timeout(self.now);
             self.perform_for_guard();
+            assert!(self.guard.guard.poll_timeout().is_none_or(|due| due > self.now), "the guard's timeout stays due");
             self.node.handle_timeout(self.now);
+            assert!(self.node.poll_timeout().is_none_or(|due| due > self.now), "the node's timeout stays due");
             self.perform();
         }
         self.now = self.now.max(until);

@@ -14,6 +14,7 @@ mod records;
 mod roles_at_work;
 mod schedule;
 mod standing_by;
+mod wake_ups;
 mod windows;
 
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! A machine and its guard: orders, answers, and deaths.
 
+use std::time::Duration;
+
 use neli_proto::guard::{CommandKind, Order};
 use neli_proto::hooks::Hook;
 use neli_proto::supervisor::Event;
@@ -57,6 +59,9 @@ impl Machine {
     /// The guard does what is due, or sees that its supervisor or a child of it has ended.
     pub(crate) fn guard_acts(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
         let told = if self.life == Life::Dead { self.guard.outlive_supervisor(now) } else { self.guard.act(now) };
+        if self.life != Life::Dead && self.guard.due(Duration::ZERO).is_some_and(|due| due <= now) {
+            actions.breach = Some(Breach::BusyLoop);
+        }
         self.be_told(told, actions);
         self.perform_if_awake(now, setup, actions);
     }

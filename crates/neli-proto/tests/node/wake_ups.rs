@@ -1,0 +1,270 @@
+//! A node never wants to be woken at once when it has just done what was due: its process would spin.
+
+use std::time::Duration;
+
+use neli_proto::candidate::{self, Durations, Elector, Patience, Timings};
+use neli_proto::guard::{Answer, Order};
+use neli_proto::health::HealthPolicy;
+use neli_proto::node::{Action, Event, Node, Settings};
+use neli_proto::precedence::Standing;
+use neli_proto::random::Random;
+use neli_proto::record::{Body, Offset, Record, What, Why};
+use neli_proto::restart::{Restart, RestartPolicy};
+use neli_proto::supervisor;
+use neli_proto::time::Time;
+use neli_proto::topic::TopicIdentity;
+
+use crate::host::{DURATIONS, Host, LEASE, TERM, by};
+use crate::records::hello;
+
+/// A node, and what may happen to it at random.
+struct World {
+    node: Node,
+    now: Time,
+    log: Vec<Record>,
+    read: usize,
+    sent: Vec<Record>,
+    orders: Vec<Order>,
+    random: Random,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::from_seed(seed);
+        let now = Time::ZERO + Duration::from_secs(1_000);
+        let below = |random: &mut Random, bound| below(random, bound);
+        let elector = match below(&mut random, 3) {
+            0 => Elector::Log,
+            1 => Elector::Group(Patience::For(Duration::from_millis(500))),
+            _ => Elector::Group(Patience::Never),
+        };
+        let overlap = (below(&mut random, 3) == 0).then_some(Duration::from_secs(1));
+        let preempt_after = (below(&mut random, 2) == 0).then_some(Duration::from_secs(2));
+        let durations = Durations { overlap, preempt_after, ..DURATIONS };
+        let settings = Host::settings(now, &[], true);
+        let mut job = settings.job.clone();
+        if below(&mut random, 2) == 0 {
+            let (start, timeout) = (Duration::ZERO, Duration::from_secs(1));
+            job.health = Some(HealthPolicy { interval: Duration::from_secs(2), timeout, failures: 2, start });
+            job.settle = Duration::from_millis(300);
+            job.restart = RestartPolicy { restart: Restart::Always, delay: Duration::from_secs(1), limit: None };
+        }
+        let wait = (below(&mut random, 4) == 0).then_some(Duration::from_secs(20));
+        let timings = Timings::new(durations, elector).unwrap_or_else(|error| panic!("{error}"));
+        let node = Node::new(now, Settings { timings, job, wait, ..settings }, random.clone());
+        let mut world = Self { node, now, log: Vec::new(), read: 0, sent: Vec::new(), orders: Vec::new(), random };
+        if world.below(4) > 0 {
+            world.answered();
+            world.judged();
+            world.identified();
+        }
+        world
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        below(&mut self.random, bound)
+    }
+
+    fn end(&self) -> Offset {
+        Offset::try_from(self.log.len()).unwrap()
+    }
+
+    /// Lets time pass, often until the very moment that the node wants to be woken at.
+    fn pass(&mut self) {
+        self.now = match self.node.poll_timeout() {
+            Some(due) if self.below(3) == 0 => due.max(self.now),
+            _ => self.now + self.random.up_to(LEASE / 20),
+        };
+    }
+
+    /// Does what is due, and looks when the node wants to be woken next.
+    fn wake(&mut self, seed: u64, step: u32, after: &str) {
+        self.node.handle_timeout(self.now);
+        self.perform();
+        // What was performed may have told it something.
+        let due = self.node.poll_timeout();
+        assert!(due.is_none_or(|due| due > self.now), "seed {seed}, step {step}, after {after}: it would spin");
+    }
+
+    fn perform(&mut self) {
+        while let Some(action) = self.node.poll_action() {
+            if let Action::Send { record } = action {
+                self.sent.push(record);
+            } else if let Action::Order(order) = action {
+                self.orders.push(order);
+            }
+        }
+    }
+
+    fn elects(&mut self, event: candidate::Event) {
+        self.node.handle(self.now, Event::Election(event));
+    }
+
+    fn job(&mut self, event: supervisor::Event) {
+        self.node.handle(self.now, Event::Job(event));
+    }
+
+    fn answers(&mut self, answer: Answer) {
+        self.node.handle(self.now, Event::Guard(answer));
+    }
+
+    /// The guard answers the first order that it has not answered.
+    fn guard_answers(&mut self) {
+        if self.orders.is_empty() {
+            return;
+        }
+        match self.orders.remove(0) {
+            Order::Lease(grant) => self.answers(Answer::Extended { until: grant.until }),
+            Order::Spawn { grant, .. } => {
+                self.answers(Answer::Accepted { until: grant.until });
+                self.answers(Answer::Started { pid: 7 });
+            }
+            Order::Stop { .. } | Order::Kill => {
+                self.answers(Answer::Exited { code: None, signal: Some(TERM), left: false, foreground: false });
+                self.answers(Answer::Gone);
+            }
+            Order::Command { .. }
+            | Order::HandOn
+            | Order::Over { .. }
+            | Order::Released { .. }
+            | Order::Signal { .. }
+            | Order::TakeBack => {}
+        }
+    }
+
+    fn answered(&mut self) {
+        let (asked, end) = (self.now, self.end());
+        self.elects(candidate::Event::Answered { asked, start: 0, end, trusted: true });
+    }
+
+    fn judged(&mut self) {
+        self.elects(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
+    }
+
+    fn identified(&mut self) {
+        let asked = self.now;
+        self.elects(candidate::Event::TopicIdentified { asked, identity: TopicIdentity::Unnamed });
+    }
+
+    fn read_one(&mut self) {
+        let Some(record) = self.log.get(self.read).cloned() else {
+            let next = self.end();
+            return self.elects(candidate::Event::ReachedEnd { next });
+        };
+        let offset = Offset::try_from(self.read).unwrap();
+        self.read += 1;
+        self.elects(match record.body {
+            Body::Hello { .. } => candidate::Event::ReadOther { offset, hello: record.into_hello() },
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
+                candidate::Event::Read { offset, record: Some(record) }
+            }
+        });
+    }
+
+    fn another_writes(&mut self) {
+        let after = self.end() - 1;
+        let last = self.log.iter().rposition(|record| matches!(record.body, Body::Claim { .. }));
+        let term = Offset::try_from(last.unwrap_or_default()).unwrap();
+        let record = match self.below(6) {
+            0 => by("ann", Body::Claim { after, lease_ms: 5_000, overlap: None }),
+            1 => by("ann", hello(10)),
+            2 => by("ann", hello(0)),
+            3 => by("bob", hello(0)),
+            4 => by("ann", Body::Request { what: What::Resign, term: Some(term), by: None, reason: None }),
+            _ => return,
+        };
+        self.log.push(record);
+    }
+
+    /// Something happens.
+    fn happens(&mut self) -> &'static str {
+        match self.below(24) {
+            0 => {
+                self.answered();
+                "an answer"
+            }
+            1 => {
+                self.judged();
+                "the judgement"
+            }
+            2 => {
+                self.identified();
+                "the topic's id"
+            }
+            3..8 => {
+                self.read_one();
+                "a record"
+            }
+            8..12 => {
+                self.log.append(&mut self.sent);
+                (self.read..self.log.len()).for_each(|_| self.read_one());
+                "all that was sent"
+            }
+            12..17 => {
+                self.guard_answers();
+                "an answer of the guard's"
+            }
+            17 => {
+                self.another_writes();
+                "another's record"
+            }
+            18 => {
+                let standings = [Standing::Assigned, Standing::Elsewhere, Standing::Unknown];
+                let standing = standings[usize::try_from(self.below(3)).unwrap()];
+                self.elects(candidate::Event::StandingChanged(standing));
+                "a standing"
+            }
+            19 => {
+                self.elects(candidate::Event::Named { id: "m-me".into() });
+                "a name"
+            }
+            20 if self.below(4) == 0 => {
+                self.elects(candidate::Event::HistoryCut);
+                (self.log, self.read, self.sent) = (Vec::new(), 0, Vec::new());
+                "a cut"
+            }
+            21 if self.below(4) == 0 => {
+                self.orders.clear();
+                self.job(supervisor::Event::GuardDied);
+                self.perform();
+                self.job(supervisor::Event::OrphansGone);
+                "a guard's death"
+            }
+            22 if self.below(4) == 0 => {
+                self.elects(candidate::Event::Revoked);
+                "a revoke"
+            }
+            23 if self.below(4) == 0 => {
+                self.node.handle(self.now, Event::StandDown { why: Why::Resigned, leaving: false });
+                "a resignation"
+            }
+            _ => {
+                let (code, signal) = (Some(1), None);
+                self.answers(Answer::Exited { code, signal, left: false, foreground: false });
+                self.answers(Answer::Gone);
+                "a failed run"
+            }
+        }
+    }
+}
+
+fn below(random: &mut Random, bound: u64) -> u64 {
+    random.up_to(Duration::from_secs(bound)).as_secs().min(bound - 1)
+}
+
+#[test]
+fn a_node_wants_to_be_woken_later_than_now() {
+    let mut led = 0;
+    for seed in 0..600 {
+        let mut world = World::new(seed);
+        for step in 0..300 {
+            world.pass();
+            world.wake(seed, step, "time");
+            let what = world.happens();
+            world.perform();
+            world.wake(seed, step, what);
+            led += u32::from(world.node.leads().is_some());
+        }
+    }
+    assert!(led > 1_000, "it leads now and then: {led} times");
+}
