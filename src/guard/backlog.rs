@@ -4,9 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use neli_proto::guard::Orders;
-use nix::libc::{EAGAIN, ENOBUFS, ENOMEM};
 
-use crate::guard::channel::Channel;
+use crate::guard::channel::{Channel, may_be_sent_later};
 
 /// Sends what can be sent. What the kernel has no room or no memory for waits; an error says that it is lost.
 pub(super) fn flush(orders: &mut Orders<OwnedFd>, channel: &Channel) -> io::Result<()> {
@@ -19,10 +18,6 @@ pub(super) fn flush(orders: &mut Orders<OwnedFd>, channel: &Channel) -> io::Resu
         sent?;
     }
     Ok(())
-}
-
-fn may_be_sent_later(error: &io::Error) -> bool {
-    error.raw_os_error().is_some_and(|error| [EAGAIN, ENOBUFS, ENOMEM].contains(&error))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use nix::cmsg_space;
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::socket::{
     self, AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType, UnixAddr,
 };
@@ -98,6 +99,13 @@ impl Channel {
         bytes.truncate(length);
         Ok((length > 0).then_some(Packet { bytes, descriptor, is_descriptor_lost }))
     }
+}
+
+/// Whether what was not sent for this reason is to be sent again: the kernel has no room or no memory for it, or too many descriptors
+/// of this user are on their way. Else the other side is gone.
+pub(super) fn may_be_sent_later(error: &io::Error) -> bool {
+    const LATER: [i32; 4] = [libc::EAGAIN, libc::ENOBUFS, libc::ENOMEM, libc::ETOOMANYREFS];
+    error.raw_os_error().is_some_and(|error| LATER.contains(&error))
 }
 
 impl AsFd for Channel {

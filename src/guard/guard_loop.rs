@@ -22,7 +22,7 @@ use crate::guard::commands::Commands;
 use crate::guard::job::Job;
 use crate::guard::lease::{Lease, Slot};
 use crate::guard::message::GuardConfig;
-use crate::guard::outbox;
+use crate::guard::outbox::{self, Waiting};
 use crate::guard::perform::Ending;
 use crate::guard::setup;
 use crate::guard::variables;
@@ -44,6 +44,9 @@ const ORDERS_AT_ONCE: usize = 16;
 /// How often to look whether the supervisor is dead, where no pidfd says so.
 const LOOK_FOR_DEATH: Duration = Duration::from_millis(20);
 
+/// When to send answers again for which the kernel was short of something.
+const SEND_AGAIN: Duration = Duration::from_millis(20);
+
 /// The guard's process.
 #[derive(Debug)]
 pub(super) struct GuardLoop {
@@ -64,6 +67,8 @@ pub(super) struct GuardLoop {
     pub(super) terminal: Terminal,
     alarm: Alarm,
     pub(super) answers: Answers<OwnedFd>,
+    /// When to send them again: that the socket has room tells nothing of what the kernel was short of.
+    send_again_at: Option<Time>,
     /// The lease descriptor of a term, from its first run on.
     pub(super) lease: Option<(i64, Lease)>,
     pub(super) job: Option<Job>,
@@ -125,6 +130,7 @@ impl GuardLoop {
             terminal,
             alarm: Alarm::new()?,
             answers: Answers::default(),
+            send_again_at: None,
             lease: None,
             job: None,
             attempt: 0,
@@ -169,7 +175,7 @@ impl GuardLoop {
         let look_for_death =
             self.channel.is_none() && self.supervisor.death.is_none() && !self.supervisor.is_known_dead;
         let look = look_for_death.then(|| clock::now() + LOOK_FOR_DEATH);
-        [self.guard.poll_timeout(), look].into_iter().flatten().min()
+        [self.guard.poll_timeout(), look, self.send_again_at].into_iter().flatten().min()
     }
 
     /// Waits until there is something to do. What it is, each part finds out by itself: nothing else here ever blocks.
@@ -177,7 +183,8 @@ impl GuardLoop {
         let input = PollFlags::POLLIN;
         let mut sources = vec![PollFd::new(self.children.as_fd(), input), PollFd::new(self.alarm.as_fd(), input)];
         if let Some(channel) = &self.channel {
-            let output = if self.answers.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
+            let awaits_room = !self.answers.is_empty() && self.send_again_at.is_none();
+            let output = if awaits_room { PollFlags::POLLOUT } else { PollFlags::empty() };
             sources.push(PollFd::new(channel.as_fd(), input | output));
         }
         if let Some(death) = &self.supervisor.death
@@ -262,7 +269,8 @@ impl GuardLoop {
 
     pub(super) fn flush(&mut self) {
         if let Some(channel) = &self.channel {
-            outbox::flush(&mut self.answers, channel);
+            let waiting = outbox::flush(&mut self.answers, channel);
+            self.send_again_at = (waiting == Some(Waiting::Short)).then(|| clock::now() + SEND_AGAIN);
         }
     }
 

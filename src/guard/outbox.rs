@@ -1,28 +1,46 @@
 //! Sends the answers that wait, as far as the socket has room for them.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use neli_proto::guard::Answers;
+use neli_proto::guard::{Answer, Answers};
 
-use crate::guard::channel::Channel;
+use crate::guard::channel::{Channel, may_be_sent_later};
 
-/// Sends what can be sent.
-pub(super) fn flush(answers: &mut Answers<OwnedFd>, channel: &Channel) {
+/// Why answers still wait.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Waiting {
+    /// The socket is full: once it has room again it says so.
+    Full,
+    /// The kernel is short of something, and does not say when it has it again.
+    Short,
+}
+
+/// Sends what can be sent; gives why the rest waits, if there is any.
+pub(super) fn flush(answers: &mut Answers<OwnedFd>, channel: &Channel) -> Option<Waiting> {
+    flush_by(answers, |answer, descriptor| channel.send_json(answer, descriptor))
+}
+
+fn flush_by(
+    answers: &mut Answers<OwnedFd>,
+    mut send: impl FnMut(&Answer, Option<BorrowedFd<'_>>) -> io::Result<()>,
+) -> Option<Waiting> {
     while let Some((answer, descriptor)) = answers.first() {
-        let sent = channel.send_json(answer, descriptor.map(AsFd::as_fd));
-        if sent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-            return;
+        if let Err(error) = send(answer, descriptor.map(AsFd::as_fd))
+            && may_be_sent_later(&error)
+        {
+            return Some(if error.kind() == io::ErrorKind::WouldBlock { Waiting::Full } else { Waiting::Short });
         }
         // What fails otherwise would fail again: the other side is gone.
         answers.take_first();
     }
+    None
 }
 
 #[cfg(test)]
 mod tests {
-    use neli_proto::guard::Answer;
     use neli_proto::time::Time;
+    use nix::libc::{ENOBUFS, ENOMEM, EPIPE, ETOOMANYREFS};
 
     use super::*;
 
@@ -35,15 +53,39 @@ mod tests {
             answers.put(Answer::Extended { until: Time::from_nanos(nanos) }, None);
         }
         answers.put(Answer::Gone, None);
-        flush(&mut answers, &ours);
+        assert_eq!(flush(&mut answers, &ours), Some(Waiting::Full));
         assert!(!answers.is_empty());
 
         while theirs.receive().is_ok() {}
-        flush(&mut answers, &ours);
+        assert_eq!(flush(&mut answers, &ours), None);
         assert!(answers.is_empty());
         let taken: Vec<Answer> =
             (0..2).map(|_| serde_json::from_slice(&theirs.receive().unwrap().unwrap().bytes).unwrap()).collect();
         assert_eq!(taken, [Answer::Extended { until: Time::from_nanos(999) }, Answer::Gone]);
         assert!(theirs.receive().is_err());
+    }
+
+    #[test]
+    fn what_the_kernel_has_no_memory_for_is_sent_later() {
+        for errno in [ENOBUFS, ENOMEM, ETOOMANYREFS] {
+            let mut answers = Answers::default();
+            answers.put(Answer::Gone, None);
+            let short = |_: &Answer, _: Option<BorrowedFd<'_>>| Err(io::Error::from_raw_os_error(errno));
+            assert_eq!(flush_by(&mut answers, short), Some(Waiting::Short));
+            let mut sent = Vec::new();
+            let waiting = flush_by(&mut answers, |answer, _| {
+                sent.push(answer.clone());
+                Ok(())
+            });
+            assert_eq!((waiting, sent), (None, vec![Answer::Gone]));
+        }
+    }
+
+    #[test]
+    fn a_supervisor_that_is_gone_is_sent_nothing_again() {
+        let mut answers = Answers::default();
+        answers.put(Answer::Gone, None);
+        assert_eq!(flush_by(&mut answers, |_, _| Err(io::Error::from_raw_os_error(EPIPE))), None);
+        assert!(answers.is_empty());
     }
 }
