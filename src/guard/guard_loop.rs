@@ -64,6 +64,8 @@ pub(super) struct GuardLoop {
     children: SignalFd,
     /// Whether there were children when they were last waited for that had not ended.
     pub(super) has_children: bool,
+    /// Whether more of them may have ended than were waited for in one turn.
+    may_have_ended_children: bool,
     pub(super) terminal: Terminal,
     alarm: Alarm,
     pub(super) answers: Answers<OwnedFd>,
@@ -127,6 +129,7 @@ impl GuardLoop {
                 SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
             )?,
             has_children: false,
+            may_have_ended_children: false,
             terminal,
             alarm: Alarm::new()?,
             answers: Answers::default(),
@@ -196,7 +199,8 @@ impl GuardLoop {
             sources.push(PollFd::new(progress, input));
         }
         // No signal interrupts it, and a turn too many does no harm.
-        let _ = poll(&mut sources, PollTimeout::NONE);
+        let timeout = if self.may_have_ended_children { PollTimeout::ZERO } else { PollTimeout::NONE };
+        let _ = poll(&mut sources, timeout);
     }
 
     fn fence(&mut self) {
@@ -228,12 +232,12 @@ impl GuardLoop {
         }
     }
 
-    /// Waits for every child that has ended, and tells what is left.
+    /// Waits for children that have ended, so many in a turn that the deadline is looked at between, and tells what is left.
     fn look_after_children(&mut self) {
         while let Ok(Some(_)) = self.children.read_signal() {}
         self.observe_start();
         let reaped = reap(|ended| self.commands.end_group_of(ended));
-        self.has_children = reaped.children_left;
+        (self.has_children, self.may_have_ended_children) = (reaped.children_left, reaped.may_be_more);
         let now = clock::now();
         for change in &reaped.changes {
             if let Some((kind, end)) = self.commands.observe_child(change) {

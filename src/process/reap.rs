@@ -54,9 +54,14 @@ pub struct Reaped {
     /// nothing, none means that nothing is left that descends from it: whatever lives has a living parent, and loses it to the
     /// subreaper.
     pub children_left: bool,
+    /// Whether it has stopped at [`MOST_AT_ONCE`]: there may be more, and they are among those left.
+    pub may_be_more: bool,
 }
 
-/// Waits for every child of this thread that has ended or stopped, and for none that has not. Called by the first thread of a
+/// So many are waited for at once: with thousands that have ended, a caller that keeps a deadline looks at it between.
+pub const MOST_AT_ONCE: usize = 64;
+
+/// Waits for every child of this thread that has ended or stopped, up to [`MOST_AT_ONCE`], and for none that has not. Called by the first thread of a
 /// process these are the children that it has started, and what the kernel hands on to the process (as to a subreaper, or to
 /// process 1), which comes to the first thread. What another thread has started is that thread's own to wait for: librdkafka
 /// runs `kinit` by system(3), and would take a ticket for refused whose status we had taken away.
@@ -67,7 +72,7 @@ pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
     // __WALL: children that end without SIGCHLD count too. __WNOTHREAD: those of other threads do not.
     const NOW: c_int = libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
     let mut reaped = Reaped::default();
-    loop {
+    for _ in 0..MOST_AT_ONCE {
         let (pid, code) = match system::find_waitable_child(NOW | libc::WEXITED | libc::WSTOPPED) {
             Ok(Some(found)) => found,
             other => {
@@ -81,6 +86,20 @@ pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
         // None when it was stopped, and has gone on since.
         if let Ok(Some(status)) = system::wait_for(pid, NOW | libc::WUNTRACED) {
             reaped.changes.extend(WaitStatus::of(status).map(|status| Change { pid, status }));
+        }
+    }
+    Reaped { children_left: true, may_be_more: true, ..reaped }
+}
+
+/// The same for all of them, however many there are.
+#[must_use]
+pub fn reap_all(mut before: impl FnMut(Pid)) -> Reaped {
+    let mut all = Reaped::default();
+    loop {
+        let mut reaped = reap(&mut before);
+        all.changes.append(&mut reaped.changes);
+        if !reaped.may_be_more {
+            return Reaped { changes: all.changes, ..reaped };
         }
     }
 }

@@ -49,7 +49,7 @@ impl MainLoop {
         let brokers = self.brokers_started.clone();
         // One that ends at once is on the list before it is waited for.
         let mut brokers = brokers.lock();
-        let reaped = reap::reap(|ended| self.roles.iter().for_each(|role| role.commands.end_group(ended)));
+        let reaped = reap::reap_all(|ended| self.roles.iter().for_each(|role| role.commands.end_group(ended)));
         for change in &reaped.changes {
             let hook = |(at, role): (usize, &mut Role)| Some((at, role.commands.hook_changed(change)?));
             if let Some((at, event)) = self.roles.iter_mut().enumerate().find_map(hook) {

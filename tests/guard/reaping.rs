@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use neli_run::process::procfs;
-use neli_run::process::reap::{WaitStatus, reap};
+use neli_run::process::reap::{MOST_AT_ONCE, WaitStatus, reap, reap_all};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
@@ -44,10 +44,52 @@ fn role_of_a_reaper() {
     assert_eq!(other.join().unwrap().unwrap(), Some(7), "who started it is told how it ended");
 }
 
+/// Starts children that end at once, and waits until each has.
+#[expect(clippy::zombie_processes, reason = "what is tested waits for them")]
+fn start_zombies(count: usize) {
+    for _ in 0..count {
+        let child = Command::new("true").spawn().unwrap();
+        waitid(Id::Pid(Pid::from_raw(child.id().cast_signed())), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
+    }
+}
+
+#[test]
+fn role_of_a_reaper_of_many() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    start_zombies(200);
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let reaped = reap(|_| {});
+        assert_eq!((reaped.changes.len(), reaped.children_left, reaped.may_be_more), (MOST_AT_ONCE, true, true));
+        seen.extend(reaped.changes.iter().map(|change| change.pid));
+    }
+    let reaped = reap(|_| {});
+    assert_eq!((reaped.changes.len(), reaped.children_left, reaped.may_be_more), (8, false, false));
+    seen.extend(reaped.changes.iter().map(|change| change.pid));
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 200, "each once");
+    start_zombies(200);
+    let reaped = reap_all(|_| {});
+    assert_eq!((reaped.changes.len(), reaped.children_left, reaped.may_be_more), (200, false, false));
+}
+
+#[test]
+fn of_many_that_have_ended_so_many_are_waited_for_at_once() {
+    play("reaping::role_of_a_reaper_of_many");
+}
+
 #[test]
 fn what_another_thread_has_started_is_left_to_it() {
+    play("reaping::role_of_a_reaper");
+}
+
+/// Executes this test program once more, for that test alone.
+fn play(role: &str) {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "reaping::role_of_a_reaper", "--nocapture"])
+        .args(["--exact", role, "--nocapture"])
         .env(ROLE, "1")
         .output()
         .unwrap();
