@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use neli_proto::candidate::{self, JobReport, Loss, Milestone, Position, StandingFor, Waiting};
+use neli_proto::candidate::{self, JobReport, Loss, Milestone, Position, StandingFor, Timings, Waiting};
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::Named;
 use neli_proto::health::Failure;
@@ -75,8 +75,9 @@ fn of_candidate(note: candidate::Note) -> Event {
         Note::Preempting { term, priority, own } => Event::Preempting { term, priority, own },
         Note::ReaderStuck { end, silent } => Event::Warning {
             message: format!(
-                "the journal's reader has handed over nothing for {silent:?}, although the log goes on to offset {end}: another \
-                 one reads from now on"
+                "the journal's reader has handed over nothing for {}, although the log goes on to offset {end}: another one reads \
+                 from now on",
+                spoken(silent)
             ),
             dropped: None,
         },
@@ -175,13 +176,23 @@ fn of_supervisor(note: supervisor::Note, term: Offset, moment: Moment, config: &
     }
 }
 
-/// The job is asked to stop. Where no heartbeat comes back, the lease's end may come before the stop timeout's.
+/// The job is asked to stop.
 fn stopping(term: Offset, why: Why, timeout: Duration, moment: Moment, config: &Config) -> Event {
-    let lease_end = moment.lease_end.filter(|_| why == Why::Fenced);
-    let killed_at = lease_end.map(|end| (end - config.timings.kill_margin()).since(moment.now));
-    let at_lease_end = killed_at.is_some_and(|left| left < timeout);
-    let timeout = killed_at.filter(|_| at_lease_end).unwrap_or(timeout);
+    let lease_left = moment.lease_end.map(|end| end.since(moment.now));
+    let (timeout, at_lease_end) = sigkill_in(why, timeout, lease_left, &config.timings);
     Event::Stopping { term, why: why.to_string(), signal: config.stop_signal, timeout, at_lease_end }
+}
+
+/// When SIGKILL comes to a job that is asked to stop, and whether it comes then because the lease ends. Where heartbeats come back the
+/// lease goes on until the stop timeout; where one is overdue, its end may come before.
+fn sigkill_in(why: Why, timeout: Duration, lease_left: Option<Duration>, timings: &Timings) -> (Duration, bool) {
+    // Two intervals after the last one that came back was sent the next one has been on its way for one.
+    let of_overdue = timings.lease().saturating_sub(timings.heartbeat_interval() * 2);
+    let at_lease_end = lease_left
+        .filter(|left| why == Why::Fenced || *left < of_overdue)
+        .map(|left| left.saturating_sub(timings.kill_margin()))
+        .filter(|left| *left < timeout);
+    at_lease_end.map_or((timeout, false), |left| (left, true))
 }
 
 /// How a command ended, as what follows its name in a sentence.
@@ -335,9 +346,35 @@ fn text(text: Option<Box<str>>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::candidate::{Durations, Elector};
     use neli_proto::node::Counts;
 
     use super::*;
+
+    #[test]
+    fn sigkill_is_said_to_come_at_the_leases_end_only_where_a_heartbeat_is_overdue() {
+        let ms = Duration::from_millis;
+        let durations = Durations {
+            lease: ms(5_000),
+            heartbeat_interval: ms(1_000),
+            kill_margin: ms(100),
+            fence_warning: ms(1_500),
+            claim_delay: Duration::ZERO,
+            preempt_after: None,
+            overlap: None,
+        };
+        let timings = Timings::new(durations, Elector::Log).unwrap();
+        let told = |why, timeout, left| sigkill_in(why, ms(timeout), Some(ms(left)), &timings);
+        for why in [Why::Stopped, Why::Resigned, Why::Unhealthy] {
+            assert_eq!(told(why, 8_000, 1_450), (ms(1_350), true), "{why}");
+            assert_eq!(told(why, 8_000, 2_999), (ms(2_899), true), "{why}");
+            assert_eq!(told(why, 8_000, 3_000), (ms(8_000), false), "{why}: heartbeats come back");
+            assert_eq!(told(why, 1_350, 1_450), (ms(1_350), false), "{why}: the stop timeout is over first");
+            assert_eq!(told(why, 8_000, 50), (ms(0), true), "{why}");
+        }
+        assert_eq!(told(Why::Fenced, 8_000, 4_000), (ms(3_900), true));
+        assert_eq!(sigkill_in(Why::Fenced, ms(8_000), None, &timings), (ms(8_000), false));
+    }
 
     #[test]
     fn the_status_says_what_the_node_does() {

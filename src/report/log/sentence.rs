@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use neli_proto::record::Why;
+
 use super::event::{Due, Event, From};
 use super::line::time_of_day;
 use crate::text::signal_name;
@@ -83,13 +85,7 @@ impl Event {
                 "standing for election as {name} (version {version}, topic {topic}, --elect {elect}, lease {})",
                 spoken(*lease)
             ),
-            Self::Stopping { why, timeout, .. } if timeout.is_zero() => format!("killing the job: {}", because(why)),
-            Self::Stopping { why, signal, timeout, at_lease_end, .. } => {
-                let (signal, timeout) = (signal_name(*signal), spoken(*timeout));
-                let end = if *at_lease_end { ", at the lease's end" } else { "" };
-                let why = if *at_lease_end { "no heartbeat comes back" } else { because(why) };
-                format!("stopping the job: {why}; {signal} now, SIGKILL in {timeout}{end}")
-            }
+            Self::Stopping { why, signal, timeout, at_lease_end, .. } => stopping(why, *signal, *timeout, *at_lease_end),
             Self::Superseded { term, by_term, leader } => {
                 let by_term = by_term.map_or_else(String::new, |term| format!(" with term {term}"));
                 format!(
@@ -118,6 +114,20 @@ fn once_skipped(event: &Event) -> String {
     let (how, end) = if *done { ("was done by", "") } else { ("failed, run by", "; no retries are left") };
     let key = newer.as_ref().map_or_else(|| key.clone(), |newer| format!("{key} is over: {newer}"));
     format!("{key} {how} {by}{at} (term {term}, exit {exit}{ran}){end}")
+}
+
+fn stopping(why: &str, signal: i32, timeout: Duration, at_lease_end: bool) -> String {
+    if timeout.is_zero() {
+        return format!("killing the job: {}", because(why));
+    }
+    let is_fence = why == Why::Fenced.as_str();
+    let end = match (at_lease_end, is_fence) {
+        (true, true) => ", at the lease's end",
+        (true, false) => ", at the lease's end, unless a heartbeat comes back from Kafka",
+        (false, _) => "",
+    };
+    let why = if at_lease_end && is_fence { "no heartbeat comes back" } else { because(why) };
+    format!("stopping the job: {why}; {} now, SIGKILL in {}{end}", signal_name(signal), spoken(timeout))
 }
 
 fn overlapped(term: i64, by_term: i64, leader: &str, within: Duration) -> String {
@@ -259,6 +269,7 @@ mod tests {
             Event::Claiming { after: 41 },
             stopping("stopped", seconds(8), false),
             stopping("fenced", Duration::from_millis(1_350), true),
+            stopping("stopped", Duration::from_millis(1_350), true),
             Event::Unhealthy { term: 42, failures: 2, reason: "exited with status 1".to_owned(), line: String::new() },
             Event::Exiting { status: 3, from: From::Job, why: None },
             Event::Exiting {
@@ -310,6 +321,8 @@ mod tests {
                 "claiming the lead (journal read up to offset 41)",
                 "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 8s",
                 "stopping the job: no heartbeat comes back; SIGTERM now, SIGKILL in 1.35s, at the lease's end",
+                "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 1.35s, at the lease's end, unless a heartbeat comes \
+                 back from Kafka",
                 "job unhealthy: 2 checks in a row failed (last: the health command exited with status 1; term 42)",
                 "exiting 3: the job's status",
                 "exiting 75: not elected within --wait 3s; leader is db2",
