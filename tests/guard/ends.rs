@@ -8,7 +8,9 @@ use neli_proto::time::Time;
 use neli_run::guard::{Answer, Order};
 use nix::libc::{SIGKILL, SIGTERM};
 
-use crate::fixture::{GuardFixture, await_readable, far_deadline, grant, has_ended, left_behind, near_deadline, spawn};
+use crate::fixture::{
+    GuardFixture, await_readable, far_deadline, grant, has_ended, left_behind, near_deadline, spawn, status,
+};
 
 /// Starts processes that try everything to escape, and writes the pid of each.
 const RUNAWAYS: &str = r#"
@@ -230,6 +232,25 @@ fn five_hundred_processes_are_gone_at_once() {
     assert_eq!(fixture.pipe.next_line(), "ready");
     fixture.send(&Order::Kill);
     assert_eq!(fixture.receive(), Answer::Killed);
+    receive_killed(&fixture, &Answer::Gone);
+}
+
+/// It waits for some of them in a turn, and no other signal tells of the rest.
+#[test]
+fn two_hundred_that_ended_while_the_guard_was_stopped_are_all_waited_for() {
+    let mut fixture = GuardFixture::running(r#"for n in $(seq 200); do sleep 600 & done; echo ready > "$PIPE"; wait"#);
+    let (job, _) = fixture.start(0, far_deadline());
+    assert_eq!(fixture.pipe.next_line(), "ready");
+    let guard = fixture.handle().pid();
+    nix::sys::signal::kill(guard, nix::sys::signal::SIGSTOP).unwrap();
+    nix::sys::signal::killpg(job, nix::sys::signal::SIGKILL).unwrap();
+    harness::wait::until_true("all to have ended", || {
+        let listed = std::fs::read_to_string(format!("/proc/{guard}/task/{guard}/children")).unwrap();
+        let children: Vec<i32> = listed.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+        let has_ended = |pid: &i32| status(nix::unistd::Pid::from_raw(*pid), "State").starts_with('Z');
+        children.len() > 200 && children.iter().all(has_ended)
+    });
+    nix::sys::signal::kill(guard, nix::sys::signal::SIGCONT).unwrap();
     receive_killed(&fixture, &Answer::Gone);
 }
 
