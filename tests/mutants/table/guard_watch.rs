@@ -1,4 +1,4 @@
-//! The mutants of the watch over the guard's answers: a guard that answers is killed, or one that hangs is not.
+//! The mutants of the watch over the guard's answers: a guard that hangs is not killed in time.
 
 use crate::mutant::Notice::Scenarios;
 use crate::mutant::{Mutant, edit};
@@ -6,16 +6,6 @@ use crate::mutant::{Mutant, edit};
 const WATCH: &str = "crates/neli-proto/src/supervisor/watch.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
-    Mutant {
-        name: "AnswerToAllNotTaken",
-        breaks: "A guard that has answered the last of several orders is taken for one that hangs, and killed",
-        edits: &[edit(
-            WATCH,
-            "self.question.take_if(|question| ‹question.awaited <= AwaitedAnswer::Deadline(until)›);",
-            "question.awaited < AwaitedAnswer::Deadline(until)",
-        )],
-        noticed_by: &[Scenarios],
-    },
     Mutant {
         name: "AnyAnswerEndsTheWatch",
         breaks: "A guard that has answered one of several orders, and then hangs, is not taken for dead before its deadline",
