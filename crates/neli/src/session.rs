@@ -346,8 +346,9 @@ impl Session {
 
     fn start_reader(&mut self, reading: u32, only: Option<BTreeSet<i32>>) {
         let SessionSettings { elections, create_topic, joins_group, .. } = self.settings.clone();
-        let source =
-            Source { access: self.access.clone(), elections, only, create_topic, joins_group, is_looked_at: false };
+        let partitions = self.router.partitions();
+        let access = self.access.clone();
+        let source = Source { access, elections, partitions, only, create_topic, joins_group, is_looked_at: false };
         match Reader::start(source, reading, self.event_sender.clone()) {
             Ok(reader) => drop(self.readers.insert(reading, reader)),
             Err(error) => {
