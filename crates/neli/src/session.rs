@@ -245,9 +245,10 @@ impl Session {
             let SessionSettings { elections, timeout, .. } = &self.settings;
             self.producer = Producer::start(&self.access, elections, *timeout, self.event_sender.clone())?;
             self.producers += 1;
-            // The one before was asked, and is gone.
+            // What the one before was asked, by whichever role, it will not answer.
             self.is_judging = false;
             self.judge();
+            self.producer.identify();
         }
         self.known_producer.insert(role, self.producers);
         Ok(())
@@ -385,3 +386,6 @@ impl Session {
         self.judge();
     }
 }
+
+#[cfg(test)]
+mod tests;
