@@ -99,7 +99,7 @@ impl PollThread {
         let words = self.reading.context.error_text(code);
         match code.into() {
             // One connection of several, perhaps; and a topic that may be gone.
-            ErrorClass::Connection | ErrorClass::UnknownTopic => self.reading.ask_soon(),
+            ErrorClass::Connection | ErrorClass::UnknownPartition | ErrorClass::UnknownTopic => self.reading.ask_soon(),
             ErrorClass::GroupForbidden => {
                 // The reader itself has no use for the group.
                 let Source { joins_group, elections, .. } = &self.reading.source;

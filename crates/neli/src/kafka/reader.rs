@@ -267,7 +267,7 @@ impl Asker {
 
     fn unanswered(&mut self, partitions: &BTreeSet<i32>, asked: Time, code: RDKafkaErrorCode) -> Duration {
         match code.into() {
-            ErrorClass::Moving => {}
+            ErrorClass::Moving | ErrorClass::UnknownPartition => {}
             ErrorClass::TopicForbidden => {
                 self.reading.refuse(topic::may_not_describe(&self.reading.source.elections.topic));
             }
