@@ -213,10 +213,11 @@ impl Producer {
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
 
-    /// Asks which topic stands under the topic's name, until there is an answer: [`KafkaEvent::Identified`].
-    pub fn identify(&self) {
+    /// Asks which topic stands under the topic's name, until there is an answer: [`KafkaEvent::Identified`]. Roles are in the partitions
+    /// that they have in a topic of so many.
+    pub fn identify(&self, partitions: Option<i32>) {
         if let Some(identifier) = &self.identifier {
-            identifier.ask();
+            identifier.ask(partitions);
         }
     }
 }

@@ -79,7 +79,8 @@ impl Reading {
         self.send(KafkaEvent::Reading { reading: self.number, partition, event });
     }
 
-    /// The topic has so many partitions. What reads several roles' records can't go on with another number: each would be elsewhere.
+    /// The topic has so many partitions. What reads several roles' records can't go on with fewer: each would be elsewhere. With more it
+    /// goes on as before; whether it is the same topic is asked elsewhere.
     pub(super) fn found(&self, partitions: i32) {
         if self.source.elections.roles.end == 1 {
             return;
@@ -88,7 +89,7 @@ impl Reading {
             self.send(KafkaEvent::Partitions(partitions));
             partitions
         });
-        if known != partitions {
+        if partitions < known {
             let topic = &self.source.elections.topic;
             self.refuse(format!(
                 "topic \"{topic}\": it had {known} partitions and has {partitions} now, so that roles are elsewhere; stop all \
