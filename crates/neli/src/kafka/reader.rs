@@ -30,8 +30,10 @@ use crate::kafka::poll_thread::PollThread;
 use crate::kafka::reading::Reading;
 use crate::kafka::topic::{self, Presence, TopicError};
 use crate::text::reason;
+use leaderless::Leaderless;
 
 mod finding;
+mod leaderless;
 
 /// Between two questions where the log ends (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
@@ -124,6 +126,8 @@ struct Asker {
     reaches_leaders_first: bool,
     /// Which brokers lead the partitions, once they have been looked up for that.
     leaders: Option<BTreeSet<i32>>,
+    /// The partitions that have no leader.
+    leaderless: Leaderless,
     /// Whether this reading has seen the topic.
     found: bool,
     /// What is to be read, and from where, once it is known how many partitions the topic has: whose a record is, is told by that.
@@ -159,6 +163,7 @@ impl Asker {
             answer_limit,
             reaches_leaders_first: false,
             leaders: None,
+            leaderless: Leaderless::default(),
             found: false,
             to_be_begun: Vec::new(),
             shrunk_since: BTreeMap::new(),
@@ -234,6 +239,7 @@ impl Asker {
                 },
             }
         }
+        self.report_leaderless(partitions, asked, &unanswered);
         for (code, partitions) in unanswered {
             next_time = next_time.min(self.unanswered(&partitions, asked, code));
         }

@@ -21,13 +21,29 @@ impl Asker {
     pub(super) fn find_topic(&mut self) {
         let reading = Arc::clone(&self.reading);
         let Source { access, elections, create_topic, .. } = &reading.source;
-        let mut missing_since = None;
+        let (mut missing_since, mut coming_since) = (None, None);
+        let mut is_new = || {
+            let since = *coming_since.get_or_insert_with(clock::now);
+            clock::now().since(since) < NEW_WITHIN
+        };
         while !self.reading.is_over() {
             let limit = self.answer_limit.ask();
             let trouble = match topic::look(self.consumer.consumer().client(), elections, limit) {
-                Ok(Presence::There(found)) => return self.reading.found(found.partitions),
-                Ok(Presence::Coming) => {
+                Ok(Presence::There(found)) if found.is_whole || !is_new() => {
+                    return self.reading.found(found.partitions);
+                }
+                Ok(Presence::There(_)) => {
                     pause(LOOK_AGAIN);
+                    continue;
+                }
+                Ok(Presence::Coming) => {
+                    let is_new = is_new();
+                    if !is_new {
+                        let none =
+                            format!("topic \"{}\": no partition has a leader; are its brokers up?", elections.topic);
+                        self.reading.down(none);
+                    }
+                    pause(if is_new { LOOK_AGAIN } else { RETRY });
                     continue;
                 }
                 Ok(Presence::Missing { brokers }) if *create_topic => {
