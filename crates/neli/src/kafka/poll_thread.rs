@@ -163,8 +163,9 @@ impl PollThread {
             } else {
                 self.reading.down(why);
             }
-        } else if is_worth_another_login(words) || (asks_for_tokens && answered) {
-            // A token that has expired since is replaced when the token endpoint gives one again.
+        } else if is_worth_another_login(words) || answered {
+            // A token that has expired since is replaced when the token endpoint gives one again. And one of several brokers may have the
+            // users that it had before, or none yet: others answer, or nobody does until the lease is over.
             self.reading.ask_soon();
         } else {
             self.reading.refuse(of_refused_login(words, asks_for_tokens));
