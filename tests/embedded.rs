@@ -198,6 +198,7 @@ fn the_journal_goes_through_it() {
     let source = Source {
         access: access.clone(),
         elections: elections.clone(),
+        partitions: None,
         only: None,
         create_topic: true,
         joins_group: false,

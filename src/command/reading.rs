@@ -159,6 +159,7 @@ impl Reading {
         let source = Source {
             access: access.clone(),
             elections: elections.clone(),
+            partitions: None,
             only: Some(of_hellos.into_iter().chain([partition]).collect()),
             create_topic: false,
             joins_group: false,

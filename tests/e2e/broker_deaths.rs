@@ -147,3 +147,28 @@ fn whatever_it_was_no_job_is_disturbed_at_the_defaults() {
         scene.stage.close(scene.candidates);
     }
 }
+
+/// A partition that lies on one broker alone has no leader while that broker restarts. The topic is the same all the while.
+#[test]
+fn a_partition_without_a_leader_for_seconds_disturbs_no_job() {
+    let mut cluster = Cluster::start(3, 0);
+    let topic = "one-replica";
+    cluster.kafka().create_topic(topic, &[("message.timestamp.type", "LogAppendTime")]);
+    let scenes = Elector::ALL.map(|elector| Scene::new(&cluster, elector, topic));
+    let leader = wait::until("a leader of the partition", || cluster.leader_of(topic, 0));
+    let broker = cluster.broker(leader);
+    broker.ask_to_shut_down();
+    wait::until_true("a broker that has shut down", || !broker.lives());
+    broker.end();
+    wait::until_true("a partition without a leader", || cluster.leader_of(topic, 0).is_none());
+    // Longer than a topic may be unknown before it counts as deleted.
+    wait::pause(Duration::from_secs(7));
+    cluster.broker(leader).begin();
+    let begun = wait::now();
+    for scene in scenes {
+        scene.await_beat_sent_after(begun);
+        scene.assert_undisturbed("a restart of the only replica's broker");
+        println!("at the least {:?} of the lease were left", scene.least_left(0));
+        scene.stage.close(scene.candidates);
+    }
+}

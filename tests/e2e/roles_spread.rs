@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use harness::candidate::{Elector, Event, Running};
+use harness::kafka::Kafka;
 use harness::stage::Stage;
 use harness::wait;
 use nix::sys::signal::Signal;
@@ -179,6 +180,28 @@ with_both_electors! {
         assert!(error.text("message").starts_with(expected), "{error:?}");
         assert_eq!(other.count("leading"), 0);
         close(&stage, first, &roles);
+    }
+
+    /// Partitions that are added to the topic change nothing for those that run, and each is told of them once. Who starts then would look for
+    /// roles in the new ones.
+    fn partitions_may_be_added_under_running_candidates(elector) {
+        let stage = stage(elector);
+        let roles = numbers(5);
+        Kafka::shared().create_partitioned_topic(&stage.topic(), 3);
+        let mut candidates: Vec<Running> = (0..2).map(|_| candidate(&stage, "5").start()).collect();
+        wait::until_true("a lead of each", || are_all_led(&stage, &candidates, &roles) && candidates.iter().all(|it| !led(it).is_empty()));
+        let told = |candidate: &Running| {
+            let has_grown = |event: &Event| event.text("message").contains("had 3 partitions and has 6 now");
+            candidate.events("warning").iter().filter(|event| has_grown(event)).count()
+        };
+        Kafka::shared().add_partitions(&stage.topic(), 6);
+        wait::until_true("a warning of each", || candidates.iter().all(|candidate| told(candidate) == 1));
+        let mut new = candidate(&stage, "5").start();
+        assert_eq!(new.status(), 125);
+        stop(&mut candidates[0]);
+        wait::until_true("all of them led by the other", || led(&candidates[1]).len() == 5);
+        assert_eq!(told(&candidates[1]), 1);
+        close(&stage, candidates, &roles);
     }
 
     /// A number of roles beside names: other elections, in which no role is handed to whoever does not stand for it. Each says so.

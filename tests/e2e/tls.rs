@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use harness::accounts::{Account, PASSWORD, SCRAM, secure_login};
+use harness::accounts::{Account, PASSWORD, SCRAM, change_password, secure_login};
 use harness::candidate::{Candidate, Elector};
 use harness::kafka::Broker;
 use harness::network::{Flow, Network, Weather};
@@ -217,6 +217,30 @@ fn a_slow_link() {
         wire.set(Weather::default());
         stage.close([run]);
     }
+}
+
+/// A leader whose login is refused, long after the first one succeeded, stays: the lease is what ends its lead. Another broker may still
+/// know the login, and whoever changed it may change it back.
+#[test]
+fn a_login_that_is_refused_later() {
+    let network = Network::start();
+    let (broker, wire, address) = Broker::with_tls_behind_a_wire(&network);
+    let stage = Stage::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let login = secure_login(SCRAM[0], Account::Operator.name(), PASSWORD);
+    let mut run = candidate(&stage, &address, broker.authority(), &login).lease("60s").flag("-v").start();
+    let term = run.await_lead();
+    stage.await_witness(term);
+    change_password(&broker.kafka(), Account::Operator, false);
+    wire.reset();
+    wait::until_true("a refused login", || {
+        // What is said at once of why nobody answers is only in the debug lines: the log repeats itself every 30 s.
+        run.history().iter().any(|event| format!("{event:?}").contains("Authentication failed"))
+    });
+    change_password(&broker.kafka(), Account::Operator, true);
+    run.await_event("broker_up");
+    assert_eq!((run.events("released").len(), run.events("fenced").len()), (0, 0), "{run:?}");
+    assert_eq!(stage.testimony().signals().count(), 0);
+    stage.close([run]);
 }
 
 /// A key's password is a secret like any other.

@@ -138,6 +138,7 @@ impl FollowerBuilder {
         let source = Source {
             access,
             elections: Elections::from(&election),
+            partitions: None,
             only: None,
             create_topic: false,
             joins_group: false,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use neli_proto::goodbye::Goodbye;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
-use neli_proto::topic::{TopicFacts, TopicIdentity};
+use neli_proto::topic::TopicIdentity;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::clock;
@@ -34,6 +34,7 @@ mod hello;
 mod members;
 mod progress;
 mod router;
+mod topic;
 
 /// How many events of Kafka may wait for the session; the threads that send them wait beyond that.
 const EVENTS_WAITING: usize = 1024;
@@ -69,6 +70,9 @@ pub struct Session {
     /// For each role the last producer that it knows.
     known_producer: BTreeMap<u32, u32>,
     router: Router,
+    /// Which topic has as many partitions as the router counts, once that is known; and whether it has more since.
+    counted: Option<TopicIdentity>,
+    has_grown: bool,
     readers: BTreeMap<u32, Reader>,
     /// Since when each role waits for the topic to be judged, and whether that has been asked for.
     unjudged: BTreeMap<u32, Time>,
@@ -106,6 +110,8 @@ impl Session {
             producers: 0,
             known_producer: BTreeMap::new(),
             router: Router::new(settings.elections.roles.clone()),
+            counted: None,
+            has_grown: false,
             readers: BTreeMap::new(),
             unjudged: BTreeMap::new(),
             is_judging: false,
@@ -229,7 +235,7 @@ impl Session {
 
     /// Asks which topic stands under the name, until there is an answer: [`RoleEvent::Identified`], for all roles.
     pub fn identify(&self) {
-        self.producer.identify();
+        self.producer.identify(self.router.partitions());
     }
 
     /// Makes another producer in place of the one that the role knows, unless another role has had that done.
@@ -245,9 +251,10 @@ impl Session {
             let SessionSettings { elections, timeout, .. } = &self.settings;
             self.producer = Producer::start(&self.access, elections, *timeout, self.event_sender.clone())?;
             self.producers += 1;
-            // The one before was asked, and is gone.
+            // What the one before was asked, by whichever role, it will not answer.
             self.is_judging = false;
             self.judge();
+            self.identify();
         }
         self.known_producer.insert(role, self.producers);
         Ok(())
@@ -279,8 +286,8 @@ impl Session {
             KafkaEvent::Delivered { role, seq, .. } => return self.tell(role, RoleEvent::Delivered { seq }),
             KafkaEvent::Down { error } => SessionEvent::Down { error },
             KafkaEvent::Facts { id, event } => SessionEvent::Facts { id, event },
-            KafkaEvent::Identified { asked, identity, partitions } => {
-                return self.identified(asked, identity, &partitions);
+            KafkaEvent::Identified { asked, identity, count, partitions } => {
+                return self.identified(asked, identity, count, &partitions);
             }
             KafkaEvent::HelloDelivered => {
                 self.goodbye.hello_delivered();
@@ -301,33 +308,6 @@ impl Session {
         self.outputs.push_back(output);
     }
 
-    /// The topic has so many partitions. With another number each role is elsewhere.
-    fn found(&mut self, partitions: i32) {
-        match self.router.partitions() {
-            Some(known) if known != partitions => {
-                let topic = &self.settings.elections.topic;
-                let error = format!(
-                    "topic \"{topic}\": it had {known} partitions and has {partitions} now, so that roles are on others; stop all \
-                     candidates, and start them again"
-                );
-                self.outputs.push_back(SessionEvent::Refused { error });
-            }
-            Some(_) => {}
-            None => self.router.found(partitions),
-        }
-    }
-
-    fn identified(&mut self, asked: Time, identity: TopicIdentity, partitions: &[i32]) {
-        // That there is none is so for every partition.
-        let concerns = |partition| identity == TopicIdentity::Missing || partitions.contains(&partition);
-        let count = self.router.partitions().unwrap_or(1);
-        for role in self.settings.elections.roles.clone() {
-            if concerns(Elections::partition_of(role, count)) {
-                self.tell(role, RoleEvent::Identified { asked, identity });
-            }
-        }
-    }
-
     /// Does and tells what the router wants.
     fn follow_router(&mut self) {
         while let Some(output) = self.router.poll() {
@@ -346,8 +326,10 @@ impl Session {
 
     fn start_reader(&mut self, reading: u32, only: Option<BTreeSet<i32>>) {
         let SessionSettings { elections, create_topic, joins_group, .. } = self.settings.clone();
-        let source =
-            Source { access: self.access.clone(), elections, only, create_topic, joins_group, is_looked_at: false };
+        // Another embedded broker may have made the topic with another number.
+        let partitions = self.router.partitions().filter(|_| self.access.embedded.is_none());
+        let access = self.access.clone();
+        let source = Source { access, elections, partitions, only, create_topic, joins_group, is_looked_at: false };
         match Reader::start(source, reading, self.event_sender.clone()) {
             Ok(reader) => drop(self.readers.insert(reading, reader)),
             Err(error) => {
@@ -356,31 +338,7 @@ impl Session {
             }
         }
     }
-
-    /// Asks for what R0 judges, once for all that wait for it.
-    fn judge(&mut self) {
-        if self.is_judging || self.unjudged.is_empty() {
-            return;
-        }
-        match self.producer.judge() {
-            Ok(()) => self.is_judging = true,
-            Err(error) => {
-                let warning =
-                    format!("the topic's settings can't be asked for, for lack of a thread: {}", reason(&error));
-                self.outputs.push_back(SessionEvent::Warning(warning));
-            }
-        }
-    }
-
-    /// An answer to a question that was asked before a role's reading began is none to it: it may be about another topic.
-    fn judged(&mut self, asked: Time, facts: &TopicFacts) {
-        self.is_judging = false;
-        let answered: Vec<u32> =
-            self.unjudged.iter().filter(|(_, since)| asked >= **since).map(|(role, _)| *role).collect();
-        for role in answered {
-            self.unjudged.remove(&role);
-            self.tell(role, RoleEvent::Topic(Some(facts.clone())));
-        }
-        self.judge();
-    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! Accounts, and the rights that they have from the start.
 
+use crate::kafka::Kafka;
+use crate::request::Request;
 use crate::rights::{Operation, Resource, Rights, Rule};
 
 /// Every account's password.
@@ -108,6 +110,35 @@ pub fn secure_login(mechanism: &str, name: &str, password: &str) -> Vec<(String,
         properties.push((key.to_owned(), value.to_owned()));
     }
     properties
+}
+
+/// Changes the password of an account that logs in by the first of [`SCRAM`] at this broker, or changes it back to [`PASSWORD`].
+pub fn change_password(kafka: &Kafka, account: Account, is_back: bool) {
+    const ROUNDS: i32 = 4096;
+    const SALT: &[u8] = b"salt of the tests";
+    /// [`PASSWORD`], salted (PBKDF2).
+    const SALTED: [u8; 32] = [
+        0xaf, 0x3e, 0x74, 0xf9, 0x46, 0xd1, 0x90, 0x18, 0xc0, 0x1d, 0x4d, 0x43, 0x23, 0x21, 0x4f, 0xe5, 0x44, 0x19,
+        0xd3, 0x9f, 0x7f, 0xbe, 0x30, 0x0a, 0x1a, 0xb5, 0x48, 0x79, 0xb3, 0x0b, 0x56, 0x10,
+    ];
+    // AlterUserScramCredentials, version 0.
+    let mut request = Request::new(51, 0);
+    request.no_tags();
+    let (deletions, changes, sha_256) = (0, 1, 1);
+    request.compact_length(deletions);
+    request.compact_length(changes);
+    request.compact_text(account.name());
+    request.i8(sha_256);
+    request.i32(ROUNDS);
+    request.compact_bytes(SALT);
+    request.compact_bytes(if is_back { &SALTED } else { &[7; 32] });
+    for _ in ["change", "request"] {
+        request.no_tags();
+    }
+    let answer = request.send(kafka.address()).expect("the broker answers");
+    // Behind the correlation, the throttling, the number of results and the name.
+    let code = answer.get(11 + account.name().len()..).and_then(|rest| rest.first_chunk());
+    assert_eq!(code.copied().map(i16::from_be_bytes), Some(0), "{answer:?}");
 }
 
 /// Those who can log in by a challenge, as Kafka's `format` takes them.

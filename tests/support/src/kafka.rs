@@ -4,7 +4,7 @@ use std::env;
 use std::sync::OnceLock;
 
 use rdkafka::ClientConfig;
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::producer::{BaseProducer, Producer};
@@ -95,6 +95,18 @@ impl Kafka {
     /// Makes a topic of so many partitions, of one replica each.
     pub fn create_partitioned_topic(&self, name: &str, partitions: i32) {
         self.create(&NewTopic::new(name, partitions, TopicReplication::Fixed(1))).expect("the topic is made");
+    }
+
+    /// Adds partitions to a topic, so that it has so many.
+    pub fn add_partitions(&self, name: &str, partitions: usize) {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let wanted = NewPartitions::new(name, partitions);
+        let made =
+            runtime.block_on(admin.create_partitions([&wanted], &AdminOptions::new())).expect("the broker answers");
+        for result in made {
+            result.expect("the partitions are added");
+        }
     }
 
     fn create(&self, topic: &NewTopic<'_>) -> Result<(), RDKafkaErrorCode> {

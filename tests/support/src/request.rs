@@ -47,8 +47,12 @@ impl Request {
     }
 
     pub(crate) fn compact_text(&mut self, text: &str) {
-        self.compact_length(text.len());
-        self.0.extend(text.as_bytes());
+        self.compact_bytes(text.as_bytes());
+    }
+
+    pub(crate) fn compact_bytes(&mut self, bytes: &[u8]) {
+        self.compact_length(bytes.len());
+        self.0.extend(bytes);
     }
 
     /// Sends it to `HOST:PORT`, and returns what is answered, the correlation first.

@@ -23,6 +23,8 @@ pub(super) enum ErrorClass {
     TopicForbidden,
     /// A batch can't be decoded: codec, checksum, format or size.
     Undecodable,
+    /// librdkafka knows no leader of such a partition: it may have none for now, or be gone, which the metadata tell.
+    UnknownPartition,
     /// The broker knows no such topic or partition.
     UnknownTopic,
 }
@@ -57,7 +59,9 @@ impl From<RDKafkaErrorCode> for ErrorClass {
             Code::UnsupportedCompressionType,
         ]) {
             Self::Undecodable
-        } else if is(&[Code::UnknownPartition, Code::UnknownTopic, Code::UnknownTopicOrPartition]) {
+        } else if is(&[Code::UnknownPartition]) {
+            Self::UnknownPartition
+        } else if is(&[Code::UnknownTopic, Code::UnknownTopicOrPartition]) {
             Self::UnknownTopic
         } else {
             Self::Other

@@ -53,6 +53,8 @@ pub enum KafkaEvent {
         asked: Time,
         /// Which topic stands under the name.
         identity: TopicIdentity,
+        /// How many partitions that topic has; 0 where it is missing.
+        count: i32,
         /// For which partitions that is the word of who appends to them.
         partitions: Vec<i32>,
     },

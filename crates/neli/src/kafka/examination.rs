@@ -20,7 +20,7 @@ use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::{self, ErrorClass, Layer, plain};
 use crate::kafka::facts;
 use crate::kafka::librdkafka::{
-    GroupDescription, NewTopic, Rights, broker_settings, describe_group, topic_rights, topic_settings,
+    Besides, GroupDescription, NewTopic, Rights, broker_settings, describe_group, describe_topic, topic_settings,
     try_to_create_topic,
 };
 use crate::kafka::topic::{self, TopicError};
@@ -186,14 +186,14 @@ impl Examination {
         let Some(broker) = broker.or_else(|| self.brokers.first().copied()) else {
             return TopicSight::Unanswered("no broker is up".to_owned());
         };
-        let told = topic_rights(client, name, broker, self.timeout).ok();
+        let told = describe_topic(client, name, Some(broker), self.timeout, Besides::TellRights).ok();
         let facts = topic::facts(client, elections, &mut AnswerLimit::new(self.timeout, self.timeout)).ok();
         let longest = topic_settings(client, name, &[LONGEST_RECORD], broker, self.timeout).unwrap_or_default();
         let longest = longest.into_iter().find(|(setting, _)| setting == LONGEST_RECORD);
         TopicSight::There(Box::new(TopicSeen {
             partitions: topic.partitions().iter().map(seen).collect(),
-            identity: told.map(|(identity, _)| identity),
-            rights: told.and_then(|(_, rights)| rights),
+            identity: told.map(|told| told.identity),
+            rights: told.and_then(|told| told.rights),
             facts,
             longest_record: longest.and_then(|(_, value)| value?.parse().ok()),
         }))

@@ -176,7 +176,7 @@ impl Thread {
             Ok(bounds) => bounds,
             Err(error) => {
                 let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
-                if ErrorClass::from(code) == ErrorClass::UnknownTopic {
+                if matches!(code.into(), ErrorClass::UnknownPartition | ErrorClass::UnknownTopic) {
                     self.find_topic(consumer, limit)?;
                     return self.read(consumer, context, limit);
                 }
@@ -229,6 +229,7 @@ impl Thread {
                         | ErrorClass::Other
                         | ErrorClass::TopicForbidden
                         | ErrorClass::Undecodable
+                        | ErrorClass::UnknownPartition
                         | ErrorClass::UnknownTopic => {
                             consumer.stop();
                             return Err(self.failure(code, Some(context.error_text(code))));

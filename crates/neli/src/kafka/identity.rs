@@ -18,7 +18,7 @@ use tokio::sync::mpsc::Sender;
 use crate::clock;
 use crate::election::Elections;
 use crate::kafka::event::KafkaEvent;
-use crate::kafka::librdkafka::topic_identity;
+use crate::kafka::librdkafka::{Besides, TopicDescription, describe_topic};
 
 /// How long one broker has for its answer: librdkafka takes a connection for dead after as long.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_millis(200);
 
 /// Asks when told to. Dropping it ends the thread, once the question that is under way is over.
 pub(super) struct Identifier {
-    orders: mpsc::Sender<()>,
+    orders: mpsc::Sender<Option<i32>>,
     stopped: Arc<AtomicBool>,
 }
 
@@ -42,15 +42,17 @@ impl Identifier {
         elections: &Elections,
         events: Sender<KafkaEvent>,
     ) -> Result<Self, std::io::Error> {
-        let (orders, received) = mpsc::channel();
+        let (orders, received) = mpsc::channel::<Option<i32>>();
         let stopped = Arc::new(AtomicBool::new(false));
         let (elections, ended) = (elections.clone(), Arc::clone(&stopped));
         thread::Builder::new().name("neli-topic-id".to_owned()).spawn(move || {
             let is_over = || ended.load(Ordering::Relaxed) || events.is_closed();
-            while received.recv().is_ok() {
-                // Whoever asked twice has one answer.
-                while received.try_recv().is_ok() {}
-                let mut question = Question::default();
+            while let Ok(mut partitions) = received.recv() {
+                // Who asks twice has one answer.
+                while let Ok(later) = received.try_recv() {
+                    partitions = later.or(partitions);
+                }
+                let mut question = Question { counted: partitions, ..Question::default() };
                 while !is_over() {
                     let answers = question.ask(producer.client(), &elections);
                     let is_answered = !answers.is_empty() && question.partitions.is_empty();
@@ -67,10 +69,11 @@ impl Identifier {
         Ok(Self { orders, stopped })
     }
 
-    /// Has it ask, again and again until there is an answer.
-    pub(super) fn ask(&self) {
+    /// Has it ask, again and again until there is an answer. Roles are in the partitions that they have in a topic of so many; where
+    /// that is not known, of as many as it has.
+    pub(super) fn ask(&self, partitions: Option<i32>) {
         // The thread has gone with the loop that it spoke to.
-        let _ = self.orders.send(());
+        let _ = self.orders.send(partitions);
     }
 }
 
@@ -83,6 +86,8 @@ impl Drop for Identifier {
 /// The partitions of which it is still to be confirmed in which topic they are, and the brokers that did not answer that.
 #[derive(Default)]
 struct Question {
+    /// The roles' partitions are those in a topic of so many.
+    counted: Option<i32>,
     /// All that are in use, where this is empty.
     partitions: BTreeSet<i32>,
     silent: BTreeSet<i32>,
@@ -99,7 +104,7 @@ impl Question {
         // Of a topic that is missing no partition is known: that it is missing is the answer for each that was in use.
         let mut wanted = mem::take(&mut self.partitions);
         if wanted.is_empty() {
-            wanted = elections.partitions_in_use(count.max(1));
+            wanted = elections.partitions_in_use(self.counted.unwrap_or(count).max(1));
         }
         let mut by_leader: BTreeMap<Option<i32>, Vec<i32>> = BTreeMap::new();
         for partition in wanted {
@@ -111,8 +116,11 @@ impl Question {
         for (leader, partitions) in by_leader {
             let broker = leader.into_iter().chain(brokers.iter().copied()).find(|broker| !self.silent.contains(broker));
             let asked = clock::now();
-            match broker.map(|broker| (broker, topic_identity(client, &elections.topic, Some(broker), ANSWER))) {
-                Some((_, Ok(identity))) => answers.push(KafkaEvent::Identified { asked, identity, partitions }),
+            let describe = |broker| describe_topic(client, &elections.topic, Some(broker), ANSWER, Besides::Nothing);
+            match broker.map(|broker| (broker, describe(broker))) {
+                Some((_, Ok(TopicDescription { identity, partitions: count, .. }))) => {
+                    answers.push(KafkaEvent::Identified { asked, identity, count, partitions });
+                }
                 Some((broker, Err(_))) => {
                     self.silent.insert(broker);
                     self.partitions.extend(partitions);

@@ -31,7 +31,7 @@ use rdkafka::types::{
 };
 
 pub use describe::{GroupDescription, Rights, topic_identity};
-pub(crate) use describe::{describe_group, topic_rights};
+pub(crate) use describe::{TopicDescription, describe_group, describe_topic};
 pub(crate) use main_queue::{MainQueue, Waker};
 
 mod describe;
@@ -42,7 +42,7 @@ const LATE: Duration = Duration::from_secs(1);
 
 /// What an administrative call is to do besides, or not to do.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Besides {
+pub(crate) enum Besides {
     /// Nothing.
     Nothing,
     /// Tell what this user may do to what is described.

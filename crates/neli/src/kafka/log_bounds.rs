@@ -21,13 +21,23 @@ pub(super) fn ask(
     partitions: &BTreeSet<i32>,
     limit: Duration,
 ) -> BTreeMap<i32, Answer> {
-    if let Some(partition) = partitions.first().filter(|_| partitions.len() == 1) {
-        let answer = consumer.fetch_watermarks(topic, *partition, limit).map_err(|error| code_of(&error));
-        return BTreeMap::from([(*partition, answer)]);
+    let ask_each = |partitions| ask_each_leader(consumer, topic, partitions, limit);
+    let mut answers = match partitions.first() {
+        Some(partition) if partitions.len() == 1 => {
+            let answer = consumer.fetch_watermarks(topic, *partition, limit).map_err(|error| code_of(&error));
+            BTreeMap::from([(*partition, answer)])
+        }
+        // librdkafka gives no answer at all where one of the partitions has none.
+        _ => ask_together(consumer, topic, partitions, limit).unwrap_or_else(|_| ask_each(partitions)),
+    };
+    // It says the same of a partition that has no leader for now and of one that is gone.
+    let is_unknown = |answer: &Answer| *answer == Err(RDKafkaErrorCode::UnknownPartition);
+    let unknown: BTreeSet<i32> =
+        answers.iter().filter(|(_, answer)| is_unknown(answer)).map(|(partition, _)| *partition).collect();
+    if !unknown.is_empty() {
+        answers.append(&mut ask_each(&unknown));
     }
-    // librdkafka gives no answer at all where one of the partitions has none.
-    ask_together(consumer, topic, partitions, limit)
-        .unwrap_or_else(|_| ask_each_leader(consumer, topic, partitions, limit))
+    answers
 }
 
 /// The same by one question for each leader, so that one that is gone keeps nothing from the others' partitions.
@@ -45,7 +55,7 @@ fn ask_each_leader(
     let mut led: BTreeMap<i32, BTreeSet<i32>> = BTreeMap::new();
     for partition in partitions {
         match leaders.get(partition) {
-            None => drop(answers.insert(*partition, Err(RDKafkaErrorCode::UnknownPartition))),
+            None => drop(answers.insert(*partition, Err(RDKafkaErrorCode::UnknownTopicOrPartition))),
             Some(leader) if *leader < 0 => drop(answers.insert(*partition, Err(RDKafkaErrorCode::LeaderNotAvailable))),
             Some(leader) => drop(led.entry(*leader).or_default().insert(*partition)),
         }
@@ -172,8 +182,9 @@ mod tests {
     #[test]
     fn a_partition_that_is_not_there_keeps_no_answer_from_the_others() {
         let (_cluster, consumer) = scene();
-        let unknown = Err(RDKafkaErrorCode::UnknownPartition);
+        let unknown = Err(RDKafkaErrorCode::UnknownTopicOrPartition);
         assert_eq!(ask_for(&consumer, &[1, 2, 7], LONG), [(1, Ok((0, 1))), (2, Ok((0, 2))), (7, unknown)]);
+        assert_eq!(ask_for(&consumer, &[7], LONG), [(7, unknown)]);
     }
 
     #[test]
@@ -181,6 +192,7 @@ mod tests {
         let (cluster, consumer) = scene();
         cluster.partition_leader("topic", 1, None).unwrap();
         let moving = Err(RDKafkaErrorCode::LeaderNotAvailable);
+        assert_eq!(ask_for(&consumer, &[1], Duration::from_secs(1)), [(1, moving)], "it is not gone");
         let answers = ask_for(&consumer, &[0, 1, 2], Duration::from_secs(1));
         assert_eq!(answers, [(0, Ok((0, 0))), (1, moving), (2, Ok((0, 2)))]);
     }

@@ -99,7 +99,7 @@ impl PollThread {
         let words = self.reading.context.error_text(code);
         match code.into() {
             // One connection of several, perhaps; and a topic that may be gone.
-            ErrorClass::Connection | ErrorClass::UnknownTopic => self.reading.ask_soon(),
+            ErrorClass::Connection | ErrorClass::UnknownPartition | ErrorClass::UnknownTopic => self.reading.ask_soon(),
             ErrorClass::GroupForbidden => {
                 // The reader itself has no use for the group.
                 let Source { joins_group, elections, .. } = &self.reading.source;
@@ -163,8 +163,9 @@ impl PollThread {
             } else {
                 self.reading.down(why);
             }
-        } else if is_worth_another_login(words) || (asks_for_tokens && answered) {
-            // A token that has expired since is replaced when the token endpoint gives one again.
+        } else if is_worth_another_login(words) || answered {
+            // A token that has expired since is replaced when the token endpoint gives one again. And one of several brokers may have the
+            // users that it had before, or none yet: others answer, or nobody does until the lease is over.
             self.reading.ask_soon();
         } else {
             self.reading.refuse(of_refused_login(words, asks_for_tokens));

@@ -213,10 +213,11 @@ impl Producer {
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
 
-    /// Asks which topic stands under the topic's name, until there is an answer: [`KafkaEvent::Identified`].
-    pub fn identify(&self) {
+    /// Asks which topic stands under the topic's name, until there is an answer: [`KafkaEvent::Identified`]. Roles are in the partitions
+    /// that they have in a topic of so many.
+    pub fn identify(&self, partitions: Option<i32>) {
         if let Some(identifier) = &self.identifier {
-            identifier.ask();
+            identifier.ask(partitions);
         }
     }
 }
@@ -238,16 +239,16 @@ fn warm(
         // Not where the leader ends: that question would wait in librdkafka's queue, and end a slow login when it is over.
         let found = loop {
             match topic::look(producer.client(), &of, WARMING) {
-                Ok(Presence::There(found)) => break found,
+                Ok(Presence::There(found)) if found.is_whole || broker.is_none() => break found,
                 // Nobody judges the embedded broker's topic, and librdkafka itself looks for a missing one ever more seldom: the claim would
                 // wait up to a second.
-                Ok(Presence::Coming | Presence::Missing { .. }) if broker.is_some() => {
+                Ok(_) if broker.is_some() => {
                     if producer.context().events.is_closed() || stopped.load(Ordering::Relaxed) {
                         return;
                     }
                     thread::park_timeout(LOOK_AGAIN);
                 }
-                Ok(Presence::Coming | Presence::Missing { .. }) | Err(_) => return,
+                Ok(_) | Err(_) => return,
             }
         };
         let leaders: BTreeSet<i32> = found.layouts.values().map(|layout| layout.leader).collect();

@@ -30,6 +30,10 @@ use crate::kafka::poll_thread::PollThread;
 use crate::kafka::reading::Reading;
 use crate::kafka::topic::{self, Presence, TopicError};
 use crate::text::reason;
+use leaderless::Leaderless;
+
+mod finding;
+mod leaderless;
 
 /// Between two questions where the log ends (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
@@ -41,10 +45,6 @@ const ANSWER: Duration = Duration::from_secs(2);
 const RETRY: Duration = Duration::from_millis(200);
 /// A log whose end is reported below what was read is cut when that is reported again so much later.
 const SHRUNK_FOR: Duration = Duration::from_secs(1);
-/// A topic that was just made may be unknown to a broker for so long.
-const NEW_WITHIN: Duration = Duration::from_millis(500);
-/// Between two looks at a topic that was just made, or is about to be.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// A topic that is still unknown after this is gone; until then a broker that has just started may not know it yet.
 const GONE_AFTER: Duration = Duration::from_secs(5);
 
@@ -55,6 +55,8 @@ pub struct Source {
     pub access: Access,
     /// Whose records.
     pub elections: Elections,
+    /// How many partitions the topic has, where an earlier reading has found that: records are told apart by it.
+    pub partitions: Option<i32>,
     /// The partitions that are read, unless all are that have a role.
     pub only: Option<BTreeSet<i32>>,
     /// Whether a missing topic is made.
@@ -124,8 +126,12 @@ struct Asker {
     reaches_leaders_first: bool,
     /// Which brokers lead the partitions, once they have been looked up for that.
     leaders: Option<BTreeSet<i32>>,
+    /// The partitions that have no leader.
+    leaderless: Leaderless,
     /// Whether this reading has seen the topic.
     found: bool,
+    /// What is to be read, and from where, once it is known how many partitions the topic has: whose a record is, is told by that.
+    to_be_begun: Vec<(i32, i64)>,
     /// Since when the end of a partition has been reported below what was read.
     shrunk_since: BTreeMap<i32, Time>,
     /// Since when the topic is unknown again.
@@ -157,7 +163,9 @@ impl Asker {
             answer_limit,
             reaches_leaders_first: false,
             leaders: None,
+            leaderless: Leaderless::default(),
             found: false,
+            to_be_begun: Vec::new(),
             shrunk_since: BTreeMap::new(),
             unknown_since: None,
         }
@@ -171,14 +179,27 @@ impl Asker {
         while !self.reading.is_over() {
             match orders.recv_timeout(ask_at.since(clock::now())) {
                 Ok(Order::Ask) => ask_at = ask_at.min(clock::now() + RETRY),
-                Ok(Order::ReadFrom { partition, offset }) => self.reading.read_from(&self.consumer, partition, offset),
+                Ok(Order::ReadFrom { partition, offset }) => {
+                    self.to_be_begun.push((partition, offset));
+                    self.begin();
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     // What is asked for meanwhile is answered by what comes of this.
                     self.reading.is_asked_for.store(false, Ordering::Relaxed);
                     let answer_limit = self.ask();
                     ask_at = clock::now() + answer_limit;
+                    self.begin();
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Reads what was ordered, once it is known how many partitions the topic has.
+    fn begin(&mut self) {
+        if self.reading.partitions().is_some() {
+            for (partition, offset) in self.to_be_begun.drain(..) {
+                self.reading.read_from(&self.consumer, partition, offset);
             }
         }
     }
@@ -218,6 +239,7 @@ impl Asker {
                 },
             }
         }
+        self.report_leaderless(partitions, asked, &unanswered);
         for (code, partitions) in unanswered {
             next_time = next_time.min(self.unanswered(&partitions, asked, code));
         }
@@ -251,7 +273,7 @@ impl Asker {
 
     fn unanswered(&mut self, partitions: &BTreeSet<i32>, asked: Time, code: RDKafkaErrorCode) -> Duration {
         match code.into() {
-            ErrorClass::Moving => {}
+            ErrorClass::Moving | ErrorClass::UnknownPartition => {}
             ErrorClass::TopicForbidden => {
                 self.reading.refuse(topic::may_not_describe(&self.reading.source.elections.topic));
             }
@@ -344,53 +366,7 @@ impl Asker {
             .send(KafkaEvent::Debug(format!("no answer within {limit} ms ({why}): asking again, for {next} ms")));
         self.reading.down(why);
     }
-
-    /// Waits until the topic is there, making it where that is allowed, or this reading is over.
-    fn find_topic(&mut self) {
-        let reading = Arc::clone(&self.reading);
-        let Source { access, elections, create_topic, .. } = &reading.source;
-        let mut missing_since = None;
-        while !self.reading.is_over() {
-            let limit = self.answer_limit.ask();
-            let trouble = match topic::look(self.consumer.consumer().client(), elections, limit) {
-                Ok(Presence::There(found)) => return self.reading.found(found.partitions),
-                Ok(Presence::Coming) => {
-                    pause(LOOK_AGAIN);
-                    continue;
-                }
-                Ok(Presence::Missing { brokers }) if *create_topic => {
-                    match topic::create(self.consumer.consumer().client(), access, elections, brokers, limit) {
-                        Ok(Some(replicas)) => {
-                            self.reading.send(KafkaEvent::Created { replicas, brokers });
-                            continue;
-                        }
-                        Ok(None) => continue,
-                        Err(trouble) => trouble,
-                    }
-                }
-                Ok(Presence::Missing { .. }) if reading.source.is_looked_at => {
-                    let since = *missing_since.get_or_insert_with(clock::now);
-                    if clock::now().since(since) < NEW_WITHIN {
-                        pause(LOOK_AGAIN);
-                        continue;
-                    }
-                    TopicError::Refused(topic::missing(self.consumer.consumer().client(), elections, limit))
-                }
-                Ok(Presence::Missing { .. }) => TopicError::Refused(format!(
-                    "topic \"{}\": it does not exist; create it, or drop --no-create-topic",
-                    elections.topic
-                )),
-                Err(trouble) => trouble,
-            };
-            match trouble {
-                TopicError::Refused(error) => self.reading.refuse(error),
-                TopicError::Transient(code) => self.no_answer(code),
-            }
-            pause(RETRY);
-        }
-    }
 }
 
-fn pause(span: Duration) {
-    thread::park_timeout(span);
-}
+#[cfg(test)]
+mod tests;

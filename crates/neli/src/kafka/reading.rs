@@ -29,7 +29,7 @@ pub(super) struct Reading {
     pub(super) context: KafkaContext,
     orders: mpsc::Sender<Order>,
     stopped: Arc<AtomicBool>,
-    /// How many partitions the topic has, once that is known. That of a single role 0 is always the first.
+    /// How many partitions the topic has, once that is known.
     partitions: OnceLock<i32>,
     /// Of each partition that is read the offset after the last one handed over.
     next: Mutex<BTreeMap<i32, i64>>,
@@ -48,10 +48,9 @@ impl Reading {
         orders: mpsc::Sender<Order>,
         stopped: Arc<AtomicBool>,
     ) -> Self {
-        let partitions = OnceLock::new();
-        if source.elections.roles.end == 1 {
-            let _ = partitions.set(1);
-        }
+        // That of a single role 0 is always the first.
+        let known = if source.elections.roles.end == 1 { Some(1) } else { source.partitions };
+        let partitions = known.map_or_else(OnceLock::new, OnceLock::from);
         Self {
             number,
             partitions,
@@ -80,7 +79,8 @@ impl Reading {
         self.send(KafkaEvent::Reading { reading: self.number, partition, event });
     }
 
-    /// The topic has so many partitions. What reads several roles' records can't go on with another number: each would be elsewhere.
+    /// The topic has so many partitions. What reads several roles' records can't go on with fewer: each would be elsewhere. With more it
+    /// goes on as before; whether it is the same topic is asked elsewhere.
     pub(super) fn found(&self, partitions: i32) {
         if self.source.elections.roles.end == 1 {
             return;
@@ -89,7 +89,7 @@ impl Reading {
             self.send(KafkaEvent::Partitions(partitions));
             partitions
         });
-        if known != partitions {
+        if partitions < known {
             let topic = &self.source.elections.topic;
             self.refuse(format!(
                 "topic \"{topic}\": it had {known} partitions and has {partitions} now, so that roles are elsewhere; stop all \

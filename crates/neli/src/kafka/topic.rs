@@ -45,9 +45,9 @@ const MOST_PARTITIONS: i32 = 100;
 /// What a look at the topic found.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Presence {
-    /// It is there, and so is a leader of each partition in use.
+    /// It is there, and so is a leader of a partition in use.
     There(Found),
-    /// It is known, but a partition or its leader is not there yet.
+    /// It is known, but no partition in use has a leader: it is being made, or the brokers that may lead are down.
     Coming,
     /// There is no such topic; so many brokers could hold it.
     Missing {
@@ -61,12 +61,14 @@ pub(super) enum Presence {
 pub(super) struct Found {
     /// How many partitions it has.
     pub(super) partitions: i32,
-    /// Where each partition in use lies; never empty.
+    /// Where each partition in use lies that has a leader; never empty.
     pub(super) layouts: BTreeMap<i32, Layout>,
+    /// Whether each partition in use has a leader.
+    pub(super) is_whole: bool,
 }
 
 impl Found {
-    /// Where the first partition in use lies. All partitions of a topic have as many replicas, but for what was moved by hand.
+    /// Where the first partition in use lies that has a leader. All partitions of a topic have as many replicas, but for what was moved by hand.
     fn into_first(self) -> Option<Layout> {
         self.layouts.into_values().next()
     }
@@ -118,8 +120,8 @@ pub(super) fn look(
             (partition.id(), Layout { leader, replicas, brokers: brokers.clone() })
         })
         .collect();
-    let is_complete = !in_use.is_empty() && layouts.len() == in_use.len();
-    Ok(if is_complete { Presence::There(Found { partitions, layouts }) } else { Presence::Coming })
+    let is_whole = layouts.len() == in_use.len();
+    Ok(if layouts.is_empty() { Presence::Coming } else { Presence::There(Found { partitions, layouts, is_whole }) })
 }
 
 /// The names of all topics that this user may see, in order. Waits `timeout` for an answer.

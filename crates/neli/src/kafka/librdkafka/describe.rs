@@ -12,14 +12,15 @@ use rdkafka::bindings::{
     rd_kafka_DescribeConsumerGroups_result_groups, rd_kafka_DescribeTopics, rd_kafka_DescribeTopics_result_topics,
     rd_kafka_TopicCollection_destroy, rd_kafka_TopicCollection_of_topic_names,
     rd_kafka_TopicDescription_authorized_operations, rd_kafka_TopicDescription_error,
-    rd_kafka_TopicDescription_topic_id, rd_kafka_Uuid_least_significant_bits, rd_kafka_Uuid_most_significant_bits,
-    rd_kafka_error_code, rd_kafka_event_DescribeConsumerGroups_result, rd_kafka_event_DescribeTopics_result,
+    rd_kafka_TopicDescription_partitions, rd_kafka_TopicDescription_topic_id, rd_kafka_Uuid_least_significant_bits,
+    rd_kafka_Uuid_most_significant_bits, rd_kafka_error_code, rd_kafka_event_DescribeConsumerGroups_result,
+    rd_kafka_event_DescribeTopics_result,
 };
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaAdminOp;
 
-use super::{Besides, Owned, ask, first_part, succeeded, text};
+use super::{Besides, Owned, ask, first_part, parts, succeeded, text};
 use crate::kafka::error_class::ErrorClass;
 
 /// What a user may do to a topic or a group, as a broker that knows rights says. Of other operations nothing depends.
@@ -43,6 +44,21 @@ pub struct GroupDescription {
     pub assignor: String,
 }
 
+/// A topic, as one broker describes it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct TopicDescription {
+    /// Which topic stands under the name.
+    pub identity: TopicIdentity,
+    /// How many partitions it has; 0 where it is missing.
+    pub partitions: i32,
+    /// What this user may do to it; none where it is missing, or the broker does not say.
+    pub rights: Option<Rights>,
+}
+
+impl TopicDescription {
+    const MISSING: Self = Self { identity: TopicIdentity::Missing, partitions: 0, rights: None };
+}
+
 /// Which topic stands under this name now (`DescribeTopics`), as the broker with this id answers. Waits `timeout` for the answer.
 ///
 /// Who needs the answer names a broker: without one librdkafka asks what it takes for the controller, which is any broker on clusters of
@@ -57,30 +73,21 @@ pub fn topic_identity(
     broker: Option<i32>,
     timeout: Duration,
 ) -> Result<TopicIdentity, RDKafkaErrorCode> {
-    describe_topic(client, topic, broker, timeout, Besides::Nothing).map(|(identity, _)| identity)
+    describe_topic(client, topic, broker, timeout, Besides::Nothing).map(|description| description.identity)
 }
 
-/// The same, and what this user may do to the topic; none where it is missing, or the broker does not say.
+/// The same, and what else is told of the topic.
 ///
 /// # Errors
 ///
 /// As for [`topic_identity`].
-pub(crate) fn topic_rights(
-    client: &Client<impl ClientContext>,
-    topic: &str,
-    broker: i32,
-    timeout: Duration,
-) -> Result<(TopicIdentity, Option<Rights>), RDKafkaErrorCode> {
-    describe_topic(client, topic, Some(broker), timeout, Besides::TellRights)
-}
-
-fn describe_topic(
+pub(crate) fn describe_topic(
     client: &Client<impl ClientContext>,
     topic: &str,
     broker: Option<i32>,
     timeout: Duration,
     besides: Besides,
-) -> Result<(TopicIdentity, Option<Rights>), RDKafkaErrorCode> {
+) -> Result<TopicDescription, RDKafkaErrorCode> {
     let name = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
     let mut names = [name.as_ptr()];
     // SAFETY: `names` holds as many strings as its length, which end in a zero byte; librdkafka copies them.
@@ -104,16 +111,18 @@ fn describe_topic(
     if error.is_error() {
         let code = RDKafkaErrorCode::from(error);
         let is_missing = ErrorClass::from(code) == ErrorClass::UnknownTopic;
-        return if is_missing { Ok((TopicIdentity::Missing, None)) } else { Err(code) };
+        return if is_missing { Ok(TopicDescription::MISSING) } else { Err(code) };
     }
     // SAFETY: the function is for a topic's description, to which the operations belong.
     let rights = unsafe { rights(description, rd_kafka_TopicDescription_authorized_operations) };
+    // SAFETY: the function is for a topic's description, to which the partitions belong.
+    let partitions = unsafe { parts(description, rd_kafka_TopicDescription_partitions) }.len();
     // SAFETY: the id is part of the description.
     let (high, low) = unsafe { (rd_kafka_Uuid_most_significant_bits(id), rd_kafka_Uuid_least_significant_bits(id)) };
     // A broker before 2.8 has no ids; librdkafka shows the zero one then.
     let identity =
         if (high, low) == (0, 0) { TopicIdentity::Unnamed } else { TopicIdentity::Id(TopicId { high, low }) };
-    Ok((identity, rights))
+    Ok(TopicDescription { identity, partitions: i32::try_from(partitions).unwrap_or(i32::MAX), rights })
 }
 
 /// A consumer group, which need not be there, as its coordinator describes it (`DescribeConsumerGroups`). Waits `timeout` for the answer.

@@ -1,0 +1,84 @@
+//! Waits until the topic is there.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rdkafka::consumer::Consumer;
+
+use super::{Asker, RETRY, Source};
+use crate::clock;
+use crate::kafka::event::KafkaEvent;
+use crate::kafka::topic::{self, Presence, TopicError};
+
+/// A topic that was just made may be unknown to a broker for so long.
+const NEW_WITHIN: Duration = Duration::from_millis(500);
+/// Between two looks at a topic that was just made, or is about to be.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+impl Asker {
+    /// Waits until the topic is there, making it where that is allowed, or this reading is over.
+    pub(super) fn find_topic(&mut self) {
+        let reading = Arc::clone(&self.reading);
+        let Source { access, elections, create_topic, .. } = &reading.source;
+        let (mut missing_since, mut coming_since) = (None, None);
+        let mut is_new = || {
+            let since = *coming_since.get_or_insert_with(clock::now);
+            clock::now().since(since) < NEW_WITHIN
+        };
+        while !self.reading.is_over() {
+            let limit = self.answer_limit.ask();
+            let trouble = match topic::look(self.consumer.consumer().client(), elections, limit) {
+                Ok(Presence::There(found)) if found.is_whole || !is_new() => {
+                    return self.reading.found(found.partitions);
+                }
+                Ok(Presence::There(_)) => {
+                    pause(LOOK_AGAIN);
+                    continue;
+                }
+                Ok(Presence::Coming) => {
+                    let is_new = is_new();
+                    if !is_new {
+                        let none =
+                            format!("topic \"{}\": no partition has a leader; are its brokers up?", elections.topic);
+                        self.reading.down(none);
+                    }
+                    pause(if is_new { LOOK_AGAIN } else { RETRY });
+                    continue;
+                }
+                Ok(Presence::Missing { brokers }) if *create_topic => {
+                    match topic::create(self.consumer.consumer().client(), access, elections, brokers, limit) {
+                        Ok(Some(replicas)) => {
+                            self.reading.send(KafkaEvent::Created { replicas, brokers });
+                            continue;
+                        }
+                        Ok(None) => continue,
+                        Err(trouble) => trouble,
+                    }
+                }
+                Ok(Presence::Missing { .. }) if reading.source.is_looked_at => {
+                    let since = *missing_since.get_or_insert_with(clock::now);
+                    if clock::now().since(since) < NEW_WITHIN {
+                        pause(LOOK_AGAIN);
+                        continue;
+                    }
+                    TopicError::Refused(topic::missing(self.consumer.consumer().client(), elections, limit))
+                }
+                Ok(Presence::Missing { .. }) => TopicError::Refused(format!(
+                    "topic \"{}\": it does not exist; create it, or drop --no-create-topic",
+                    elections.topic
+                )),
+                Err(trouble) => trouble,
+            };
+            match trouble {
+                TopicError::Refused(error) => self.reading.refuse(error),
+                TopicError::Transient(code) => self.no_answer(code),
+            }
+            pause(RETRY);
+        }
+    }
+}
+
+fn pause(span: Duration) {
+    thread::park_timeout(span);
+}

@@ -1,0 +1,136 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use rdkafka::ClientConfig;
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer as _};
+use tokio::sync::mpsc::{self, Receiver};
+
+use super::*;
+use crate::election::Properties;
+use crate::kafka::access::LogCallback;
+use crate::kafka::event::Key;
+
+const LONG: Duration = Duration::from_secs(10);
+
+type Cluster = MockCluster<'static, DefaultProducerContext>;
+
+/// A topic with two partitions, and one record of role 0 in the first.
+fn cluster() -> Cluster {
+    let cluster = MockCluster::new(2).unwrap();
+    cluster.create_topic("t", 2, 1).unwrap();
+    for (partition, leader) in [(0, 1), (1, 2)] {
+        cluster.partition_leader("t", partition, Some(leader)).unwrap();
+    }
+    let producer: BaseProducer =
+        ClientConfig::new().set("bootstrap.servers", cluster.bootstrap_servers()).create().unwrap();
+    producer.send(BaseRecord::to("t").partition(0).key("g/0").payload("{}")).unwrap();
+    producer.flush(LONG).unwrap();
+    cluster
+}
+
+/// A reader of so many roles.
+fn start(cluster: &Cluster, roles: u32, partitions: Option<i32>) -> (Reader, Receiver<KafkaEvent>) {
+    start_with(Access::at(&cluster.bootstrap_servers(), &Properties::default()), roles, partitions)
+}
+
+fn start_with(access: Access, roles: u32, partitions: Option<i32>) -> (Reader, Receiver<KafkaEvent>) {
+    let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..roles, names: Arc::new([]) };
+    let source = Source {
+        access,
+        elections,
+        partitions,
+        only: None,
+        create_topic: true,
+        joins_group: false,
+        is_looked_at: false,
+    };
+    let (sender, events) = mpsc::channel(1024);
+    (Reader::start(source, 1, sender).unwrap(), events)
+}
+
+/// The first event that `wanted` makes something of.
+fn await_event<T>(events: &mut Receiver<KafkaEvent>, wanted: impl Fn(KafkaEvent) -> Option<T>) -> T {
+    loop {
+        if let Some(found) = wanted(events.blocking_recv().unwrap()) {
+            return found;
+        }
+    }
+}
+
+fn key(event: KafkaEvent) -> Option<Key> {
+    let KafkaEvent::Reading { event: ReadingEvent::Record(record), .. } = event else { return None };
+    Some(record.key)
+}
+
+/// The router has a reading that replaces a stuck one read at once: the election's own records are to be told from others' by then.
+#[test]
+fn the_first_record_is_the_elections_own_although_another_partition_has_no_leader() {
+    let cluster = cluster();
+    cluster.partition_leader("t", 1, None).unwrap();
+    for partitions in [Some(2), None] {
+        let (reader, mut events) = start(&cluster, 2, partitions);
+        reader.read_from(0, 0);
+        assert_eq!(await_event(&mut events, key), Key::Election(0), "{partitions:?}");
+    }
+}
+
+fn down(event: KafkaEvent) -> Option<String> {
+    let KafkaEvent::Down { error } = event else { return None };
+    Some(error)
+}
+
+#[test]
+fn partitions_that_all_have_no_leader_are_reported() {
+    let cluster = cluster();
+    cluster.partition_leader("t", 0, None).unwrap();
+    let (_reader, mut events) = start(&cluster, 1, None);
+    let told = await_event(&mut events, down);
+    assert!(told.starts_with("topic \"t\": partition 0 has no leader; "), "{told}");
+    cluster.partition_leader("t", 0, Some(1)).unwrap();
+    await_event(&mut events, |event| matches!(event, KafkaEvent::Up).then_some(()));
+
+    for partition in [0, 1] {
+        cluster.partition_leader("t", partition, None).unwrap();
+    }
+    for roles in [1, 2] {
+        let questions = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&questions);
+        let debug = Properties(vec![("debug".to_owned(), "protocol".to_owned())]);
+        let log_callback: LogCallback = Arc::new(move |line| {
+            if line.contains("Sent MetadataRequest") {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let access = Access { log_callback: Some(log_callback), ..Access::at(&cluster.bootstrap_servers(), &debug) };
+        let (_reader, mut events) = start_with(access, roles, None);
+        let told = await_event(&mut events, down);
+        let expected = if roles == 1 { "partition 0 has no leader; " } else { "no partition has a leader; " };
+        assert!(told.starts_with(&format!("topic \"t\": {expected}")), "{told}");
+        // One each 5 ms for half a second, in case that the topic is new; then few.
+        let asked = questions.load(Ordering::Relaxed);
+        assert!((1..150).contains(&asked), "{asked} questions");
+    }
+}
+
+/// The roles of a process are on several partitions.
+#[test]
+fn a_partition_without_a_leader_holds_up_no_role_on_another() {
+    let cluster = cluster();
+    cluster.partition_leader("t", 1, None).unwrap();
+    let (_reader, mut events) = start(&cluster, 2, None);
+    let answered = |event| {
+        let KafkaEvent::Reading { partition, event: ReadingEvent::Ends { end, .. }, .. } = event else { return None };
+        Some((partition, end))
+    };
+    assert_eq!(await_event(&mut events, answered), (0, 1));
+    let warning = |event| {
+        let KafkaEvent::Warning(warning) = event else { return None };
+        Some(warning)
+    };
+    let told = await_event(&mut events, warning);
+    assert!(told.starts_with("topic \"t\": partition 1 has no leader; "), "{told}");
+    cluster.partition_leader("t", 1, Some(2)).unwrap();
+    let answered = |event| answered(event).filter(|(partition, _)| *partition == 1);
+    assert_eq!(await_event(&mut events, answered), (1, 0));
+}

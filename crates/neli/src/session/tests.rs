@@ -1,0 +1,89 @@
+use std::sync::Arc;
+
+use neli_proto::topic::TopicId;
+use rdkafka::mocking::MockCluster;
+
+use super::*;
+use crate::election::Properties;
+
+/// A session of so many roles.
+fn session(bootstrap: &str, roles: u32) -> Session {
+    let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..roles, names: Arc::new([]) };
+    let settings =
+        SessionSettings { elections, create_topic: false, joins_group: false, timeout: Duration::from_secs(5) };
+    Session::start(Access::at(bootstrap, &Properties::default()), settings).unwrap()
+}
+
+/// A role that has asked waits for the answer, and asks no second time: it would be fenced.
+#[tokio::test]
+async fn a_producer_that_is_renewed_asks_again_which_topic_it_is() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("t", 2, 1).unwrap();
+    // Nobody answers the first producer.
+    let mut session = session("127.0.0.1:9", 2);
+    session.handle_kafka_event(KafkaEvent::Partitions(2));
+    session.identify();
+    session.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
+    session.renew_producer(0).unwrap();
+    let answered = async {
+        loop {
+            session.wait().await;
+            if let Some(SessionEvent::Role { role: 1, event: RoleEvent::Identified { .. } }) = session.poll() {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), answered).await.expect("an answer for role 1");
+}
+
+const TOPIC: TopicIdentity = TopicIdentity::Id(TopicId { high: 1, low: 1 });
+
+/// What a session of 6 roles says of an answer that names the topic and how many partitions it has; its roles count 3.
+fn told(session: &mut Session, identity: TopicIdentity, count: i32) -> Vec<SessionEvent> {
+    let event = KafkaEvent::Identified { asked: clock::now(), identity, count, partitions: vec![0, 1, 2] };
+    session.handle_kafka_event(event);
+    session.outputs.drain(..).collect()
+}
+
+fn session_that_counts_3() -> Session {
+    let mut session = session("127.0.0.1:9", 6);
+    session.handle_kafka_event(KafkaEvent::Partitions(3));
+    session
+}
+
+fn are_roles_told(events: &[SessionEvent]) -> bool {
+    let is_told = |event: &SessionEvent| {
+        matches!(event, SessionEvent::Role { event: RoleEvent::Identified { identity: TOPIC, .. }, .. })
+    };
+    events.len() == 6 && events.iter().all(is_told)
+}
+
+#[test]
+fn roles_stay_where_they_are_when_partitions_are_added() {
+    let mut session = session_that_counts_3();
+    assert!(are_roles_told(&told(&mut session, TOPIC, 3)));
+    let mut events = told(&mut session, TOPIC, 6);
+    let warning = events.remove(0);
+    assert!(matches!(&warning, SessionEvent::Warning(warning) if warning.contains("3 partitions and has 6 now")));
+    assert!(are_roles_told(&events));
+    assert!(are_roles_told(&told(&mut session, TOPIC, 6)), "it is said once");
+    assert!(are_roles_told(&told(&mut session, TOPIC, 3)), "by a broker that was told late");
+    assert_eq!(session.election(5).unwrap().partition, 2);
+}
+
+#[test]
+fn a_topic_that_was_made_anew_with_other_partitions_is_refused() {
+    let other = TopicIdentity::Id(TopicId { high: 2, low: 2 });
+    for (before, identity, count) in [(Some(3), other, 6), (Some(3), other, 1), (None, TOPIC, 6)] {
+        let mut session = session_that_counts_3();
+        if let Some(before) = before {
+            told(&mut session, TOPIC, before);
+        }
+        let events = told(&mut session, identity, count);
+        assert!(matches!(&events[..], [SessionEvent::Refused { .. }]), "{events:?}");
+    }
+    let mut session = session_that_counts_3();
+    told(&mut session, TOPIC, 3);
+    assert!(!told(&mut session, TopicIdentity::Missing, 0).is_empty());
+    assert_eq!(told(&mut session, other, 3).len(), 6, "with as many it is the candidates' business");
+}

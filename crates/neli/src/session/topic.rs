@@ -1,0 +1,102 @@
+//! What is known of the topic: how many partitions it has, which one it is, and what R0 judges.
+
+use std::mem;
+
+use neli_proto::time::Time;
+use neli_proto::topic::{TopicFacts, TopicIdentity};
+
+use super::Session;
+use super::event::{RoleEvent, SessionEvent};
+use crate::election::Elections;
+use crate::text::reason;
+
+impl Session {
+    /// The topic has so many partitions, as a reading has found that was told no number.
+    pub(super) fn found(&mut self, partitions: i32) {
+        match self.router.partitions() {
+            Some(known) if known != partitions => self.refuse_count(known, partitions),
+            Some(_) => {}
+            None => self.router.found(partitions),
+        }
+    }
+
+    /// With another number of partitions, the same role is another partition's: two that count differently would both lead it.
+    fn refuse_count(&mut self, known: i32, partitions: i32) {
+        let topic = &self.settings.elections.topic;
+        let error = format!(
+            "topic \"{topic}\": it had {known} partitions and has {partitions} now, so that roles are on others; stop all \
+             candidates, and start them again"
+        );
+        self.outputs.push_back(SessionEvent::Refused { error });
+    }
+
+    /// Whether roles stay where they are, now that the topic has so many partitions. They do where partitions were added to it: those that
+    /// run all count as before. A topic that was made anew is counted by its number, by those that start.
+    fn stays(&mut self, identity: TopicIdentity, count: i32) -> bool {
+        let elections = &self.settings.elections;
+        let Some(known) = self.router.partitions().filter(|_| elections.roles.end > 1) else { return true };
+        if identity == TopicIdentity::Missing {
+            return true;
+        }
+        if count == known {
+            self.counted = Some(identity);
+            return true;
+        }
+        if self.counted != Some(identity) {
+            self.refuse_count(known, count);
+            return false;
+        }
+        // A broker that was told late knows fewer.
+        if count > known && !mem::replace(&mut self.has_grown, true) {
+            let warning = format!(
+                "topic \"{}\" had {known} partitions and has {count} now: each role stays in its partition while this process runs, and \
+                 candidates that start now may be refused, since they look for roles in the new ones; to use those, stop all \
+                 candidates, and start them again",
+                elections.topic
+            );
+            self.outputs.push_back(SessionEvent::Warning(warning));
+        }
+        true
+    }
+
+    pub(super) fn identified(&mut self, asked: Time, identity: TopicIdentity, count: i32, partitions: &[i32]) {
+        if !self.stays(identity, count) {
+            return;
+        }
+        // That there is none is so for every partition.
+        let concerns = |partition| identity == TopicIdentity::Missing || partitions.contains(&partition);
+        let counted = self.router.partitions().unwrap_or(1);
+        for role in self.settings.elections.roles.clone() {
+            if concerns(Elections::partition_of(role, counted)) {
+                self.tell(role, RoleEvent::Identified { asked, identity });
+            }
+        }
+    }
+
+    /// Asks for what R0 judges, once for all that wait for it.
+    pub(super) fn judge(&mut self) {
+        if self.is_judging || self.unjudged.is_empty() {
+            return;
+        }
+        match self.producer.judge() {
+            Ok(()) => self.is_judging = true,
+            Err(error) => {
+                let warning =
+                    format!("the topic's settings can't be asked for, for lack of a thread: {}", reason(&error));
+                self.outputs.push_back(SessionEvent::Warning(warning));
+            }
+        }
+    }
+
+    /// An answer to a question that was asked before a role's reading began is none to it: it may be about another topic.
+    pub(super) fn judged(&mut self, asked: Time, facts: &TopicFacts) {
+        self.is_judging = false;
+        let answered: Vec<u32> =
+            self.unjudged.iter().filter(|(_, since)| asked >= **since).map(|(role, _)| *role).collect();
+        for role in answered {
+            self.unjudged.remove(&role);
+            self.tell(role, RoleEvent::Topic(Some(facts.clone())));
+        }
+        self.judge();
+    }
+}
