@@ -1,4 +1,4 @@
-//! When the job is run again, and how long after its end (interface.md, `--restart`).
+//! When the job is run again, and how long after its end (`--restart`, README.md, Options).
 //!
 //! It judges runs that ended by themselves. Whether the candidate still leads is not asked here.
 

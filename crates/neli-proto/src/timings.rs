@@ -210,7 +210,7 @@ const fn is_whole(duration: Duration) -> bool {
     duration.subsec_nanos().is_multiple_of(1_000_000)
 }
 
-/// Who should lead first (docs/protocol.md, Precedence).
+/// Who should lead first (docs/protocol.md, The group elector).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Elector {
     /// The member of the consumer group to which the role's partition is assigned.

@@ -1,4 +1,4 @@
-//! With which status to end: several causes, the first that applies (interface.md, Exit status).
+//! With which status to end: several causes, the first that applies (README.md, Exit statuses).
 
 use super::signals::SIGKILL;
 use super::{Killed, Stop, Supervisor};

@@ -1,4 +1,4 @@
-//! A person's word: signals to `neli-run` (interface.md, Signals).
+//! A person's word: signals to `neli-run` (man/neli-run.1.in, SIGNALS).
 
 use core::time::Duration;
 

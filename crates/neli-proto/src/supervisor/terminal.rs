@@ -1,4 +1,4 @@
-//! What the terminal does to the job and to `neli-run` (interface.md, Terminal): who has its foreground, and what
+//! What the terminal does to the job and to `neli-run` (man/neli-run.1.in, TERMINAL): who has its foreground, and what
 //! becomes of a job that is stopped for it, of Ctrl-C, Ctrl-\ and Ctrl-Z, and of a terminal that is gone.
 
 use core::time::Duration;
