@@ -249,13 +249,13 @@ fn citations(comments: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     starts.filter_map(move |at| {
         let word = comments[at..].split([' ', '(', ')', '`', ',', ';']).next()?;
         let name = word.trim_end_matches(['.', ':', '?']);
-        let is_file = name.ends_with(".md") || name.ends_with(".rs") || name.ends_with(".1.in");
-        if !is_file || name.starts_with(['.', '/']) || !name.chars().all(is_of_a_path) {
+        let (_, extension) = name.rsplit_once('.')?;
+        if !["in", "md", "rs"].contains(&extension) || name.starts_with(['.', '/']) || !name.chars().all(is_of_a_path) {
             return None;
         }
         let heading =
             comments[at + name.len()..].strip_prefix(", ").and_then(|rest| rest.split([')', ';', ':', ',']).next());
-        Some((name, heading.filter(|_| !name.ends_with(".rs"))))
+        Some((name, heading.filter(|_| extension != "rs")))
     })
 }
 
