@@ -190,9 +190,9 @@ impl Node {
         self.candidate.holding()
     }
 
-    /// The term of the job that is alive, or was last.
+    /// The term of the job that is alive, or was last; none before the first.
     #[must_use]
-    pub const fn term(&self) -> Offset {
+    pub fn term(&self) -> Option<Offset> {
         self.supervisor.term()
     }
 

@@ -41,8 +41,8 @@ mod terminal;
 pub struct Supervisor {
     policy: Policy,
     job: Job,
-    /// The right to run the job that is alive, or was last.
-    grant: Grant,
+    /// The right to run the job that is alive, or was last; none before the first term.
+    grant: Option<Grant>,
     watch: Option<Watch>,
     next_guard: NextGuard,
     run: Run,
@@ -81,7 +81,7 @@ pub enum JobPhase {
 }
 
 /// What may be alive.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Job {
     /// Nothing, and nothing may be started.
     None,
@@ -213,7 +213,7 @@ impl Supervisor {
             health: policy.health.clone().map(Health::new),
             policy,
             job: Job::None,
-            grant: Grant { term: -1, seen: -1, next_seq: 0, until: Time::ZERO },
+            grant: None,
             watch: None,
             next_guard: NextGuard::default(),
             run: Run::new(0),
@@ -301,9 +301,9 @@ impl Supervisor {
         self.look_after_health(now);
     }
 
-    /// The term of the job that is alive, or was last.
-    pub(crate) const fn term(&self) -> Offset {
-        self.grant.term
+    /// The term of the job that is alive, or was last; none before the first.
+    pub(crate) fn term(&self) -> Option<Offset> {
+        self.grant.map(|grant| grant.term)
     }
 
     /// The number of the run that is alive, or was last, in that term.
