@@ -281,7 +281,7 @@ impl Leading {
 
     fn overlapped(self, common: &mut Common, now: Time, by_term: Offset) -> State {
         let why = self.stopping().unwrap_or(Why::Fenced);
-        let overlapped = Overlapped::begin(common, now, (self.term, by_term), why, self.lease_end);
+        let overlapped = Overlapped::begin(common, now, self.term, why, self.lease_end, by_term);
         let runs_on = self.stopping.is_none() && self.job.state == JobState::Running;
         if runs_on { State::Overlapped(overlapped) } else { overlapped.stop(common, now) }
     }

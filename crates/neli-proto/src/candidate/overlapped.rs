@@ -30,9 +30,10 @@ impl Overlapped {
     pub(super) fn begin(
         common: &mut Common,
         now: Time,
-        (term, by_term): (Offset, Offset),
+        term: Offset,
         why: Why,
         lease_end: Time,
+        by_term: Offset,
     ) -> Self {
         let within = common.timings.overlap().unwrap_or_default();
         let by = common.leader_name();
