@@ -80,11 +80,12 @@ impl Node {
     pub fn new(now: Time, settings: Settings, random: Random) -> Self {
         let Settings { identity, timings, job, hooks, accepts_remade_topic, once, started, wait, first_span } =
             settings;
-        let once = once.map(|policy| Once::new(policy, identity.member.clone(), identity.name.clone()));
+        let (lease, kill_margin) = (timings.lease(), timings.kill_margin());
+        let once = once.map(|policy| Once::new(policy, lease, identity.member.clone(), identity.name.clone()));
         let setup = candidate::Setup { identity, timings, started, wait, first_span };
         let mut node = Self {
             candidate: Candidate::new(now, setup, random),
-            supervisor: Supervisor::new(job),
+            supervisor: Supervisor::new(job, kill_margin),
             hooks: Hooks::new(hooks),
             once,
             accepts_remade_topic,

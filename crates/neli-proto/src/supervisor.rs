@@ -40,6 +40,8 @@ mod terminal;
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Supervisor {
     policy: Policy,
+    /// The guard answers this long before a deadline, or is killed.
+    kill_margin: Duration,
     job: Job,
     /// The right to run the job that is alive, or was last; none before the first term.
     grant: Option<Grant>,
@@ -206,12 +208,13 @@ struct Stop {
 }
 
 impl Supervisor {
-    /// One with no job yet.
+    /// One with no job yet. The guard answers `kill_margin` before a deadline, or is killed.
     #[must_use]
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: Policy, kill_margin: Duration) -> Self {
         Self {
             health: policy.health.clone().map(Health::new),
             policy,
+            kill_margin,
             job: Job::None,
             grant: None,
             watch: None,
@@ -344,7 +347,7 @@ impl Supervisor {
     }
 
     fn guard_due(&self) -> Option<Time> {
-        self.watch?.due(self.policy.stop.kill_margin)
+        self.watch?.due(self.kill_margin)
     }
 
     // ---- speaking -------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ pub(crate) fn listening(retries: u32) -> Host {
 }
 
 pub(crate) fn policy(retries: u32) -> Policy {
-    Policy { key: KEY.into(), window: None, schedule: None, retries, done_status: 7, lease: LEASE }
+    Policy { key: KEY.into(), window: None, schedule: None, retries, done_status: 7 }
 }
 
 pub(crate) fn listening_for(policy: Policy) -> Host {
