@@ -17,7 +17,6 @@ use crate::time::Time;
 use common::Common;
 use reasons::rank;
 
-pub(crate) use reasons::lets_another_lead;
 use standing_by::StandingBy;
 use state::{Input, State};
 

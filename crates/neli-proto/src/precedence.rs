@@ -6,9 +6,8 @@ use core::time::Duration;
 
 use crate::listener::Predecessor;
 use crate::record::{Hello, MemberId};
-use crate::spread::PATIENCE;
 use crate::time::Time;
-use crate::timings::{Elector, Patience};
+use crate::timings::{Elector, PATIENCE, Patience};
 
 /// Where nothing better is known than that others stand by as well, claims are spread over this span.
 pub const SPREAD: Duration = Duration::from_millis(50);

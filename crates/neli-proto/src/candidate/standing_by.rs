@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use super::action::{Action, Departure, Milestone, Note, StandingFor, Waiting};
 use super::claiming::Claiming;
-use super::reasons::lets_another_lead;
 use super::releasing::Releasing;
 use super::state::{Input, State};
 use super::suspended::Suspended;
@@ -51,7 +50,7 @@ impl StandingBy {
             }
             Input::MoveOn => return self.move_on(common, now),
             Input::StandDown { why } => {
-                if lets_another_lead(why) {
+                if why.lets_another_lead() {
                     common.cool_off(now);
                 }
             }
