@@ -21,12 +21,13 @@ use crate::time::Time;
 mod action;
 mod event;
 mod keyed;
-pub(crate) mod status;
+mod status;
 mod wiring;
 
+pub use crate::status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Vacancy};
 pub use action::{Action, HookRun, Note, Refusal};
 pub use event::{Event, FactsEvent};
-pub use status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Status, Vacancy};
+pub use status::Status;
 
 /// What a node is made of.
 #[derive(Clone, Debug)]

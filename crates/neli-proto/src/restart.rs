@@ -5,7 +5,7 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use crate::supervisor::JobStatus;
+use crate::job::JobStatus;
 use crate::time::Time;
 
 /// Doubling goes no further.

@@ -6,21 +6,22 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use crate::candidate::{JobReport, LocalEvent};
 use crate::failed_runs::FailedRuns;
 use crate::guard::{Grant, Order};
 use crate::health::Health;
-use crate::node::status::{Awaited, Awaits};
 use crate::record::{JobState, Offset, Why};
 use crate::restart::Backoff;
+use crate::status::{Awaited, Awaits};
 use crate::time::Time;
 use crate::window::Span;
 use answers::TreeEnd;
 use terminal::Terminal;
 
+pub use crate::job::JobStatus;
 pub use crate::terminal::Foreground;
 pub use action::{Action, Ending, Lost, Note};
-pub use event::{Event, JobStatus, LeadEvent};
+pub use event::{Departure, Event, LeadEvent, Loss};
+pub use local_event::{JobEnd, JobReport, LocalEvent};
 pub use policy::{OnLoss, Policy, StopPolicy};
 pub use running::{NothingLeft, RunEnd};
 
@@ -29,6 +30,7 @@ mod answers;
 mod event;
 mod exiting;
 mod health;
+mod local_event;
 mod policy;
 mod running;
 mod signal_policy;

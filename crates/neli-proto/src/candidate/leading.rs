@@ -4,8 +4,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::Common;
-use super::action::{Action, Loss, Milestone, Note};
-use super::event::{JobEnd, JobReport};
+use super::action::{Action, Milestone, Note};
 use super::fenced::Fenced;
 use super::overlapped::Overlapped;
 use super::reading::OwnClaim;
@@ -14,6 +13,7 @@ use super::releasing::{JobTerm, Releasing};
 use super::state::{Input, State};
 use crate::guard::Grant;
 use crate::record::{Body, JobState, Offset, Why};
+use crate::supervisor::{JobEnd, JobReport, Loss};
 use crate::time::Time;
 
 /// That a job is stopping is written when it has taken this long. The release of one that ends as soon as it is asked to would

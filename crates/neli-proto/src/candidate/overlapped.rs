@@ -1,13 +1,13 @@
 //! `--overlap`: another has claimed, and the job that runs here is to stop within that time, or with the lease.
 
 use super::Common;
-use super::action::{Action, Loss, Milestone};
-use super::event::JobEnd;
+use super::action::{Action, Milestone};
 use super::fenced::Fenced;
 use super::reasons::rank;
 use super::releasing::{JobTerm, Releasing};
 use super::state::{Input, State};
 use crate::record::{Offset, Why};
+use crate::supervisor::{JobEnd, Loss};
 use crate::time::Time;
 
 /// A term that is over, and whose job runs on beside the next one's. Its lease is not extended any more.

@@ -3,12 +3,12 @@
 use alloc::vec::Vec;
 
 use super::action::StandingFor;
-use super::event::JobReport;
 use super::state::State;
 use super::{Candidate, Judgement};
 use crate::journal::View;
-use crate::node::status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Vacancy};
 use crate::record::{Offset, Why};
+use crate::status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Vacancy};
+use crate::supervisor::JobReport;
 use crate::time::Time;
 
 /// What a candidate is in the election, for whoever looks at it from outside.

@@ -5,14 +5,13 @@ use core::time::Duration;
 
 use super::Common;
 use super::action::{Action, Milestone};
-use super::event::JobEnd;
 use super::reading::OwnClaim;
 use super::reasons::is_lost;
 use super::standing_by::StandingBy;
 use super::state::{Input, State};
 use crate::precedence::SPREAD;
 use crate::record::{Body, Offset, Why};
-use crate::supervisor::NothingLeft;
+use crate::supervisor::{JobEnd, NothingLeft};
 use crate::time::Time;
 
 /// A release on its way.

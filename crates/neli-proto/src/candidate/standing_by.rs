@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::action::{Action, Departure, Milestone, Note, StandingFor, Waiting};
+use super::action::{Action, Milestone, Note, StandingFor, Waiting};
 use super::claiming::Claiming;
 use super::releasing::Releasing;
 use super::state::{Input, State};
@@ -11,6 +11,7 @@ use super::{Common, Judgement};
 use crate::journal::View;
 use crate::listener::Predecessor;
 use crate::precedence::{Delay, SPREAD};
+use crate::supervisor::Departure;
 use crate::time::Time;
 
 /// Nothing is held.

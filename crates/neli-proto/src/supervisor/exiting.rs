@@ -2,9 +2,8 @@
 
 use super::signals::SIGKILL;
 use super::{Killed, Stop, Supervisor};
-use crate::candidate::Departure;
 use crate::record::Why;
-use crate::supervisor::{Action, Ending, JobStatus, Lost, OnLoss};
+use crate::supervisor::{Action, Departure, Ending, JobStatus, Lost, OnLoss};
 
 impl Supervisor {
     pub(super) fn exit(&mut self, departure: Departure) {

@@ -2,11 +2,10 @@
 
 use super::answers::TreeEnd;
 use super::{Job, Killed, Run, Supervisor, Watch};
-use crate::candidate::{JobEnd, LocalEvent};
 use crate::guard::{Order, Step};
 use crate::record::{JobState, Offset, Why};
 use crate::restart::RestartDecision;
-use crate::supervisor::{Action, Ending, JobStatus, Note};
+use crate::supervisor::{Action, Ending, JobEnd, JobStatus, LocalEvent, Note};
 use crate::time::Time;
 use alloc::vec::Vec;
 use core::time::Duration;

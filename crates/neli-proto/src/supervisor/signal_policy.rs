@@ -4,10 +4,9 @@ use core::time::Duration;
 
 use super::signals::{SIGCHLD, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use super::{Job, Stop, Supervisor};
-use crate::candidate::LocalEvent;
 use crate::guard::{Order, Target};
 use crate::record::Why;
-use crate::supervisor::Action;
+use crate::supervisor::{Action, LocalEvent};
 use crate::time::Time;
 
 /// Two stop signals nearer than this are one: GNU `timeout` sends two.

@@ -5,10 +5,9 @@ use core::time::Duration;
 
 use super::signals::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use super::{Job, Supervisor};
-use crate::candidate::LocalEvent;
 use crate::guard::{Order, Target};
 use crate::record::Why;
-use crate::supervisor::{Action, Ending, Foreground, JobStatus, Note};
+use crate::supervisor::{Action, Ending, Foreground, JobStatus, LocalEvent, Note};
 use crate::time::Time;
 
 /// Between two looks at the foreground, while a stopped job waits for it: no signal tells of it, and not every shell's
