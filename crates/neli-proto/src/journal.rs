@@ -144,7 +144,7 @@ impl Journal {
 
     /// The same reader begins again at `from`: what it asked about the log's end stays answered.
     #[must_use]
-    pub fn read_again_from(&self, from: Offset, origin: Origin) -> Self {
+    pub(crate) fn read_again_from(&self, from: Offset, origin: Origin) -> Self {
         let (answers, gaps_are_markers) = (self.answers.clone(), self.gaps_are_markers);
         Self { answers, gaps_are_markers, ..Self::read_from(from, origin) }
     }

@@ -20,7 +20,7 @@ pub mod goodbye;
 pub mod guard;
 pub mod health;
 pub mod hooks;
-pub mod introduction;
+mod introduction;
 mod job;
 pub mod journal;
 pub mod listener;

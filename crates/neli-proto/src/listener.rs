@@ -11,7 +11,7 @@ use crate::time::Time;
 use overlap::Overlaps;
 
 pub use bounds::{HistoryCut, LogBounds};
-pub use claim_window::{ClaimWindow, Predecessor, silence};
+pub use claim_window::{Predecessor, silence};
 
 mod bounds;
 mod claim_window;
@@ -131,7 +131,7 @@ impl Listener {
     }
 
     /// R1 anew: the end offset is asked for again, and nothing counts until the answer.
-    pub fn ask_anew(&mut self, now: Time) {
+    pub(crate) fn ask_anew(&mut self, now: Time) {
         self.stage = Stage::Asking;
         self.shrunk = None;
         self.asking_since = now;
@@ -262,13 +262,13 @@ impl Listener {
 
     /// Since when the reading has been behind the log's end, as far as that is known.
     #[must_use]
-    pub const fn behind_since(&self) -> Option<Time> {
+    pub(crate) const fn behind_since(&self) -> Option<Time> {
         self.behind_since
     }
 
     /// Since when the reader has handed over nothing, although the log is known to go on; none where that has a reason.
     #[must_use]
-    pub fn stuck_since(&self) -> Option<Time> {
+    pub(crate) fn stuck_since(&self) -> Option<Time> {
         let is_reading = match self.stage {
             Stage::Asking | Stage::AskingFurtherBack => false,
             Stage::CaughtUp | Stage::Reading(_) => !self.undecodable,
@@ -284,19 +284,19 @@ impl Listener {
 
     /// Whether another leader's record was received as effective since listening began.
     #[must_use]
-    pub const fn heard_leader(&self) -> bool {
+    pub(crate) const fn heard_leader(&self) -> bool {
         self.heard_leader
     }
 
     /// Whether nothing is known of who leads only because an empty log was not to be trusted.
     #[must_use]
-    pub fn is_undecided_by_distrust(&self) -> bool {
+    pub(crate) fn is_undecided_by_distrust(&self) -> bool {
         self.distrusted && matches!(self.journal.view(), View::Undecided(_))
     }
 
     /// Whether an `end` at `offset` binds this candidate (R7).
     #[must_use]
-    pub fn is_bound_by_end_at(&self, offset: Offset) -> bool {
+    pub(crate) fn is_bound_by_end_at(&self, offset: Offset) -> bool {
         self.first_end.is_some_and(|first| offset >= first)
     }
 

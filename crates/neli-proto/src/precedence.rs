@@ -20,7 +20,7 @@ pub const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 pub const HELLO_AFTER_RELEASE: Duration = Duration::from_secs(2);
 
 /// A member of the group waits this long for the id by which the group knows it, so that its first hello can say it.
-pub const HELLO_AWAITS_NAME: Duration = Duration::from_millis(500);
+pub(crate) const HELLO_AWAITS_NAME: Duration = Duration::from_millis(500);
 
 /// A candidate that has not been heard for this long has gone: two hellos missed.
 pub const HELLO_HOLDS: Duration = Duration::from_secs(75);
@@ -51,7 +51,7 @@ pub enum Standing {
 
 /// Whom a leader that handed over its role has named.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum NamedSuccessor {
+pub(crate) enum NamedSuccessor {
     /// Somebody else.
     Other,
     /// This candidate.
@@ -128,12 +128,12 @@ impl Precedence {
     }
 
     /// What the spread of the roles adds to the claim delay from now on; none when nothing is to be claimed.
-    pub const fn spread_by(&mut self, delay: Option<Duration>) {
+    pub(crate) const fn spread_by(&mut self, delay: Option<Duration>) {
         self.spread_delay = delay;
     }
 
     /// The last leader has named its successor; or nobody.
-    pub const fn succeeded_by(&mut self, successor: Option<NamedSuccessor>) {
+    pub(crate) const fn succeeded_by(&mut self, successor: Option<NamedSuccessor>) {
         self.successor = successor;
     }
 
@@ -177,7 +177,7 @@ impl Precedence {
     }
 
     /// The member that held the partition has left the group, or is dead, and the lead is vacant.
-    pub fn foresee(&mut self, now: Time, left: &str) {
+    pub(crate) fn foresee(&mut self, now: Time, left: &str) {
         if self.group_member.is_some() {
             self.foreseen = self.is_next(now, left);
         }
@@ -201,7 +201,7 @@ impl Precedence {
     }
 
     /// The lead is no longer vacant, or so in another way.
-    pub fn forget_foresight(&mut self) {
+    pub(crate) fn forget_foresight(&mut self) {
         self.foreseen = false;
     }
 

@@ -30,7 +30,7 @@ mod share;
 pub const ASSIGNMENT_TAKES: Duration = Duration::from_millis(1_500);
 
 /// And so much longer for each role that it holds more than the one that holds the fewest.
-pub const DELAY_PER_ROLE: Duration = Duration::from_millis(50);
+pub(crate) const DELAY_PER_ROLE: Duration = Duration::from_millis(50);
 
 /// No more roles than these count for the delay.
 const ROLES_COUNTED: u32 = 20;

@@ -28,7 +28,7 @@ impl Overlaps {
 impl Listener {
     /// The same for a candidate with `--overlap`.
     #[must_use]
-    pub fn with_overlap(mut self, is_wanted: bool) -> Self {
+    pub(crate) fn with_overlap(mut self, is_wanted: bool) -> Self {
         self.overlaps.is_wanted = is_wanted;
         self
     }
@@ -53,7 +53,7 @@ impl Listener {
     /// From when on nothing can be left of the job before the current one: its lease is over. `None` where nothing is left by all
     /// that was read.
     #[must_use]
-    pub fn earlier_job_gone_at(&self) -> Option<Time> {
+    pub(crate) fn earlier_job_gone_at(&self) -> Option<Time> {
         match self.journal.earlier_job() {
             EarlierJob::Gone => None,
             EarlierJob::Overlapped { lease, .. } => {
