@@ -150,7 +150,7 @@ impl Journal {
     }
 
     /// R0 has been judged (L4). Whether something that was taken for missing were markers: it has to be read again.
-    pub fn topic_judged(&mut self, gaps_are_markers: bool) -> bool {
+    pub(crate) fn topic_judged(&mut self, gaps_are_markers: bool) -> bool {
         self.gaps_are_markers = gaps_are_markers;
         gaps_are_markers && self.has_gap
     }

@@ -150,7 +150,7 @@ impl Listener {
     }
 
     /// R0 has been judged. `gaps_are_markers`: the topic deletes whole segments alone. Whether the journal has to be read again for it.
-    pub fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) -> bool {
+    pub(crate) fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) -> bool {
         let is_misread = self.journal.topic_judged(gaps_are_markers);
         self.cut_is_harmless = cut_is_harmless;
         self.settle(now);
@@ -235,13 +235,13 @@ impl Listener {
 
     /// A claim's `after`, a beat's `seen`.
     #[must_use]
-    pub fn last(&self) -> Offset {
+    pub(crate) fn last(&self) -> Offset {
         self.journal.last()
     }
 
     /// When the last effective record of a leader's was received; at the earliest when listening began.
     #[must_use]
-    pub const fn last_effective(&self) -> Time {
+    pub(crate) const fn last_effective(&self) -> Time {
         self.last_effective
     }
 
@@ -253,7 +253,7 @@ impl Listener {
 
     /// Whether the end offset has been answered since it was last asked for.
     #[must_use]
-    pub fn is_answered(&self) -> bool {
+    pub(crate) fn is_answered(&self) -> bool {
         match self.stage {
             Stage::Asking => false,
             Stage::AskingFurtherBack | Stage::CaughtUp | Stage::Reading(_) => true,
@@ -278,7 +278,7 @@ impl Listener {
 
     /// The end of the log, as far as it is known.
     #[must_use]
-    pub const fn known_end(&self) -> Offset {
+    pub(crate) const fn known_end(&self) -> Offset {
         self.known_end.1
     }
 
@@ -302,7 +302,7 @@ impl Listener {
 
     /// Whether nobody leads, as far as the records tell.
     #[must_use]
-    pub fn is_vacant(&self) -> bool {
+    pub(crate) fn is_vacant(&self) -> bool {
         match self.journal.view() {
             View::Led(_) => false,
             View::NeverLed | View::Released { .. } => true,

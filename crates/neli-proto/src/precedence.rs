@@ -123,7 +123,7 @@ impl Precedence {
 
     /// The same with this `--priority`.
     #[must_use]
-    pub fn of_priority(self, priority: u16) -> Self {
+    pub(crate) fn of_priority(self, priority: u16) -> Self {
         Self { priority, ..self }
     }
 
@@ -149,30 +149,30 @@ impl Precedence {
     }
 
     /// The group has spoken: nothing needs to be foreseen any more.
-    pub fn stand(&mut self, standing: Standing) {
+    pub(crate) fn stand(&mut self, standing: Standing) {
         self.standing = standing;
         self.foreseen = false;
     }
 
     /// From now on `delay` is added to every claim delay.
-    pub fn back_off(&mut self, delay: Duration) {
+    pub(crate) fn back_off(&mut self, delay: Duration) {
         self.back_off = delay;
     }
 
     /// Whether anything is added to the claim delay since the last runs failed.
     #[must_use]
-    pub const fn is_backing_off(&self) -> bool {
+    pub(crate) const fn is_backing_off(&self) -> bool {
         !self.back_off.is_zero()
     }
 
     /// The group's coordinator knows this member by this id; or no longer.
-    pub fn name(&mut self, group_member: Option<Box<str>>) {
+    pub(crate) fn name(&mut self, group_member: Option<Box<str>>) {
         self.group_member = group_member;
     }
 
     /// By which id the group's coordinator knows this member.
     #[must_use]
-    pub fn group_member(&self) -> Option<&str> {
+    pub(crate) fn group_member(&self) -> Option<&str> {
         self.group_member.as_deref()
     }
 
@@ -207,7 +207,7 @@ impl Precedence {
 
     /// What the group said last.
     #[must_use]
-    pub const fn standing(&self) -> Standing {
+    pub(crate) const fn standing(&self) -> Standing {
         self.standing
     }
 
@@ -237,13 +237,13 @@ impl Precedence {
 
     /// Another candidate released a term: most do so because they go, and whoever stays says hello again. Gives the id by which its
     /// last hello said that the group knows it.
-    pub fn released(&mut self, member: &MemberId) -> Option<Box<str>> {
+    pub(crate) fn released(&mut self, member: &MemberId) -> Option<Box<str>> {
         self.heard.remove(member)?.group_member
     }
 
     /// How many others are known by their hellos, up to a thousand.
     #[must_use]
-    pub fn standbys(&self, now: Time) -> u32 {
+    pub(crate) fn standbys(&self, now: Time) -> u32 {
         let standbys = self.heard.values().filter(|heard| heard.holds(now)).count();
         u32::try_from(standbys).unwrap_or(u32::MAX)
     }

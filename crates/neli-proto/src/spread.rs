@@ -232,7 +232,7 @@ impl Spread {
 
     /// Whether something was told since there was nothing more to do.
     #[must_use]
-    pub fn has_news(&self) -> bool {
+    pub(crate) fn has_news(&self) -> bool {
         !self.is_planned || !self.actions.is_empty()
     }
 

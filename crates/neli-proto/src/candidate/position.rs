@@ -184,7 +184,7 @@ impl Candidate {
 
     /// Whether everything up to the log's end was read, as that was when it was asked for.
     #[must_use]
-    pub fn is_caught_up(&self) -> bool {
+    pub(crate) fn is_caught_up(&self) -> bool {
         self.common.listener.is_caught_up()
     }
 
