@@ -1,7 +1,7 @@
 //! Is the job healthy? When its health command runs, and what the results mean.
 //!
 //! It knows one run of the job at a time, and counts anew for each. It does not know why a run is over, nor who leads:
-//! that a job is unhealthy is said with [`Action::StandDown`], once a run.
+//! that a job is unhealthy is said with `Action::StandDown`, once a run.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
