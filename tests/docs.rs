@@ -265,9 +265,9 @@ fn title(line: &str) -> Option<&str> {
     title.or_else(|| line.strip_prefix(".SH")).map(str::trim)
 }
 
-/// `L1` or `R6`: what a citation of a rule looks like.
+/// `L1`, `R6` or `O3`: what a citation of a rule looks like.
 fn is_rule(word: &str) -> bool {
-    matches!(word.as_bytes(), [b'L' | b'R', digit] if digit.is_ascii_digit())
+    matches!(word.as_bytes(), [b'K' | b'L' | b'O' | b'R' | b'S', digit] if digit.is_ascii_digit())
 }
 
 /// The files of a folder and of those below it, or the one file that it is.

@@ -1,4 +1,4 @@
-//! `--overlap`: another has claimed, and the job that runs here is to stop within that time, or with the lease.
+//! `--overlap`: another has claimed, and the job that runs here is to stop within that time, or with the lease (O3).
 
 use super::Common;
 use super::action::{Action, Milestone};
