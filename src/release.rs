@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use neli::program::{Access, Client, ElectionId, Elections, KafkaEvent, Producer};
-use neli_proto::record::{Body, MemberId, Offset, Record, Why};
+use neli_proto::record::{MemberId, Offset, Record};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, Sender};
 
@@ -159,21 +159,8 @@ fn cannot(what: &'static str) -> impl FnOnce(io::Error) -> StartupError {
 }
 
 fn record(order: &ReleaseOrder) -> Record {
-    Record {
-        member: Some(order.member.clone()),
-        name: Some(order.release.name.as_str().into()),
-        seq: Some(order.seq),
-        body: Body::Release {
-            term: order.term,
-            seen: order.seen,
-            why: Some(Why::SupervisorDied.as_str().into()),
-            exit: None,
-            late_ms: None,
-            group_member: None,
-            once: None,
-            successor: None,
-        },
-    }
+    let ReleaseOrder { member, term, seen, seq, release } = order;
+    Record::release_for_dead(Some(member.clone()), &release.name, *term, *seen, *seq)
 }
 
 #[cfg(test)]

@@ -327,8 +327,8 @@ impl MainLoop {
         if self.kafka.log_becomes_trusted(now) {
             self.tell_all(&Event::Election(candidate::Event::LogTrusted));
         }
-        if let Some(outage) = self.kafka.outage.poll(now) {
-            self.logger.event(&notes::of_outage(outage));
+        if let Some((error, down)) = self.kafka.outage.poll(now) {
+            self.logger.event(&notes::of_outage(error, down));
         }
         while let Some((error, _)) = self.kafka.refused_appends.poll(now) {
             self.logger.warn(notes::of_refused_append(&self.config.election.topic, &error));

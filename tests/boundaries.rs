@@ -9,13 +9,21 @@ use std::path::{Path, PathBuf};
 /// The modules of `neli-proto` that decide. The others are types that both sides use.
 const DECIDING: &[&str] = &[
     "neli_proto::candidate",
+    "neli_proto::failed_runs",
+    "neli_proto::goodbye",
     "neli_proto::health",
     "neli_proto::hooks",
+    "neli_proto::introduction",
     "neli_proto::journal",
     "neli_proto::listener",
+    "neli_proto::many_roles",
+    "neli_proto::mapping",
     "neli_proto::node",
     "neli_proto::observer",
+    "neli_proto::once",
     "neli_proto::precedence",
+    "neli_proto::restart",
+    "neli_proto::schedule",
     "neli_proto::spread",
     "neli_proto::supervisor",
 ];
@@ -37,6 +45,9 @@ const CLOCK: &str = "crates/neli/src/clock.rs";
 /// its actions.)
 const EFFECTS: [&str; 3] = ["crates/neli/src/kafka", "src/guard", "src/process"];
 
+/// Modules of a crate, each with those that it may use.
+type Layers = [(&'static str, &'static [&'static str])];
+
 /// Each module of `neli-run`, and those that it may use.
 const LAYERS: [(&str, &[&str]); 13] = [
     ("calendar", &[]),
@@ -53,6 +64,110 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ("cli", &["calendar", "config", "exit", "features", "process", "text"]),
     ("command", &["cli", "config", "exit", "http", "process", "report", "text"]),
 ];
+
+/// The same of `neli-proto`.
+const LAYERS_OF_PROTOCOL: [(&str, &[&str]); 34] = [
+    ("command", &[]),
+    ("random", &[]),
+    ("record", &[]),
+    ("terminal", &[]),
+    ("time", &[]),
+    ("topic", &[]),
+    ("window", &[]),
+    ("job", &[]),
+    ("mapping", &[]),
+    ("fact", &["record", "window"]),
+    ("timings", &["record"]),
+    ("broker_death", &["timings"]),
+    ("goodbye", &["time"]),
+    ("reminder", &["time"]),
+    ("schedule", &["window"]),
+    ("restart", &["job", "time"]),
+    ("failed_runs", &["job", "time"]),
+    ("health", &["command", "time"]),
+    ("hooks", &["command", "record", "time"]),
+    ("guard", &["command", "time", "window"]),
+    ("process_hello", &["mapping", "record"]),
+    ("journal", &["record", "time", "timings"]),
+    ("listener", &["journal", "record", "time", "timings"]),
+    ("clock_rate", &["listener"]),
+    ("status", &["listener", "record", "time"]),
+    ("precedence", &["listener", "record", "time", "timings"]),
+    ("spread", &["precedence", "record", "time", "timings"]),
+    ("introduction", &["mapping", "precedence", "process_hello", "record", "time"]),
+    ("observer", &["failed_runs", "journal", "listener", "precedence", "process_hello", "record", "time"]),
+    (
+        "supervisor",
+        &[
+            "command",
+            "failed_runs",
+            "guard",
+            "health",
+            "job",
+            "record",
+            "restart",
+            "status",
+            "terminal",
+            "time",
+            "window",
+        ],
+    ),
+    (
+        "candidate",
+        &[
+            "guard",
+            "journal",
+            "listener",
+            "precedence",
+            "random",
+            "record",
+            "spread",
+            "status",
+            "supervisor",
+            "time",
+            "timings",
+            "topic",
+        ],
+    ),
+    ("once", &["candidate", "fact", "record", "schedule", "supervisor", "time", "window"]),
+    (
+        "node",
+        &[
+            "candidate",
+            "command",
+            "fact",
+            "guard",
+            "hooks",
+            "listener",
+            "once",
+            "random",
+            "record",
+            "spread",
+            "status",
+            "supervisor",
+            "time",
+            "window",
+        ],
+    ),
+    (
+        "many_roles",
+        &[
+            "candidate",
+            "introduction",
+            "mapping",
+            "node",
+            "precedence",
+            "process_hello",
+            "record",
+            "spread",
+            "time",
+            "timings",
+        ],
+    ),
+];
+
+/// The folders of the crates whose modules stand in layers.
+const LAYERED: [(&str, &Layers); 2] = [("src", &LAYERS), ("crates/neli-proto/src", &LAYERS_OF_PROTOCOL)];
 
 /// The crates that read the command line and describe it, and the modules that may use them: nothing depends on how the program
 /// was told what to do.
@@ -80,14 +195,19 @@ fn what_has_effects_never_decides() {
 
 #[test]
 fn modules_use_only_what_stands_below_them() {
-    for file in sources("src") {
+    let files = LAYERED
+        .into_iter()
+        .flat_map(|(folder, layers)| sources(folder).into_iter().map(move |file| (folder, layers, file)));
+    for (folder, layers, file) in files.filter(|(.., file)| !file.ends_with("tests.rs")) {
         let path = relative(&file);
-        let module = module_of(&path);
+        let module = module_of(&path, folder);
         if matches!(module, "lib" | "main") {
             continue;
         }
-        let (_, below) = LAYERS.iter().find(|(name, _)| *name == module).expect("every module has its layer");
-        for line in code_of(&file) {
+        let (_, below) = layers.iter().find(|(name, _)| *name == module).expect("every module has its layer");
+        let tests = |line: &Line| line.code.contains("#[cfg(test)]");
+        for line in code_of(&file).into_iter().take_while(|line| !tests(line)) {
+            assert!(!line.code.contains("crate::{"), "{line}: one line for each module");
             let used = line.code.split("crate::").skip(1).map(|rest| {
                 rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or_default()
             });
@@ -103,7 +223,7 @@ fn the_command_line_alone_depends_on_its_parser() {
     let (crates, modules) = COMMAND_LINE;
     for file in sources("src") {
         let path = relative(&file);
-        if modules.contains(&module_of(&path)) {
+        if modules.contains(&module_of(&path, "src")) {
             continue;
         }
         for line in code_of(&file) {
@@ -116,9 +236,11 @@ fn the_command_line_alone_depends_on_its_parser() {
 /// Each stands above what it uses, so there is no circle.
 #[test]
 fn the_layers_have_no_circle() {
-    for (at, (module, below)) in LAYERS.iter().enumerate() {
-        let stands_below = |used: &&str| LAYERS.iter().take(at).any(|(name, _)| name == used);
-        assert!(below.iter().all(stands_below), "{module}: {below:?}");
+    for (_, layers) in LAYERED {
+        for (at, (module, below)) in layers.iter().enumerate() {
+            let stands_below = |used: &&str| layers.iter().take(at).any(|(name, _)| name == used);
+            assert!(below.iter().all(stands_below), "{module}: {below:?}");
+        }
     }
 }
 
@@ -201,9 +323,9 @@ fn relative(file: &Path) -> String {
     file.strip_prefix(root()).unwrap().display().to_string()
 }
 
-/// The module of `neli-run` that a source file belongs to.
-fn module_of(path: &str) -> &str {
-    path.trim_start_matches("src/").trim_end_matches(".rs").split('/').next().unwrap()
+/// The module of a crate that a source file in this folder belongs to.
+fn module_of<'a>(path: &'a str, folder: &str) -> &'a str {
+    path.trim_start_matches(folder).trim_start_matches('/').trim_end_matches(".rs").split('/').next().unwrap()
 }
 
 fn root() -> PathBuf {

@@ -203,9 +203,71 @@ fn every_cited_rule_is_defined() {
     }
 }
 
-/// `L1` or `R6`: what a citation of a rule looks like.
+/// Comments of the sources cite files of the repository by their names, and pages by their headings: each is there.
+#[test]
+fn what_a_comment_cites_is_there() {
+    let folders = ["benches", "crates", "docs", "examples", "fuzz", "man", "packaging", "src", "tests"];
+    let mut files: Vec<PathBuf> = folders.iter().flat_map(|folder| files_below(&root(folder))).collect();
+    files.extend(["CHANGELOG.md", "CONTRIBUTING.md", "Cargo.toml", "README.md"].map(root));
+    let mut cited = 0;
+    for source in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
+        let comments = comments_of(&fs::read_to_string(source).unwrap());
+        for (name, heading) in citations(&comments) {
+            let target = Some(root(name)).filter(|file| file.exists());
+            let target = target.or_else(|| files.iter().find(|file| file.ends_with(name)).cloned());
+            let target = target.unwrap_or_else(|| panic!("{} cites {name}, which is not there", source.display()));
+            if let Some(heading) = heading {
+                let text = fs::read_to_string(target).unwrap();
+                let mut titles = text.lines().filter_map(title);
+                assert!(titles.any(|title| title == heading), "{}: {name} has no {heading:?}", source.display());
+            }
+            cited += 1;
+        }
+    }
+    assert!(cited >= 30, "{cited} citations");
+}
+
+#[test]
+fn a_citation_is_found_where_a_line_is_broken() {
+    let comments =
+        comments_of("/// As it is (docs/a.md,\nfn f() {}\n// Two words), `b.rs` and http://c.md/d.rs. See e.md: so.\n");
+    let found: Vec<_> = citations(&comments).collect();
+    assert_eq!(found, [("docs/a.md", Some("Two words")), ("b.rs", None), ("e.md", None)]);
+}
+
+/// What a source says in lines that are comments, as one line.
+fn comments_of(source: &str) -> String {
+    let comments = source.lines().filter_map(|line| line.trim_start().strip_prefix("//"));
+    comments.map(|line| line.trim_start_matches(['/', '!']).trim()).collect::<Vec<_>>().join(" ")
+}
+
+/// The names of files in it, each with the heading that follows it, as in `(docs/protocol.md, Timing)`.
+fn citations(comments: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let is_of_a_path = |sign: char| sign.is_ascii_alphanumeric() || "._-/".contains(sign);
+    let starts = comments.char_indices().map(|(at, _)| at);
+    let starts = starts.filter(|&at| at == 0 || comments[..at].ends_with([' ', '(', '`']));
+    starts.filter_map(move |at| {
+        let word = comments[at..].split([' ', '(', ')', '`', ',', ';']).next()?;
+        let name = word.trim_end_matches(['.', ':', '?']);
+        let (_, extension) = name.rsplit_once('.')?;
+        if !["in", "md", "rs"].contains(&extension) || name.starts_with(['.', '/']) || !name.chars().all(is_of_a_path) {
+            return None;
+        }
+        let heading =
+            comments[at + name.len()..].strip_prefix(", ").and_then(|rest| rest.split([')', ';', ':', ',']).next());
+        Some((name, heading.filter(|_| extension != "rs")))
+    })
+}
+
+/// The title of a heading of a page or of the manual.
+fn title(line: &str) -> Option<&str> {
+    let title = line.strip_prefix('#').map(|title| title.trim_start_matches('#'));
+    title.or_else(|| line.strip_prefix(".SH")).map(str::trim)
+}
+
+/// `L1`, `R6` or `O3`: what a citation of a rule looks like.
 fn is_rule(word: &str) -> bool {
-    matches!(word.as_bytes(), [b'L' | b'R', digit] if digit.is_ascii_digit())
+    matches!(word.as_bytes(), [b'K' | b'L' | b'O' | b'R' | b'S', digit] if digit.is_ascii_digit())
 }
 
 /// The files of a folder and of those below it, or the one file that it is.

@@ -208,7 +208,7 @@ fn how(end: &CommandEnd) -> String {
 }
 
 /// The log's event for a broker that does not answer.
-pub(crate) fn of_outage((error, down): (String, Duration)) -> Event {
+pub(crate) fn of_outage(error: String, down: Duration) -> Event {
     Event::BrokerDown { error, down }
 }
 

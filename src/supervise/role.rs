@@ -1,7 +1,5 @@
 //! What this process has in one election.
 
-use std::time::Duration;
-
 use neli::program::{ElectionId, clock, names, random};
 use neli_proto::candidate::{Elector, Event as ElectionEvent, Identity};
 use neli_proto::guard::AwaitedGuard;
@@ -125,13 +123,13 @@ pub(super) const fn name_of(elector: Elector) -> &'static str {
     }
 }
 
-fn policy_of(once: &Once, lease: Duration) -> once::Policy {
+fn policy_of(once: &Once) -> once::Policy {
     let (key, window, schedule) = match &once.occasion {
         Occasion::Key(key) => (key.as_str().into(), None, None),
         Occasion::Schedule(_, catch_up) => ("".into(), None, Some(*catch_up)),
         Occasion::Window(_, window) => (window.key.clone(), Some(window.span), None),
     };
-    once::Policy { key, window, schedule, retries: once.retries, done_status: once.done_status, lease }
+    once::Policy { key, window, schedule, retries: once.retries, done_status: once.done_status }
 }
 
 /// One of many claims nothing before it is told that it may.
@@ -157,11 +155,7 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
     };
     let job = Policy {
         settle: config.settle,
-        stop: StopPolicy {
-            signal: config.stop_signal,
-            timeout: config.stop_timeout,
-            kill_margin: config.timings.kill_margin(),
-        },
+        stop: StopPolicy { signal: config.stop_signal, timeout: config.stop_timeout },
         restart: config.restart,
         on_loss: config.on_loss,
         health: config.commands.health.as_ref().map(|(_, health)| health.clone()),
@@ -172,7 +166,7 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         job,
         hooks: commands::hooks_in(&config.commands),
         accepts_remade_topic: config.create_topic,
-        once: config.once.as_ref().map(|once| policy_of(once, config.timings.lease())),
+        once: config.once.as_ref().map(policy_of),
         started,
         wait: config.wait,
         first_span: FIRST_SPAN,

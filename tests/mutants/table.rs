@@ -51,7 +51,7 @@ const STOPPING: &str = "crates/neli-proto/src/supervisor/stopping.rs";
 const SUPERVISOR: &str = "crates/neli-proto/src/supervisor.rs";
 
 /// The supervisor takes a job for gone: then nobody else is told to kill it.
-const GUARD_NOT_TOLD: Edit = edit(RUNNING, "self.order(Order::Over { term: self.term() });", "");
+const GUARD_NOT_TOLD: Edit = edit(RUNNING, "self.order(Order::Over { term: end.term() });", "");
 
 /// A minute of faults shows some of the program's mutants to the chaos. For the rest the model is the proof: most take histories
 /// that are cut, or longer than a reading, at the right moment; and what a supervisor takes for done too early the guard
@@ -121,16 +121,19 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "FenceTakenForDone",
         breaks: "R6: a fence is over for the candidate before the guard has said that nothing is left",
-        edits: &[edit(
-            SUPERVISOR,
-            "LeadEvent::Killed(_) => ‹self.lose(now)›",
-            "{
+        edits: &[
+            edit(
+                SUPERVISOR,
+                "LeadEvent::Killed(_) => ‹self.lose(now)›",
+                "{
                 self.lose(now);
                 if event == LeadEvent::Killed(crate::candidate::Loss::LeaseOver) {
-                    self.tell_nothing_left(Why::Fenced, None, TreeEnd::of_no_run());
+                    self.handle_answer(now, crate::guard::Answer::Gone);
                 }
             }",
-        )],
+            ),
+            GUARD_NOT_TOLD,
+        ],
         noticed_by: &[Model("a_guard_that_is_late")],
     },
     Mutant {
@@ -229,7 +232,7 @@ const MUTANTS: &[Mutant] = &[
             edit(
                 RUNNING,
                 "self.order_stop_by(now + self.policy.stop.timeout);",
-                "return self.nothing_left(Why::Exited, TreeEnd::of_no_run());",
+                "return self.handle_answer(now, crate::guard::Answer::Gone);",
             ),
             GUARD_NOT_TOLD,
         ],
@@ -282,11 +285,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RestartAfterRelease",
         breaks: "R6: a stop between two runs releases the term, and the next run is started all the same",
-        edits: &[edit(
-            STOPPING,
-            "self.nothing_left(reason, end);",
-            "self.tell_nothing_left(reason, None, TreeEnd::of_no_run());",
-        )],
+        edits: &[edit(STOPPING, "self.nothing_left(reason, end);", "self.tell_nothing_left(reason, None, end);")],
         noticed_by: &[Model("a_stop_between_two_runs"), Model("a_stop_before_the_first_run")],
     },
     Mutant {
@@ -331,7 +330,10 @@ const MUTANTS: &[Mutant] = &[
             edit(
                 STOPPING,
                 "self.begin_to_stop(now, reason, None, timeout)",
-                "self.nothing_left(reason, TreeEnd::of_no_run())",
+                "{
+                    self.job = Job::Stopping { why: reason, main: None, kill_at: None };
+                    self.handle_answer(now, crate::guard::Answer::Gone);
+                }",
             ),
             GUARD_NOT_TOLD,
         ],
@@ -344,7 +346,9 @@ const MUTANTS: &[Mutant] = &[
             edit(
                 STOPPING,
                 "self.begin_to_stop(now, reason, Some(main), timeout);",
-                "let _ = main; self.order_stop_by(now + timeout); self.nothing_left(reason, TreeEnd::of_no_run());",
+                "self.order_stop_by(now + timeout);
+                self.job = Job::Stopping { why: reason, main: Some(main), kill_at: None };
+                self.handle_answer(now, crate::guard::Answer::Gone);",
             ),
             edit(NODE, "self.actions.push_back(Action::Order(Order::Released { term }));", ""),
             GUARD_NOT_TOLD,

@@ -17,13 +17,13 @@ use crate::time::Time;
 use common::Common;
 use reasons::rank;
 
-pub(crate) use reasons::lets_another_lead;
 use standing_by::StandingBy;
 use state::{Input, State};
 
+pub use crate::supervisor::{Departure, JobEnd, JobReport, LocalEvent, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};
-pub use action::{Action, Departure, Loss, Milestone, Note, StandingFor, Waiting};
-pub use event::{Event, JobEnd, JobReport, LocalEvent};
+pub use action::{Action, Milestone, Note, StandingFor, Waiting};
+pub use event::Event;
 pub use position::Position;
 
 mod action;

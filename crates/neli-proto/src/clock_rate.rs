@@ -2,7 +2,7 @@
 //! a machine's clock may have it run up to 10 % faster or slower: chrony, as it comes, by 8.3 %.
 
 /// By so many parts in a million a rate may be off: R2 waits so much longer than the lease.
-pub const ALLOWED_PPM: u64 = 10_000;
+pub(crate) const ALLOWED_PPM: u64 = 10_000;
 
 /// From half of that on another machine, which is off as far to the other side, breaks the assumption together with this one.
 const NEAR_PPM: u64 = ALLOWED_PPM / 2;

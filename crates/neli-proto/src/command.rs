@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// How long after a command's time was up the guard may take to tell its end. A command of which nothing is heard by then
 /// has failed ([`CommandEnd::Unanswered`]), so that others follow.
-pub const ANSWER_TAKES: Duration = Duration::from_secs(1);
+pub(crate) const ANSWER_TAKES: Duration = Duration::from_secs(1);
 
 /// How it ended.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
@@ -30,7 +30,7 @@ pub enum CommandEnd {
 impl CommandEnd {
     /// Whether it says that something is wrong.
     #[must_use]
-    pub const fn is_failure(&self) -> bool {
+    pub(crate) const fn is_failure(&self) -> bool {
         match self {
             Self::Abandoned | Self::Exited(0) => false,
             Self::Exited(_) | Self::NotStarted(_) | Self::Signaled(_) | Self::TimedOut | Self::Unanswered => true,

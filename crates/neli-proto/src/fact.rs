@@ -97,7 +97,7 @@ impl Fact {
     /// Whether it reached the log late: `known`, which stands before it there, is of a later run. Terms begin anew with a journal
     /// that was made anew, and windows do not.
     #[must_use]
-    pub fn is_older_than(&self, known: &Self) -> bool {
+    pub(crate) fn is_older_than(&self, known: &Self) -> bool {
         let windows = self.window.zip(known.window);
         self.term < known.term && windows.is_none_or(|(own, known)| own.from_ms <= known.from_ms)
     }
@@ -150,7 +150,7 @@ impl Fact {
 impl Facts {
     /// Whether something stands there that this version can't read.
     #[must_use]
-    pub const fn is_unreadable(&self) -> bool {
+    pub(crate) const fn is_unreadable(&self) -> bool {
         self.done_is_unreadable || self.attempt_is_unreadable
     }
 

@@ -4,7 +4,7 @@
 
 use core::time::Duration;
 
-use crate::supervisor::JobStatus;
+use crate::job::JobStatus;
 use crate::time::Time;
 
 /// After the first failed run.

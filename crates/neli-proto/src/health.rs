@@ -1,7 +1,7 @@
 //! Is the job healthy? When its health command runs, and what the results mean.
 //!
 //! It knows one run of the job at a time, and counts anew for each. It does not know why a run is over, nor who leads:
-//! that a job is unhealthy is said with [`Action::StandDown`], once a run.
+//! that a job is unhealthy is said with `Action::StandDown`, once a run.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -25,7 +25,7 @@ pub struct HealthPolicy {
 
 /// Things that happened.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Event {
+pub(crate) enum Event {
     /// A health command has ended.
     Ended {
         /// Which.
@@ -43,7 +43,7 @@ pub enum Event {
 
 /// Things to do.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Action {
+pub(crate) enum Action {
     /// A failure that counts, and is not one too many yet: say so.
     NoteFailure(Failure),
     /// Run the health command.
@@ -70,7 +70,7 @@ pub struct Failure {
 
 /// The health of one job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Health {
+pub(crate) struct Health {
     policy: HealthPolicy,
     /// The last command's number.
     last_id: u32,
@@ -102,19 +102,19 @@ enum Look {
 impl Health {
     /// That of a job which does not run yet.
     #[must_use]
-    pub const fn new(policy: HealthPolicy) -> Self {
+    pub(crate) const fn new(policy: HealthPolicy) -> Self {
         Self { policy, last_id: 0, run: None, actions: VecDeque::new() }
     }
 
     /// What to do next.
     #[must_use]
-    pub fn poll_action(&mut self) -> Option<Action> {
+    pub(crate) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
-    pub fn poll_timeout(&self) -> Option<Time> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         match self.run.as_ref()?.look {
             Look::At(due) | Look::Awaited { until: due, .. } => Some(due),
             Look::Done => None,
@@ -122,7 +122,7 @@ impl Health {
     }
 
     /// Does what is due by now. Early calls do nothing.
-    pub fn handle_timeout(&mut self, now: Time) {
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
         if self.poll_timeout().is_none_or(|due| now < due) {
             return;
         }
@@ -140,7 +140,7 @@ impl Health {
     }
 
     /// Takes in what happened.
-    pub fn handle(&mut self, now: Time, event: Event) {
+    pub(crate) fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::Ended { id, end, last_line } => {
                 if id == self.last_id {
@@ -157,13 +157,13 @@ impl Health {
 
     /// Whether a run is being looked after.
     #[must_use]
-    pub const fn has_run(&self) -> bool {
+    pub(crate) const fn has_run(&self) -> bool {
         self.run.is_some()
     }
 
     /// So many failures in a row make it unhealthy.
     #[must_use]
-    pub const fn most_failures(&self) -> u32 {
+    pub(crate) const fn most_failures(&self) -> u32 {
         self.policy.failures
     }
 

@@ -40,7 +40,7 @@ impl Hook {
 
 /// Things that happened.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Event {
+pub(crate) enum Event {
     /// A hook has ended.
     Ended {
         /// Which.
@@ -66,7 +66,7 @@ pub enum Event {
 
 /// Things to do.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Action {
+pub(crate) enum Action {
     /// SIGKILL to this hook and all of its group.
     Kill {
         /// Its number.
@@ -96,7 +96,7 @@ pub enum Action {
 
 /// The hooks of one candidate.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Hooks {
+pub(crate) struct Hooks {
     /// Those that were given.
     given: Vec<Hook>,
     phase: Phase,
@@ -124,7 +124,7 @@ enum Phase {
 impl Hooks {
     /// Those of a candidate that begins.
     #[must_use]
-    pub const fn new(given: Vec<Hook>) -> Self {
+    pub(crate) const fn new(given: Vec<Hook>) -> Self {
         Self {
             given,
             phase: Phase::Begun,
@@ -138,19 +138,19 @@ impl Hooks {
 
     /// What to do next.
     #[must_use]
-    pub fn poll_action(&mut self) -> Option<Action> {
+    pub(crate) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
-    pub fn poll_timeout(&self) -> Option<Time> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         let led = self.led.map(|(_, until)| until);
         self.running.iter().map(|(.., kill_at)| *kill_at).chain(led).min()
     }
 
     /// Does what is due by now. Early calls do nothing.
-    pub fn handle_timeout(&mut self, now: Time) {
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
         for (hook, id, _) in self.running.extract_if(.., |(.., kill_at)| now >= *kill_at) {
             self.actions.push_back(Action::Kill { id });
             self.actions.push_back(Action::NoteFailure { hook, end: CommandEnd::TimedOut });
@@ -161,7 +161,7 @@ impl Hooks {
     }
 
     /// Takes in what happened.
-    pub fn handle(&mut self, now: Time, event: Event) {
+    pub(crate) fn handle(&mut self, now: Time, event: Event) {
         // Where none was given there is nothing to remember.
         if self.given.is_empty() {
             return;
@@ -201,14 +201,14 @@ impl Hooks {
     }
 
     /// Gives up waiting for hooks: those that run are killed.
-    pub fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         let killed = self.running.drain(..).map(|(_, id, _)| Action::Kill { id });
         self.actions.extend(killed);
     }
 
     /// Whether no hook of the supervisor's runs.
     #[must_use]
-    pub const fn is_idle(&self) -> bool {
+    pub(crate) const fn is_idle(&self) -> bool {
         self.running.is_empty()
     }
 

@@ -25,7 +25,7 @@ const MOST_STRANGERS: usize = 16;
 
 /// Things to do.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Action {
+pub(crate) enum Action {
     /// Say hello.
     Hello {
         /// Where the first one stands, once it was read back.
@@ -54,7 +54,7 @@ pub enum Action {
 
 /// Whose a hello is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Whose {
+pub(crate) enum Whose {
     /// Another's.
     Another,
     /// Another's from before this process listened: it may have gone since.
@@ -78,7 +78,7 @@ enum Stage {
 
 /// What one process knows of the others' mappings, and when it says hello.
 #[derive(Clone, Debug)]
-pub struct Introduction {
+pub(crate) struct Introduction {
     member: MemberId,
     mapping: Mapping,
     /// Where the log ended when listening began, and when that was: who said hello before may have gone since.
@@ -101,7 +101,7 @@ pub struct Introduction {
 impl Introduction {
     /// That of a process that has read nothing yet.
     #[must_use]
-    pub const fn new(member: MemberId, mapping: Mapping) -> Self {
+    pub(crate) const fn new(member: MemberId, mapping: Mapping) -> Self {
         Self {
             member,
             mapping,
@@ -119,13 +119,13 @@ impl Introduction {
 
     /// What to do next.
     #[must_use]
-    pub fn poll_action(&mut self) -> Option<Action> {
+    pub(crate) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
-    pub fn poll_timeout(&self) -> Option<Time> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         if self.stage == Stage::Refused {
             return None;
         }
@@ -136,7 +136,7 @@ impl Introduction {
     }
 
     /// Does what is due by now. Early calls do nothing.
-    pub fn handle_timeout(&mut self, now: Time) {
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
         if self.stage == Stage::Refused {
             return;
         }
@@ -163,24 +163,24 @@ impl Introduction {
     }
 
     /// Partition 0 is read, whose log ended there when that began.
-    pub fn listens(&mut self, now: Time, end: Offset) {
+    pub(crate) fn listens(&mut self, now: Time, end: Offset) {
         self.history.get_or_insert((end, now));
         self.introduce(now);
     }
 
     /// R0: the topic may carry an election.
-    pub fn topic_judged(&mut self, now: Time) {
+    pub(crate) fn topic_judged(&mut self, now: Time) {
         self.is_fit = true;
         self.introduce(now);
     }
 
     /// The history of partition 0 was cut: where a hello stood tells nothing any more.
-    pub fn history_cut(&mut self) {
+    pub(crate) fn history_cut(&mut self) {
         (self.history, self.joined, self.next_hello, self.is_fit) = (None, None, None, false);
     }
 
     /// A hello was read in partition 0.
-    pub fn heard(&mut self, now: Time, offset: Offset, hello: &ProcessHello) -> Whose {
+    pub(crate) fn heard(&mut self, now: Time, offset: Offset, hello: &ProcessHello) -> Whose {
         if hello.member == self.member {
             self.came_back(now, offset);
             return Whose::Own;
@@ -203,18 +203,18 @@ impl Introduction {
 
     /// Whether somebody stands for one of this process's roles.
     #[must_use]
-    pub fn shares_role(&self, hello: &ProcessHello) -> bool {
+    pub(crate) fn shares_role(&self, hello: &ProcessHello) -> bool {
         self.mapping.shares_role(&hello.mapping())
     }
 
     /// This process has released a role, and stays: the others' nodes take whoever releases for gone.
-    pub fn released(&mut self, now: Time) {
+    pub(crate) fn released(&mut self, now: Time) {
         self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_RELEASE));
     }
 
     /// Where the first own hello stands, once it was read back.
     #[must_use]
-    pub const fn joined(&self) -> Option<Offset> {
+    pub(crate) const fn joined(&self) -> Option<Offset> {
         self.joined
     }
 

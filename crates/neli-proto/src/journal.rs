@@ -144,13 +144,13 @@ impl Journal {
 
     /// The same reader begins again at `from`: what it asked about the log's end stays answered.
     #[must_use]
-    pub fn read_again_from(&self, from: Offset, origin: Origin) -> Self {
+    pub(crate) fn read_again_from(&self, from: Offset, origin: Origin) -> Self {
         let (answers, gaps_are_markers) = (self.answers.clone(), self.gaps_are_markers);
         Self { answers, gaps_are_markers, ..Self::read_from(from, origin) }
     }
 
     /// R0 has been judged (L4). Whether something that was taken for missing were markers: it has to be read again.
-    pub fn topic_judged(&mut self, gaps_are_markers: bool) -> bool {
+    pub(crate) fn topic_judged(&mut self, gaps_are_markers: bool) -> bool {
         self.gaps_are_markers = gaps_are_markers;
         gaps_are_markers && self.has_gap
     }

@@ -11,7 +11,7 @@ use crate::time::Time;
 use overlap::Overlaps;
 
 pub use bounds::{HistoryCut, LogBounds};
-pub use claim_window::{ClaimWindow, Predecessor, silence};
+pub use claim_window::{Predecessor, silence};
 
 mod bounds;
 mod claim_window;
@@ -131,7 +131,7 @@ impl Listener {
     }
 
     /// R1 anew: the end offset is asked for again, and nothing counts until the answer.
-    pub fn ask_anew(&mut self, now: Time) {
+    pub(crate) fn ask_anew(&mut self, now: Time) {
         self.stage = Stage::Asking;
         self.shrunk = None;
         self.asking_since = now;
@@ -150,7 +150,7 @@ impl Listener {
     }
 
     /// R0 has been judged. `gaps_are_markers`: the topic deletes whole segments alone. Whether the journal has to be read again for it.
-    pub fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) -> bool {
+    pub(crate) fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) -> bool {
         let is_misread = self.journal.topic_judged(gaps_are_markers);
         self.cut_is_harmless = cut_is_harmless;
         self.settle(now);
@@ -235,13 +235,13 @@ impl Listener {
 
     /// A claim's `after`, a beat's `seen`.
     #[must_use]
-    pub fn last(&self) -> Offset {
+    pub(crate) fn last(&self) -> Offset {
         self.journal.last()
     }
 
     /// When the last effective record of a leader's was received; at the earliest when listening began.
     #[must_use]
-    pub const fn last_effective(&self) -> Time {
+    pub(crate) const fn last_effective(&self) -> Time {
         self.last_effective
     }
 
@@ -253,7 +253,7 @@ impl Listener {
 
     /// Whether the end offset has been answered since it was last asked for.
     #[must_use]
-    pub fn is_answered(&self) -> bool {
+    pub(crate) fn is_answered(&self) -> bool {
         match self.stage {
             Stage::Asking => false,
             Stage::AskingFurtherBack | Stage::CaughtUp | Stage::Reading(_) => true,
@@ -262,13 +262,13 @@ impl Listener {
 
     /// Since when the reading has been behind the log's end, as far as that is known.
     #[must_use]
-    pub const fn behind_since(&self) -> Option<Time> {
+    pub(crate) const fn behind_since(&self) -> Option<Time> {
         self.behind_since
     }
 
     /// Since when the reader has handed over nothing, although the log is known to go on; none where that has a reason.
     #[must_use]
-    pub fn stuck_since(&self) -> Option<Time> {
+    pub(crate) fn stuck_since(&self) -> Option<Time> {
         let is_reading = match self.stage {
             Stage::Asking | Stage::AskingFurtherBack => false,
             Stage::CaughtUp | Stage::Reading(_) => !self.undecodable,
@@ -278,31 +278,31 @@ impl Listener {
 
     /// The end of the log, as far as it is known.
     #[must_use]
-    pub const fn known_end(&self) -> Offset {
+    pub(crate) const fn known_end(&self) -> Offset {
         self.known_end.1
     }
 
     /// Whether another leader's record was received as effective since listening began.
     #[must_use]
-    pub const fn heard_leader(&self) -> bool {
+    pub(crate) const fn heard_leader(&self) -> bool {
         self.heard_leader
     }
 
     /// Whether nothing is known of who leads only because an empty log was not to be trusted.
     #[must_use]
-    pub fn is_undecided_by_distrust(&self) -> bool {
+    pub(crate) fn is_undecided_by_distrust(&self) -> bool {
         self.distrusted && matches!(self.journal.view(), View::Undecided(_))
     }
 
     /// Whether an `end` at `offset` binds this candidate (R7).
     #[must_use]
-    pub fn is_bound_by_end_at(&self, offset: Offset) -> bool {
+    pub(crate) fn is_bound_by_end_at(&self, offset: Offset) -> bool {
         self.first_end.is_some_and(|first| offset >= first)
     }
 
     /// Whether nobody leads, as far as the records tell.
     #[must_use]
-    pub fn is_vacant(&self) -> bool {
+    pub(crate) fn is_vacant(&self) -> bool {
         match self.journal.view() {
             View::Led(_) => false,
             View::NeverLed | View::Released { .. } => true,

@@ -1,7 +1,7 @@
 //! What a process decides that stands in many elections, beside the node of each: how it makes itself known to the others, and which roles it is
 //! to hold.
 //!
-//! It ties [`Introduction`] and [`Spread`] together for whoever owns the nodes. Neither begins before it is known how many partitions the topic
+//! It ties `Introduction` and [`Spread`] together for whoever owns the nodes. Neither begins before it is known how many partitions the topic
 //! has, and nothing is claimed before the introduction says that this process may stand.
 
 use alloc::boxed::Box;

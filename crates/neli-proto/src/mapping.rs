@@ -26,7 +26,7 @@ enum Roles {
 
 /// Two candidates look for a role in different partitions.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Conflict {
+pub(crate) struct Conflict {
     /// The first such role.
     pub role: Box<str>,
     /// Where it is by the one mapping.
@@ -52,7 +52,7 @@ impl Mapping {
 
     /// The first role that another candidate looks for in another partition than this one.
     #[must_use]
-    pub fn conflict(&self, other: &Self) -> Option<Conflict> {
+    pub(crate) fn conflict(&self, other: &Self) -> Option<Conflict> {
         let conflict = |role: &str, here: u32, there: u32| {
             let (here, there) = (here % self.partitions, there % other.partitions);
             (here != there).then(|| Conflict { role: role.into(), here, there })
@@ -85,7 +85,7 @@ impl Mapping {
 
     /// Whether there is a role of this mapping in the other, too. A mapping of many that share none is of other elections.
     #[must_use]
-    pub fn shares_role(&self, other: &Self) -> bool {
+    pub(crate) fn shares_role(&self, other: &Self) -> bool {
         match (&self.roles, &other.roles) {
             (Roles::Count(own), Roles::Count(others)) => *own.min(others) > 0,
             (Roles::Names(names), _) => names.iter().any(|name| other.number(name).is_some()),

@@ -21,12 +21,13 @@ use crate::time::Time;
 mod action;
 mod event;
 mod keyed;
-pub(crate) mod status;
+mod status;
 mod wiring;
 
+pub use crate::status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Vacancy};
 pub use action::{Action, HookRun, Note, Refusal};
 pub use event::{Event, FactsEvent};
-pub use status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Status, Vacancy};
+pub use status::Status;
 
 /// What a node is made of.
 #[derive(Clone, Debug)]
@@ -80,11 +81,12 @@ impl Node {
     pub fn new(now: Time, settings: Settings, random: Random) -> Self {
         let Settings { identity, timings, job, hooks, accepts_remade_topic, once, started, wait, first_span } =
             settings;
-        let once = once.map(|policy| Once::new(policy, identity.member.clone(), identity.name.clone()));
+        let (lease, kill_margin) = (timings.lease(), timings.kill_margin());
+        let once = once.map(|policy| Once::new(policy, lease, identity.member.clone(), identity.name.clone()));
         let setup = candidate::Setup { identity, timings, started, wait, first_span };
         let mut node = Self {
             candidate: Candidate::new(now, setup, random),
-            supervisor: Supervisor::new(job),
+            supervisor: Supervisor::new(job, kill_margin),
             hooks: Hooks::new(hooks),
             once,
             accepts_remade_topic,
@@ -190,9 +192,9 @@ impl Node {
         self.candidate.holding()
     }
 
-    /// The term of the job that is alive, or was last.
+    /// The term of the job that is alive, or was last; none before the first.
     #[must_use]
-    pub const fn term(&self) -> Offset {
+    pub fn term(&self) -> Option<Offset> {
         self.supervisor.term()
     }
 

@@ -30,6 +30,8 @@ const RETRY: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Once {
     policy: Policy,
+    /// The candidate's own: a fact that can't be read or written within half of it is not waited for.
+    lease: Duration,
     member: MemberId,
     name: Box<str>,
     /// What is known of the key: by its facts, by releases, and by own runs.
@@ -70,11 +72,12 @@ enum Phase {
 
 impl Once {
     /// That of a candidate that has just begun.
-    pub(crate) fn new(policy: Policy, member: MemberId, name: Box<str>) -> Self {
+    pub(crate) fn new(policy: Policy, lease: Duration, member: MemberId, name: Box<str>) -> Self {
         let mut once = Self {
             shown: policy.window,
             scheduled: policy.schedule.map(Scheduled::new),
             policy,
+            lease,
             member,
             name,
             known: Facts::default(),
@@ -127,7 +130,7 @@ impl Once {
     /// The claim has taken effect: the facts that count are those that are read from now on.
     pub(crate) fn led(&mut self, now: Time, term: Offset) {
         let read = self.read();
-        self.phase = Phase::Reading { read, term, until: now + self.policy.lease / 2 };
+        self.phase = Phase::Reading { read, term, until: now + self.lease / 2 };
     }
 
     /// The window that the wall clock shows now.
@@ -247,7 +250,7 @@ impl Once {
     /// The candidate stands down. Whether that has to wait until the outcome is recorded; for a lease at most.
     pub(crate) fn holds_back_stop(&mut self, now: Time, why: Why) -> bool {
         let Phase::Recording { stop_by, .. } = &mut self.phase else { return false };
-        stop_by.get_or_insert(now + self.policy.lease);
+        stop_by.get_or_insert(now + self.lease);
         self.scheduled.iter_mut().for_each(|scheduled| scheduled.stop_for(why));
         true
     }

@@ -6,9 +6,8 @@ use core::time::Duration;
 
 use crate::listener::Predecessor;
 use crate::record::{Hello, MemberId};
-use crate::spread::PATIENCE;
 use crate::time::Time;
-use crate::timings::{Elector, Patience};
+use crate::timings::{Elector, PATIENCE, Patience};
 
 /// Where nothing better is known than that others stand by as well, claims are spread over this span.
 pub const SPREAD: Duration = Duration::from_millis(50);
@@ -21,7 +20,7 @@ pub const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 pub const HELLO_AFTER_RELEASE: Duration = Duration::from_secs(2);
 
 /// A member of the group waits this long for the id by which the group knows it, so that its first hello can say it.
-pub const HELLO_AWAITS_NAME: Duration = Duration::from_millis(500);
+pub(crate) const HELLO_AWAITS_NAME: Duration = Duration::from_millis(500);
 
 /// A candidate that has not been heard for this long has gone: two hellos missed.
 pub const HELLO_HOLDS: Duration = Duration::from_secs(75);
@@ -52,7 +51,7 @@ pub enum Standing {
 
 /// Whom a leader that handed over its role has named.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum NamedSuccessor {
+pub(crate) enum NamedSuccessor {
     /// Somebody else.
     Other,
     /// This candidate.
@@ -124,17 +123,17 @@ impl Precedence {
 
     /// The same with this `--priority`.
     #[must_use]
-    pub fn of_priority(self, priority: u16) -> Self {
+    pub(crate) fn of_priority(self, priority: u16) -> Self {
         Self { priority, ..self }
     }
 
     /// What the spread of the roles adds to the claim delay from now on; none when nothing is to be claimed.
-    pub const fn spread_by(&mut self, delay: Option<Duration>) {
+    pub(crate) const fn spread_by(&mut self, delay: Option<Duration>) {
         self.spread_delay = delay;
     }
 
     /// The last leader has named its successor; or nobody.
-    pub const fn succeeded_by(&mut self, successor: Option<NamedSuccessor>) {
+    pub(crate) const fn succeeded_by(&mut self, successor: Option<NamedSuccessor>) {
         self.successor = successor;
     }
 
@@ -150,35 +149,35 @@ impl Precedence {
     }
 
     /// The group has spoken: nothing needs to be foreseen any more.
-    pub fn stand(&mut self, standing: Standing) {
+    pub(crate) fn stand(&mut self, standing: Standing) {
         self.standing = standing;
         self.foreseen = false;
     }
 
     /// From now on `delay` is added to every claim delay.
-    pub fn back_off(&mut self, delay: Duration) {
+    pub(crate) fn back_off(&mut self, delay: Duration) {
         self.back_off = delay;
     }
 
     /// Whether anything is added to the claim delay since the last runs failed.
     #[must_use]
-    pub const fn is_backing_off(&self) -> bool {
+    pub(crate) const fn is_backing_off(&self) -> bool {
         !self.back_off.is_zero()
     }
 
     /// The group's coordinator knows this member by this id; or no longer.
-    pub fn name(&mut self, group_member: Option<Box<str>>) {
+    pub(crate) fn name(&mut self, group_member: Option<Box<str>>) {
         self.group_member = group_member;
     }
 
     /// By which id the group's coordinator knows this member.
     #[must_use]
-    pub fn group_member(&self) -> Option<&str> {
+    pub(crate) fn group_member(&self) -> Option<&str> {
         self.group_member.as_deref()
     }
 
     /// The member that held the partition has left the group, or is dead, and the lead is vacant.
-    pub fn foresee(&mut self, now: Time, left: &str) {
+    pub(crate) fn foresee(&mut self, now: Time, left: &str) {
         if self.group_member.is_some() {
             self.foreseen = self.is_next(now, left);
         }
@@ -202,13 +201,13 @@ impl Precedence {
     }
 
     /// The lead is no longer vacant, or so in another way.
-    pub fn forget_foresight(&mut self) {
+    pub(crate) fn forget_foresight(&mut self) {
         self.foreseen = false;
     }
 
     /// What the group said last.
     #[must_use]
-    pub const fn standing(&self) -> Standing {
+    pub(crate) const fn standing(&self) -> Standing {
         self.standing
     }
 
@@ -238,13 +237,13 @@ impl Precedence {
 
     /// Another candidate released a term: most do so because they go, and whoever stays says hello again. Gives the id by which its
     /// last hello said that the group knows it.
-    pub fn released(&mut self, member: &MemberId) -> Option<Box<str>> {
+    pub(crate) fn released(&mut self, member: &MemberId) -> Option<Box<str>> {
         self.heard.remove(member)?.group_member
     }
 
     /// How many others are known by their hellos, up to a thousand.
     #[must_use]
-    pub fn standbys(&self, now: Time) -> u32 {
+    pub(crate) fn standbys(&self, now: Time) -> u32 {
         let standbys = self.heard.values().filter(|heard| heard.holds(now)).count();
         u32::try_from(standbys).unwrap_or(u32::MAX)
     }

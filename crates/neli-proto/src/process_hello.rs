@@ -91,7 +91,7 @@ impl ProcessHello {
 
     /// Whether its writer takes roles: not before its first hello was read back, and answered where that is due.
     #[must_use]
-    pub const fn takes_roles(&self) -> bool {
+    pub(crate) const fn takes_roles(&self) -> bool {
         !self.leaves && (self.joined.is_some() || self.roles.is_none())
     }
 

@@ -214,6 +214,23 @@ impl Record {
         })
     }
 
+    /// The release that a guard writes for its dead supervisor: nobody else writes one with that reason, and the guard knows no more
+    /// than this.
+    #[must_use]
+    pub fn release_for_dead(member: Option<MemberId>, name: &str, term: Offset, seen: Offset, seq: u64) -> Self {
+        let body = Body::Release {
+            term,
+            seen,
+            why: Some(Why::SupervisorDied.as_str().into()),
+            exit: None,
+            late_ms: None,
+            group_member: None,
+            once: None,
+            successor: None,
+        };
+        Self { member, name: Some(name.into()), seq: Some(seq), body }
+    }
+
     /// The record as a line of JSON, without a line end.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

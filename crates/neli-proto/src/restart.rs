@@ -1,11 +1,11 @@
-//! When the job is run again, and how long after its end (interface.md, `--restart`).
+//! When the job is run again, and how long after its end (`--restart`, README.md, Options).
 //!
 //! It judges runs that ended by themselves. Whether the candidate still leads is not asked here.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use crate::supervisor::JobStatus;
+use crate::job::JobStatus;
 use crate::time::Time;
 
 /// Doubling goes no further.
@@ -52,7 +52,7 @@ pub struct Limit {
 
 /// The failures so far.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-pub struct Backoff {
+pub(crate) struct Backoff {
     /// Failures in a row, none of them after a long run.
     in_a_row: u32,
     /// When runs failed that were followed by another, as long as the limit asks for them.
@@ -61,7 +61,7 @@ pub struct Backoff {
 
 /// What follows a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum RestartDecision {
+pub(crate) enum RestartDecision {
     /// Another, this long after the end of the old tree.
     Again(Duration),
     /// Nothing: the job is done.
@@ -73,7 +73,13 @@ pub enum RestartDecision {
 impl Backoff {
     /// What follows a run that ended at `now`, by itself, after `ran`.
     #[must_use]
-    pub fn judge(&mut self, now: Time, policy: RestartPolicy, status: JobStatus, ran: Duration) -> RestartDecision {
+    pub(crate) fn judge(
+        &mut self,
+        now: Time,
+        policy: RestartPolicy,
+        status: JobStatus,
+        ran: Duration,
+    ) -> RestartDecision {
         let failed = status != JobStatus::Exited(0);
         let again = match policy.restart {
             Restart::Always => true,

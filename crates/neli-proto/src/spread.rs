@@ -10,7 +10,6 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::candidate::lets_another_lead;
 use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
 use crate::record::{MemberId, Why};
 use crate::time::Time;
@@ -19,20 +18,19 @@ use members::{Member, Members};
 
 pub(crate) use members::goes_for_good;
 
+pub use crate::timings::PATIENCE;
+
 mod hand_over;
 mod kept;
 mod members;
 mod plan;
 mod share;
 
-/// Who is not meant to have a role waits this much longer before it claims it: the one that is meant to may be dead.
-pub const PATIENCE: Duration = Duration::from_millis(500);
-
 /// Whom the group has chosen in place of a leader knows that after so long.
 pub const ASSIGNMENT_TAKES: Duration = Duration::from_millis(1_500);
 
 /// And so much longer for each role that it holds more than the one that holds the fewest.
-pub const DELAY_PER_ROLE: Duration = Duration::from_millis(50);
+pub(crate) const DELAY_PER_ROLE: Duration = Duration::from_millis(50);
 
 /// No more roles than these count for the delay.
 const ROLES_COUNTED: u32 = 20;
@@ -234,7 +232,7 @@ impl Spread {
 
     /// Whether something was told since there was nothing more to do.
     #[must_use]
-    pub fn has_news(&self) -> bool {
+    pub(crate) fn has_news(&self) -> bool {
         !self.is_planned || !self.actions.is_empty()
     }
 
@@ -277,7 +275,7 @@ impl Spread {
         let (is_own, why) = (*member == self.member, Why::parse(why));
         if let Some(role) = self.roles.get_mut(role) {
             role.is_handed_on = why == Some(Why::Revoked);
-            role.given_up_by = why.is_some_and(lets_another_lead).then(|| member.clone());
+            role.given_up_by = why.is_some_and(Why::lets_another_lead).then(|| member.clone());
             if !is_own {
                 role.kept.released(now, why);
             }

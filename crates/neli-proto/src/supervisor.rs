@@ -6,22 +6,23 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use crate::candidate::{JobReport, LocalEvent};
 use crate::failed_runs::FailedRuns;
 use crate::guard::{Grant, Order};
 use crate::health::Health;
-use crate::node::status::{Awaited, Awaits};
 use crate::record::{JobState, Offset, Why};
 use crate::restart::Backoff;
+use crate::status::{Awaited, Awaits};
 use crate::time::Time;
 use crate::window::Span;
 use answers::TreeEnd;
 use terminal::Terminal;
 use watch::Watch;
 
+pub use crate::job::JobStatus;
 pub use crate::terminal::Foreground;
 pub use action::{Action, Ending, Lost, Note};
-pub use event::{Event, JobStatus, LeadEvent};
+pub use event::{Departure, Event, LeadEvent, Loss};
+pub use local_event::{JobEnd, JobReport, LocalEvent};
 pub use policy::{OnLoss, Policy, StopPolicy};
 pub use running::{NothingLeft, RunEnd};
 
@@ -30,6 +31,7 @@ mod answers;
 mod event;
 mod exiting;
 mod health;
+mod local_event;
 mod policy;
 mod running;
 mod signal_policy;
@@ -42,9 +44,11 @@ mod watch;
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Supervisor {
     policy: Policy,
+    /// The guard answers this long before a deadline, or is killed.
+    kill_margin: Duration,
     job: Job,
-    /// The right to run the job that is alive, or was last.
-    grant: Grant,
+    /// The right to run the job that is alive, or was last; none before the first term.
+    grant: Option<Grant>,
     watch: Option<Watch>,
     next_guard: NextGuard,
     run: Run,
@@ -83,7 +87,7 @@ pub enum JobPhase {
 }
 
 /// What may be alive.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Job {
     /// Nothing, and nothing may be started.
     None,
@@ -176,14 +180,15 @@ struct Stop {
 }
 
 impl Supervisor {
-    /// One with no job yet.
+    /// One with no job yet. The guard answers `kill_margin` before a deadline, or is killed.
     #[must_use]
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: Policy, kill_margin: Duration) -> Self {
         Self {
             health: policy.health.clone().map(Health::new),
             policy,
+            kill_margin,
             job: Job::None,
-            grant: Grant { term: -1, seen: -1, next_seq: 0, until: Time::ZERO },
+            grant: None,
             watch: None,
             next_guard: NextGuard::default(),
             run: Run::new(0),
@@ -271,9 +276,9 @@ impl Supervisor {
         self.look_after_health(now);
     }
 
-    /// The term of the job that is alive, or was last.
-    pub(crate) const fn term(&self) -> Offset {
-        self.grant.term
+    /// The term of the job that is alive, or was last; none before the first.
+    pub(crate) fn term(&self) -> Option<Offset> {
+        self.grant.map(|grant| grant.term)
     }
 
     /// The number of the run that is alive, or was last, in that term.
@@ -314,7 +319,7 @@ impl Supervisor {
     }
 
     fn guard_due(&self) -> Option<Time> {
-        self.watch?.due(self.policy.stop.kill_margin)
+        self.watch?.due(self.kill_margin)
     }
 
     // ---- speaking -------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ impl Time {
 
     /// The last multiple of `step` that is not after this; this itself where `step` is zero.
     #[must_use]
-    pub fn floor_to(self, step: Duration) -> Self {
+    pub(crate) fn floor_to(self, step: Duration) -> Self {
         Self(self.0 - self.0.checked_rem(nanos(step)).unwrap_or_default())
     }
 }

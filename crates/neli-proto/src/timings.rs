@@ -10,6 +10,8 @@ use crate::record::LEASE_MS;
 pub const SHORTEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.start());
 /// The longest lease.
 pub const LONGEST_LEASE: Duration = Duration::from_millis(*LEASE_MS.end());
+/// Who is not meant to have a role waits this much longer before it claims it: the one that is meant to may be dead.
+pub const PATIENCE: Duration = Duration::from_millis(500);
 /// The shortest heartbeat interval: an echo takes a few milliseconds, and a log that keeps a day is no place for more.
 const SHORTEST_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(10);
 /// The shortest overlap: a successor's claim takes a few milliseconds to be seen, and its job about one to start.
@@ -210,7 +212,7 @@ const fn is_whole(duration: Duration) -> bool {
     duration.subsec_nanos().is_multiple_of(1_000_000)
 }
 
-/// Who should lead first (docs/protocol.md, Precedence).
+/// Who should lead first (docs/protocol.md, The group elector).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Elector {
     /// The member of the consumer group to which the role's partition is assigned.

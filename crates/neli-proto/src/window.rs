@@ -30,7 +30,7 @@ impl Span {
     /// Whether somebody whose wall clock shows this window believes that `other` has begun on another machine: clocks may differ, by a
     /// window at most.
     #[must_use]
-    pub fn believes(self, other: Self) -> bool {
+    pub(crate) fn believes(self, other: Self) -> bool {
         other.from_ms <= self.until_ms
     }
 }

@@ -3,8 +3,9 @@
 use crate::mutant::Notice::{Node, Scenarios};
 use crate::mutant::{Mutant, edit};
 
-use super::{MEMBERSHIP, RUNNING, STOPPING};
+use super::{MEMBERSHIP, STOPPING};
 
+const ANSWERS: &str = "crates/neli-proto/src/supervisor/answers.rs";
 const FAILED_RUNS: &str = "crates/neli-proto/src/failed_runs.rs";
 const PREEMPTING: &str = "crates/neli-proto/src/candidate/preempting.rs";
 const PRECEDENCE: &str = "crates/neli-proto/src/precedence.rs";
@@ -79,11 +80,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RunWithoutGuardAwaited",
         breaks: "A run that was ordered of a guard that could not be started is awaited, and its term not released",
-        edits: &[edit(
-            RUNNING,
-            "if matches!(self.job, Job::Ordered | Job::Stopping { main: None, .. }) && ‹!self.run.started› {",
-            "false",
-        )],
+        edits: &[edit(ANSWERS, "self.tree_end().filter(|_| is_ordered && ‹!self.run.started›)", "false")],
         noticed_by: &[
             Node(
                 "no_guard::a_run_that_no_guard_was_told_of_has_never_begun",

@@ -13,9 +13,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "once: what was recorded before the claim took effect is not read again",
         edits: &[edit(
             ONCE,
-            "self.phase = Phase::Reading { read, term, until: now + self.policy.lease / 2 };",
+            "self.phase = Phase::Reading { read, term, until: now + self.lease / 2 };",
             "let _ = read;
-            self.announce(now, term, now + self.policy.lease / 2);",
+            self.announce(now, term, now + self.lease / 2);",
         )],
         noticed_by: &[Model("a_runner_that_dies"), Model("a_runner_that_is_stopped")],
     },

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use crate::guard::Grant;
 use crate::record::{Offset, Record, Why};
+use crate::supervisor::{Departure, Loss};
 use crate::time::Time;
 
 /// Things to do.
@@ -60,28 +61,6 @@ pub enum Action {
     /// Stop the process, once the group is left: no term is held, no claim under way, and none will be until
     /// [`LocalEvent::Continued`](super::LocalEvent::Continued).
     Suspend,
-}
-
-/// Why a lead is lost at once.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Loss {
-    /// Our own word in the journal no longer counts: the history is gone.
-    HistoryCut,
-    /// The lease is over, by our own clock or by the guard's word.
-    LeaseOver,
-    /// Another's claim took effect.
-    Superseded,
-}
-
-/// How a candidate goes.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Departure {
-    /// The election was ended.
-    Ended,
-    /// It was told to.
-    Left,
-    /// It has not led within `--wait`.
-    WaitedEnough,
 }
 
 /// How far the election has come: what the guard and the hooks act on.

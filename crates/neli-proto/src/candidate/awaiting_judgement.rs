@@ -4,7 +4,6 @@
 use super::Common;
 use super::leading::Leading;
 use super::reading::OwnClaim;
-use super::reasons::lets_another_lead;
 use super::releasing::Releasing;
 use super::standing_by::StandingBy;
 use super::state::{Input, State};
@@ -81,7 +80,7 @@ impl AwaitingJudgement {
 
     /// The term is not wanted, or no longer: nothing of it ever ran.
     fn release(self, common: &mut Common, now: Time, why: Why) -> State {
-        if lets_another_lead(why) {
+        if why.lets_another_lead() {
             common.cool_off(now);
         }
         if common.is_current(self.term()) {

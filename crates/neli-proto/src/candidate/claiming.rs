@@ -6,7 +6,6 @@ use super::action::{Action, Note};
 use super::awaiting_judgement::AwaitingJudgement;
 use super::leading::Leading;
 use super::reading::OwnClaim;
-use super::reasons::lets_another_lead;
 use super::releasing::Releasing;
 use super::standing_by::StandingBy;
 use super::state::{Input, State};
@@ -95,7 +94,7 @@ impl Claiming {
     /// R3: the lease runs from the claim's sending; R5: a claim that comes back too late is released.
     fn took_effect(self, common: &mut Common, now: Time, claim: OwnClaim) -> State {
         let lease_end = self.sent + common.timings.lease();
-        if self.stood_down.is_some_and(lets_another_lead) {
+        if self.stood_down.is_some_and(Why::lets_another_lead) {
             common.cool_off(now);
         }
         if let Some(why) = common.leaving.or(self.stood_down) {
@@ -116,7 +115,7 @@ impl Claiming {
     fn was_void(self, common: &mut Common, now: Time) -> State {
         let spread = self.spread_after_void(common, now);
         let not_before = now + common.random.up_to(spread);
-        if self.stood_down.is_some_and(lets_another_lead) {
+        if self.stood_down.is_some_and(Why::lets_another_lead) {
             common.cool_off(now);
         }
         common.draw = None;

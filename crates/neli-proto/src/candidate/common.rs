@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use super::action::{Action, Departure, Note, StandingFor};
+use super::action::{Action, Note, StandingFor};
 use super::identifying::KnownTopic;
 use super::preempting::Preemption;
 use super::standing_by::Draw;
@@ -12,10 +12,11 @@ use super::{Identity, Judgement, Setup};
 use crate::guard::Grant;
 use crate::journal::{Term, Verdict, View};
 use crate::listener::{Listener, Received};
-use crate::node::status::{Counts, Shown};
 use crate::precedence::{HELLO_AFTER_RELEASE, HELLO_INTERVAL, Precedence, Standing};
 use crate::random::Random;
 use crate::record::{Body, MemberId, Offset, Record, Why};
+use crate::status::{Counts, Shown};
+use crate::supervisor::Departure;
 use crate::time::Time;
 use crate::timings::Timings;
 

@@ -1,11 +1,11 @@
 //! The lease is over; of the job something may be left. Nothing is written until nothing of it is.
 
 use super::Common;
-use super::action::{Action, Loss, Milestone};
-use super::event::JobEnd;
+use super::action::{Action, Milestone};
 use super::releasing::{JobTerm, Releasing};
 use super::state::{Input, State};
 use crate::record::{Offset, Why};
+use crate::supervisor::{JobEnd, Loss};
 use crate::time::Time;
 
 /// A term whose lease is over.

@@ -4,8 +4,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::Common;
-use super::action::{Action, Loss, Milestone, Note};
-use super::event::{JobEnd, JobReport};
+use super::action::{Action, Milestone, Note};
 use super::fenced::Fenced;
 use super::overlapped::Overlapped;
 use super::reading::OwnClaim;
@@ -14,6 +13,7 @@ use super::releasing::{JobTerm, Releasing};
 use super::state::{Input, State};
 use crate::guard::Grant;
 use crate::record::{Body, JobState, Offset, Why};
+use crate::supervisor::{JobEnd, JobReport, Loss};
 use crate::time::Time;
 
 /// That a job is stopping is written when it has taken this long. The release of one that ends as soon as it is asked to would
@@ -281,7 +281,7 @@ impl Leading {
 
     fn overlapped(self, common: &mut Common, now: Time, by_term: Offset) -> State {
         let why = self.stopping().unwrap_or(Why::Fenced);
-        let overlapped = Overlapped::begin(common, now, (self.term, by_term), why, self.lease_end);
+        let overlapped = Overlapped::begin(common, now, self.term, why, self.lease_end, by_term);
         let runs_on = self.stopping.is_none() && self.job.state == JobState::Running;
         if runs_on { State::Overlapped(overlapped) } else { overlapped.stop(common, now) }
     }

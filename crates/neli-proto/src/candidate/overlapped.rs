@@ -1,13 +1,13 @@
-//! `--overlap`: another has claimed, and the job that runs here is to stop within that time, or with the lease.
+//! `--overlap`: another has claimed, and the job that runs here is to stop within that time, or with the lease (O3).
 
 use super::Common;
-use super::action::{Action, Loss, Milestone};
-use super::event::JobEnd;
+use super::action::{Action, Milestone};
 use super::fenced::Fenced;
 use super::reasons::rank;
 use super::releasing::{JobTerm, Releasing};
 use super::state::{Input, State};
 use crate::record::{Offset, Why};
+use crate::supervisor::{JobEnd, Loss};
 use crate::time::Time;
 
 /// A term that is over, and whose job runs on beside the next one's. Its lease is not extended any more.
@@ -30,9 +30,10 @@ impl Overlapped {
     pub(super) fn begin(
         common: &mut Common,
         now: Time,
-        (term, by_term): (Offset, Offset),
+        term: Offset,
         why: Why,
         lease_end: Time,
+        by_term: Offset,
     ) -> Self {
         let within = common.timings.overlap().unwrap_or_default();
         let by = common.leader_name();

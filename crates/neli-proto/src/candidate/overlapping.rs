@@ -42,7 +42,7 @@ impl Common {
         self.overlap_ms().map(|within_ms| Overlap { within_ms, over, yields })
     }
 
-    /// Whether a leader that is to stop lets its job run on: somebody stands by who may claim.
+    /// Whether a leader that is to stop lets its job run on (O1): somebody stands by who may claim.
     pub(super) fn may_yield(&self, now: Time) -> bool {
         self.timings.overlap().is_some() && self.precedence.standbys(now) > 0
     }
@@ -56,7 +56,7 @@ impl Common {
 }
 
 impl Candidate {
-    /// A claim or a beat of another was read. Who stands by in an election that the other leads in another way goes.
+    /// A claim or a beat of another was read (O6). Who stands by in an election that the other leads in another way goes.
     pub(super) fn compare_with_leader(&mut self, record: &Record, received: Received) {
         let is_told = received.fresh && received.verdict == Verdict::Effective && record.body.lease().is_some();
         let overlaps = record.body.overlap().is_some();
@@ -65,7 +65,7 @@ impl Candidate {
         }
     }
 
-    /// A hello of another was read. Of two that differ the one that came later goes.
+    /// A hello of another was read (O6). Of two that differ the one that came later goes.
     pub(super) fn compare_with_standby(&mut self, hello: &Hello) {
         let differs = hello.overlaps != self.common.timings.overlap().is_some();
         if differs && self.common.precedence.came_before(&hello.member) && self.state.holds_nothing() {

@@ -3,12 +3,12 @@
 use alloc::vec::Vec;
 
 use super::action::StandingFor;
-use super::event::JobReport;
 use super::state::State;
 use super::{Candidate, Judgement};
 use crate::journal::View;
-use crate::node::status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Vacancy};
 use crate::record::{Offset, Why};
+use crate::status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Vacancy};
+use crate::supervisor::JobReport;
 use crate::time::Time;
 
 /// What a candidate is in the election, for whoever looks at it from outside.
@@ -184,7 +184,7 @@ impl Candidate {
 
     /// Whether everything up to the log's end was read, as that was when it was asked for.
     #[must_use]
-    pub fn is_caught_up(&self) -> bool {
+    pub(crate) fn is_caught_up(&self) -> bool {
         self.common.listener.is_caught_up()
     }
 

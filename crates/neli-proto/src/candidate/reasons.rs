@@ -18,25 +18,6 @@ pub(super) const fn rank(why: Why) -> u8 {
     }
 }
 
-/// Whether another is to lead first.
-pub(crate) const fn lets_another_lead(why: Why) -> bool {
-    match why {
-        Why::FactsUnavailable | Why::Resigned | Why::RestartLimit | Why::Spread | Why::Unhealthy => true,
-        Why::Ended
-        | Why::Exited
-        | Why::Failed
-        | Why::Fenced
-        | Why::GuardDied
-        | Why::Refused
-        | Why::Revoked
-        | Why::ClaimExpired
-        | Why::Skipped
-        | Why::Stopped
-        | Why::SupervisorDied
-        | Why::Suspended => false,
-    }
-}
-
 /// `--overlap`: whether the job is healthy and wanted, and may run on until another has claimed.
 pub(super) const fn lets_job_run_on(why: Why) -> bool {
     match why {

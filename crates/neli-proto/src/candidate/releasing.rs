@@ -5,14 +5,13 @@ use core::time::Duration;
 
 use super::Common;
 use super::action::{Action, Milestone};
-use super::event::JobEnd;
 use super::reading::OwnClaim;
-use super::reasons::{is_lost, lets_another_lead};
+use super::reasons::is_lost;
 use super::standing_by::StandingBy;
 use super::state::{Input, State};
 use crate::precedence::SPREAD;
 use crate::record::{Body, Offset, Why};
-use crate::supervisor::NothingLeft;
+use crate::supervisor::{JobEnd, NothingLeft};
 use crate::time::Time;
 
 /// A release on its way.
@@ -113,7 +112,7 @@ impl Releasing {
         common.back_off(back_off);
         common.has_lost_lead = is_lost(why) || stood_down.is_some_and(is_lost);
         // Who was overlapped has let another lead.
-        if overlapped_by.is_none() && (lets_another_lead(why) || stood_down.is_some_and(lets_another_lead)) {
+        if overlapped_by.is_none() && (why.lets_another_lead() || stood_down.is_some_and(Why::lets_another_lead)) {
             common.cool_off(now);
         }
         // R6: a release is written only while the term is current in our own view. After a cut the view is of another history, in
@@ -163,7 +162,7 @@ impl Releasing {
             // Where it would arrive after a cut, a term of that number may be another's.
             Input::GivenUp | Input::HistoryCut => return self.over(common, now, false),
             Input::StandDown { why } => {
-                if lets_another_lead(why) {
+                if why.lets_another_lead() {
                     common.cool_off(now);
                 }
             }

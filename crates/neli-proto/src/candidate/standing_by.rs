@@ -2,9 +2,8 @@
 
 use core::time::Duration;
 
-use super::action::{Action, Departure, Milestone, Note, StandingFor, Waiting};
+use super::action::{Action, Milestone, Note, StandingFor, Waiting};
 use super::claiming::Claiming;
-use super::reasons::lets_another_lead;
 use super::releasing::Releasing;
 use super::state::{Input, State};
 use super::suspended::Suspended;
@@ -12,6 +11,7 @@ use super::{Common, Judgement};
 use crate::journal::View;
 use crate::listener::Predecessor;
 use crate::precedence::{Delay, SPREAD};
+use crate::supervisor::Departure;
 use crate::time::Time;
 
 /// Nothing is held.
@@ -51,7 +51,7 @@ impl StandingBy {
             }
             Input::MoveOn => return self.move_on(common, now),
             Input::StandDown { why } => {
-                if lets_another_lead(why) {
+                if why.lets_another_lead() {
                     common.cool_off(now);
                 }
             }

@@ -3,7 +3,6 @@
 use super::Common;
 use super::awaiting_judgement::AwaitingJudgement;
 use super::claiming::Claiming;
-use super::event::{JobEnd, JobReport};
 use super::fenced::Fenced;
 use super::identifying::Confirmation;
 use super::leading::Leading;
@@ -13,6 +12,7 @@ use super::releasing::Releasing;
 use super::standing_by::StandingBy;
 use super::suspended::Suspended;
 use crate::record::{Offset, Why};
+use crate::supervisor::{JobEnd, JobReport};
 use crate::time::Time;
 
 /// What a candidate is in the election.

@@ -2,7 +2,6 @@
 
 use super::Common;
 use super::action::Action;
-use super::reasons::lets_another_lead;
 use super::releasing::Releasing;
 use super::standing_by::StandingBy;
 use super::state::{Input, State};
@@ -35,7 +34,7 @@ impl Suspended {
                 }
             }
             Input::StandDown { why } => {
-                if lets_another_lead(why) {
+                if why.lets_another_lead() {
                     common.cool_off(now);
                 }
             }

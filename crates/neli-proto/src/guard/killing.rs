@@ -94,7 +94,7 @@ impl Killing {
 
     /// The same, unless a round is under way.
     #[must_use]
-    pub fn due(&self) -> Option<Time> {
+    pub(crate) fn due(&self) -> Option<Time> {
         self.round.is_none().then_some(self.again_at)
     }
 

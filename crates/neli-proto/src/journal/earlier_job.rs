@@ -30,7 +30,7 @@ pub enum EarlierJob {
 impl EarlierJob {
     /// The term whose job may be alive, where one is known.
     #[must_use]
-    pub const fn term(&self) -> Option<Offset> {
+    pub(crate) const fn term(&self) -> Option<Offset> {
         match self {
             Self::Overlapped { term, .. } => Some(*term),
             Self::Gone | Self::Unknown => None,

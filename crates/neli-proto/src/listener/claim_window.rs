@@ -14,7 +14,7 @@ pub(super) const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
 
 /// From when on a vacancy or a silence may be claimed, before any delay.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct ClaimWindow {
+pub(crate) struct ClaimWindow {
     /// The view is vacant or silent from then on.
     pub since: Time,
     /// What became of whoever led before.
@@ -41,7 +41,7 @@ impl Listener {
     /// Whether to ask again now and read further back: everything was read, nothing is decided, there is more, and there is
     /// time (R2). The reading stops until the answer comes.
     #[must_use]
-    pub fn reads_further_back(&mut self, now: Time) -> bool {
+    pub(crate) fn reads_further_back(&mut self, now: Time) -> bool {
         let wanted = self.stage == Stage::CaughtUp
             && matches!(self.journal.view(), View::Undecided(_))
             && !self.is_vacant()
@@ -65,7 +65,7 @@ impl Listener {
 
     /// From when on the lead may be claimed (R2), before any delay; none while that isn't known.
     #[must_use]
-    pub fn claim_window(&self) -> Option<ClaimWindow> {
+    pub(crate) fn claim_window(&self) -> Option<ClaimWindow> {
         if self.stage != Stage::CaughtUp || self.undecodable {
             return None;
         }

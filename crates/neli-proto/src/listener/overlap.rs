@@ -28,7 +28,7 @@ impl Overlaps {
 impl Listener {
     /// The same for a candidate with `--overlap`.
     #[must_use]
-    pub fn with_overlap(mut self, is_wanted: bool) -> Self {
+    pub(crate) fn with_overlap(mut self, is_wanted: bool) -> Self {
         self.overlaps.is_wanted = is_wanted;
         self
     }
@@ -50,10 +50,10 @@ impl Listener {
         }
     }
 
-    /// From when on nothing can be left of the job before the current one: its lease is over. `None` where nothing is left by all
+    /// From when on nothing can be left of the job before the current one (O4): its lease is over. `None` where nothing is left by all
     /// that was read.
     #[must_use]
-    pub fn earlier_job_gone_at(&self) -> Option<Time> {
+    pub(crate) fn earlier_job_gone_at(&self) -> Option<Time> {
         match self.journal.earlier_job() {
             EarlierJob::Gone => None,
             EarlierJob::Overlapped { lease, .. } => {
@@ -64,7 +64,7 @@ impl Listener {
         }
     }
 
-    /// Nobody claims while a job may be alive that was overlapped before: there would be three.
+    /// Nobody claims while a job may be alive that was overlapped before (O5): there would be three.
     pub(super) fn after_earlier_job(&self, since: Time) -> Time {
         let is_known = matches!(self.journal.earlier_job(), EarlierJob::Overlapped { .. });
         let is_decided = !matches!(self.journal.view(), View::Undecided(_));
@@ -72,7 +72,7 @@ impl Listener {
         gone_at.map_or(since, |gone_at| since.max(gone_at))
     }
 
-    /// From when on a leader that yields may be overlapped.
+    /// From when on a leader that yields may be overlapped (O2).
     pub(super) fn overlap_window(&self) -> Option<ClaimWindow> {
         let View::Led(term) = self.journal.view() else { return None };
         let yields_since = self.overlaps.yields_since.filter(|_| self.overlaps.is_wanted)?;

@@ -28,7 +28,9 @@ impl Node {
                 self.guard_is_outdated = false;
                 self.take_from_hooks();
                 // Nothing of that history is to be released any more.
-                self.actions.push_back(Action::Order(Order::Released { term: self.supervisor.term() }));
+                if let Some(term) = self.supervisor.term() {
+                    self.nothing_to_release(term);
+                }
                 self.actions.push_back(Action::RenewGuard);
             } else {
                 break self.take_from_hooks();
@@ -58,7 +60,8 @@ impl Node {
             From::KillGuard => Action::KillGuard,
             From::KillOrphans => Action::KillOrphans,
             From::LookAtForeground => Action::LookAtForeground,
-            From::Note(note) => Action::Note(Note::Job { term: self.supervisor.term(), note }),
+            // Only what befalls a guard is noted before the first term, and no message about that names a term.
+            From::Note(note) => Action::Note(Note::Job { term: self.supervisor.term().unwrap_or(-1), note }),
             From::Order(order) => return self.order(now, order),
             From::RunEnded(end) => {
                 self.once.iter_mut().for_each(|once| once.run_ended(end));

@@ -1,7 +1,6 @@
 //! What is to be done once, and what a node does for it.
 
 use alloc::boxed::Box;
-use core::time::Duration;
 
 use crate::fact::Fact;
 use crate::record::Why;
@@ -21,8 +20,6 @@ pub struct Policy {
     pub retries: u32,
     /// `--done-status`: with what those exit who find the key done.
     pub done_status: u8,
-    /// The leader's lease: a fact that can't be read or written within half of it is not waited for.
-    pub lease: Duration,
 }
 
 /// Why the job is not run.

@@ -91,6 +91,25 @@ impl Why {
             Self::Unhealthy => "unhealthy",
         }
     }
+
+    /// Whether another is to lead first, where a leader stands down for this.
+    pub(crate) const fn lets_another_lead(self) -> bool {
+        match self {
+            Self::FactsUnavailable | Self::Resigned | Self::RestartLimit | Self::Spread | Self::Unhealthy => true,
+            Self::Ended
+            | Self::Exited
+            | Self::Failed
+            | Self::Fenced
+            | Self::GuardDied
+            | Self::Refused
+            | Self::Revoked
+            | Self::ClaimExpired
+            | Self::Skipped
+            | Self::Stopped
+            | Self::SupervisorDied
+            | Self::Suspended => false,
+        }
+    }
 }
 
 impl fmt::Display for Why {

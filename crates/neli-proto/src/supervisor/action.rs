@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{JobStatus, RunEnd};
-use crate::candidate::LocalEvent;
 use crate::guard::Order;
 use crate::health::Failure;
 use crate::record::Why;
+use crate::supervisor::LocalEvent;
 use crate::window::Span;
 
 /// Things to do.

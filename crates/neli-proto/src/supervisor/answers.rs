@@ -1,18 +1,28 @@
-//! What a supervisor makes of its guard's answers.
+//! What a supervisor makes of its guard's answers, and what proves that nothing is left of a tree.
 
-use super::{JobStatus, Supervisor};
-use crate::guard::{Answer, CommandKind, Step};
+use super::watch::Watch;
+use super::{Job, JobStatus, Run, Supervisor};
+use crate::guard::{Answer, CommandKind, Grant, Step};
+use crate::record::{Offset, Why};
+use crate::restart::Backoff;
 use crate::time::Time;
 
-/// Nothing is left of a run's tree. The guard's answer makes it, or the look after the guard's death; between two runs it is kept.
-/// Without it no proof can be made that nothing is left of a term's job.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) struct TreeEnd(());
+/// Nothing is left of the tree of a term's last run, or nothing was started under that term yet; between two runs it is kept. Without
+/// it no proof can be made that nothing is left of the term's job. Only this file makes one: where a term begins, where the guard
+/// answers so, where the look after a guard's death says so, and where no guard could be started.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct TreeEnd {
+    term: Offset,
+}
 
 impl TreeEnd {
-    /// Of a term in which nothing has been started yet.
-    pub(super) const fn of_no_run() -> Self {
-        Self(())
+    /// Whose tree.
+    pub(super) const fn term(&self) -> Offset {
+        self.term
+    }
+
+    pub(super) const fn into_term(self) -> Offset {
+        self.term
     }
 }
 
@@ -34,13 +44,19 @@ impl Supervisor {
                 self.interrupted_by(now, status, foreground);
                 self.main_exited(now, status, left);
             }
-            Answer::Fenced { term, gone_at } => self.fenced(term, gone_at, TreeEnd(())),
-            Answer::Gone => self.gone(now, TreeEnd(())),
+            Answer::Fenced { term, gone_at } => self.fenced(gone_at, TreeEnd { term }),
+            Answer::Gone => self.tree_gone(now),
             Answer::Killed => self.killed_at_timeout(),
-            Answer::NotStarted { at: Step::InTime, .. } => self.fenced(self.term(), None, TreeEnd(())),
+            Answer::NotStarted { at: Step::InTime, .. } => {
+                if let Some(end) = self.tree_end() {
+                    self.fenced(None, end);
+                }
+            }
             Answer::NotStarted { errno, at: at @ (Step::Exec | Step::Fork | Step::Lease) } => {
                 self.not_started(errno, at);
-                self.gone_without_start(now, TreeEnd(()));
+                if let Some(end) = self.tree_end() {
+                    self.gone_without_start(now, end);
+                }
             }
             Answer::Started { pid } => self.started(now, number_of(pid).unwrap_or_default()),
             Answer::Stuck { pids } => self.stuck(pids.into_iter().filter_map(number_of).collect()),
@@ -53,7 +69,37 @@ impl Supervisor {
 
     /// Nothing is left of what the dead guard has left.
     pub(super) fn orphans_gone(&mut self, now: Time) {
-        self.gone(now, TreeEnd(()));
+        self.tree_gone(now);
+    }
+
+    /// A term was won, and nothing has been started under it.
+    pub(super) fn begin_term(&mut self, grant: Grant, holds: bool) -> TreeEnd {
+        self.grant = Some(grant);
+        (self.run, self.backoff, self.over, self.holds) = (Run::new(0), Backoff::default(), None, holds);
+        if self.next_guard.due.is_none() {
+            self.watch = Some(Watch::new(grant.until));
+        }
+        TreeEnd { term: grant.term }
+    }
+
+    /// There is no guard, so that what was ordered since the last one's end has never begun.
+    pub(super) fn guard_not_started(&mut self) {
+        self.watch = None;
+        let is_ordered = matches!(self.job, Job::Ordered | Job::Stopping { main: None, .. });
+        if let Some(end) = self.tree_end().filter(|_| is_ordered && !self.run.started) {
+            self.nothing_left(Why::GuardDied, end);
+        }
+    }
+
+    fn tree_gone(&mut self, now: Time) {
+        if let Some(end) = self.tree_end() {
+            self.gone(now, end);
+        }
+    }
+
+    /// The end of the tree that the term has, or had last: whoever calls this has been told of it.
+    fn tree_end(&self) -> Option<TreeEnd> {
+        self.term().map(|term| TreeEnd { term })
     }
 }
 

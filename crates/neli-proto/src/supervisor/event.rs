@@ -4,32 +4,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::candidate::{Departure, Loss};
 use crate::command::CommandEnd;
 use crate::guard::Grant;
 use crate::record::Why;
 use crate::terminal::Foreground;
 use crate::window::Span;
-
-/// How a process ended.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum JobStatus {
-    /// It exited with this status, 0 to 255.
-    Exited(u8),
-    /// This signal killed it.
-    Signaled(i32),
-}
-
-impl JobStatus {
-    /// The status that a shell would show: 128 + n for signal n.
-    #[must_use]
-    pub fn code(self) -> u8 {
-        match self {
-            Self::Exited(code) => code,
-            Self::Signaled(signal) => u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX),
-        }
-    }
-}
 
 /// Things that happened to the job, to its guard and to `neli-run`. What the guard answers comes by
 /// [`handle_answer`](super::Supervisor::handle_answer).
@@ -112,4 +91,26 @@ pub enum LeadEvent {
     },
     /// A job that is held is not run before another window.
     Waits,
+}
+
+/// Why a lead is lost at once.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Loss {
+    /// Our own word in the journal no longer counts: the history is gone.
+    HistoryCut,
+    /// The lease is over, by our own clock or by the guard's word.
+    LeaseOver,
+    /// Another's claim took effect.
+    Superseded,
+}
+
+/// How a candidate goes.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Departure {
+    /// The election was ended.
+    Ended,
+    /// It was told to.
+    Left,
+    /// It has not led within `--wait`.
+    WaitedEnough,
 }

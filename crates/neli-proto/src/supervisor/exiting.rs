@@ -1,10 +1,9 @@
-//! With which status to end: several causes, the first that applies (interface.md, Exit status).
+//! With which status to end: several causes, the first that applies (README.md, Exit statuses).
 
 use super::signals::SIGKILL;
 use super::{Killed, Stop, Supervisor};
-use crate::candidate::Departure;
 use crate::record::Why;
-use crate::supervisor::{Action, Ending, JobStatus, Lost, OnLoss};
+use crate::supervisor::{Action, Departure, Ending, JobStatus, Lost, OnLoss};
 
 impl Supervisor {
     pub(super) fn exit(&mut self, departure: Departure) {

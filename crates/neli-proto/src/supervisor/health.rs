@@ -1,12 +1,11 @@
 //! A job's health: looked after while its main process runs and it is not being stopped, and never else.
 
 use super::{Job, Supervisor};
-use crate::candidate::LocalEvent;
 use crate::command::CommandEnd;
 use crate::guard::{CommandKind, Order};
 use crate::health::{Action as HealthAction, Event};
 use crate::record::Why;
-use crate::supervisor::Note;
+use crate::supervisor::{LocalEvent, Note};
 use crate::time::Time;
 use alloc::boxed::Box;
 

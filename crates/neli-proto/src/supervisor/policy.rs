@@ -36,6 +36,4 @@ pub struct StopPolicy {
     pub signal: i32,
     /// From that signal to SIGKILL; zero is SIGKILL with no signal before it.
     pub timeout: Duration,
-    /// The guard answers this long before a deadline, or is killed.
-    pub kill_margin: Duration,
 }

@@ -3,11 +3,10 @@
 use super::answers::TreeEnd;
 use super::watch::Watch;
 use super::{Job, Killed, Run, Supervisor};
-use crate::candidate::{JobEnd, LocalEvent};
 use crate::guard::{Order, Step};
 use crate::record::{JobState, Offset, Why};
 use crate::restart::RestartDecision;
-use crate::supervisor::{Action, Ending, JobStatus, Note};
+use crate::supervisor::{Action, Ending, JobEnd, JobStatus, LocalEvent, Note};
 use crate::time::Time;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -36,8 +35,8 @@ pub struct RunEnd {
 }
 
 impl NothingLeft {
-    const fn new(term: Offset, _: TreeEnd) -> Self {
-        Self { term }
+    const fn new(end: TreeEnd) -> Self {
+        Self { term: end.into_term() }
     }
 
     /// Whose job.
@@ -221,12 +220,13 @@ impl Supervisor {
         if self.run_due().is_none_or(|due| now < due) {
             return;
         }
+        let Some(grant) = self.grant else { return };
         self.job = Job::Ordered;
         self.run = Run::new(self.run.attempt.saturating_add(1));
         if let Some(watch) = &mut self.watch {
-            watch.ask(now, self.grant.until);
+            watch.ask(now, grant.until);
         }
-        self.order(Order::Spawn { grant: self.grant, attempt: self.run.attempt.into(), window: self.window });
+        self.order(Order::Spawn { grant, attempt: self.run.attempt.into(), window: self.window });
     }
 
     pub(super) fn killed_at_timeout(&mut self) {
@@ -238,8 +238,8 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn fenced(&mut self, term: Offset, gone_at: Option<Time>, end: TreeEnd) {
-        if term == self.term() && self.job != Job::None {
+    pub(super) fn fenced(&mut self, gone_at: Option<Time>, end: TreeEnd) {
+        if self.term() == Some(end.term()) && self.job != Job::None {
             self.be_killed(Killed::ForLoss);
             self.tell(LocalEvent::Fenced { why: Why::Fenced });
             self.nothing_left_since(Why::Fenced, gone_at, end);
@@ -288,16 +288,8 @@ impl Supervisor {
         (self.next_guard.due, self.next_guard.started) = (None, Some(now));
         self.actions.push_back(Action::StartGuard);
         // A run that has waited for it may begin.
-        if self.job != Job::None {
-            self.watch = Some(Watch::new(self.grant.until));
-        }
-    }
-
-    /// There is no guard, so that what was ordered since the last one's end has never begun.
-    pub(super) fn guard_not_started(&mut self) {
-        self.watch = None;
-        if matches!(self.job, Job::Ordered | Job::Stopping { main: None, .. }) && !self.run.started {
-            self.nothing_left(Why::GuardDied, TreeEnd::of_no_run());
+        if let Some(grant) = self.grant.filter(|_| self.job != Job::None) {
+            self.watch = Some(Watch::new(grant.until));
         }
     }
 
@@ -326,13 +318,13 @@ impl Supervisor {
         self.job = Job::None;
         self.watch = None;
         self.over = Some(why);
-        self.order(Order::Over { term: self.term() });
+        self.order(Order::Over { term: end.term() });
         self.tell_nothing_left(why, gone_at, end);
     }
 
     pub(super) fn tell_nothing_left(&mut self, why: Why, gone_at: Option<Time>, end: TreeEnd) {
         let (exit, leaving) = (self.run.status.map(JobStatus::code), self.leaves_after(why));
-        let proof = NothingLeft::new(self.term(), end);
+        let proof = NothingLeft::new(end);
         let back_off = self.failed_runs.back_off();
         self.tell(LocalEvent::NothingLeft(JobEnd { proof, why, exit, leaving, once: None, gone_at, back_off }));
     }

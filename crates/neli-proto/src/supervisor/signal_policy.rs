@@ -1,13 +1,12 @@
-//! A person's word: signals to `neli-run` (interface.md, Signals).
+//! A person's word: signals to `neli-run` (man/neli-run.1.in, SIGNALS).
 
 use core::time::Duration;
 
 use super::signals::{SIGCHLD, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use super::{Job, Stop, Supervisor};
-use crate::candidate::LocalEvent;
 use crate::guard::{Order, Target};
 use crate::record::Why;
-use crate::supervisor::Action;
+use crate::supervisor::{Action, LocalEvent};
 use crate::time::Time;
 
 /// Two stop signals nearer than this are one: GNU `timeout` sends two.

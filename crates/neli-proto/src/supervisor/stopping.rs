@@ -2,12 +2,9 @@
 
 use core::time::Duration;
 
-use super::answers::TreeEnd;
-use super::watch::Watch;
-use super::{Job, Killed, Run, Supervisor};
+use super::{Job, Killed, Supervisor};
 use crate::guard::{Grant, Order};
 use crate::record::{JobState, Why};
-use crate::restart::Backoff;
 use crate::supervisor::{Note, StopPolicy};
 use crate::time::Time;
 use crate::window::Span;
@@ -15,16 +12,13 @@ use crate::window::Span;
 impl Supervisor {
     /// The term is held, and the guard kept informed: who dies now owes a release.
     pub(super) fn held(&mut self, now: Time, grant: Grant) {
-        (self.job, self.grant) = (Job::Held { end: TreeEnd::of_no_run() }, grant);
-        (self.run, self.backoff, self.over, self.holds) = (Run::new(0), Backoff::default(), None, true);
-        if self.next_guard.due.is_none() {
-            self.watch = Some(Watch::new(grant.until));
-        }
+        self.job = Job::Held { end: self.begin_term(grant, true) };
         self.extended(now, grant);
     }
 
     pub(super) fn may_run(&mut self, now: Time, window: Option<Span>) {
-        if let Job::Held { end } = self.job {
+        if let Job::Held { end } = &self.job {
+            let end = end.clone();
             let delay = if self.run.attempt == 0 { self.policy.settle } else { Duration::ZERO };
             self.window = window;
             self.job = Job::Restarting { at: now + delay, end };
@@ -43,11 +37,7 @@ impl Supervisor {
 
     pub(super) fn led(&mut self, now: Time, grant: Grant) {
         let settle = self.policy.settle;
-        (self.job, self.grant) = (Job::Restarting { at: now + settle, end: TreeEnd::of_no_run() }, grant);
-        (self.run, self.backoff, self.over, self.holds) = (Run::new(0), Backoff::default(), None, false);
-        if self.next_guard.due.is_none() {
-            self.watch = Some(Watch::new(grant.until));
-        }
+        self.job = Job::Restarting { at: now + settle, end: self.begin_term(grant, false) };
         if settle.is_zero() {
             return self.start_run_if_due(now);
         }
@@ -59,10 +49,10 @@ impl Supervisor {
     pub(super) fn extended(&mut self, now: Time, grant: Grant) {
         if let Some(watch) = &mut self.watch {
             watch.ask(now, grant.until);
-            self.grant = grant;
+            self.grant = Some(grant);
             self.order(Order::Lease(grant));
         } else if self.next_guard.due.is_some() {
-            self.grant = grant;
+            self.grant = Some(grant);
         }
     }
 
@@ -95,7 +85,7 @@ impl Supervisor {
             // What the job left behind has been asked already; but this is no end by itself any more.
             Job::Stopping { why: why @ Why::Exited, .. } => *why = reason,
             Job::Held { end } | Job::Restarting { end, .. } => {
-                let end = *end;
+                let end = end.clone();
                 self.nothing_left(reason, end);
             }
             Job::None | Job::Orphaned | Job::Stopping { .. } => {}
@@ -124,7 +114,10 @@ impl Supervisor {
             Job::Running { pid, since } => Some((pid, since)),
             Job::Stopping { main, .. } => main,
             Job::Ordered => None,
-            Job::Held { end } | Job::Restarting { end, .. } => return self.nothing_left(why, end),
+            Job::Held { ref end } | Job::Restarting { ref end, .. } => {
+                let end = end.clone();
+                return self.nothing_left(why, end);
+            }
             // There is nothing, or it is being killed already.
             Job::None | Job::Orphaned => return,
         };

@@ -1,14 +1,13 @@
-//! What the terminal does to the job and to `neli-run` (interface.md, Terminal): who has its foreground, and what
+//! What the terminal does to the job and to `neli-run` (man/neli-run.1.in, TERMINAL): who has its foreground, and what
 //! becomes of a job that is stopped for it, of Ctrl-C, Ctrl-\ and Ctrl-Z, and of a terminal that is gone.
 
 use core::time::Duration;
 
 use super::signals::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use super::{Job, Supervisor};
-use crate::candidate::LocalEvent;
 use crate::guard::{Order, Target};
 use crate::record::Why;
-use crate::supervisor::{Action, Ending, Foreground, JobStatus, Note};
+use crate::supervisor::{Action, Ending, Foreground, JobStatus, LocalEvent, Note};
 use crate::time::Time;
 
 /// Between two looks at the foreground, while a stopped job waits for it: no signal tells of it, and not every shell's

@@ -1,4 +1,5 @@
-//! Several causes, the first that applies: every two of them, at every moment of a run, against the page's own order.
+//! Several causes, the first that applies: every two of them, at every moment of a run, against the order that is written down
+//! (README.md, Exit statuses).
 
 use neli_proto::restart::Restart;
 use neli_proto::supervisor::OnLoss;

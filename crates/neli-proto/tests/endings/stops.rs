@@ -1,5 +1,5 @@
 //! A stop at every instant of a life: nothing is started after it, nothing is left, no term stays without its release where
-//! there is a Kafka, and it takes no longer than the page allows.
+//! there is a Kafka, and it takes no longer than the manual allows (man/neli-run.1.in, SIGNALS).
 
 use std::time::Duration;
 

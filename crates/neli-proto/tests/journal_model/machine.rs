@@ -91,7 +91,7 @@ impl Machine {
         let timings = candidate.timings();
         let policy = Policy {
             settle: candidate.settle,
-            stop: StopPolicy { signal: 15, timeout: candidate.stop_timeout, kill_margin: timings.kill_margin() },
+            stop: StopPolicy { signal: 15, timeout: candidate.stop_timeout },
             restart: candidate.restart,
             on_loss: candidate.on_loss,
             health: setup.health.clone(),
@@ -104,7 +104,7 @@ impl Machine {
             job: policy,
             hooks: setup.hooks.to_vec(),
             accepts_remade_topic: true,
-            once: setup.once.map(|once| once.policy(index, candidate.lease)),
+            once: setup.once.map(|once| once.policy(index)),
             started: now,
             wait: None,
             first_span: setup.span,

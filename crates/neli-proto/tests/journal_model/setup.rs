@@ -119,7 +119,7 @@ impl Occasion {
     }
 
     /// What a machine's candidate is told.
-    pub(crate) fn policy(self, who: Who, lease: Duration) -> Policy {
+    pub(crate) fn policy(self, who: Who) -> Policy {
         let (key, window, schedule) = match self {
             Self::Key => ("key".into(), None, None),
             Self::Windows(numbers) => {
@@ -128,7 +128,7 @@ impl Occasion {
             }
             Self::Schedule(_) => ("".into(), None, Some(CatchUp::Last)),
         };
-        Policy { key, window, schedule, retries: 0, done_status: 0, lease }
+        Policy { key, window, schedule, retries: 0, done_status: 0 }
     }
 }
 

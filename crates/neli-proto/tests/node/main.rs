@@ -255,7 +255,7 @@ fn a_topic_that_was_made_again_is_refused_where_the_settings_say_so() {
 #[test]
 fn the_guard_is_replaced_when_no_job_is_alive() {
     let mut host = Host::leading(&[]);
-    let term = host.node.term();
+    let term = host.node.term().unwrap();
     host.elects(candidate::Event::HistoryCut);
     let actions = host.actions();
     assert!(actions.contains(&Action::Order(Order::Kill)) && !actions.contains(&Action::RenewGuard), "{actions:?}");

@@ -23,7 +23,7 @@ pub(crate) fn listening(retries: u32) -> Host {
 }
 
 pub(crate) fn policy(retries: u32) -> Policy {
-    Policy { key: KEY.into(), window: None, schedule: None, retries, done_status: 7, lease: LEASE }
+    Policy { key: KEY.into(), window: None, schedule: None, retries, done_status: 7 }
 }
 
 pub(crate) fn listening_for(policy: Policy) -> Host {
@@ -142,7 +142,10 @@ fn the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginni
     read(&mut host, id, Facts::default());
     let begun = asked(&mut host);
     let (append, fact) = begun.appended.unwrap();
-    assert_eq!((fact.outcome, fact.attempt, fact.term, &*fact.key), (Outcome::Running, 1, host.node.term(), KEY));
+    assert_eq!(
+        (fact.outcome, fact.attempt, fact.term, &*fact.key),
+        (Outcome::Running, 1, host.node.term().unwrap(), KEY)
+    );
     assert!(!begun.spawns);
     facts(&mut host, FactsEvent::Appended { id: append });
     let runs = asked(&mut host);

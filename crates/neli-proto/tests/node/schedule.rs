@@ -17,7 +17,7 @@ use crate::windows::{attempted, done, span, window};
 /// A leader whose clock shows this window, when these facts are read.
 fn leads(shown: u64, found: Facts) -> (Host, Asked) {
     let schedule = Some(CatchUp::Last);
-    let policy = Policy { key: "".into(), window: None, schedule, retries: 0, done_status: 0, lease: LEASE };
+    let policy = Policy { key: "".into(), window: None, schedule, retries: 0, done_status: 0 };
     let mut host = listening_for(policy);
     host.claims();
     host.reads_what_it_sent();
@@ -148,7 +148,7 @@ fn a_new_leader_runs_what_has_no_outcome() {
 #[test]
 fn what_a_release_tells_of_is_not_run_again() {
     let schedule = Some(CatchUp::Last);
-    let policy = Policy { key: "".into(), window: None, schedule, retries: 0, done_status: 0, lease: LEASE };
+    let policy = Policy { key: "".into(), window: None, schedule, retries: 0, done_status: 0 };
     let mut host = listening_for(policy);
     // Its own claim comes second.
     host.actions();

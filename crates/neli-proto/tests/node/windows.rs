@@ -7,7 +7,7 @@ use neli_proto::record::{Body, MemberId, Offset, Record};
 use neli_proto::supervisor::{Ending, JobStatus};
 use neli_proto::window::{Span, Window};
 
-use crate::host::{Host, LEASE, exits};
+use crate::host::{Host, exits};
 use crate::once::{Asked, asked, facts, listening_for, read};
 
 /// The window of this number: each lasts for a second.
@@ -51,7 +51,7 @@ pub(crate) fn attempted(number: u64, outcome: Outcome, attempt: u32) -> Facts {
 /// What is done by whoever was started in window 5, and leads when its clock shows the window `shown` and these facts are read.
 fn leads(shown: u64, found: Facts) -> (Host, Asked) {
     let Window { key, span } = window(5);
-    let policy = Policy { key, window: Some(span), schedule: None, retries: 1, done_status: 7, lease: LEASE };
+    let policy = Policy { key, window: Some(span), schedule: None, retries: 1, done_status: 7 };
     let mut host = listening_for(policy);
     let first = asked(&mut host).read.unwrap();
     read(&mut host, first, Facts::default());

@@ -10,10 +10,10 @@ use neli_proto::time::Time;
 
 /// The proof that nothing is left of the job that was started with `grant`: a supervisor's, whose guard has answered so.
 pub(crate) fn nothing_left(now: Time, grant: Grant) -> NothingLeft {
-    let stop = StopPolicy { signal: 15, timeout: Duration::ZERO, kill_margin: Duration::ZERO };
+    let stop = StopPolicy { signal: 15, timeout: Duration::ZERO };
     let restart = RestartPolicy::NEVER;
     let policy = Policy { settle: Duration::ZERO, stop, restart, on_loss: OnLoss::Standby, health: None };
-    let mut supervisor = Supervisor::new(policy);
+    let mut supervisor = Supervisor::new(policy, Duration::ZERO);
     supervisor.handle_lead(now, LeadEvent::Led(grant));
     supervisor.handle_answer(now, Answer::Gone);
     while let Some(action) = supervisor.poll_action() {

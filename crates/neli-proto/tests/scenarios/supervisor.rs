@@ -54,9 +54,9 @@ impl Story {
             start: words.span_of("health-start").unwrap_or_default(),
         });
         let settle = words.span_of("settle").unwrap_or_default();
-        let stop = StopPolicy { signal: 15, timeout, kill_margin };
+        let stop = StopPolicy { signal: 15, timeout };
         let policy = Policy { settle, stop, restart, on_loss, health };
-        Self { supervisor: Supervisor::new(policy), now: begin() }
+        Self { supervisor: Supervisor::new(policy, kill_margin), now: begin() }
     }
 
     /// `healthy 1`, `unhealthy 1 status=1`, `unhealthy 1 signal=9`, `unhealthy 1 timed-out`, `abandoned 1`: how a health command ended.

@@ -109,10 +109,13 @@ impl Subject for Scene {
 impl Scene {
     fn new() -> Self {
         let second = Duration::from_secs(1);
-        let stop = StopPolicy { signal: TERM, timeout: 8 * second, kill_margin: second / 5 };
+        let stop = StopPolicy { signal: TERM, timeout: 8 * second };
         let restart = RestartPolicy { restart: Restart::Always, delay: second, limit: None };
         let policy = Policy { settle: Duration::ZERO, stop, restart, on_loss: OnLoss::Standby, health: None };
-        Self { supervisor: Supervisor::new(policy), now: Time::from_nanos(1_000_000_000_000) }
+        Self {
+            supervisor: Supervisor::new(policy, Duration::from_millis(200)),
+            now: Time::from_nanos(1_000_000_000_000),
+        }
     }
 
     fn ordered() -> Self {

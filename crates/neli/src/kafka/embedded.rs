@@ -262,7 +262,7 @@ impl Connection {
     }
 
     /// From when on an empty journal is vacancy. Before, a job of a killed broker's leader may still run (docs/protocol.md,
-    /// vacant); where the broker before ended in order, or there was none, it was so from the start.
+    /// Words: vacant); where the broker before ended in order, or there was none, it was so from the start.
     #[must_use]
     pub const fn trusted_from(&self) -> Time {
         self.trusted_from

@@ -16,7 +16,7 @@ impl Machine {
             && let Some(Reading::Record(seen, _)) = self.to_read(log)
         {
             // It had just read that, told its guard, and did not come to judge it.
-            let term = self.node.term();
+            let term = self.node.term().unwrap_or(-1);
             self.guard.obey(now, Order::Lease(Grant { term, seen, next_seq: 0, until: Time::ZERO }));
         }
         self.life = Life::Dead;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use neli_proto::candidate;
 use neli_proto::guard::Grant;
-use neli_proto::record::{Body, Offset, Record, What, Why};
+use neli_proto::record::{Body, Offset, Record, What};
 use neli_proto::topic::{TopicId, TopicIdentity};
 
 use super::{Flight, Known, World};
@@ -82,18 +82,8 @@ impl World {
     }
 
     pub(super) fn release_for_the_dead(&mut self, who: Who, grant: Grant) {
-        let body = Body::Release {
-            term: grant.term,
-            seen: grant.seen,
-            why: Some(Why::SupervisorDied.as_str().into()),
-            exit: None,
-            late_ms: None,
-            group_member: None,
-            once: None,
-            successor: None,
-        };
         let member = self.machine(who).map(|machine| machine.member.clone());
-        let record = Record { member, name: Some(NAMES[who].into()), seq: Some(grant.next_seq), body };
+        let record = Record::release_for_dead(member, NAMES[who], grant.term, grant.seen, grant.next_seq);
         self.say(&format!("           {}'s guard sends {}", NAMES[who], Sealed::new(record.clone())));
         self.flying.push(Flight { from: None, record: Sealed::new(record), delayed: false });
     }

@@ -1,0 +1,21 @@
+//! What is known of a job by whoever runs it, judges its runs or counts them.
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum JobStatus {
+    /// It exited with this status, 0 to 255.
+    Exited(u8),
+    /// This signal killed it.
+    Signaled(i32),
+}
+
+impl JobStatus {
+    /// The status that a shell would show: 128 + n for signal n.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Exited(code) => code,
+            Self::Signaled(signal) => u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX),
+        }
+    }
+}
