@@ -17,7 +17,7 @@ use crate::text::reason;
 pub(super) struct FactsTopic {
     name: String,
     /// The Kafka keys under which the key's facts stand.
-    keys: [(String, Place); 2],
+    keys: [(String, Place); 3],
     retention: Duration,
     /// `--window` and `--schedule`: the window that the wall clock shows.
     pub(super) wall_clock: Option<WallClock>,
@@ -31,7 +31,7 @@ impl FactsTopic {
         let key = |place| (fact::record_key(&election.key(), once.key(), place), place);
         Self {
             name: format!("{}{}", election.topic, fact::TOPIC_SUFFIX),
-            keys: [key(Place::Attempt), key(Place::Done)],
+            keys: Place::ALL.map(key),
             retention: once.retention,
             wall_clock: WallClock::of(once),
             reading: None,

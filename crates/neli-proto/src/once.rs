@@ -237,7 +237,7 @@ impl Once {
         let told = Some(fact.clone());
         self.learn(match outcome {
             Outcome::Done => Facts { done: told, ..Facts::default() },
-            Outcome::Failed | Outcome::Running | Outcome::Skipped => Facts { attempt: told, ..Facts::default() },
+            Outcome::Failed | Outcome::Forgotten | Outcome::Running | Outcome::Skipped => Facts { attempt: told, ..Facts::default() },
         });
         let id = self.next_id();
         self.actions.push_back(Action::Append { id, fact: fact.clone() });
@@ -281,6 +281,7 @@ impl Once {
             attempt: 1,
             ran_ms: None,
             at_ms: None,
+            forgets: 0,
         })
     }
 
@@ -320,6 +321,7 @@ impl Once {
             attempt: self.next_attempt(),
             ran_ms: None,
             at_ms: None,
+            forgets: self.forgets(),
         };
         let id = self.next_id();
         self.actions.push_back(Action::Append { id, fact: fact.clone() });

@@ -57,8 +57,10 @@ impl Once {
     /// The lead was won, and the facts are read.
     pub(super) fn begin_schedule(&mut self, now: Time) {
         let recorded = self.recorded();
+        let forgotten = self.known.forgotten.as_ref().and_then(|forgotten| forgotten.window);
         let Some(scheduled) = &mut self.scheduled else { return };
         (scheduled.skip, scheduled.stop, scheduled.waits_until) = (None, None, None);
+        scheduled.schedule.is_asked_for(forgotten);
         scheduled.schedule.led(recorded);
         self.follow_schedule(now);
     }
@@ -112,6 +114,7 @@ impl Once {
             attempt: 1,
             ran_ms: None,
             at_ms: None,
+            forgets: self.forgets(),
         };
         self.append_skip(fact);
     }
@@ -155,7 +158,12 @@ impl Once {
         let (done, attempt) = (self.known.done.as_ref(), self.known.attempt.as_ref());
         let told = self.scheduled.as_ref().and_then(|scheduled| scheduled.told.as_ref());
         let has_outcome = |fact: &&Fact| fact.outcome != Outcome::Running || Some(&fact.key) == told;
-        let spans = || done.into_iter().chain(attempt.filter(has_outcome)).filter_map(|fact| fact.window);
+        // Of a window that is forgotten those before it are over.
+        let span_of = |fact: &Fact| {
+            let is_forgotten = self.is_forgotten(fact);
+            fact.window.map(|span| if is_forgotten { Span { from_ms: span.from_ms.saturating_sub(1), until_ms: span.from_ms } } else { span })
+        };
+        let spans = || done.into_iter().chain(attempt.filter(has_outcome)).filter_map(span_of);
         let newest = |is_wanted: &dyn Fn(&Span) -> bool| spans().filter(is_wanted).max_by_key(|span| span.from_ms);
         let believed = newest(&|span| self.shown.is_none_or(|shown| shown.believes(*span)));
         match believed.or_else(|| newest(&|_| true)) {

@@ -115,6 +115,7 @@ impl Occasion {
             attempt: 1,
             ran_ms: None,
             at_ms: None,
+            forgets: 0,
         })
     }
 

@@ -75,7 +75,7 @@ pub(crate) fn read(host: &mut Host, id: u32, facts_of_key: Facts) {
 pub(crate) fn fact(outcome: Outcome, term: Offset, exit: Option<u8>, attempt: u32) -> Fact {
     let (member, name) = (Some(MemberId::from("db2")), Some("db2-name".into()));
     let (ran_ms, at_ms) = (Some(3_200), Some(1_000));
-    Fact { key: KEY.into(), window: None, outcome, term, member, name, exit, attempt, ran_ms, at_ms }
+    Fact { key: KEY.into(), window: None, outcome, term, member, name, exit, attempt, ran_ms, at_ms, forgets: 0 }
 }
 
 pub(crate) fn attempted(fact: Fact) -> Facts {
@@ -306,7 +306,7 @@ fn a_release_that_tells_that_the_key_is_done_is_no_vacancy() {
 }
 
 /// Another leads, and releases with this outcome of this key's run.
-fn is_released(host: &mut Host, key: &str, exit: u8) {
+pub(crate) fn is_released(host: &mut Host, key: &str, exit: u8) {
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
     let (why, group_member, late_ms, successor) = (Some("exited".into()), None, None, None);
     let (exit, once) = (Some(exit), Some(key.into()));

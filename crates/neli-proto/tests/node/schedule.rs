@@ -16,7 +16,11 @@ use crate::windows::{attempted, done, span, window};
 
 /// A leader whose clock shows this window, when these facts are read.
 fn leads(shown: u64, found: Facts) -> (Host, Asked) {
-    let schedule = Some(CatchUp::Last);
+    leads_with(CatchUp::Last, shown, found)
+}
+
+fn leads_with(catch_up: CatchUp, shown: u64, found: Facts) -> (Host, Asked) {
+    let schedule = Some(catch_up);
     let policy = Policy { key: "".into(), window: None, schedule, retries: 0, done_status: 0, lease: LEASE };
     let mut host = listening_for(policy);
     host.claims();
@@ -26,6 +30,25 @@ fn leads(shown: u64, found: Facts) -> (Host, Asked) {
     read(&mut host, id, found);
     let asked = asked(&mut host);
     (host, asked)
+}
+
+/// An operator has had this window forgotten: a leader runs it again while its clock shows it, and with `--catch-up none`, too.
+#[test]
+fn a_window_that_is_forgotten_is_run_at_the_next_lead() {
+    for catch_up in [CatchUp::Last, CatchUp::None] {
+        let found = |number| {
+            let mut found = done(number);
+            let forgotten = |fact: &Fact| Fact { outcome: Outcome::Forgotten, forgets: 1, ..fact.clone() };
+            found.forgotten = found.done.as_ref().map(forgotten);
+            found
+        };
+        let (mut host, first) = leads_with(catch_up, 5, found(5));
+        starts(&mut host, first, 5);
+        let (_, later) = leads_with(catch_up, 6, found(5));
+        let (_, fact) = later.appended.unwrap();
+        let expected = if catch_up == CatchUp::Last { Outcome::Running } else { Outcome::Skipped };
+        assert_eq!((fact.outcome, fact.window, fact.forgets), (expected, Some(span(6)), 1));
+    }
 }
 
 fn shows(host: &mut Host, number: u64) -> Asked {

@@ -60,7 +60,7 @@ pub struct WantedFacts {
     /// Where it is made: for so long it keeps a fact.
     pub retention: Duration,
     /// The Kafka keys under which the key's facts stand.
-    pub keys: [(String, Place); 2],
+    pub keys: [(String, Place); 3],
     /// Whether what the topic is judged by is reported first.
     pub judge: bool,
 }

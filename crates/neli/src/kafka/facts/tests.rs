@@ -20,7 +20,7 @@ fn a_leader_that_is_not_ready_for_a_moment_is_no_failure() {
         wanted: WantedFacts {
             topic: "facts".into(),
             retention: Duration::from_secs(1),
-            keys: [("done".into(), Place::Done), ("attempt".into(), Place::Attempt)],
+            keys: Place::ALL.map(|place| (format!("{place:?}"), place)),
             judge: false,
         },
     };
