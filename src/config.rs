@@ -274,6 +274,19 @@ pub struct End {
     pub reason: Option<Box<str>>,
 }
 
+/// The configuration of `forget`.
+#[derive(Clone, Debug)]
+pub struct Forget {
+    /// Where.
+    pub look: Look,
+    /// `--once`: the key; without it the newest window.
+    pub key: Option<String>,
+    /// `--force`: also where the key runs now, or nothing is recorded of it.
+    pub force: bool,
+    /// `--yes`: nobody is asked.
+    pub is_confirmed: bool,
+}
+
 /// The configuration of `assert`.
 #[derive(Clone, Debug)]
 pub struct Assert {

@@ -12,7 +12,7 @@ use crate::bad_input::assert_refused;
 use crate::embedded::Machine;
 use crate::{stage, with_both_electors};
 
-const KEY: &str = "v1.42";
+pub(crate) const KEY: &str = "v1.42";
 
 /// Where each run writes a line.
 fn runs_of(stage: &Stage) -> PathBuf {
@@ -20,22 +20,22 @@ fn runs_of(stage: &Stage) -> PathBuf {
 }
 
 /// How many runs were begun so far.
-fn runs(stage: &Stage) -> usize {
+pub(crate) fn runs(stage: &Stage) -> usize {
     fs::read_to_string(runs_of(stage)).unwrap_or_default().lines().count()
 }
 
 /// A candidate whose job writes a line when it begins, and then does this.
-fn once(stage: &Stage, script: &str) -> Candidate {
+pub(crate) fn once(stage: &Stage, script: &str) -> Candidate {
     let script = format!("echo $NELI_NAME $NELI_ONCE >> {}; {script}", runs_of(stage).display());
     stage.candidate().option("--once", KEY).job(["sh", "-c", &script])
 }
 
 /// A job that goes on until the test lets it end.
-fn until_told(stage: &Stage) -> String {
+pub(crate) fn until_told(stage: &Stage) -> String {
     format!("until [ -e {} ]; do sleep 0.01; done", stage.directory().join("go").display())
 }
 
-fn tell(stage: &Stage) {
+pub(crate) fn tell(stage: &Stage) {
     fs::write(stage.directory().join("go"), "").expect("ours");
 }
 
@@ -43,7 +43,7 @@ fn topic_of_facts(stage: &Stage) -> String {
     format!("{}.once", stage.topic())
 }
 
-fn await_run(stage: &Stage, nth: usize) {
+pub(crate) fn await_run(stage: &Stage, nth: usize) {
     wait::until_true("a run", || runs(stage) == nth);
 }
 

@@ -237,7 +237,9 @@ impl Once {
         let told = Some(fact.clone());
         self.learn(match outcome {
             Outcome::Done => Facts { done: told, ..Facts::default() },
-            Outcome::Failed | Outcome::Forgotten | Outcome::Running | Outcome::Skipped => Facts { attempt: told, ..Facts::default() },
+            Outcome::Failed | Outcome::Forgotten | Outcome::Running | Outcome::Skipped => {
+                Facts { attempt: told, ..Facts::default() }
+            }
         });
         let id = self.next_id();
         self.actions.push_back(Action::Append { id, fact: fact.clone() });

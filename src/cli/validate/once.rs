@@ -65,7 +65,7 @@ fn validate_topic(value: &Value, election: &ElectionId) -> Result<(), StartupErr
     Ok(())
 }
 
-fn validate_key(value: &Value) -> Result<String, StartupError> {
+pub(super) fn validate_key(value: &Value) -> Result<String, StartupError> {
     let key = value.text()?.to_owned();
     if key.trim().is_empty() {
         return Err(value.refuse("must not be blank"));

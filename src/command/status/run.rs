@@ -84,7 +84,7 @@ fn is_of(election: &str, key: &[u8]) -> bool {
 }
 
 /// The row about it: its label, and what it says.
-pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
+pub(in crate::command) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
     let by = fact.name.as_deref().unwrap_or("somebody");
     let at = fact.at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
     let ran = fact.ran_ms.map_or_else(String::new, |ran| format!(" after {}", spoken(Duration::from_millis(ran))));

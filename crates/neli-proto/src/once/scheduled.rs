@@ -161,7 +161,13 @@ impl Once {
         // Of a window that is forgotten those before it are over.
         let span_of = |fact: &Fact| {
             let is_forgotten = self.is_forgotten(fact);
-            fact.window.map(|span| if is_forgotten { Span { from_ms: span.from_ms.saturating_sub(1), until_ms: span.from_ms } } else { span })
+            fact.window.map(|span| {
+                if is_forgotten {
+                    Span { from_ms: span.from_ms.saturating_sub(1), until_ms: span.from_ms }
+                } else {
+                    span
+                }
+            })
         };
         let spans = || done.into_iter().chain(attempt.filter(has_outcome)).filter_map(span_of);
         let newest = |is_wanted: &dyn Fn(&Span) -> bool| spans().filter(is_wanted).max_by_key(|span| span.from_ms);
