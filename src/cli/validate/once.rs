@@ -6,10 +6,11 @@ use neli::program::{ElectionId, names::LONGEST_TOPIC};
 use neli_proto::fact::TOPIC_SUFFIX;
 use neli_proto::restart::Restart;
 
-use super::{duration, restart, window};
+use super::{restart, window};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{Occasion, Once};
 use crate::exit::StartupError;
+use crate::report::log::spoken;
 
 /// The longest KEY, in bytes of the JSON that a release holds it in: a record must fit 1 KiB.
 const LONGEST_KEY: usize = 200;
@@ -17,6 +18,9 @@ const LONGEST_KEY: usize = 200;
 const MOST_RETRIES: u32 = 10_000;
 /// A fact is kept for as long at least.
 const SHORTEST_RETENTION: Duration = Duration::from_secs(60 * 60);
+/// A fact is kept for as long at most: longer than from one leap day to the next.
+const LONGEST_RETENTION: Duration = DAY.saturating_mul(3_650);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Option<Once>, StartupError> {
     let settings = ["retries", "done-status", "once-retention"].map(|long| args.setting(long));
@@ -33,8 +37,11 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
         }
         (Some(once), None) => (once.clone(), Occasion::Key(validate_key(&once)?)),
         (None, Some(windows)) => {
-            if windows.longest.is_some_and(|longest| kept <= longest) {
-                return Err(retention.refuse(format!("must be more than {}", windows.value.shown())));
+            if let Some(longest) = windows.longest_from(kept) {
+                let longest =
+                    if longest < DAY { spoken(longest) } else { format!("{}d", longest.div_duration_f64(DAY).ceil()) };
+                let why = format!("must be more than {longest}, the longest window of {}", windows.value.shown());
+                return Err(retention.refuse(why));
             }
             (windows.value, windows.occasion)
         }
@@ -91,9 +98,9 @@ fn validate_status(value: &Value) -> Result<u8, StartupError> {
 }
 
 fn validate_retention(value: &Value) -> Result<Duration, StartupError> {
-    let retention = duration(value)?;
-    if retention < SHORTEST_RETENTION {
-        return Err(value.refuse("must be 1h to 365d"));
+    let retention = value.duration()?;
+    if !(SHORTEST_RETENTION..=LONGEST_RETENTION).contains(&retention) {
+        return Err(value.refuse("must be 1h to 3650d"));
     }
     Ok(retention)
 }
