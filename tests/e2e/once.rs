@@ -157,10 +157,33 @@ fn what_is_known_of_a_key_outlives_the_journal() {
     let kafka = harness::kafka::Kafka::shared();
     assert_eq!(kafka.topic_setting(&topic_of_facts(&stage), "cleanup.policy"), "compact,delete");
     assert_eq!(kafka.topic_setting(&topic_of_facts(&stage), "retention.ms"), "7776000000");
+    for (setting, value) in
+        [("segment.ms", "3600000"), ("min.compaction.lag.ms", "3600000"), ("min.cleanable.dirty.ratio", "0.1")]
+    {
+        assert_eq!(kafka.topic_setting(&topic_of_facts(&stage), setting), value);
+    }
     kafka.delete_topic(&stage.topic());
     wait::until_true("a topic that is gone", || !kafka.has_topic(&stage.topic()));
     assert_skipped(&mut once(&stage, "true").start(), "a", (0, 0));
     assert_eq!(runs(&stage), 1);
+}
+
+/// Somebody has deleted the topic of facts: it is made anew, and that is told.
+#[test]
+fn a_topic_of_facts_that_was_deleted_is_made_anew_with_a_warning() {
+    let stage = stage(Elector::Log);
+    let mut first = once(&stage, "true").start();
+    assert_eq!(first.status(), 0);
+    let created = first.events("topic_created");
+    assert!(created.iter().any(|event| event.text("topic") == topic_of_facts(&stage)), "{created:?}");
+    let lost = "the topic of facts was missing and is made anew";
+    assert!(first.warnings_with(lost).is_empty(), "{first:?}");
+    let kafka = harness::kafka::Kafka::shared();
+    kafka.delete_topic(&topic_of_facts(&stage));
+    wait::until_true("a topic that is gone", || !kafka.has_topic(&topic_of_facts(&stage)));
+    let mut run = once(&stage, "true").option("--once", "v1.43").start();
+    assert_eq!(run.status(), 0);
+    assert_eq!(run.warnings_with(lost).len(), 1, "{run:?}");
 }
 
 /// Who may make no topic says which is missing; who finds one that forgets says why it will not do.

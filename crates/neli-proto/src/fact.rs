@@ -307,6 +307,28 @@ mod tests {
         }
     }
 
+    /// Each window lasts for 10 ms. A run of window 1 is cut off, and its record reaches the log when window 2 has succeeded.
+    #[test]
+    fn a_late_record_takes_no_success_away_while_its_window_lasts_where_compaction_lags_by_a_window() {
+        let done = |term, from_ms| Fact {
+            window: Some(Span { from_ms, until_ms: from_ms + 10 }),
+            ..fact(Outcome::Done, term)
+        };
+        let log = [(1, done(1, 0)), (12, done(9, 10)), (13, done(5, 0))];
+        for (lag, is_kept) in [(10, true), (2, false)] {
+            for now in 13..20 {
+                // A record is taken out when a later one has its key and it is older than the lag.
+                let kept =
+                    log.iter().enumerate().filter(|(at, (written, _))| *at + 1 == log.len() || written + lag > now);
+                let records: Vec<Vec<u8>> = kept.map(|(_, (_, fact))| fact.to_bytes()).collect();
+                let facts = come_to(&records.iter().map(|bytes| (Place::Done, Some(&**bytes))).collect::<Vec<_>>());
+                let counts = facts.done.is_some_and(|fact| fact.term == 9);
+                assert!(counts || !is_kept, "{now}");
+                assert!(now < 15 || counts == is_kept, "{now}: the lag is needed");
+            }
+        }
+    }
+
     #[test]
     fn a_record_without_a_value_takes_back_and_one_that_is_no_fact_is_noticed() {
         let done = fact(Outcome::Done, 5).to_bytes();

@@ -15,11 +15,13 @@ use crate::supervisor::RunEnd;
 use crate::time::Time;
 use crate::window::{Span, Window};
 
+use history::History;
 use scheduled::Scheduled;
 
 pub use action::{Action, Note, Policy, Skip};
 
 mod action;
+mod history;
 mod judging;
 mod scheduled;
 
@@ -34,6 +36,8 @@ pub(crate) struct Once {
     name: Box<str>,
     /// What is known of the key: by its facts, by releases, and by own runs.
     known: Facts,
+    /// What the journal told before this candidate began.
+    history: History,
     /// `--window` and `--schedule`: the window that the wall clock shows now.
     shown: Option<Span>,
     /// `--schedule`: which window is run, and when.
@@ -78,6 +82,7 @@ impl Once {
             member,
             name,
             known: Facts::default(),
+            history: History::default(),
             phase: Phase::StandingBy,
             last_id: 0,
             trouble: None,

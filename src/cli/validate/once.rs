@@ -10,7 +10,6 @@ use super::{restart, window};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{Occasion, Once};
 use crate::exit::StartupError;
-use crate::report::log::spoken;
 
 /// The longest KEY, in bytes of the JSON that a release holds it in: a record must fit 1 KiB.
 const LONGEST_KEY: usize = 200;
@@ -38,8 +37,11 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
         (Some(once), None) => (once.clone(), Occasion::Key(validate_key(&once)?)),
         (None, Some(windows)) => {
             if let Some(longest) = windows.longest_from(kept) {
-                let longest =
-                    if longest < DAY { spoken(longest) } else { format!("{}d", longest.div_duration_f64(DAY).ceil()) };
+                let longest = if longest < DAY {
+                    humantime::format_duration(longest).to_string()
+                } else {
+                    format!("{}d", longest.div_duration_f64(DAY).ceil())
+                };
                 let why = format!("must be more than {longest}, the longest window of {}", windows.value.shown());
                 return Err(retention.refuse(why));
             }

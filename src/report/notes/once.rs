@@ -12,6 +12,10 @@ use crate::report::log::{Event, timestamp, to_the_second};
 pub(super) fn of_once(note: once::Note) -> Event {
     use once::Note;
     match note {
+        Note::FactsLost(key) => warning(&format!(
+            "the topic of facts was missing and is made anew, although the journal tells of a run of {key}: what was recorded is lost, so \
+             that a key or window that was done may run again"
+        )),
         Note::NotBelieved(fact) => Event::Warning {
             message: format!(
                 "the newest window that is recorded, {}, by {}, lies more than a window ahead of this machine's clock, and counts \

@@ -86,6 +86,8 @@ pub enum FactsEvent {
         /// As [`Action::AppendFact`](super::Action::AppendFact) has it.
         id: u32,
     },
+    /// The topic was missing, and was made here.
+    Created,
     /// The fact was refused, or not acknowledged in time. It may be in the topic all the same.
     NotAppended {
         /// As [`Action::AppendFact`](super::Action::AppendFact) has it.

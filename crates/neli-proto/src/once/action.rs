@@ -77,6 +77,8 @@ pub enum Action {
 pub enum Note {
     /// The job is not run, and why.
     Skipped(Skip),
+    /// The topic of facts was missing, and the journal tells of a run of this key, which was recorded there.
+    FactsLost(Box<str>),
     /// What is recorded is about a window that lies more than a window ahead of the wall clock: it counts for nothing.
     NotBelieved(Fact),
     /// The facts can't be read or written, and nothing runs because of it.

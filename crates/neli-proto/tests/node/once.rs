@@ -27,13 +27,18 @@ pub(crate) fn policy(retries: u32) -> Policy {
 }
 
 pub(crate) fn listening_for(policy: Policy) -> Host {
+    listening_to(policy, 0)
+}
+
+/// One that was told that the log holds so many records.
+pub(crate) fn listening_to(policy: Policy, end: Offset) -> Host {
     let mut host = Host::new(&[], true);
     let mut settings = Host::settings(host.now, &[Hook::Lead], true);
     settings.once = Some(policy);
     host.node = Node::new(host.now, settings, Random::from_seed(1));
     host.identified(TopicIdentity::Unnamed);
     host.elects(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
-    host.answered();
+    host.answered_with(end);
     host
 }
 

@@ -109,6 +109,13 @@ pub enum KafkaEvent {
 pub enum FactsEvent {
     /// The fact is in the log.
     Appended,
+    /// The topic was missing, and was made.
+    Created {
+        /// How many replicas it has.
+        replicas: usize,
+        /// How many brokers of the cluster were up.
+        brokers: usize,
+    },
     /// The fact was refused, or not acknowledged in time. It may be in the log all the same.
     NotAppended {
         /// Why.
