@@ -45,6 +45,8 @@ pub(crate) struct Once {
     phase: Phase,
     /// The number of the last reading or append.
     last_id: u32,
+    /// When it was said last that something is not recorded yet, until it is.
+    told_at: Option<Time>,
     /// Why the facts could not be read or written lately.
     trouble: Option<Box<str>>,
     actions: VecDeque<Action>,
@@ -85,6 +87,7 @@ impl Once {
             history: History::default(),
             phase: Phase::StandingBy,
             last_id: 0,
+            told_at: None,
             trouble: None,
             actions: VecDeque::new(),
         };
@@ -219,9 +222,9 @@ impl Once {
             }
             Phase::Recording { id: awaited, again_at, .. } if *awaited == id => {
                 *again_at = Some(now + RETRY);
-                self.actions.push_back(Action::Note(Note::NotRecorded(error)));
+                self.tell_that_it_is_not_recorded(now, Note::NotRecorded(error));
             }
-            Phase::Waiting { .. } => self.skip_was_not_recorded(now, id),
+            Phase::Waiting { .. } => self.skip_was_not_recorded(now, id, error),
             Phase::Announcing { .. }
             | Phase::Asking { .. }
             | Phase::Leaving
@@ -259,16 +262,17 @@ impl Once {
         true
     }
 
-    /// Nothing of the job is left, and none will be started under the term. Gives the key, if the term's run has an outcome that
-    /// the release is to carry.
+    /// Nothing of the job is left, and none will be started under the term. Gives the key, if the release is to name it: the term's run has
+    /// an outcome, or there was none since the key needs no run.
     pub(crate) fn term_is_over(&mut self, is_leaving: bool) -> Option<Box<str>> {
         let has_outcome = matches!(self.phase, Phase::Recorded { .. } | Phase::Recording { .. });
+        let is_skipped = self.phase == Phase::Leaving;
         if self.scheduled.is_some() {
             self.phase = Phase::StandingBy;
         } else if !is_leaving && self.phase != Phase::Leaving {
             self.ask();
         }
-        has_outcome.then(|| self.policy.key.clone())
+        (has_outcome || is_skipped).then(|| self.policy.key.clone())
     }
 
     /// What another's release tells of the key's run.
@@ -338,6 +342,7 @@ impl Once {
     /// The outcome is recorded, or is not waited for any longer.
     fn finish(&mut self, now: Time) {
         let Phase::Recording { fact, .. } = &self.phase else { return };
+        self.told_at = None;
         if self.scheduled.is_some() {
             return self.run_is_recorded(now);
         }

@@ -90,6 +90,10 @@ pub enum Note {
         /// That time.
         until_ms: u64,
     },
+    /// `--schedule`: that a window is over without a run could not be recorded yet.
+    SkipNotRecorded(Box<str>),
+    /// `--schedule`: an earlier leader's run of this window was begun and not finished, and the window is over.
+    Unfinished(Fact),
     /// The run's outcome could not be recorded yet.
     NotRecorded(Box<str>),
 }

@@ -2,6 +2,8 @@
 
 use super::{Action, Note, Once, Skip};
 use crate::fact::{Fact, Facts, Outcome};
+use crate::reminder::INTERVAL;
+use crate::time::Time;
 
 impl Once {
     /// Why the job is not to be run, by all that is known.
@@ -59,6 +61,14 @@ impl Once {
         let known = [&self.known.done, &self.known.attempt].into_iter().flatten();
         if let Some(fact) = known.filter(|fact| !self.believes(fact)).max_by_key(|fact| fact.term) {
             self.actions.push_back(Action::Note(Note::NotBelieved(fact.clone())));
+        }
+    }
+
+    /// Said at once, and then every 30 s until it is recorded.
+    pub(super) fn tell_that_it_is_not_recorded(&mut self, now: Time, note: Note) {
+        if self.told_at.is_none_or(|told| now >= told + INTERVAL) {
+            self.told_at = Some(now);
+            self.actions.push_back(Action::Note(note));
         }
     }
 

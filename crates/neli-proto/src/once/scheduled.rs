@@ -56,7 +56,8 @@ impl Once {
 
     /// The lead was won, and the facts are read.
     pub(super) fn begin_schedule(&mut self, now: Time) {
-        let recorded = self.recorded();
+        let (unfinished, recorded) = (self.unfinished().cloned(), self.recorded());
+        self.actions.extend(unfinished.map(|fact| Action::Note(Note::Unfinished(fact))));
         let forgotten = self.known.forgotten.as_ref().and_then(|forgotten| forgotten.window);
         let Some(scheduled) = &mut self.scheduled else { return };
         (scheduled.skip, scheduled.stop, scheduled.waits_until) = (None, None, None);
@@ -135,7 +136,8 @@ impl Once {
     }
 
     pub(super) fn skip_was_recorded(&mut self, id: u32) {
-        self.scheduled.iter_mut().for_each(|scheduled| drop(scheduled.skip.take_if(|skip| skip.id == id)));
+        let skip = self.scheduled.as_mut().and_then(|scheduled| scheduled.skip.take_if(|skip| skip.id == id));
+        self.told_at.take_if(|_| skip.is_some());
         self.tell_that_it_waits();
     }
 
@@ -146,18 +148,31 @@ impl Once {
         }
     }
 
-    pub(super) fn skip_was_not_recorded(&mut self, now: Time, id: u32) {
+    pub(super) fn skip_was_not_recorded(&mut self, now: Time, id: u32, error: Box<str>) {
         let skip = self.scheduled.as_mut().and_then(|scheduled| scheduled.skip.as_mut());
         if let Some(skip) = skip.filter(|skip| skip.id == id) {
             skip.again_at = Some(now + RETRY);
+            self.tell_that_it_is_not_recorded(now, Note::SkipNotRecorded(error));
         }
     }
 
-    /// The newest window that has its outcome, as far as the wall clock does not contradict it.
+    /// The newest run, where it was begun and not finished, and its window is over: it can't be run any more.
+    fn unfinished(&self) -> Option<&Fact> {
+        let told = self.scheduled.as_ref().and_then(|scheduled| scheduled.told.as_ref());
+        let (run, shown) = (self.known.attempt.as_ref()?, self.shown?);
+        let window = run.window.filter(|window| window.until_ms <= shown.from_ms)?;
+        let done = self.known.done.as_ref().and_then(|done| done.window);
+        let is_newest = done.is_none_or(|done| done.from_ms < window.from_ms);
+        (run.outcome == Outcome::Running && Some(&run.key) != told && is_newest).then_some(run)
+    }
+
+    /// The newest window that has its outcome, or can have none any more, as far as the wall clock does not contradict it.
     fn recorded(&self) -> Recorded {
         let (done, attempt) = (self.known.done.as_ref(), self.known.attempt.as_ref());
         let told = self.scheduled.as_ref().and_then(|scheduled| scheduled.told.as_ref());
-        let has_outcome = |fact: &&Fact| fact.outcome != Outcome::Running || Some(&fact.key) == told;
+        let unfinished = self.unfinished();
+        let has_outcome =
+            |fact: &&Fact| fact.outcome != Outcome::Running || Some(&fact.key) == told || Some(*fact) == unfinished;
         // Of a window that is forgotten those before it are over.
         let span_of = |fact: &Fact| {
             let is_forgotten = self.is_forgotten(fact);

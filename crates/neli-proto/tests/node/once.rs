@@ -245,7 +245,9 @@ fn who_died_in_a_run_has_not_failed_and_who_failed_is_counted() {
     let (mut host, id) = leading(2);
     read(&mut host, id, attempted(fact(Outcome::Failed, 0, Some(3), 3)));
     let used_up = asked(&mut host);
-    assert!(!used_up.spawns && used_up.releases.is_some(), "{used_up:?}");
+    assert!(!used_up.spawns, "{used_up:?}");
+    let Some(Record { body: Body::Release { once, exit, .. }, .. }) = used_up.releases else { panic!("{used_up:?}") };
+    assert_eq!((once.as_deref(), exit), (Some(KEY), None), "the release names what needs no run");
     host.reads_what_it_sent();
     assert_eq!(exits(&host.actions()), [Ending::Skipped(3)]);
 }
