@@ -96,11 +96,16 @@ impl MainLoop {
                 FactsEvent::Created
             }
             KafkaFacts::NotAppended { error } => FactsEvent::NotAppended { id, error: error.into() },
-            KafkaFacts::Read(_) | KafkaFacts::Topic(_) | KafkaFacts::Unread { .. } if !is_current => return,
+            KafkaFacts::Read(_) | KafkaFacts::Reading { .. } | KafkaFacts::Topic(_) | KafkaFacts::Unread { .. }
+                if !is_current =>
+            {
+                return;
+            }
             KafkaFacts::Read(facts) => {
                 self.tell_window(at, now, true);
                 FactsEvent::Read { id, facts }
             }
+            KafkaFacts::Reading { progress } => FactsEvent::Reading { progress: progress.into() },
             KafkaFacts::Topic(facts) => return self.judge_topic_of_facts(at, now, &facts),
             KafkaFacts::Unread { error } => FactsEvent::Unread { error: error.into() },
         };

@@ -102,6 +102,11 @@ pub enum FactsEvent {
         /// What it says of the key.
         facts: Box<Facts>,
     },
+    /// The topic is being read, and that takes a while.
+    Reading {
+        /// How far it is.
+        progress: Box<str>,
+    },
     /// The facts can't be read yet; that is tried again.
     Unread {
         /// Why.

@@ -35,6 +35,7 @@ impl Node {
             FactsEvent::Created => once.facts_are_new(),
             FactsEvent::NotAppended { id, error } => once.was_not_appended(now, id, error),
             FactsEvent::Read { id, facts } => once.was_read(now, id, *facts),
+            FactsEvent::Reading { progress } => once.is_being_read(progress),
             FactsEvent::Unread { error } => once.can_not_read(error),
         }
     }

@@ -1,5 +1,7 @@
 //! What the records of a key, or of an election's windows, mean for the run that is wanted.
 
+use alloc::boxed::Box;
+
 use super::{Action, Note, Once, Skip};
 use crate::fact::{Fact, Facts, Outcome};
 use crate::reminder::INTERVAL;
@@ -62,6 +64,11 @@ impl Once {
         if let Some(fact) = known.filter(|fact| !self.believes(fact)).max_by_key(|fact| fact.term) {
             self.actions.push_back(Action::Note(Note::NotBelieved(fact.clone())));
         }
+    }
+
+    /// How far the reading is: said where it is given up.
+    pub(crate) fn is_being_read(&mut self, progress: Box<str>) {
+        self.trouble = Some(progress);
     }
 
     /// Said at once, and then every 30 s until it is recorded.

@@ -25,6 +25,22 @@ fn facts_are_waited_for_half_a_lease() {
 }
 
 #[test]
+fn a_leader_that_has_not_read_all_in_time_says_how_far_it_was() {
+    let (mut host, _) = leading(0);
+    facts(&mut host, FactsEvent::Reading { progress: "5 of 9".into() });
+    assert_eq!(host.actions(), [], "it may be done in time");
+    let told = loop {
+        let asked = asked(&mut host);
+        if asked.releases.is_some() {
+            break asked.actions;
+        }
+        host.reads_what_it_sent();
+        host.pass_until_due();
+    };
+    assert!(told.contains(&Action::Note(Note::Once(once::Note::Unavailable("5 of 9".into())))), "{told:?}");
+}
+
+#[test]
 fn a_standby_that_can_not_read_says_why_and_says_the_same_once() {
     let told = |host: &mut Host, error: &str| {
         facts(host, FactsEvent::Unread { error: error.into() });

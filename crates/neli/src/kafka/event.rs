@@ -123,6 +123,11 @@ pub enum FactsEvent {
     },
     /// What the topic says of the key, up to the end that was asked for.
     Read(Box<Facts>),
+    /// The topic is being read, and that takes a while.
+    Reading {
+        /// How far it is.
+        progress: String,
+    },
     /// What the topic is judged by, before it is read.
     Topic(TopicFacts),
     /// The topic can't be read yet, and is tried again.

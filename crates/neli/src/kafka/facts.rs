@@ -38,6 +38,8 @@ const LED_WITHIN: Duration = Duration::from_secs(2);
 const NO_RECORD: Duration = Duration::from_secs(5);
 /// `segment.ms`.
 const SEGMENT: Duration = Duration::from_secs(60 * 60);
+/// Between two reports of how far a reading is.
+const PROGRESS: Duration = Duration::from_millis(100);
 /// How soon a dropped reading is noticed.
 const LINGER: Duration = Duration::from_millis(200);
 
@@ -221,6 +223,7 @@ impl Thread {
             consumer.read_from(0, start).map_err(|code| self.failure(code, None))?;
         }
         let mut handed_over = clock::now();
+        let mut told = handed_over;
         while next < end && !self.is_over() {
             match consumer.consumer().poll(LINGER) {
                 Some(Ok(message)) => {
@@ -254,6 +257,10 @@ impl Thread {
                 }
                 None => {}
             }
+            if clock::now().since(told) >= PROGRESS {
+                told = clock::now();
+                self.report(FactsEvent::Reading { progress: self.progress(next - start, end - start) });
+            }
             if clock::now().since(handed_over) >= NO_RECORD {
                 consumer.stop();
                 let why = context.trouble().unwrap_or_else(|| "no record is handed over".to_owned());
@@ -262,6 +269,15 @@ impl Thread {
         }
         consumer.stop();
         Ok(facts)
+    }
+
+    /// How much of the log is read, and what helps.
+    fn progress(&self, read: i64, all: i64) -> String {
+        format!(
+            "topic \"{}\": {read} of {all} offsets were read in half a lease; a longer --lease gives more time, and segment.ms=3600000 \
+             has Kafka compact the topic sooner",
+            self.source.wanted.topic
+        )
     }
 
     /// Reports what the topic is judged by, once; the embedded broker's has no settings.
