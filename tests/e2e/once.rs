@@ -222,6 +222,46 @@ fn facts_that_can_not_be_read_are_no_reason_to_run() {
     assert_eq!(runs(&stage), 1);
 }
 
+/// Kafka takes no fact between the job's end and the acknowledgement: the lead is kept, and nobody runs it again.
+#[test]
+fn an_outcome_that_can_not_be_recorded_is_waited_for() {
+    let kafka = harness::kafka::Kafka::shared();
+    let stage = stage(Elector::Log);
+    let name = topic_of_facts(&stage);
+    kafka.create_topic(&name, &[("cleanup.policy", "compact")]);
+    let job = until_told(&stage);
+    let mut runner = once(&stage, &job).option("--name", "a").lease("2s").start();
+    await_run(&stage, 1);
+    let mut second = once(&stage, &job).option("--name", "b").lease("2s").start();
+    second.await_event("standby");
+    // No record is as short as that.
+    kafka.set_topic(&name, &[("cleanup.policy", "compact"), ("max.message.bytes", "1")]);
+    tell(&stage);
+    wait::until_true("a warning", || !runner.warnings_with("the run's outcome is not recorded yet").is_empty());
+    assert!(runner.events("released").is_empty(), "{runner:?}");
+    kafka.set_topic(&name, &[("cleanup.policy", "compact")]);
+    assert_eq!(runner.status(), 0);
+    assert_skipped(&mut second, "a", (0, 0));
+    assert_skipped(&mut once(&stage, "true").start(), "a", (0, 0));
+    assert_eq!(runs(&stage), 1);
+}
+
+/// A standby has waited for a run that fails, and no retries are left: it goes with the status that was recorded.
+#[test]
+fn a_standby_goes_with_the_status_of_the_run_that_failed() {
+    let stage = stage(Elector::Log);
+    let job = format!("{}; exit 3", until_told(&stage));
+    let mut runner = once(&stage, &job).option("--name", "a").start();
+    await_run(&stage, 1);
+    let mut second = once(&stage, &job).option("--name", "b").start();
+    second.await_event("standby");
+    tell(&stage);
+    assert_eq!(runner.status(), 3);
+    assert_skipped(&mut second, "a", (3, 3));
+    assert!(second.events("claiming").is_empty(), "{second:?}");
+    assert_eq!(runs(&stage), 1);
+}
+
 /// A trial on one machine: the embedded broker holds the topic of facts, too.
 #[test]
 fn a_key_is_done_once_without_kafka() {

@@ -64,4 +64,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         edits: &[edit(FACT, "self.forgets < forgotten.forgets && ‹self.term <= forgotten.term›", "true")],
         noticed_by: &[Node("forget::what_comes_after_a_key_was_forgotten_counts", "does not know of it")],
     },
+    Mutant {
+        name: "RetriesOfEachMachine",
+        breaks: "once: the runs that failed on another machine are not counted",
+        edits: &[edit("crates/neli-proto/src/once/judging.rs", "‹attempt.saturating_add(1)›", "*attempt")],
+        noticed_by: &[Model("retries_of_two_machines")],
+    },
 ];

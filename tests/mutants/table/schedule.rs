@@ -42,4 +42,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         edits: &[edit(SCHEDULE, "if let Some(over) = ‹self.over_with(window.span).copied()› {", "None::<Span>")],
         noticed_by: &[Scenarios],
     },
+    Mutant {
+        name: "CaughtUpWithNone",
+        breaks: "--catch-up none: a new leader runs the window that its clock shows",
+        edits: &[edit(SCHEDULE, "‹self.asked_for == Some(shown.span)› { CatchUp::Last }", "true")],
+        noticed_by: &[Model("a_schedule_that_catches_nothing_up")],
+    },
 ];
