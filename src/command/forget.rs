@@ -135,7 +135,7 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
             answer.sentence = nothing_recorded(&topic, key.as_deref());
             return Ok(answer);
         }
-        recorded => recorded,
+        recorded @ (Recorded::Nothing | Recorded::Over(_) | Recorded::Running(_)) => recorded,
     };
     if let Recorded::Running(fact) = recorded
         && !force
@@ -147,7 +147,7 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
         );
         return Ok(answer);
     }
-    let fact = topic.fact(key.as_deref(), recorded.fact(), &facts, &seen);
+    let fact = FactsTopic::fact(key.as_deref(), recorded.fact(), &facts, &seen);
     answer.key = Some(fact.key.to_string());
     if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&answer.election, &fact, recorded.fact()) {
         answer.outcome = Outcome::NotConfirmed;
@@ -214,15 +214,17 @@ impl<'a> Recorded<'a> {
             |fact: &Fact| facts.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
         let counts = |fact: &&Fact| !is_forgotten(fact);
         let attempt = facts.attempt.as_ref().filter(counts);
-        let led = match seen.observer.leadership(read_at()) {
-            Leadership::Led { leader, .. } => Some(leader.term),
-            _ => None,
+        let leads = |run: &Fact| match seen.observer.leadership(read_at()) {
+            Leadership::Led { leader, .. } => leader.term == run.term,
+            // That it does not can't be told.
+            Leadership::Unknown => true,
+            Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
+                false
+            }
         };
         let done = facts.done.as_ref().filter(counts);
         let is_over = |run: &Fact| done.is_some_and(|done| done.term == run.term && done.window == run.window);
-        if let Some(run) =
-            attempt.filter(|run| run.outcome == RunOutcome::Running && Some(run.term) == led && !is_over(run))
-        {
+        if let Some(run) = attempt.filter(|run| run.outcome == RunOutcome::Running && leads(run) && !is_over(run)) {
             return Self::Running(run);
         }
         let newest = done.into_iter().chain(attempt).max_by_key(|fact| {
@@ -309,7 +311,7 @@ impl FactsTopic {
     }
 
     /// The record: nothing counts of what was recorded of runs whose claims lie below the journal's end, as it was read.
-    fn fact(&self, key: Option<&str>, recorded: Option<&Fact>, facts: &Facts, seen: &Seen) -> Fact {
+    fn fact(key: Option<&str>, recorded: Option<&Fact>, facts: &Facts, seen: &Seen) -> Fact {
         let journal: Offset = seen.observer.journal().next() - 1;
         // In a journal that was made anew terms are lower.
         let known = [&facts.done, &facts.attempt].into_iter().flatten().map(|fact| fact.term);

@@ -20,19 +20,15 @@ pub(super) struct History {
 impl Once {
     /// Something has happened in the election.
     pub(crate) fn hears(&mut self, event: &candidate::Event) {
-        match event {
-            candidate::Event::Answered { end, .. } => {
-                self.history.end.get_or_insert(*end);
-            }
-            candidate::Event::Read { offset, record: Some(record) } => {
-                if let Body::Release { once: Some(key), .. } = &record.body
-                    && self.history.end.is_some_and(|end| *offset < end)
-                {
-                    self.history.named = Some(key.clone());
-                    self.tell_of_lost_facts();
-                }
-            }
-            _ => {}
+        if let candidate::Event::Answered { end, .. } = event {
+            self.history.end.get_or_insert(*end);
+        }
+        if let candidate::Event::Read { offset, record: Some(record) } = event
+            && let Body::Release { once: Some(key), .. } = &record.body
+            && self.history.end.is_some_and(|end| *offset < end)
+        {
+            self.history.named = Some(key.clone());
+            self.tell_of_lost_facts();
         }
     }
 

@@ -165,10 +165,12 @@ fn a_run_that_was_not_finished_is_told_with_its_runner() {
     let told: Vec<String> = first
         .actions
         .iter()
-        .filter_map(|action| match action {
-            Action::Note(Note::Once(once::Note::Unfinished(fact))) => Some(format!("{} by {:?}", fact.key, fact.name)),
-            Action::Note(Note::Once(once::Note::Schedule(note))) => Some(format!("{note:?}")),
-            _ => None,
+        .filter_map(|action| {
+            if let Action::Note(Note::Once(once::Note::Unfinished(fact))) = action {
+                return Some(format!("{} by {:?}", fact.key, fact.name));
+            }
+            let Action::Note(Note::Once(once::Note::Schedule(note))) = action else { return None };
+            Some(format!("{note:?}"))
         })
         .collect();
     let nobody_led = schedule::Note::Skipped { span: span(6), why: SkipReason::NobodyLed };
