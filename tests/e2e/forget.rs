@@ -1,13 +1,15 @@
 //! `forget`: a key that is done, or has failed, runs again, and no key that runs now.
 
 use harness::candidate::Elector;
+use harness::kafka::Kafka;
 use harness::schema::Schema;
 use harness::stage::Stage;
+use harness::terminal::{Shell, Terminal};
 use serde_json::Value;
 
 use crate::once::{KEY, await_run, once, runs, tell, until_told};
-use crate::stage;
 use crate::window::{WallClock, key, start};
+use crate::{PROGRAM, stage};
 
 /// What `forget` prints as JSON; it is as docs/json.md says.
 fn forget(stage: &Stage, arguments: &[&str]) -> (Value, i32) {
@@ -78,4 +80,28 @@ fn the_newest_window_runs_again_and_not_those_before_it() {
     clock.set(5);
     let mut late = start(&stage, ("a", &clock), "exit 3");
     assert_eq!(late.status(), 0, "the window before is over: {late:?}");
+}
+
+/// At a terminal it is asked for: nothing is written before somebody says yes.
+#[test]
+fn at_a_terminal_it_is_confirmed() {
+    let stage = stage(Elector::Log);
+    assert_eq!(once(&stage, "true").start().status(), 0);
+    let mut terminal = Terminal::new(Shell::Dash, stage.directory());
+    let brokers = Kafka::shared().address();
+    let line = format!("{PROGRAM} forget --once {KEY} --group {} --brokers {brokers}; echo status $?", stage.group);
+    for (answer, status) in [("", 1), ("n", 1), ("y", 0), ("y", 3)] {
+        terminal.type_line(&line);
+        if status < 3 {
+            let question = terminal.await_text("Forget it? [y/N] ");
+            assert!(question.contains("done by"), "{question}");
+            terminal.type_line(answer);
+        }
+        terminal.await_text(&format!("status {status}"));
+        terminal.await_prompt();
+    }
+    assert_eq!(once(&stage, "true").start().status(), 0);
+    assert_eq!(runs(&stage), 2);
+    let asked = terminal.run(&line.replace(" forget ", " forget --yes "));
+    assert!(asked.contains(" is forgotten: ") && !asked.contains("[y/N]"), "{asked}");
 }
