@@ -89,6 +89,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "watch" -d 'Show a
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "history" -d 'Show the terms that the topic keeps: who led, for how long, and why it ended'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "resign" -d 'Ask the leader to stand down, and wait until another leads'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "end" -d 'End an election: every candidate stops its job and exits with 0'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "forget" -d 'Have a key of --once, or the newest window, run again'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "assert" -d 'Tell by the exit status whether a job may act still: neli-run assert && pay'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "doctor" -d 'Tell all that would keep a candidate here from its work, and what fixes it'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "broker" -d 'Run the small broker of --embedded in the foreground, and print its address'
@@ -164,6 +165,20 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l embedded -d 'A
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l yes -d 'Do not ask at a terminal'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l json -d 'Print one JSON object, whatever comes of it'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s X -l property -d 'A librdkafka property; repeatable' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l properties -d 'A file of KEY=VALUE lines: the place for passwords' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l role -d 'Which role of --roles, by its name or number [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l once -d 'The key that is to run again' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l embedded -d 'A trial without Kafka, on this machine alone'
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l newest-window -d 'The newest window of --window or --schedule that is recorded'
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l force -d 'Also where it runs now (then it runs once more), or nothing is recorded of it'
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l yes -d 'Do not ask at a terminal'
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l json -d 'Print one JSON object, whatever comes of it'
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s t -l topic -d 'The journal\'s topic; made if missing [default: <group>.neli]' -r

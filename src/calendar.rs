@@ -17,6 +17,9 @@ const FIRST_EDGE: DateTime = date(1970, 1, 5).at(0, 0, 0, 0);
 /// A day, in seconds.
 const DAY: i64 = 24 * 60 * 60;
 
+/// Each length of a cron expression's windows comes within so many years, but for a leap day that is left out in 2100.
+const YEARS: u64 = 10;
+
 /// The last moment that a calendar has, in milliseconds since 1970: that of the year 9999.
 const LAST: i64 = 253_402_300_799_999;
 
@@ -73,12 +76,6 @@ impl Every {
     #[must_use]
     pub const fn is_by_the_day(self) -> bool {
         self.length >= DAY
-    }
-
-    /// The longest of them.
-    #[must_use]
-    pub fn longest(self) -> Duration {
-        Duration::from_secs(self.length.unsigned_abs())
     }
 
     /// The last edge that is not after `now`, and the first that is.
@@ -159,6 +156,34 @@ impl Calendar {
         let ms = |edge: Timestamp| u64::try_from(edge.as_millisecond()).unwrap_or(0);
         let until_ms = until.map_or(LAST.unsigned_abs(), ms);
         Window { key: from.to_string().into(), span: Span { from_ms: ms(from), until_ms } }
+    }
+
+    /// The longest window from now on, where one is as long as `least` or longer.
+    #[must_use]
+    pub fn longest_window(&self, wall_ms: u64, least: Duration) -> Option<Duration> {
+        let day = DAY.unsigned_abs() * 1_000;
+        let least_ms = u64::try_from(least.as_millis()).unwrap_or(u64::MAX).max(1);
+        // A window that is longer than the step between two moments is shown at one of them. What is shorter than a day is the same on
+        // each day that has windows, but where clocks are changed.
+        let by_day = (least_ms.max(day), wall_ms + YEARS * 366 * day);
+        let by_hour = (least_ms.min(day), wall_ms + 7 * day);
+        [by_hour, by_day]
+            .into_iter()
+            .filter_map(|(step, until)| self.longest_shown((wall_ms, until), step))
+            .max()
+            .filter(|longest| *longest >= least)
+    }
+
+    fn longest_shown(&self, (mut at, until): (u64, u64), step: u64) -> Option<Duration> {
+        let spans = std::iter::from_fn(|| {
+            let span = self.window(at).span;
+            let is_over = at >= until;
+            at = span.until_ms.max(at + step);
+            (!is_over).then_some(span)
+        });
+        // Behind the last of all times there is none.
+        let ends = |span: &Span| span.until_ms < LAST.unsigned_abs();
+        spans.filter(ends).map(|span| Duration::from_millis(span.until_ms - span.from_ms)).max()
     }
 }
 
@@ -247,6 +272,26 @@ mod tests {
         ] {
             assert_eq!(shown(&berlin(expression), at), expected, "{expression} at {at}");
         }
+    }
+
+    #[test]
+    fn the_longest_window_is_found_however_seldom_it_comes() {
+        let days = |days: u64| Duration::from_secs(days * 24 * HOUR);
+        for (expression, least, expected) in [
+            ("30 2 * * *", days(90), None),
+            ("30 2 * * *", days(1), Some(days(1))),
+            ("0 */8 * * *", Duration::from_secs(HOUR), Some(Duration::from_secs(8 * HOUR))),
+            ("@yearly", days(90), Some(days(366))),
+            ("0 0 29 2 *", days(90), Some(days(4 * 365 + 1))),
+            ("* * * 1 *", days(90), Some(days(334) + Duration::from_secs(24 * HOUR + 60))),
+            ("0 9 * * MON", days(90), None),
+        ] {
+            let calendar = Calendar::new(Edges::of_cron(expression).unwrap(), TimeZone::UTC);
+            let longest = calendar.longest_window(ms("2026-11-22T12:00:00Z"), least);
+            assert_eq!(longest, expected, "{expression}");
+        }
+        let year = Calendar::new(Edges::Every(every(365 * 24 * HOUR, 0)), TimeZone::UTC);
+        assert_eq!(year.longest_window(ms("2026-11-22T12:00:00Z"), days(90)), Some(days(365)));
     }
 
     #[test]

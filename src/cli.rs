@@ -34,6 +34,8 @@ pub enum Request {
     Doctor(ParsedArgs),
     /// `end`.
     End(ParsedArgs),
+    /// `forget`.
+    Forget(ParsedArgs),
     /// `--help` or `--version`: print it, exit 0.
     Help(Box<clap::Error>),
     /// `history`.
@@ -76,6 +78,7 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
                 "completions" => Ok(Request::Completions(args)),
                 "doctor" => Ok(Request::Doctor(args)),
                 "end" => Ok(Request::End(args)),
+                "forget" => Ok(Request::Forget(args)),
                 "history" => Ok(Request::History(args)),
                 "list" => Ok(Request::List(args)),
                 "man" => Ok(Request::Man(args)),

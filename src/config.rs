@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use neli::program::{Client, ElectionId, Elections};
+use neli::program::{Client, ElectionId, Elections, FactsSettings, clock};
 use neli_proto::candidate::Timings;
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::RestartPolicy;
@@ -123,6 +123,14 @@ impl Once {
             Occasion::Key(key) => Some(key),
             Occasion::Schedule(..) | Occasion::Window(..) => None,
         }
+    }
+
+    /// How the topic of facts is made. What a key's record replaces is kept for a segment's time, what a window's replaces for a window's.
+    #[must_use]
+    pub fn topic_settings(&self) -> FactsSettings {
+        const LEAST: Duration = Duration::from_secs(60 * 60);
+        let longest = self.calendar().and_then(|calendar| calendar.longest_window(clock::wall_ms(), LEAST));
+        FactsSettings { retention: self.retention, compaction_lag: longest.unwrap_or(LEAST) }
     }
 
     /// By what windows are told apart.
@@ -272,6 +280,19 @@ pub struct End {
     pub is_confirmed: bool,
     /// `--reason`.
     pub reason: Option<Box<str>>,
+}
+
+/// The configuration of `forget`.
+#[derive(Clone, Debug)]
+pub struct Forget {
+    /// Where.
+    pub look: Look,
+    /// `--once`: the key; without it the newest window.
+    pub key: Option<String>,
+    /// `--force`: also where the key runs now, or nothing is recorded of it.
+    pub force: bool,
+    /// `--yes`: nobody is asked.
+    pub is_confirmed: bool,
 }
 
 /// The configuration of `assert`.

@@ -58,6 +58,11 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Star
             warn(&end.look.warnings);
             command::request::end(&end)
         }
+        Request::Forget(args) => {
+            let forget = look::forget(&args)?;
+            warn(&forget.look.warnings);
+            command::forget::main(&forget)
+        }
         Request::Help(text) => command::stdout::written(text.print()),
         Request::History(args) => {
             let history = look::history(&args)?;

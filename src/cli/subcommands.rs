@@ -9,8 +9,21 @@ use crate::cli::options::{ELECTION, Opt, wrapped};
 mod doctor;
 
 /// All of them, in the order of the help.
-pub(super) fn all() -> [Command; 11] {
-    [status(), list(), watch(), history(), resign(), end(), assert(), doctor::command(), broker(), completions(), man()]
+pub(super) fn all() -> [Command; 12] {
+    [
+        status(),
+        list(),
+        watch(),
+        history(),
+        resign(),
+        end(),
+        forget(),
+        assert(),
+        doctor::command(),
+        broker(),
+        completions(),
+        man(),
+    ]
 }
 
 fn status() -> Command {
@@ -87,6 +100,21 @@ fn end() -> Command {
 const END: &str = "It binds those that stand now; one that starts later stands anew. So what starts candidates (systemd's \
                    Restart=always, Kubernetes, cron) must be stopped before. Exits with 0 when Kafka has taken the request, and with \
                    1 when it has not, or nobody has said yes. Needs READ and WRITE on the topic.";
+
+fn forget() -> Command {
+    let about = "Have a key of --once, or the newest window, run again";
+    looks(about, FORGET)
+        .name("forget")
+        .arg(role())
+        .arg(value("once", "KEY", "The key that is to run again"))
+        .arg(flag("newest-window", "The newest window of --window or --schedule that is recorded"))
+        .arg(flag("force", "Also where it runs now (then it runs once more), or nothing is recorded of it"))
+        .arg(flag("yes", "Do not ask at a terminal"))
+        .arg(json("Print one JSON object, whatever comes of it"))
+        .arg(timeout("5s"))
+}
+
+const FORGET: &str = "What was recorded of it until now counts for nothing, whether it was done or has failed, so that a candidate                       that starts with it runs the job. It is recorded in the topic <topic>.once; candidates of a version without                       this subcommand do not know of it, and skip the key as before. Exits with 0 when it is recorded, with 1 when                       Kafka has not taken it or nobody has said yes, with 2 when the key runs now, with 3 when nothing is recorded                       that keeps it from running, and with 4 when that can't be told. Needs READ on the topic, and READ and WRITE                       on <topic>.once.";
 
 fn assert() -> Command {
     let about = "Tell by the exit status whether a job may act still: neli-run assert && pay";

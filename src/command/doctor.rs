@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use neli::program::{Elections, Examination, clock, facts_to_create, journal_to_create};
+use neli::program::{Elections, Examination, FactsSettings, clock, facts_to_create, journal_to_create};
 
 use crate::command::page::Style;
 use crate::command::reading::{access, read_at};
@@ -78,16 +78,16 @@ fn print_topic(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
     };
     let fixes = Fixes::of(&config.client, &access.bootstrap);
     let mut lines = fixes.create(&journal_to_create(&elections, brokers)) + "\n";
-    if let Some((topic, retention)) = topic_of_facts(config) {
-        lines += &fixes.create(&facts_to_create(&topic.topic, retention, brokers.clamp(1, 3)));
+    if let Some((topic, kept)) = topic_of_facts(config) {
+        lines += &fixes.create(&facts_to_create(&topic.topic, kept, brokers.clamp(1, 3)));
         lines.push('\n');
     }
     stdout::written(io::stdout().write_all(lines.as_bytes()))
 }
 
-/// The topic of facts, as that of an election, and for how long it keeps them; none without `--once` and its like.
-fn topic_of_facts(config: &Config) -> Option<(Elections, std::time::Duration)> {
+/// The topic of facts, as that of an election, and how it keeps them; none without `--once` and its like.
+fn topic_of_facts(config: &Config) -> Option<(Elections, FactsSettings)> {
     let once = config.once.as_ref()?;
     let topic = format!("{}{}", config.election.topic, neli_proto::fact::TOPIC_SUFFIX);
-    Some((Elections { topic, ..Elections::from(&config.election) }, once.retention))
+    Some((Elections { topic, ..Elections::from(&config.election) }, once.topic_settings()))
 }

@@ -161,7 +161,7 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
     }
     let body =
         Body::Request { what: What::Resign, term: Some(from.term), by: Some(operator()), reason: reason.clone() };
-    if let Appended::No { why } = append(&access, election, look.timeout, body).await? {
+    if let Appended::No { why } = append(&access, election, look.timeout, record(election, body)).await? {
         let sentence = format!("{} was not asked: {why}", from.name);
         return Ok(Handover::none(election, Outcome::TimedOut, Some(from), sentence));
     }
@@ -169,7 +169,7 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
 }
 
 /// Finds the election and reads it, with its candidates' hellos.
-async fn see(access: &Access, look: &Look) -> Result<(Place, Reading, Seen), Unread> {
+pub(super) async fn see(access: &Access, look: &Look) -> Result<(Place, Reading, Seen), Unread> {
     let place = Place::find(access, &look.election, look.timeout).await?;
     let mut reading = Reading::with_hellos(access, &place)?;
     let seen = observe(&mut reading, look.timeout).await?;
@@ -277,7 +277,7 @@ async fn ending(end: &End) -> Result<Ending, StartupError> {
         return Ok(Ending { outcome: "not-confirmed", why: Some("it was not confirmed".to_owned()), ..ending });
     }
     let body = Body::Request { what: What::End, term: None, by: Some(operator()), reason: reason.clone() };
-    Ok(match append(&access, &ending.election, look.timeout, body).await? {
+    Ok(match append(&access, &ending.election, look.timeout, record(&ending.election, body)).await? {
         Appended::Yes => ending,
         Appended::No { why } => Ending { outcome: "no-answer", why: Some(why), ..ending },
     })
@@ -303,6 +303,11 @@ fn is_wanted(election: &ElectionId, seen: &Seen) -> bool {
         one_line(&leadership(seen.observer.leadership(at))),
         consequence(seen.mapping.is_some())
     );
+    is_answered_yes(&question)
+}
+
+/// Whether the answer at the terminal is yes.
+pub(super) fn is_answered_yes(question: &str) -> bool {
     let mut answer = String::new();
     let is_asked = io::stderr().write_all(question.as_bytes()).is_ok();
     is_asked
@@ -310,23 +315,27 @@ fn is_wanted(election: &ElectionId, seen: &Seen) -> bool {
         && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-/// Whether Kafka has taken a request in time.
-enum Appended {
+/// A request of this operator as it stands in the journal: its Kafka key, and its line.
+fn record(election: &ElectionId, body: Body) -> (String, Vec<u8>) {
+    (election.key(), Record { member: None, name: Some(operator()), seq: None, body }.to_bytes())
+}
+
+/// Whether Kafka has taken a record in time.
+pub(super) enum Appended {
     Yes,
     No { why: String },
 }
 
-/// Appends a request.
-async fn append(
+/// Appends a record, given by its Kafka key and its line, where this election's stand.
+pub(super) async fn append(
     access: &Access,
     election: &ElectionId,
     timeout: Duration,
-    body: Body,
+    (key, line): (String, Vec<u8>),
 ) -> Result<Appended, StartupError> {
     let (sender, mut reports) = channel(REPORTS);
     let producer = Producer::start(access, &Elections::from(election), timeout, sender).map_err(StartupError::new)?;
-    let record = Record { member: None, name: Some(operator()), seq: None, body };
-    producer.send(election, Some(0), &election.key(), &record.to_bytes()).map_err(StartupError::new)?;
+    producer.send(election, Some(0), &key, &line).map_err(StartupError::new)?;
     let mut timer = reading::timer()?;
     let (mut trouble, mut failed) = (None, None);
     loop {
@@ -353,7 +362,7 @@ async fn append(
 }
 
 /// Who asks: `ann@db1`.
-fn operator() -> Box<str> {
+pub(super) fn operator() -> Box<str> {
     let uid = getuid();
     let name = User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name);
     let host = gethostname().unwrap_or_default();

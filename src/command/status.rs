@@ -21,7 +21,7 @@ use crate::report::log::spoken;
 use crate::text::one_line;
 
 mod json;
-mod run;
+pub(super) mod run;
 
 /// Somebody leads.
 const LED: ExitStatus = ExitStatus::Success;

@@ -81,7 +81,12 @@ pub(super) const fn state(leadership: Leadership<'_>) -> &'static str {
 pub(super) fn how_released(release: &Release) -> String {
     let why = because(release.why.as_deref().unwrap_or("no reason said"));
     let once = release.once.as_ref().map_or_else(String::new, |key| {
-        format!("; {key} {}", if release.exit == Some(0) { "is done" } else { "has failed" })
+        let how = match release.exit {
+            None => "is done already, or has failed with no retries left",
+            Some(0) => "is done",
+            Some(_) => "has failed",
+        };
+        format!("; {key} {how}")
     });
     let exit = release.exit.map_or_else(String::new, |exit| format!(" (the job's status: {exit})"));
     let late = release.late.map_or_else(String::new, |late| {

@@ -30,9 +30,9 @@ mod line;
 mod sentence;
 mod sink;
 
-pub use event::{Due, Event, From};
+pub use event::{Event, From};
 pub use kind::Level;
-pub use line::{time_of_day, timestamp, to_the_second};
+pub use line::{Due, time_of_day, timestamp, to_the_second};
 pub use sentence::{because, spoken};
 
 use line::{Role, Source};

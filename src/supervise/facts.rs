@@ -1,8 +1,6 @@
 //! What the loop does with the topic of facts: it is read and judged, and facts are appended.
 
-use std::time::Duration;
-
-use neli::program::{ElectionId, FactsEvent as KafkaFacts, FactsReading, WantedFacts, clock};
+use neli::program::{ElectionId, FactsEvent as KafkaFacts, FactsReading, FactsSettings, WantedFacts, clock};
 use neli_proto::fact::{self, Fact, Place};
 use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::Time;
@@ -11,14 +9,15 @@ use neli_proto::topic::{self, TopicFacts};
 use super::MainLoop;
 use super::wall_clock::WallClock;
 use crate::config::Once;
+use crate::report::log::Event as LogEvent;
 use crate::text::reason;
 
 /// The topic with the facts of one election's key.
 pub(super) struct FactsTopic {
     name: String,
     /// The Kafka keys under which the key's facts stand.
-    keys: [(String, Place); 2],
-    retention: Duration,
+    keys: [(String, Place); 3],
+    settings: FactsSettings,
     /// `--window` and `--schedule`: the window that the wall clock shows.
     pub(super) wall_clock: Option<WallClock>,
     /// The reading that goes on, or was last, and its number: what an earlier one has reported is dropped.
@@ -31,8 +30,8 @@ impl FactsTopic {
         let key = |place| (fact::record_key(&election.key(), once.key(), place), place);
         Self {
             name: format!("{}{}", election.topic, fact::TOPIC_SUFFIX),
-            keys: [key(Place::Attempt), key(Place::Done)],
-            retention: once.retention,
+            keys: Place::ALL.map(key),
+            settings: once.topic_settings(),
             wall_clock: WallClock::of(once),
             reading: None,
             is_judged: false,
@@ -57,7 +56,7 @@ impl MainLoop {
         let Some(facts) = &mut self.roles[at].facts else { return };
         let wanted = WantedFacts {
             topic: facts.name.clone(),
-            retention: facts.retention,
+            settings: facts.settings,
             keys: facts.keys.clone(),
             judge: !facts.is_judged,
         };
@@ -91,12 +90,22 @@ impl MainLoop {
                 self.tell_window(at, now, false);
                 FactsEvent::Appended { id }
             }
+            KafkaFacts::Created { replicas, brokers } => {
+                let topic = self.roles[at].facts.as_ref().map(|facts| facts.name.clone()).unwrap_or_default();
+                self.logger.event(&LogEvent::TopicCreated { topic, replicas, brokers });
+                FactsEvent::Created
+            }
             KafkaFacts::NotAppended { error } => FactsEvent::NotAppended { id, error: error.into() },
-            KafkaFacts::Read(_) | KafkaFacts::Topic(_) | KafkaFacts::Unread { .. } if !is_current => return,
+            KafkaFacts::Read(_) | KafkaFacts::Reading { .. } | KafkaFacts::Topic(_) | KafkaFacts::Unread { .. }
+                if !is_current =>
+            {
+                return;
+            }
             KafkaFacts::Read(facts) => {
                 self.tell_window(at, now, true);
                 FactsEvent::Read { id, facts }
             }
+            KafkaFacts::Reading { progress } => FactsEvent::Reading { progress: progress.into() },
             KafkaFacts::Topic(facts) => return self.judge_topic_of_facts(at, now, &facts),
             KafkaFacts::Unread { error } => FactsEvent::Unread { error: error.into() },
         };
@@ -110,7 +119,7 @@ impl MainLoop {
         let name = &topic.name;
         let place =
             topic::JudgedPartition { bootstrap: &self.kafka.session.access().bootstrap, topic: name, partition: 0 };
-        match topic::judge_topic_of_facts(facts, topic.retention, place) {
+        match topic::judge_topic_of_facts(facts, topic.settings.retention, place) {
             Ok(risks) if risks.is_empty() => {}
             Ok(risks) => self.logger.warn(format!("topic {name:?}: {}", topic::warning(&risks))),
             Err(refusal) => {

@@ -69,7 +69,7 @@ fn what_stands_in_the_wrong_place_is_put_right() {
     refused("completions ksh", "ksh: must be bash, fish or zsh");
     refused(
         "man nothing",
-        "nothing: must be one of status, list, watch, history, resign, end, assert, doctor, broker, completions, man",
+        "nothing: must be one of status, list, watch, history, resign, end, forget, assert, doctor, broker, completions, man",
     );
     // Later options are not accepted before they do something.
     refused("-g g --rolls 2 -- true", "--rolls: no such option; did you mean --roles?");

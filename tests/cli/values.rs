@@ -85,7 +85,8 @@ fn a_key_has_bounds_and_what_belongs_to_it_has_a_key() {
     for wrong in ["-1", "256", "ok", ""] {
         refused_value("done-status", wrong, "must be a number from 0 to 255");
     }
-    refused_value("once-retention", "59m", "must be 1h to 365d");
+    refused_value("once-retention", "59m", "must be 1h to 3650d");
+    refused_value("once-retention", "3651d", "must be 1h to 3650d");
     for (option, value) in [("retries", "1"), ("done-status", "3"), ("once-retention", "1day")] {
         refused_value(option, value, "has no meaning without --once, --window or --schedule");
     }
@@ -117,7 +118,14 @@ fn a_window_has_a_length_and_is_no_key_besides() {
         "--timezone Europe/Berlin: has no meaning with --window 6h: windows of less than a day are counted in UTC",
     );
     refused("-g g -b a:1 --window 1d --once k -- true", "--once k: can't be combined with --window 1d");
-    refused("-g g -b a:1 --window 90d -- true", "--once-retention 90d (the default): must be more than --window 90d");
+    for (windows, longest) in [("--window 90d", "90d"), ("--window 365d", "365d"), ("--schedule @yearly", "366d")] {
+        refused(
+            &format!("-g g -b a:1 {windows} -- true"),
+            &format!(
+                "--once-retention 90d (the default): must be more than {longest}, the longest window of {windows}"
+            ),
+        );
+    }
     refused(
         "-g g -b a:1 --window 1d --restart always -- true",
         "--restart always: can't be combined with --window 1d; --retries is meant",

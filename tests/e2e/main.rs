@@ -14,6 +14,7 @@ mod clocks;
 mod death;
 mod doctor;
 mod embedded;
+mod forget;
 mod handover;
 mod harness_itself;
 mod health;

@@ -12,7 +12,7 @@ use crate::bad_input::assert_refused;
 use crate::embedded::Machine;
 use crate::{stage, with_both_electors};
 
-const KEY: &str = "v1.42";
+pub(crate) const KEY: &str = "v1.42";
 
 /// Where each run writes a line.
 fn runs_of(stage: &Stage) -> PathBuf {
@@ -20,22 +20,22 @@ fn runs_of(stage: &Stage) -> PathBuf {
 }
 
 /// How many runs were begun so far.
-fn runs(stage: &Stage) -> usize {
+pub(crate) fn runs(stage: &Stage) -> usize {
     fs::read_to_string(runs_of(stage)).unwrap_or_default().lines().count()
 }
 
 /// A candidate whose job writes a line when it begins, and then does this.
-fn once(stage: &Stage, script: &str) -> Candidate {
+pub(crate) fn once(stage: &Stage, script: &str) -> Candidate {
     let script = format!("echo $NELI_NAME $NELI_ONCE >> {}; {script}", runs_of(stage).display());
     stage.candidate().option("--once", KEY).job(["sh", "-c", &script])
 }
 
 /// A job that goes on until the test lets it end.
-fn until_told(stage: &Stage) -> String {
+pub(crate) fn until_told(stage: &Stage) -> String {
     format!("until [ -e {} ]; do sleep 0.01; done", stage.directory().join("go").display())
 }
 
-fn tell(stage: &Stage) {
+pub(crate) fn tell(stage: &Stage) {
     fs::write(stage.directory().join("go"), "").expect("ours");
 }
 
@@ -43,7 +43,7 @@ fn topic_of_facts(stage: &Stage) -> String {
     format!("{}.once", stage.topic())
 }
 
-fn await_run(stage: &Stage, nth: usize) {
+pub(crate) fn await_run(stage: &Stage, nth: usize) {
     wait::until_true("a run", || runs(stage) == nth);
 }
 
@@ -157,10 +157,33 @@ fn what_is_known_of_a_key_outlives_the_journal() {
     let kafka = harness::kafka::Kafka::shared();
     assert_eq!(kafka.topic_setting(&topic_of_facts(&stage), "cleanup.policy"), "compact,delete");
     assert_eq!(kafka.topic_setting(&topic_of_facts(&stage), "retention.ms"), "7776000000");
+    for (setting, value) in
+        [("segment.ms", "3600000"), ("min.compaction.lag.ms", "3600000"), ("min.cleanable.dirty.ratio", "0.1")]
+    {
+        assert_eq!(kafka.topic_setting(&topic_of_facts(&stage), setting), value);
+    }
     kafka.delete_topic(&stage.topic());
     wait::until_true("a topic that is gone", || !kafka.has_topic(&stage.topic()));
     assert_skipped(&mut once(&stage, "true").start(), "a", (0, 0));
     assert_eq!(runs(&stage), 1);
+}
+
+/// Somebody has deleted the topic of facts: it is made anew, and that is told.
+#[test]
+fn a_topic_of_facts_that_was_deleted_is_made_anew_with_a_warning() {
+    let stage = stage(Elector::Log);
+    let mut first = once(&stage, "true").start();
+    assert_eq!(first.status(), 0);
+    let created = first.events("topic_created");
+    assert!(created.iter().any(|event| event.text("topic") == topic_of_facts(&stage)), "{created:?}");
+    let lost = "the topic of facts was missing and is made anew";
+    assert!(first.warnings_with(lost).is_empty(), "{first:?}");
+    let kafka = harness::kafka::Kafka::shared();
+    kafka.delete_topic(&topic_of_facts(&stage));
+    wait::until_true("a topic that is gone", || !kafka.has_topic(&topic_of_facts(&stage)));
+    let mut run = once(&stage, "true").option("--once", "v1.43").start();
+    assert_eq!(run.status(), 0);
+    assert_eq!(run.warnings_with(lost).len(), 1, "{run:?}");
 }
 
 /// Who may make no topic says which is missing; who finds one that forgets says why it will not do.
@@ -196,6 +219,46 @@ fn facts_that_can_not_be_read_are_no_reason_to_run() {
     // Whoever takes it back has the key run.
     pen.write_tombstone(&key);
     assert_eq!(once(&stage, "true").start().status(), 0);
+    assert_eq!(runs(&stage), 1);
+}
+
+/// Kafka takes no fact between the job's end and the acknowledgement: the lead is kept, and nobody runs it again.
+#[test]
+fn an_outcome_that_can_not_be_recorded_is_waited_for() {
+    let kafka = harness::kafka::Kafka::shared();
+    let stage = stage(Elector::Log);
+    let name = topic_of_facts(&stage);
+    kafka.create_topic(&name, &[("cleanup.policy", "compact")]);
+    let job = until_told(&stage);
+    let mut runner = once(&stage, &job).option("--name", "a").lease("2s").start();
+    await_run(&stage, 1);
+    let mut second = once(&stage, &job).option("--name", "b").lease("2s").start();
+    second.await_event("standby");
+    // No record is as short as that.
+    kafka.set_topic(&name, &[("cleanup.policy", "compact"), ("max.message.bytes", "1")]);
+    tell(&stage);
+    wait::until_true("a warning", || !runner.warnings_with("the run's outcome is not recorded yet").is_empty());
+    assert!(runner.events("released").is_empty(), "{runner:?}");
+    kafka.set_topic(&name, &[("cleanup.policy", "compact")]);
+    assert_eq!(runner.status(), 0);
+    assert_skipped(&mut second, "a", (0, 0));
+    assert_skipped(&mut once(&stage, "true").start(), "a", (0, 0));
+    assert_eq!(runs(&stage), 1);
+}
+
+/// A standby has waited for a run that fails, and no retries are left: it goes with the status that was recorded.
+#[test]
+fn a_standby_goes_with_the_status_of_the_run_that_failed() {
+    let stage = stage(Elector::Log);
+    let job = format!("{}; exit 3", until_told(&stage));
+    let mut runner = once(&stage, &job).option("--name", "a").start();
+    await_run(&stage, 1);
+    let mut second = once(&stage, &job).option("--name", "b").start();
+    second.await_event("standby");
+    tell(&stage);
+    assert_eq!(runner.status(), 3);
+    assert_skipped(&mut second, "a", (3, 3));
+    assert!(second.events("claiming").is_empty(), "{second:?}");
     assert_eq!(runs(&stage), 1);
 }
 

@@ -60,7 +60,8 @@ with_both_electors! {
         let before = runs(&stage).len();
         await_runs(&stage, before + 3);
         let skipped = second.await_event("window_skipped");
-        assert_eq!(skipped.text("why"), "nobody-led");
+        // It may have died in a run.
+        assert!(["nobody-led", "unfinished"].contains(&skipped.text("why")), "{skipped:?}");
         stop(second);
         let windows = windows(&stage);
         let mut sorted = windows.clone();

@@ -67,7 +67,7 @@ fn runs(stage: &Stage) -> Vec<String> {
 }
 
 /// A machine of this name, whose crontab starts a job that writes a line when it begins, and then does this.
-fn start(stage: &Stage, (name, clock): (&str, &WallClock), script: &str) -> Running {
+pub(crate) fn start(stage: &Stage, (name, clock): (&str, &WallClock), script: &str) -> Running {
     crontab(stage, (name, clock), script).start()
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A key has two places in that topic, which is compacted: one where a success stands, and one where the last run stands that was
 //! begun or has failed. A record of a run that reaches the log late, when another run has succeeded already, then replaces no
-//! success. The windows of an election have two places together, not two each: what stands there is about the newest.
+//! success. In a third place it stands that an operator has had the key forgotten: no candidate writes there. The windows of an
+//! election have these places together, not each its own: what stands there is about the newest.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -30,6 +31,8 @@ pub enum Outcome {
     Running,
     /// `--schedule`: the window is over, and those before it, and there was no run.
     Skipped,
+    /// An operator has asked that the key runs again: what was recorded up to the term that this names counts for nothing.
+    Forgotten,
 }
 
 /// What is recorded of a key's run.
@@ -42,7 +45,7 @@ pub struct Fact {
     pub window: Option<Span>,
     /// How the run stands.
     pub outcome: Outcome,
-    /// The term under which it runs, or ran.
+    /// The term under which it runs, or ran. Where the key is forgotten: the journal's last offset when that was asked for.
     pub term: Offset,
     /// Who runs it, or ran it.
     pub member: Option<MemberId>,
@@ -56,6 +59,9 @@ pub struct Fact {
     pub ran_ms: Option<u64>,
     /// When this was written, in milliseconds since 1970 by the writer's wall clock. For display only.
     pub at_ms: Option<u64>,
+    /// How often the key had been forgotten when the run began; where the key is forgotten, with this time.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub forgets: u32,
 }
 
 /// Where in the topic a fact stands.
@@ -65,6 +71,13 @@ pub enum Place {
     Attempt,
     /// A success, or a window that is over without a run.
     Done,
+    /// That an operator has had the key forgotten.
+    Forgotten,
+}
+
+impl Place {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Attempt, Self::Done, Self::Forgotten];
 }
 
 /// A record that stands where a fact should and is none.
@@ -78,10 +91,19 @@ pub struct Facts {
     pub done: Option<Fact>,
     /// The last run that was begun or has failed.
     pub attempt: Option<Fact>,
+    /// The last time that an operator has had it forgotten.
+    pub forgotten: Option<Fact>,
     /// What stands where the success should is no fact that this version can read.
     pub done_is_unreadable: bool,
     /// The same of the last run.
     pub attempt_is_unreadable: bool,
+    /// The same of what an operator has had forgotten.
+    pub forgotten_is_unreadable: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Fact {
@@ -91,15 +113,24 @@ impl Fact {
         match self.outcome {
             Outcome::Done | Outcome::Skipped => Place::Done,
             Outcome::Failed | Outcome::Running => Place::Attempt,
+            Outcome::Forgotten => Place::Forgotten,
         }
     }
 
     /// Whether it reached the log late: `known`, which stands before it there, is of a later run. Terms begin anew with a journal
-    /// that was made anew, and windows do not.
+    /// that was made anew; windows do not, and neither does the number of times that the key was forgotten.
     #[must_use]
     pub(crate) fn is_older_than(&self, known: &Self) -> bool {
         let windows = self.window.zip(known.window);
-        self.term < known.term && windows.is_none_or(|(own, known)| own.from_ms <= known.from_ms)
+        (self.forgets, self.term) < (known.forgets, known.term)
+            && windows.is_none_or(|(own, known)| own.from_ms <= known.from_ms)
+    }
+
+    /// Whether it counts for nothing since the key was forgotten later. A run that has begun after its candidate had read that the key
+    /// is forgotten tells so by its `forgets`; a run of a candidate that does not know of that by its term.
+    #[must_use]
+    pub fn is_forgotten_by(&self, forgotten: &Self) -> bool {
+        self.window == forgotten.window && self.forgets < forgotten.forgets && self.term <= forgotten.term
     }
 
     /// The fact that a line of JSON says.
@@ -130,6 +161,7 @@ impl Fact {
             attempt: number("attempt")?.try_into().ok()?,
             ran_ms: number("ran_ms"),
             at_ms: number("at_ms"),
+            forgets: number("forgets").unwrap_or(0).try_into().ok()?,
         })
     }
 
@@ -150,8 +182,8 @@ impl Fact {
 impl Facts {
     /// Whether something stands there that this version can't read.
     #[must_use]
-    pub(crate) const fn is_unreadable(&self) -> bool {
-        self.done_is_unreadable || self.attempt_is_unreadable
+    pub const fn is_unreadable(&self) -> bool {
+        self.done_is_unreadable || self.attempt_is_unreadable || self.forgotten_is_unreadable
     }
 
     /// Takes in the next record at this place; none is a record without a value, which takes back what stood there.
@@ -159,6 +191,7 @@ impl Facts {
         let (known, is_unreadable) = match place {
             Place::Attempt => (&mut self.attempt, &mut self.attempt_is_unreadable),
             Place::Done => (&mut self.done, &mut self.done_is_unreadable),
+            Place::Forgotten => (&mut self.forgotten, &mut self.forgotten_is_unreadable),
         };
         let fact = value.map(Fact::parse);
         *is_unreadable = matches!(fact, Some(Err(Unreadable)));
@@ -183,6 +216,7 @@ pub fn record_key(election: &str, key: Option<&str>, place: Place) -> String {
     match place {
         Place::Attempt => format!("{election}{key}%attempt"),
         Place::Done => format!("{election}{key}"),
+        Place::Forgotten => format!("{election}{key}%forgotten"),
     }
 }
 
@@ -202,6 +236,7 @@ mod tests {
             attempt: 1,
             ran_ms: None,
             at_ms: None,
+            forgets: 0,
         }
     }
 
@@ -215,8 +250,9 @@ mod tests {
 
     #[test]
     fn a_fact_comes_back_as_it_was_written() {
-        for outcome in [Outcome::Done, Outcome::Failed, Outcome::Running, Outcome::Skipped] {
+        for outcome in [Outcome::Done, Outcome::Failed, Outcome::Running, Outcome::Skipped, Outcome::Forgotten] {
             let fact = Fact { exit: Some(3), ran_ms: Some(3_200), at_ms: Some(1_769_860_801_123), ..fact(outcome, 57) };
+            let fact = Fact { forgets: 2, ..fact };
             assert_eq!(Fact::parse(&fact.to_bytes()), Ok(fact.clone()));
             let of_window = Fact { window: Some(Span { from_ms: 5, until_ms: 10 }), ..fact };
             assert_eq!(Fact::parse(&of_window.to_bytes()), Ok(of_window));
@@ -236,6 +272,18 @@ mod tests {
         let bytes = [&begun, &failed, &late].map(Fact::to_bytes);
         let facts = come_to(&bytes.each_ref().map(|bytes| (Place::Attempt, Some(&**bytes))));
         assert_eq!(facts, Facts { attempt: Some(failed), ..Facts::default() });
+    }
+
+    #[test]
+    fn what_was_recorded_before_a_key_was_forgotten_counts_for_nothing_and_what_came_after_that_counts() {
+        let forgotten = Fact { forgets: 1, ..fact(Outcome::Forgotten, 57) };
+        let done = |term, forgets| Fact { forgets, ..fact(Outcome::Done, term) };
+        assert!(done(57, 0).is_forgotten_by(&forgotten), "also where its record reaches the log late");
+        assert!(!done(58, 0).is_forgotten_by(&forgotten), "a candidate that does not know of it has run the key later");
+        assert!(!done(0, 1).is_forgotten_by(&forgotten), "the journal was made anew");
+        let records = [done(57, 0), done(0, 1), done(57, 0)].map(|fact| fact.to_bytes());
+        let facts = come_to(&records.each_ref().map(|bytes| (Place::Done, Some(&**bytes))));
+        assert_eq!(facts.done, Some(done(0, 1)));
     }
 
     #[test]
@@ -259,6 +307,28 @@ mod tests {
         }
     }
 
+    /// Each window lasts for 10 ms. A run of window 1 is cut off, and its record reaches the log when window 2 has succeeded.
+    #[test]
+    fn a_late_record_takes_no_success_away_while_its_window_lasts_where_compaction_lags_by_a_window() {
+        let done = |term, from_ms| Fact {
+            window: Some(Span { from_ms, until_ms: from_ms + 10 }),
+            ..fact(Outcome::Done, term)
+        };
+        let log = [(1, done(1, 0)), (12, done(9, 10)), (13, done(5, 0))];
+        for (lag, is_kept) in [(10, true), (2, false)] {
+            for now in 13..20 {
+                // A record is taken out when a later one has its key and it is older than the lag.
+                let kept =
+                    log.iter().enumerate().filter(|(at, (written, _))| *at + 1 == log.len() || written + lag > now);
+                let records: Vec<Vec<u8>> = kept.map(|(_, (_, fact))| fact.to_bytes()).collect();
+                let facts = come_to(&records.iter().map(|bytes| (Place::Done, Some(&**bytes))).collect::<Vec<_>>());
+                let counts = facts.done.is_some_and(|fact| fact.term == 9);
+                assert!(counts || !is_kept, "{now}");
+                assert!(now < 15 || counts == is_kept, "{now}: the lag is needed");
+            }
+        }
+    }
+
     #[test]
     fn a_record_without_a_value_takes_back_and_one_that_is_no_fact_is_noticed() {
         let done = fact(Outcome::Done, 5).to_bytes();
@@ -277,5 +347,6 @@ mod tests {
         assert_ne!(of("g/0", "a%attempt"), record_key("g/0", Some("a"), Place::Attempt));
         assert_eq!(record_key("billing/0", None, Place::Done), "billing/0");
         assert_ne!(of("g/0", "a"), record_key("g/0", None, Place::Attempt));
+        assert_ne!(of("g/0", "a%forgotten"), record_key("g/0", Some("a"), Place::Forgotten));
     }
 }

@@ -15,11 +15,13 @@ use crate::supervisor::RunEnd;
 use crate::time::Time;
 use crate::window::{Span, Window};
 
+use history::History;
 use scheduled::Scheduled;
 
 pub use action::{Action, Note, Policy, Skip};
 
 mod action;
+mod history;
 mod judging;
 mod scheduled;
 
@@ -36,6 +38,8 @@ pub(crate) struct Once {
     name: Box<str>,
     /// What is known of the key: by its facts, by releases, and by own runs.
     known: Facts,
+    /// What the journal told before this candidate began.
+    history: History,
     /// `--window` and `--schedule`: the window that the wall clock shows now.
     shown: Option<Span>,
     /// `--schedule`: which window is run, and when.
@@ -43,6 +47,8 @@ pub(crate) struct Once {
     phase: Phase,
     /// The number of the last reading or append.
     last_id: u32,
+    /// When it was said last that something is not recorded yet, until it is.
+    told_at: Option<Time>,
     /// Why the facts could not be read or written lately.
     trouble: Option<Box<str>>,
     actions: VecDeque<Action>,
@@ -81,8 +87,10 @@ impl Once {
             member,
             name,
             known: Facts::default(),
+            history: History::default(),
             phase: Phase::StandingBy,
             last_id: 0,
+            told_at: None,
             trouble: None,
             actions: VecDeque::new(),
         };
@@ -217,9 +225,9 @@ impl Once {
             }
             Phase::Recording { id: awaited, again_at, .. } if *awaited == id => {
                 *again_at = Some(now + RETRY);
-                self.actions.push_back(Action::Note(Note::NotRecorded(error)));
+                self.tell_that_it_is_not_recorded(now, Note::NotRecorded(error));
             }
-            Phase::Waiting { .. } => self.skip_was_not_recorded(now, id),
+            Phase::Waiting { .. } => self.skip_was_not_recorded(now, id, error),
             Phase::Announcing { .. }
             | Phase::Asking { .. }
             | Phase::Leaving
@@ -240,7 +248,9 @@ impl Once {
         let told = Some(fact.clone());
         self.learn(match outcome {
             Outcome::Done => Facts { done: told, ..Facts::default() },
-            Outcome::Failed | Outcome::Running | Outcome::Skipped => Facts { attempt: told, ..Facts::default() },
+            Outcome::Failed | Outcome::Forgotten | Outcome::Running | Outcome::Skipped => {
+                Facts { attempt: told, ..Facts::default() }
+            }
         });
         let id = self.next_id();
         self.actions.push_back(Action::Append { id, fact: fact.clone() });
@@ -255,16 +265,17 @@ impl Once {
         true
     }
 
-    /// Nothing of the job is left, and none will be started under the term. Gives the key, if the term's run has an outcome that
-    /// the release is to carry.
+    /// Nothing of the job is left, and none will be started under the term. Gives the key, if the release is to name it: the term's run has
+    /// an outcome, or there was none since the key needs no run.
     pub(crate) fn term_is_over(&mut self, is_leaving: bool) -> Option<Box<str>> {
         let has_outcome = matches!(self.phase, Phase::Recorded { .. } | Phase::Recording { .. });
+        let is_skipped = self.phase == Phase::Leaving;
         if self.scheduled.is_some() {
             self.phase = Phase::StandingBy;
         } else if !is_leaving && self.phase != Phase::Leaving {
             self.ask();
         }
-        has_outcome.then(|| self.policy.key.clone())
+        (has_outcome || is_skipped).then(|| self.policy.key.clone())
     }
 
     /// What another's release tells of the key's run.
@@ -284,6 +295,7 @@ impl Once {
             attempt: 1,
             ran_ms: None,
             at_ms: None,
+            forgets: 0,
         })
     }
 
@@ -323,6 +335,7 @@ impl Once {
             attempt: self.next_attempt(),
             ran_ms: None,
             at_ms: None,
+            forgets: self.forgets(),
         };
         let id = self.next_id();
         self.actions.push_back(Action::Append { id, fact: fact.clone() });
@@ -332,6 +345,7 @@ impl Once {
     /// The outcome is recorded, or is not waited for any longer.
     fn finish(&mut self, now: Time) {
         let Phase::Recording { fact, .. } = &self.phase else { return };
+        self.told_at = None;
         if self.scheduled.is_some() {
             return self.run_is_recorded(now);
         }

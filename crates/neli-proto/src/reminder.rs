@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::time::Time;
 
 /// Between two reminders.
-const INTERVAL: Duration = Duration::from_secs(30);
+pub(crate) const INTERVAL: Duration = Duration::from_secs(30);
 
 /// What is to be said of one kind of trouble.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]

@@ -73,6 +73,8 @@ pub struct Schedule {
     newest: Option<Span>,
     /// What is over: no window that begins in one of these is run. Neighbours are one.
     over: Vec<Span>,
+    /// The window that an operator has asked for, which is run whatever `--catch-up` says.
+    asked_for: Option<Span>,
     /// Until when it has said that it waits.
     waits_until: Option<u64>,
     actions: VecDeque<Action>,
@@ -82,7 +84,15 @@ impl Schedule {
     /// That of a candidate that has not led.
     #[must_use]
     pub const fn new(catch_up: CatchUp) -> Self {
-        Self { catch_up, shown: None, newest: None, over: Vec::new(), waits_until: None, actions: VecDeque::new() }
+        Self {
+            catch_up,
+            shown: None,
+            newest: None,
+            over: Vec::new(),
+            asked_for: None,
+            waits_until: None,
+            actions: VecDeque::new(),
+        }
     }
 
     /// What is wanted next.
@@ -105,6 +115,11 @@ impl Schedule {
         }
         self.note_gap(window.span, SkipReason::ClockSet);
         self.run(window.clone());
+    }
+
+    /// Before a lead: which window an operator has asked for last.
+    pub const fn is_asked_for(&mut self, window: Option<Span>) {
+        self.asked_for = window;
     }
 
     /// The lead was won. `recorded`: the newest window with an outcome, or the first outcome of all is still to come.
@@ -130,7 +145,8 @@ impl Schedule {
         if self.over_with(shown.span).is_some() {
             return self.wait(self.next_edge(shown.span));
         }
-        match self.catch_up {
+        let catch_up = if self.asked_for == Some(shown.span) { CatchUp::Last } else { self.catch_up };
+        match catch_up {
             CatchUp::Last => {
                 self.note_gap(shown.span, SkipReason::NobodyLed);
                 self.run(shown);

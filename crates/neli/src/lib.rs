@@ -134,7 +134,7 @@ pub mod program {
         Examination, NotCreated, PartitionSeen, TopicSeen, TopicSight, Unreachable, Untold, facts_to_create,
         journal_to_create,
     };
-    pub use crate::kafka::facts::{FactsReading, WantedFacts};
+    pub use crate::kafka::facts::{FactsReading, FactsSettings, WantedFacts};
     pub use crate::kafka::group::{GroupEvent, GroupReport, Member};
     pub use crate::kafka::librdkafka::{GroupDescription, NewTopic, Rights, topic_identity};
     pub use crate::kafka::producer::Producer;

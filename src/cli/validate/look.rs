@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{LONGEST, client, duration, roles};
-use crate::cli::parsed_args::ParsedArgs;
-use crate::config::{Assert, End, HistoryOf, List, Look, Resign, StatusOf};
+use super::{LONGEST, client, duration, once, roles};
+use crate::cli::parsed_args::{ParsedArgs, Source};
+use crate::config::{Assert, End, Forget, HistoryOf, List, Look, Resign, StatusOf};
 use crate::exit::StartupError;
 use neli::program::ElectionId;
 
@@ -99,6 +99,25 @@ pub fn resign(args: &ParsedArgs) -> Result<Resign, StartupError> {
 /// When something is missing or out of its bounds.
 pub fn end(args: &ParsedArgs) -> Result<End, StartupError> {
     Ok(End { look: look(args)?, is_confirmed: args.flag("yes")?.is_some(), reason: reason(args)? })
+}
+
+/// The configuration of `forget`.
+///
+/// # Errors
+///
+/// When something is missing or out of its bounds.
+pub fn forget(args: &ParsedArgs) -> Result<Forget, StartupError> {
+    let (look, is_window) = (look(args)?, args.flag("newest-window")?.is_some());
+    let key = match args.value("once") {
+        // Of a variable and an option the option counts.
+        Some(once) if is_window && matches!(once.source, Source::Option(_)) => {
+            return Err(once.refuse("can't be combined with --newest-window"));
+        }
+        Some(once) if !is_window => Some(once::validate_key(&once)?),
+        None if !is_window => return Err(StartupError::new("--once KEY or --newest-window is required")),
+        _ => None,
+    };
+    Ok(Forget { look, key, force: args.flag("force")?.is_some(), is_confirmed: args.flag("yes")?.is_some() })
 }
 
 fn reason(args: &ParsedArgs) -> Result<Option<Box<str>>, StartupError> {

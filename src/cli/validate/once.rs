@@ -6,7 +6,7 @@ use neli::program::{ElectionId, names::LONGEST_TOPIC};
 use neli_proto::fact::TOPIC_SUFFIX;
 use neli_proto::restart::Restart;
 
-use super::{duration, restart, window};
+use super::{restart, window};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{Occasion, Once};
 use crate::exit::StartupError;
@@ -17,6 +17,9 @@ const LONGEST_KEY: usize = 200;
 const MOST_RETRIES: u32 = 10_000;
 /// A fact is kept for as long at least.
 const SHORTEST_RETENTION: Duration = Duration::from_secs(60 * 60);
+/// A fact is kept for as long at most: longer than from one leap day to the next.
+const LONGEST_RETENTION: Duration = DAY.saturating_mul(3_650);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Option<Once>, StartupError> {
     let settings = ["retries", "done-status", "once-retention"].map(|long| args.setting(long));
@@ -33,8 +36,14 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
         }
         (Some(once), None) => (once.clone(), Occasion::Key(validate_key(&once)?)),
         (None, Some(windows)) => {
-            if windows.longest.is_some_and(|longest| kept <= longest) {
-                return Err(retention.refuse(format!("must be more than {}", windows.value.shown())));
+            if let Some(longest) = windows.longest_from(kept) {
+                let longest = if longest < DAY {
+                    humantime::format_duration(longest).to_string()
+                } else {
+                    format!("{}d", longest.div_duration_f64(DAY).ceil())
+                };
+                let why = format!("must be more than {longest}, the longest window of {}", windows.value.shown());
+                return Err(retention.refuse(why));
             }
             (windows.value, windows.occasion)
         }
@@ -65,7 +74,7 @@ fn validate_topic(value: &Value, election: &ElectionId) -> Result<(), StartupErr
     Ok(())
 }
 
-fn validate_key(value: &Value) -> Result<String, StartupError> {
+pub(super) fn validate_key(value: &Value) -> Result<String, StartupError> {
     let key = value.text()?.to_owned();
     if key.trim().is_empty() {
         return Err(value.refuse("must not be blank"));
@@ -91,9 +100,9 @@ fn validate_status(value: &Value) -> Result<u8, StartupError> {
 }
 
 fn validate_retention(value: &Value) -> Result<Duration, StartupError> {
-    let retention = duration(value)?;
-    if retention < SHORTEST_RETENTION {
-        return Err(value.refuse("must be 1h to 365d"));
+    let retention = value.duration()?;
+    if !(SHORTEST_RETENTION..=LONGEST_RETENTION).contains(&retention) {
+        return Err(value.refuse("must be 1h to 3650d"));
     }
     Ok(retention)
 }

@@ -19,8 +19,18 @@ pub(super) struct Windows {
     /// The option that asks for them.
     pub(super) value: Value,
     pub(super) occasion: Occasion,
-    /// How long the longest is, where all have one length.
-    pub(super) longest: Option<Duration>,
+}
+
+impl Windows {
+    /// How long the longest is, where it is so long or longer.
+    pub(super) fn longest_from(&self, least: Duration) -> Option<Duration> {
+        match &self.occasion {
+            Occasion::Key(_) => None,
+            Occasion::Schedule(calendar, _) | Occasion::Window(calendar, _) => {
+                calendar.longest_window(clock::wall_ms(), least)
+            }
+        }
+    }
 }
 
 pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Windows>, StartupError> {
@@ -43,13 +53,13 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Windows>, StartupErro
             let every = every(window.text()?).ok_or_else(|| window.refuse(LENGTH))?;
             let calendar = Calendar::new(Edges::Every(every), time_zone(&zone, Some(every), &window)?);
             let shown = calendar.window(clock::wall_ms());
-            Windows { value: window, occasion: Occasion::Window(calendar, shown), longest: Some(every.longest()) }
+            Windows { value: window, occasion: Occasion::Window(calendar, shown) }
         }
         (None, Some(schedule)) => {
             let (edges, every) = edges(&schedule)?;
             let calendar = Calendar::new(edges, time_zone(&zone, every, &schedule)?);
             let occasion = Occasion::Schedule(calendar, validate_catch_up(&catch_up)?);
-            Windows { value: schedule, occasion, longest: every.map(Every::longest) }
+            Windows { value: schedule, occasion }
         }
     };
     Ok(Some(given))

@@ -48,8 +48,7 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
     let fixes = Fixes::of(&config.client, &access.bootstrap);
     if access.embedded.is_none() {
         let journal = Subject { elections: config.elections(), kind: Kind::Journal };
-        let facts =
-            topic_of_facts(config).map(|(elections, retention)| Subject { elections, kind: Kind::Facts(retention) });
+        let facts = topic_of_facts(config).map(|(elections, kept)| Subject { elections, kind: Kind::Facts(kept) });
         let look = topic::Look { examination: &examination, fixes: &fixes, config, bootstrap: &access.bootstrap };
         let replicas = look.at(&journal, findings);
         if let Some(facts) = facts {

@@ -1,9 +1,8 @@
 //! A topic: whether it is there or could be made, what this user may do to it, and whether it may carry an election.
 
-use std::time::Duration;
-
 use neli::program::{
-    Elections, Examination, NewTopic, PartitionSeen, Rights, TopicSeen, TopicSight, facts_to_create, journal_to_create,
+    Elections, Examination, FactsSettings, NewTopic, PartitionSeen, Rights, TopicSeen, TopicSight, facts_to_create,
+    journal_to_create,
 };
 use neli_proto::topic::{self, JudgedPartition, Risk, TopicFacts, TopicIdentity};
 
@@ -23,8 +22,8 @@ pub(super) struct Subject {
 /// What a topic is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
-    /// `--once` and its like, and for how long a fact is to be kept.
-    Facts(Duration),
+    /// `--once` and its like, and how facts are to be kept.
+    Facts(FactsSettings),
     /// The elections.
     Journal,
 }
@@ -60,7 +59,7 @@ impl Look<'_> {
     fn planned<'s>(&self, Subject { elections, kind }: &'s Subject) -> NewTopic<'s> {
         let brokers = self.examination.brokers();
         match *kind {
-            Kind::Facts(retention) => facts_to_create(&elections.topic, retention, brokers.clamp(1, 3)),
+            Kind::Facts(kept) => facts_to_create(&elections.topic, kept, brokers.clamp(1, 3)),
             Kind::Journal => journal_to_create(elections, brokers),
         }
     }
@@ -155,7 +154,7 @@ impl Look<'_> {
                 let refusals = settings.as_ref().map(topic::refusals).unwrap_or_default();
                 (refusals, topic::risks(facts, place))
             }
-            (Kind::Facts(retention), _) => match topic::judge_topic_of_facts(facts, retention, place) {
+            (Kind::Facts(kept), _) => match topic::judge_topic_of_facts(facts, kept.retention, place) {
                 Ok(risks) => (Vec::new(), risks),
                 Err(refusal) => (vec![refusal], Vec::new()),
             },

@@ -78,13 +78,13 @@ async fn read(access: &Access, elections: &Elections, election: &str) -> Result<
 
 /// Whether a fact under `key` is one of this election's.
 fn is_of(election: &str, key: &[u8]) -> bool {
-    let windows = [Place::Done, Place::Attempt].map(|place| record_key(election, None, place));
+    let windows = Place::ALL.map(|place| record_key(election, None, place));
     let Some(rest) = key.strip_prefix(election.as_bytes()) else { return false };
     windows.iter().any(|own| own.as_bytes() == key) || rest.strip_prefix(b"/").is_some_and(|key| !key.contains(&b'/'))
 }
 
 /// The row about it: its label, and what it says.
-pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
+pub(in crate::command) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
     let by = fact.name.as_deref().unwrap_or("somebody");
     let at = fact.at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
     let ran = fact.ran_ms.map_or_else(String::new, |ran| format!(" after {}", spoken(Duration::from_millis(ran))));
@@ -95,6 +95,7 @@ pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
         Outcome::Failed => format!("failed on {by}{at} (term {term}{exit}, attempt {})", fact.attempt),
         Outcome::Running => format!("begun by {by}{at} (term {term}, attempt {})", fact.attempt),
         Outcome::Skipped => "not run".to_owned(),
+        Outcome::Forgotten => format!("forgotten by {by}{at}, so that it runs again"),
     };
     let Some(window) = fact.window else { return ("once", format!("{}: {how}", fact.key)) };
     let away = |from: u64, to: u64| span(Duration::from_millis(to.saturating_sub(from)));
@@ -157,6 +158,7 @@ mod tests {
             attempt: 1,
             ran_ms: Some(3_200),
             at_ms: Some(1_769_860_800_000),
+            forgets: 0,
         }
     }
 
@@ -181,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_fact_is_its_election_s() {
-        let own = ["g/0", "g/0%attempt", "g/0/v1", "g/0/v1%attempt"];
+        let own = ["g/0", "g/0%attempt", "g/0%forgotten", "g/0/v1", "g/0/v1%attempt", "g/0/v1%forgotten"];
         assert!(own.iter().all(|key| is_of("g/0", key.as_bytes())));
         assert!(!["g/1", "g/01", "g/0/1/v1", "other"].iter().any(|key| is_of("g/0", key.as_bytes())));
     }

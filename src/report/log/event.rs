@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::report::log::line::{LONGEST_FIELD, timestamp};
+use crate::report::log::line::{Due, LONGEST_FIELD};
 use crate::text::cut;
 
 /// Whose status `neli-run` exits with.
@@ -16,21 +16,6 @@ pub enum From {
     /// Its own.
     #[serde(rename = "neli-run")]
     NeliRun,
-}
-
-/// A moment to come: by this machine's wall clock, and from now.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Due {
-    /// Milliseconds since 1970.
-    pub wall_ms: u64,
-    /// From now until then.
-    pub left: Duration,
-}
-
-impl Serialize for Due {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&timestamp(self.wall_ms))
-    }
 }
 
 /// Something that happened. A term is the offset of the claim that won it; `why` is one of the protocol's reasons where it
@@ -369,8 +354,11 @@ pub enum Event {
         from: String,
         /// When the last ends.
         until: String,
-        /// `clock-set`, `nobody-led` or `overrun`.
+        /// `clock-set`, `nobody-led`, `overrun` or `unfinished`.
         why: String,
+        /// Whose run was not finished.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// `--overlap`: the leader is to stop, and its job runs on until another has claimed.
     Yielding {

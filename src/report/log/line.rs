@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use neli::program::ElectionId;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::config::LogFormat;
@@ -133,4 +133,19 @@ fn json_line(json: &Json<'_>) -> String {
         serde_json::to_string(&texts.collect::<BTreeMap<_, Value>>()).unwrap_or_default()
     });
     shortened.into_iter().find(|line| line.len() < LONGEST_LINE).unwrap_or_default()
+}
+
+/// A moment to come: by this machine's wall clock, and from now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Due {
+    /// Milliseconds since 1970.
+    pub wall_ms: u64,
+    /// From now until then.
+    pub left: Duration,
+}
+
+impl Serialize for Due {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&timestamp(self.wall_ms))
+    }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use neli_proto::record::Why;
 
-use super::event::{Due, Event, From};
+use super::event::{Event, From};
+use super::line::Due;
 use super::line::time_of_day;
 use crate::text::signal_name;
 
@@ -99,7 +100,10 @@ impl Event {
                 format!("job unhealthy: {checks} failed (last: the health command {reason}{}; term {term})", with_reason(line))
             }
             Self::WindowAwaited { next } => format!("the next window begins at {next}"),
-            Self::WindowSkipped { from, until, why } => {
+            Self::WindowSkipped { from, until, by: Some(by), .. } => {
+                format!("the run of {by} for the time from {from} to {until} was not finished, and is not begun again: that time is over")
+            }
+            Self::WindowSkipped { from, until, why, by: None } => {
                 format!("nothing is run for the time from {from} to {until}: {}", because(why))
             }
         }

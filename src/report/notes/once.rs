@@ -12,6 +12,10 @@ use crate::report::log::{Event, timestamp, to_the_second};
 pub(super) fn of_once(note: once::Note) -> Event {
     use once::Note;
     match note {
+        Note::FactsLost(key) => warning(&format!(
+            "the topic of facts was missing and is made anew, although the journal tells of a run of {key}: what was recorded is lost, so \
+             that a key or window that was done may run again"
+        )),
         Note::NotBelieved(fact) => Event::Warning {
             message: format!(
                 "the newest window that is recorded, {}, by {}, lies more than a window ahead of this machine's clock, and counts \
@@ -28,6 +32,19 @@ pub(super) fn of_once(note: once::Note) -> Event {
             dropped: None,
         },
         Note::Schedule(note) => of_schedule(note),
+        Note::SkipNotRecorded(error) => warning(&format!(
+            "that nothing is run in this window is not recorded yet ({error}): it is tried again each second, and until then another \
+             leader would take it for a window that is still to be run"
+        )),
+        Note::Unfinished(fact) => {
+            let (from_ms, until_ms) = fact.window.map_or((0, 0), |window| (window.from_ms, window.until_ms));
+            Event::WindowSkipped {
+                from: to_the_second(from_ms),
+                until: to_the_second(until_ms),
+                why: "unfinished".to_owned(),
+                by: Some(somebody(fact.name)),
+            }
+        }
         Note::Skipped(skip) => {
             let Fact { key, outcome, term, name, exit, ran_ms, at_ms, .. } = skip.fact;
             Event::OnceSkipped {
@@ -67,6 +84,7 @@ fn of_schedule(note: schedule::Note) -> Event {
                 SkipReason::Overrun => "overrun",
             }
             .to_owned(),
+            by: None,
         },
     }
 }

@@ -5,6 +5,7 @@ use crate::mutant::{Mutant, edit};
 
 use super::NODE;
 
+const FACT: &str = "crates/neli-proto/src/fact.rs";
 const ONCE: &str = "crates/neli-proto/src/once.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
@@ -50,5 +51,23 @@ pub(super) const MUTANTS: &[Mutant] = &[
             edit(ONCE, "self.scheduled.is_some() || *key == self.policy.key", "*key != self.policy.key"),
         ],
         noticed_by: &[Model("a_key_that_is_done")],
+    },
+    Mutant {
+        name: "ForgottenForEver",
+        breaks: "once: what is recorded after a key was forgotten, in a journal that was made anew, counts for nothing",
+        edits: &[edit(FACT, "‹self.forgets < forgotten.forgets› && self.term <= forgotten.term", "true")],
+        noticed_by: &[Node("forget::what_comes_after_a_key_was_forgotten_counts", "the journal was made anew")],
+    },
+    Mutant {
+        name: "ForgottenByOldCandidates",
+        breaks: "once: what a candidate that does not know of it has run after a key was forgotten counts for nothing",
+        edits: &[edit(FACT, "self.forgets < forgotten.forgets && ‹self.term <= forgotten.term›", "true")],
+        noticed_by: &[Node("forget::what_comes_after_a_key_was_forgotten_counts", "does not know of it")],
+    },
+    Mutant {
+        name: "RetriesOfEachMachine",
+        breaks: "once: the runs that failed on another machine are not counted",
+        edits: &[edit("crates/neli-proto/src/once/judging.rs", "‹attempt.saturating_add(1)›", "*attempt")],
+        noticed_by: &[Model("retries_of_two_machines")],
     },
 ];

@@ -17,11 +17,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OlderWindowRun",
         breaks: "--window: a window is run although a newer one is done",
-        edits: &[edit(
-            JUDGING,
-            "‹own.from_ms <= other.from_ms› && self.believes(fact)",
-            "own.from_ms == other.from_ms",
-        )],
+        edits: &[edit(JUDGING, "‹own.from_ms < other.from_ms› || (own.from_ms == other.from_ms", "false")],
         noticed_by: &[Model("a_window_that_is_over")],
     },
     Mutant {
@@ -45,5 +41,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "--schedule: a clock that is set back has windows run again",
         edits: &[edit(SCHEDULE, "if let Some(over) = ‹self.over_with(window.span).copied()› {", "None::<Span>")],
         noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "CaughtUpWithNone",
+        breaks: "--catch-up none: a new leader runs the window that its clock shows",
+        edits: &[edit(SCHEDULE, "‹self.asked_for == Some(shown.span)› { CatchUp::Last }", "true")],
+        noticed_by: &[Model("a_schedule_that_catches_nothing_up")],
     },
 ];

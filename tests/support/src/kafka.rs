@@ -4,7 +4,9 @@ use std::env;
 use std::sync::OnceLock;
 
 use rdkafka::ClientConfig;
-use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, AlterConfig, NewPartitions, NewTopic, ResourceSpecifier, TopicReplication,
+};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::producer::{BaseProducer, Producer};
@@ -114,6 +116,18 @@ impl Kafka {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let made = runtime.block_on(admin.create_topics([topic], &AdminOptions::new())).expect("the broker answers");
         made.into_iter().try_for_each(|result| result.map(drop).map_err(|(_, error)| error))
+    }
+
+    /// Gives a topic these settings, and its broker's defaults for all others.
+    pub fn set_topic(&self, name: &str, settings: &[(&str, &str)]) {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let wanted = AlterConfig::new(ResourceSpecifier::Topic(name));
+        let wanted = settings.iter().fold(wanted, |wanted, (key, value)| wanted.set(key, value));
+        let set = runtime.block_on(admin.alter_configs([&wanted], &AdminOptions::new())).expect("the broker answers");
+        for result in set {
+            result.expect("the topic is set");
+        }
     }
 
     /// Deletes a topic; the brokers may know it for a moment longer.

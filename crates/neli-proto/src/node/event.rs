@@ -86,6 +86,8 @@ pub enum FactsEvent {
         /// As [`Action::AppendFact`](super::Action::AppendFact) has it.
         id: u32,
     },
+    /// The topic was missing, and was made here.
+    Created,
     /// The fact was refused, or not acknowledged in time. It may be in the topic all the same.
     NotAppended {
         /// As [`Action::AppendFact`](super::Action::AppendFact) has it.
@@ -99,6 +101,11 @@ pub enum FactsEvent {
         id: u32,
         /// What it says of the key.
         facts: Box<Facts>,
+    },
+    /// The topic is being read, and that takes a while.
+    Reading {
+        /// How far it is.
+        progress: Box<str>,
     },
     /// The facts can't be read yet; that is tried again.
     Unread {

@@ -12,6 +12,7 @@ use crate::time::Time;
 impl Node {
     /// Something has happened in the election. A release that tells of the key's run is no vacancy before that was looked at.
     pub(super) fn election(&mut self, now: Time, event: candidate::Event) {
+        self.once.iter_mut().for_each(|once| once.hears(&event));
         let told = self.once.as_ref().and_then(|once| once.is_told_by(&event));
         if told.is_some() {
             self.candidate.hold_claims(now, true);
@@ -31,8 +32,10 @@ impl Node {
         let Some(once) = &mut self.once else { return };
         match event {
             FactsEvent::Appended { id } => once.was_appended(now, id),
+            FactsEvent::Created => once.facts_are_new(),
             FactsEvent::NotAppended { id, error } => once.was_not_appended(now, id, error),
             FactsEvent::Read { id, facts } => once.was_read(now, id, *facts),
+            FactsEvent::Reading { progress } => once.is_being_read(progress),
             FactsEvent::Unread { error } => once.can_not_read(error),
         }
     }

@@ -74,6 +74,8 @@ pub enum Action {
 pub enum Note {
     /// The job is not run, and why.
     Skipped(Skip),
+    /// The topic of facts was missing, and the journal tells of a run of this key, which was recorded there.
+    FactsLost(Box<str>),
     /// What is recorded is about a window that lies more than a window ahead of the wall clock: it counts for nothing.
     NotBelieved(Fact),
     /// The facts can't be read or written, and nothing runs because of it.
@@ -85,6 +87,10 @@ pub enum Note {
         /// That time.
         until_ms: u64,
     },
+    /// `--schedule`: that a window is over without a run could not be recorded yet.
+    SkipNotRecorded(Box<str>),
+    /// `--schedule`: an earlier leader's run of this window was begun and not finished, and the window is over.
+    Unfinished(Fact),
     /// The run's outcome could not be recorded yet.
     NotRecorded(Box<str>),
 }

@@ -1,7 +1,11 @@
 //! What the records of a key, or of an election's windows, mean for the run that is wanted.
 
+use alloc::boxed::Box;
+
 use super::{Action, Note, Once, Skip};
 use crate::fact::{Fact, Facts, Outcome};
+use crate::reminder::INTERVAL;
+use crate::time::Time;
 
 impl Once {
     /// Why the job is not to be run, by all that is known.
@@ -20,13 +24,26 @@ impl Once {
     }
 
     /// Whether it is about the run that is wanted: about its key, or about its window or a newer one. A window is over when a newer one
-    /// has its outcome.
+    /// has its outcome. What is forgotten of a window leaves those before it over.
     fn covers(&self, fact: &Fact) -> bool {
         match (self.policy.window, fact.window) {
-            (None, _) => true,
+            (None, _) => !self.is_forgotten(fact),
             (Some(_), None) => false,
-            (Some(own), Some(other)) => own.from_ms <= other.from_ms && self.believes(fact),
+            (Some(own), Some(other)) => {
+                let is_over = own.from_ms < other.from_ms || (own.from_ms == other.from_ms && !self.is_forgotten(fact));
+                is_over && self.believes(fact)
+            }
         }
+    }
+
+    /// Whether an operator has had the key forgotten since.
+    pub(super) fn is_forgotten(&self, fact: &Fact) -> bool {
+        self.known.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten))
+    }
+
+    /// How often an operator has had the key forgotten.
+    pub(super) fn forgets(&self) -> u32 {
+        self.known.forgotten.as_ref().map_or(0, |forgotten| forgotten.forgets)
     }
 
     /// Whether the wall clock does not contradict it.
@@ -38,7 +55,8 @@ impl Once {
     pub(super) fn is_unreadable(&self, facts: &Facts) -> bool {
         let is_other = |fact: &Option<Fact>| fact.as_ref().is_some_and(|fact| fact.window.is_none());
         let is_of_windows = self.policy.window.is_some() || self.scheduled.is_some();
-        facts.is_unreadable() || (is_of_windows && (is_other(&facts.done) || is_other(&facts.attempt)))
+        facts.is_unreadable()
+            || (is_of_windows && [&facts.done, &facts.attempt, &facts.forgotten].into_iter().any(is_other))
     }
 
     pub(super) fn note_what_is_not_believed(&mut self) {
@@ -48,9 +66,22 @@ impl Once {
         }
     }
 
+    /// How far the reading is: said where it is given up.
+    pub(crate) fn is_being_read(&mut self, progress: Box<str>) {
+        self.trouble = Some(progress);
+    }
+
+    /// Said at once, and then every 30 s until it is recorded.
+    pub(super) fn tell_that_it_is_not_recorded(&mut self, now: Time, note: Note) {
+        if self.told_at.is_none_or(|told| now >= told + INTERVAL) {
+            self.told_at = Some(now);
+            self.actions.push_back(Action::Note(note));
+        }
+    }
+
     /// The number of the run that is wanted: who died in a run, or was stopped, has not failed.
     pub(super) fn next_attempt(&self) -> u32 {
-        let is_same = |fact: &&Fact| fact.window == self.policy.window;
+        let is_same = |fact: &&Fact| fact.window == self.policy.window && !self.is_forgotten(fact);
         match self.known.attempt.as_ref().filter(is_same) {
             Some(Fact { outcome: Outcome::Failed, attempt, .. }) => attempt.saturating_add(1),
             Some(Fact { attempt, .. }) => *attempt,
@@ -71,5 +102,6 @@ impl Once {
         };
         self.known.done = newest(self.known.done.take(), facts.done);
         self.known.attempt = newest(self.known.attempt.take(), facts.attempt);
+        self.known.forgotten = newest(self.known.forgotten.take(), facts.forgotten);
     }
 }

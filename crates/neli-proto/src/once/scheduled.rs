@@ -56,9 +56,12 @@ impl Once {
 
     /// The lead was won, and the facts are read.
     pub(super) fn begin_schedule(&mut self, now: Time) {
-        let recorded = self.recorded();
+        let (unfinished, recorded) = (self.unfinished().cloned(), self.recorded());
+        self.actions.extend(unfinished.map(|fact| Action::Note(Note::Unfinished(fact))));
+        let forgotten = self.known.forgotten.as_ref().and_then(|forgotten| forgotten.window);
         let Some(scheduled) = &mut self.scheduled else { return };
         (scheduled.skip, scheduled.stop, scheduled.waits_until) = (None, None, None);
+        scheduled.schedule.is_asked_for(forgotten);
         scheduled.schedule.led(recorded);
         self.follow_schedule(now);
     }
@@ -112,6 +115,7 @@ impl Once {
             attempt: 1,
             ran_ms: None,
             at_ms: None,
+            forgets: self.forgets(),
         };
         self.append_skip(fact);
     }
@@ -132,7 +136,8 @@ impl Once {
     }
 
     pub(super) fn skip_was_recorded(&mut self, id: u32) {
-        self.scheduled.iter_mut().for_each(|scheduled| drop(scheduled.skip.take_if(|skip| skip.id == id)));
+        let skip = self.scheduled.as_mut().and_then(|scheduled| scheduled.skip.take_if(|skip| skip.id == id));
+        self.told_at.take_if(|_| skip.is_some());
         self.tell_that_it_waits();
     }
 
@@ -143,19 +148,43 @@ impl Once {
         }
     }
 
-    pub(super) fn skip_was_not_recorded(&mut self, now: Time, id: u32) {
+    pub(super) fn skip_was_not_recorded(&mut self, now: Time, id: u32, error: Box<str>) {
         let skip = self.scheduled.as_mut().and_then(|scheduled| scheduled.skip.as_mut());
         if let Some(skip) = skip.filter(|skip| skip.id == id) {
             skip.again_at = Some(now + RETRY);
+            self.tell_that_it_is_not_recorded(now, Note::SkipNotRecorded(error));
         }
     }
 
-    /// The newest window that has its outcome, as far as the wall clock does not contradict it.
+    /// The newest run, where it was begun and not finished, and its window is over: it can't be run any more.
+    fn unfinished(&self) -> Option<&Fact> {
+        let told = self.scheduled.as_ref().and_then(|scheduled| scheduled.told.as_ref());
+        let (run, shown) = (self.known.attempt.as_ref()?, self.shown?);
+        let window = run.window.filter(|window| window.until_ms <= shown.from_ms)?;
+        let done = self.known.done.as_ref().and_then(|done| done.window);
+        let is_newest = done.is_none_or(|done| done.from_ms < window.from_ms);
+        (run.outcome == Outcome::Running && Some(&run.key) != told && is_newest).then_some(run)
+    }
+
+    /// The newest window that has its outcome, or can have none any more, as far as the wall clock does not contradict it.
     fn recorded(&self) -> Recorded {
         let (done, attempt) = (self.known.done.as_ref(), self.known.attempt.as_ref());
         let told = self.scheduled.as_ref().and_then(|scheduled| scheduled.told.as_ref());
-        let has_outcome = |fact: &&Fact| fact.outcome != Outcome::Running || Some(&fact.key) == told;
-        let spans = || done.into_iter().chain(attempt.filter(has_outcome)).filter_map(|fact| fact.window);
+        let unfinished = self.unfinished();
+        let has_outcome =
+            |fact: &&Fact| fact.outcome != Outcome::Running || Some(&fact.key) == told || Some(*fact) == unfinished;
+        // Of a window that is forgotten those before it are over.
+        let span_of = |fact: &Fact| {
+            let is_forgotten = self.is_forgotten(fact);
+            fact.window.map(|span| {
+                if is_forgotten {
+                    Span { from_ms: span.from_ms.saturating_sub(1), until_ms: span.from_ms }
+                } else {
+                    span
+                }
+            })
+        };
+        let spans = || done.into_iter().chain(attempt.filter(has_outcome)).filter_map(span_of);
         let newest = |is_wanted: &dyn Fn(&Span) -> bool| spans().filter(is_wanted).max_by_key(|span| span.from_ms);
         let believed = newest(&|span| self.shown.is_none_or(|shown| shown.believes(*span)));
         match believed.or_else(|| newest(&|_| true)) {

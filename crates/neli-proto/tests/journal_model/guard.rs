@@ -69,7 +69,8 @@ pub(crate) struct Job {
 
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct MainEnd {
-    by_itself: bool,
+    /// Its exit status, where it has ended by itself.
+    status: Option<u8>,
     /// A process outlived it, by a moment at least.
     left: bool,
 }
@@ -101,7 +102,7 @@ impl Job {
     fn kill_main(&mut self) {
         if self.main {
             self.main = false;
-            self.main_ended = Some(MainEnd { by_itself: false, left: self.child });
+            self.main_ended = Some(MainEnd { status: None, left: self.child });
         }
     }
 
@@ -213,10 +214,10 @@ impl Guard {
     }
 
     /// The main process ends by itself. What it left, if anything, goes on.
-    pub(crate) fn main_ends(&mut self) {
+    pub(crate) fn main_ends(&mut self, status: u8) {
         if let Some(job) = self.job.as_mut().filter(|job| job.main) {
             job.main = false;
-            job.main_ended = Some(MainEnd { by_itself: true, left: job.child });
+            job.main_ended = Some(MainEnd { status: Some(status), left: job.child });
         }
     }
 
@@ -244,7 +245,7 @@ impl Guard {
                 let (kind, end) = (CommandKind::Lead, CommandEnd::Signaled(SIGKILL));
                 self.tell(now, Event::CommandEnded { kind, end }, told);
             } else if let Some(end) = job.main_ended {
-                let (code, signal) = if end.by_itself { (Some(0), None) } else { (None, Some(SIGKILL)) };
+                let (code, signal) = end.status.map_or((None, Some(SIGKILL)), |status| (Some(status.into()), None));
                 self.tell(now, Event::MainEnded { code, signal }, told);
                 self.job.iter_mut().for_each(|job| job.main_ended = None);
             } else {

@@ -267,6 +267,16 @@ fn a_window_that_is_over() {
 }
 
 #[test]
+fn a_schedule_that_catches_nothing_up() {
+    look_into(worlds::a_schedule_that_catches_nothing_up, &[]);
+}
+
+#[test]
+fn retries_of_two_machines() {
+    look_into(worlds::retries_of_two_machines, &[]);
+}
+
+#[test]
 fn a_runner_that_dies() {
     look_into(worlds::a_runner_that_dies, &[]);
 }
@@ -315,6 +325,11 @@ fn walks_with_everything_at_once() {
 #[test]
 fn walks_with_everything_and_overlap() {
     walk_with_everything(worlds::everything_with_overlap, 0..200);
+}
+
+#[test]
+fn walks_with_everything_and_a_key() {
+    walk_with_everything(worlds::everything_with_a_key, 0..100);
 }
 
 #[test]

@@ -84,25 +84,27 @@ pub(crate) struct Setup {
 pub(crate) enum Occasion {
     /// One key.
     Key,
+    /// One key, whose runs all fail, and are followed by so many others.
+    Retries(u32),
     /// The window of this number, on each machine. The clock shows the newest of them.
     Windows([u64; 3]),
     /// Each window, one after the other; the clock of each machine shows the one of this number, and the one before it is done.
-    Schedule(u64),
+    Schedule(u64, CatchUp),
 }
 
 impl Occasion {
     /// The window that the clock shows.
     pub(crate) fn shown(self) -> Option<Window> {
         match self {
-            Self::Key => None,
+            Self::Key | Self::Retries(_) => None,
             Self::Windows(numbers) => numbers.into_iter().max().map(window),
-            Self::Schedule(number) => Some(window(number)),
+            Self::Schedule(number, _) => Some(window(number)),
         }
     }
 
     /// What is recorded before anybody begins.
     pub(crate) fn recorded(self) -> Option<Fact> {
-        let Self::Schedule(number) = self else { return None };
+        let Self::Schedule(number, _) = self else { return None };
         let Window { key, span } = window(number - 1);
         Some(Fact {
             key,
@@ -115,20 +117,31 @@ impl Occasion {
             attempt: 1,
             ran_ms: None,
             at_ms: None,
+            forgets: 0,
         })
     }
 
     /// What a machine's candidate is told.
     pub(crate) fn policy(self, who: Who) -> Policy {
         let (key, window, schedule) = match self {
-            Self::Key => ("key".into(), None, None),
+            Self::Key | Self::Retries(_) => ("key".into(), None, None),
             Self::Windows(numbers) => {
                 let Window { key, span } = window(numbers[who]);
                 (key, Some(span), None)
             }
-            Self::Schedule(_) => ("".into(), None, Some(CatchUp::Last)),
+            Self::Schedule(_, catch_up) => ("".into(), None, Some(catch_up)),
         };
-        Policy { key, window, schedule, retries: 0, done_status: 0 }
+        Policy { key, window, schedule, retries: self.retries(), done_status: 0 }
+    }
+
+    /// How many runs that fail are followed by another.
+    pub(crate) const fn retries(self) -> u32 {
+        if let Self::Retries(retries) = self { retries } else { 0 }
+    }
+
+    /// With what each job ends.
+    pub(crate) const fn status(self) -> u8 {
+        if matches!(self, Self::Retries(_)) { 3 } else { 0 }
     }
 }
 

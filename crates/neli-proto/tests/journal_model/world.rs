@@ -16,7 +16,7 @@ use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::Life;
 use crate::kafka::{Log, Sealed, Slot};
 use crate::machine::{Actions, Machine};
-use crate::setup::{Faults, NAMES, Setup, Who};
+use crate::setup::{Faults, NAMES, Occasion, Setup, Who};
 use crate::step::Step;
 pub(crate) use breach::Breach;
 use facts::FactsTopic;
@@ -245,7 +245,7 @@ impl World {
                 self.receipt(&flight, false);
             }
             Step::MainEnds(who) => self.at(who, |machine, now, (setup, actions)| {
-                machine.guard.main_ends();
+                machine.guard.main_ends(setup.once.map_or(0, Occasion::status));
                 machine.job_changed(now, (setup, actions));
             }),
             Step::Marker => self.append_slot(Slot::Absent),

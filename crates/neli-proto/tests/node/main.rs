@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod forget;
 mod hooks;
 mod host;
 mod many_roles;

@@ -6,11 +6,11 @@ use neli_proto::fact::{Fact, Facts, Outcome};
 use neli_proto::guard::Answer;
 use neli_proto::node::{Action, Event, FactsEvent, Note};
 use neli_proto::once;
-use neli_proto::record::Why;
+use neli_proto::record::{Body, Why};
 use neli_proto::supervisor::{Ending, JobStatus};
 
-use crate::host::{Host, LEASE, exits, sends};
-use crate::once::{asked, attempted, done, fact, facts, leading, listening, read, running};
+use crate::host::{Host, LEASE, by, exits, sends};
+use crate::once::{asked, attempted, done, fact, facts, leading, listening, listening_to, policy, read, running};
 
 /// Nothing but what is due wakes it.
 #[test]
@@ -22,6 +22,22 @@ fn facts_are_waited_for_half_a_lease() {
         host.pass_until_due();
     }
     assert_eq!(host.now.since(led), LEASE / 2);
+}
+
+#[test]
+fn a_leader_that_has_not_read_all_in_time_says_how_far_it_was() {
+    let (mut host, _) = leading(0);
+    facts(&mut host, FactsEvent::Reading { progress: "5 of 9".into() });
+    assert_eq!(host.actions(), [], "it may be done in time");
+    let told = loop {
+        let asked = asked(&mut host);
+        if asked.releases.is_some() {
+            break asked.actions;
+        }
+        host.reads_what_it_sent();
+        host.pass_until_due();
+    };
+    assert!(told.contains(&Action::Note(Note::Once(once::Note::Unavailable("5 of 9".into())))), "{told:?}");
 }
 
 #[test]
@@ -129,4 +145,37 @@ fn whoever_is_refused_asks_for_no_facts_and_takes_none_in() {
     assert_eq!(exits(&host.actions()), [Ending::Refused]);
     read(&mut host, id, done(3));
     assert_eq!(host.actions(), []);
+}
+
+/// The topic of facts is made anew, and the journal told of a run: whichever of both is known first.
+#[test]
+fn facts_that_were_lost_are_told() {
+    let release = |once: Option<&str>| Body::Release {
+        term: 0,
+        seen: 0,
+        why: Some("exited".into()),
+        exit: Some(0),
+        late_ms: None,
+        group_member: None,
+        once: once.map(Into::into),
+        successor: None,
+    };
+    let lost = |history: u8, key: Option<&str>, is_made_first: bool| {
+        let mut host = listening_to(policy(0), history.into());
+        if is_made_first {
+            facts(&mut host, FactsEvent::Created);
+        }
+        host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
+        host.reads(by("db1", release(key)));
+        if !is_made_first {
+            facts(&mut host, FactsEvent::Created);
+        }
+        let is_lost = |action: &Action| matches!(action, Action::Note(Note::Once(once::Note::FactsLost(_))));
+        host.actions().iter().filter(|action| is_lost(action)).count()
+    };
+    for is_made_first in [true, false] {
+        assert_eq!(lost(2, Some("v1.41"), is_made_first), 1);
+        assert_eq!(lost(2, None, is_made_first), 0, "no run was recorded");
+        assert_eq!(lost(0, Some("v1.41"), is_made_first), 0, "it has run since");
+    }
 }

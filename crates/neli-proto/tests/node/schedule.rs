@@ -7,7 +7,7 @@ use neli_proto::guard::Order;
 use neli_proto::node::{Action, Awaited, Event, FactsEvent, Note};
 use neli_proto::once::{self, Policy};
 use neli_proto::record::{Body, Record};
-use neli_proto::schedule::CatchUp;
+use neli_proto::schedule::{self, CatchUp, SkipReason};
 use neli_proto::supervisor::{Ending, JobStatus};
 
 use crate::host::{Host, LEASE, TERM, exits};
@@ -16,7 +16,11 @@ use crate::windows::{attempted, done, span, window};
 
 /// A leader whose clock shows this window, when these facts are read.
 fn leads(shown: u64, found: Facts) -> (Host, Asked) {
-    let schedule = Some(CatchUp::Last);
+    leads_with(CatchUp::Last, shown, found)
+}
+
+fn leads_with(catch_up: CatchUp, shown: u64, found: Facts) -> (Host, Asked) {
+    let schedule = Some(catch_up);
     let policy = Policy { key: "".into(), window: None, schedule, retries: 0, done_status: 0 };
     let mut host = listening_for(policy);
     host.claims();
@@ -26,6 +30,25 @@ fn leads(shown: u64, found: Facts) -> (Host, Asked) {
     read(&mut host, id, found);
     let asked = asked(&mut host);
     (host, asked)
+}
+
+/// An operator has had this window forgotten: a leader runs it again while its clock shows it, and with `--catch-up none`, too.
+#[test]
+fn a_window_that_is_forgotten_is_run_at_the_next_lead() {
+    for catch_up in [CatchUp::Last, CatchUp::None] {
+        let found = |number| {
+            let mut found = done(number);
+            let forgotten = |fact: &Fact| Fact { outcome: Outcome::Forgotten, forgets: 1, ..fact.clone() };
+            found.forgotten = found.done.as_ref().map(forgotten);
+            found
+        };
+        let (mut host, first) = leads_with(catch_up, 5, found(5));
+        starts(&mut host, first, 5);
+        let (_, later) = leads_with(catch_up, 6, found(5));
+        let (_, fact) = later.appended.unwrap();
+        let expected = if catch_up == CatchUp::Last { Outcome::Running } else { Outcome::Skipped };
+        assert_eq!((fact.outcome, fact.window, fact.forgets), (expected, Some(span(6)), 1));
+    }
 }
 
 fn shows(host: &mut Host, number: u64) -> Asked {
@@ -108,6 +131,51 @@ fn at_a_first_start_the_window_is_recorded_as_over() {
     assert_eq!(host.actions(), [waiting(6)]);
     let due = shows(&mut host, 6);
     starts(&mut host, due, 6);
+}
+
+#[test]
+fn that_a_skip_is_not_recorded_is_said_at_once_and_every_30_s() {
+    let (mut host, first) = leads(5, Facts::default());
+    let (mut id, _) = first.appended.unwrap();
+    let mut told = 0;
+    for _ in 0..31 {
+        facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
+        loop {
+            let asked = asked(&mut host);
+            let is_told = |action: &&Action| matches!(action, Action::Note(Note::Once(once::Note::SkipNotRecorded(_))));
+            told += asked.actions.iter().filter(is_told).count();
+            if let Some((next, _)) = asked.appended {
+                id = next;
+                break;
+            }
+            host.reads_what_it_sent();
+            host.answers(neli_proto::guard::Answer::Extended { until: host.now + LEASE });
+            host.pass_until_due();
+        }
+    }
+    assert_eq!(told, 2);
+}
+
+/// A leader has died in the run of window 5, and another leads in window 7.
+#[test]
+fn a_run_that_was_not_finished_is_told_with_its_runner() {
+    let mut found = done(4);
+    found.attempt = attempted(5, Outcome::Running, 1).attempt;
+    let (mut host, first) = leads(7, found);
+    let told: Vec<String> = first
+        .actions
+        .iter()
+        .filter_map(|action| {
+            if let Action::Note(Note::Once(once::Note::Unfinished(fact))) = action {
+                return Some(format!("{} by {:?}", fact.key, fact.name));
+            }
+            let Action::Note(Note::Once(once::Note::Schedule(note))) = action else { return None };
+            Some(format!("{note:?}"))
+        })
+        .collect();
+    let nobody_led = schedule::Note::Skipped { span: span(6), why: SkipReason::NobodyLed };
+    assert_eq!(told, ["window 5 by Some(\"db2-name\")".to_owned(), format!("{nobody_led:?}")]);
+    starts(&mut host, first, 7);
 }
 
 #[test]

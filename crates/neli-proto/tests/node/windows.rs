@@ -24,7 +24,7 @@ fn fact(number: u64, outcome: Outcome, term: Offset, attempt: u32) -> Fact {
     let exit = match outcome {
         Outcome::Done | Outcome::Skipped => Some(0),
         Outcome::Failed => Some(3),
-        Outcome::Running => None,
+        Outcome::Forgotten | Outcome::Running => None,
     };
     Fact {
         key: window(number).key,
@@ -37,6 +37,7 @@ fn fact(number: u64, outcome: Outcome, term: Offset, attempt: u32) -> Fact {
         attempt,
         ran_ms: None,
         at_ms: Some(1_000),
+        forgets: 0,
     }
 }
 
@@ -125,6 +126,19 @@ fn the_outcome_is_that_of_the_window_and_the_release_names_it() {
     facts(&mut host, FactsEvent::Appended { id });
     let Some(Record { body: Body::Release { once, .. }, .. }) = asked(&mut host).releases else { panic!("no release") };
     assert_eq!(once.as_deref(), Some("window 5"));
+}
+
+/// An operator has had window 5 forgotten: it runs again, and those before it do not.
+#[test]
+fn a_window_that_is_forgotten_runs_again_and_those_before_it_do_not() {
+    let forgotten = |number, mut found: Facts| {
+        found.forgotten = Some(Fact { forgets: 1, ..fact(number, Outcome::Forgotten, 0, 1) });
+        found
+    };
+    assert_eq!(runs_as(&leads(5, forgotten(5, done(5)))), 1);
+    assert_eq!(runs_as(&leads(5, forgotten(5, attempted(5, Outcome::Failed, 2)))), 1);
+    assert_eq!(skips_with(leads(6, forgotten(6, done(6)))), Ending::Skipped(7), "window 5 is over");
+    assert_eq!(skips_with(leads(6, forgotten(5, done(6)))), Ending::Skipped(7), "a newer one is done");
 }
 
 /// What stands where an election's windows are recorded and is about none.

@@ -111,6 +111,13 @@ pub enum KafkaEvent {
 pub enum FactsEvent {
     /// The fact is in the log.
     Appended,
+    /// The topic was missing, and was made.
+    Created {
+        /// How many replicas it has.
+        replicas: usize,
+        /// How many brokers of the cluster were up.
+        brokers: usize,
+    },
     /// The fact was refused, or not acknowledged in time. It may be in the log all the same.
     NotAppended {
         /// Why.
@@ -118,6 +125,11 @@ pub enum FactsEvent {
     },
     /// What the topic says of the key, up to the end that was asked for.
     Read(Box<Facts>),
+    /// The topic is being read, and that takes a while.
+    Reading {
+        /// How far it is.
+        progress: String,
+    },
     /// What the topic is judged by, before it is read.
     Topic(TopicFacts),
     /// The topic can't be read yet, and is tried again.

@@ -18,7 +18,7 @@ use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::{self, ErrorClass, Layer, plain};
-use crate::kafka::facts;
+use crate::kafka::facts::{self, FactsSettings};
 use crate::kafka::librdkafka::{
     Besides, GroupDescription, NewTopic, Rights, broker_settings, describe_group, describe_topic, topic_settings,
     try_to_create_topic,
@@ -244,8 +244,8 @@ pub fn journal_to_create(elections: &Elections, brokers: usize) -> NewTopic<'_> 
 
 /// The topic of facts, as a candidate makes it: with so many replicas.
 #[must_use]
-pub fn facts_to_create(topic: &str, retention: Duration, replicas: usize) -> NewTopic<'_> {
-    facts::topic_wanted(topic, retention, replicas)
+pub fn facts_to_create(topic: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
+    facts::topic_wanted(topic, kept, replicas)
 }
 
 fn brokers(metadata: &Metadata) -> Vec<i32> {

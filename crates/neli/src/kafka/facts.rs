@@ -36,6 +36,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 const LED_WITHIN: Duration = Duration::from_secs(2);
 /// A reading that is handed nothing for so long begins again.
 const NO_RECORD: Duration = Duration::from_secs(5);
+/// `segment.ms`.
+const SEGMENT: Duration = Duration::from_secs(60 * 60);
+/// Between two reports of how far a reading is.
+const PROGRESS: Duration = Duration::from_millis(100);
 /// How soon a dropped reading is noticed.
 const LINGER: Duration = Duration::from_millis(200);
 
@@ -57,12 +61,23 @@ pub(crate) struct FactsSource {
 pub struct WantedFacts {
     /// The topic of facts; its partition is 0.
     pub topic: String,
-    /// Where it is made: for so long it keeps a fact.
-    pub retention: Duration,
+    /// How it is made where it is missing.
+    pub settings: FactsSettings,
     /// The Kafka keys under which the key's facts stand.
-    pub keys: [(String, Place); 2],
+    pub keys: [(String, Place); 3],
     /// Whether what the topic is judged by is reported first.
     pub judge: bool,
+}
+
+/// How long the topic of facts keeps its records, where it is made here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FactsSettings {
+    /// `retention.ms`: each fact.
+    pub retention: Duration,
+    /// `min.compaction.lag.ms`: also a fact that a later one replaces. The windows of an election share a Kafka key: a record of an
+    /// earlier window's run that reaches the log late stands in the place of the newest one's success, and only a reader that finds both
+    /// knows which of them counts. So both are kept for as long as the window lasts.
+    pub compaction_lag: Duration,
 }
 
 /// A reading of the topic of facts, to an end that is asked for when it begins. It is over when it has reported
@@ -101,13 +116,17 @@ enum Failure {
     Transient(String),
 }
 
-/// The topic of facts as it is made, with so many replicas.
-pub(super) fn topic_wanted(topic: &str, retention: Duration, replicas: usize) -> NewTopic<'_> {
+/// The topic of facts as it is made, with so many replicas. It is read whole at each lead, so it is kept short: compaction leaves the segment
+/// out that is written to, which is for a week unless `segment.ms` says otherwise, and waits until half of the log is to be cleaned.
+pub(super) fn topic_wanted(topic: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
     let mut settings = vec![
         ("cleanup.policy", "compact,delete".to_owned()),
         ("message.timestamp.type", "LogAppendTime".to_owned()),
+        ("min.cleanable.dirty.ratio", "0.1".to_owned()),
+        ("min.compaction.lag.ms", kept.compaction_lag.as_millis().to_string()),
         ("retention.bytes", "-1".to_owned()),
-        ("retention.ms", retention.as_millis().to_string()),
+        ("retention.ms", kept.retention.as_millis().to_string()),
+        ("segment.ms", SEGMENT.as_millis().to_string()),
         ("unclean.leader.election.enable", "false".to_owned()),
     ];
     if replicas >= 3 {
@@ -204,6 +223,7 @@ impl Thread {
             consumer.read_from(0, start).map_err(|code| self.failure(code, None))?;
         }
         let mut handed_over = clock::now();
+        let mut told = handed_over;
         while next < end && !self.is_over() {
             match consumer.consumer().poll(LINGER) {
                 Some(Ok(message)) => {
@@ -238,6 +258,10 @@ impl Thread {
                 }
                 None => {}
             }
+            if clock::now().since(told) >= PROGRESS {
+                told = clock::now();
+                self.report(FactsEvent::Reading { progress: self.progress(next - start, end - start) });
+            }
             if clock::now().since(handed_over) >= NO_RECORD {
                 consumer.stop();
                 let why = context.trouble().unwrap_or_else(|| "no record is handed over".to_owned());
@@ -246,6 +270,15 @@ impl Thread {
         }
         consumer.stop();
         Ok(facts)
+    }
+
+    /// How much of the log is read, and what helps.
+    fn progress(&self, read: i64, all: i64) -> String {
+        format!(
+            "topic \"{}\": {read} of {all} offsets were read in half a lease; a longer --lease gives more time, and segment.ms=3600000 \
+             has Kafka compact the topic sooner",
+            self.source.wanted.topic
+        )
     }
 
     /// Reports what the topic is judged by, once; the embedded broker's has no settings.
@@ -289,23 +322,28 @@ impl Thread {
                 Presence::There(found) => found.layouts.values().next().map_or(1, |layout| layout.replicas.len()),
                 Presence::Coming | Presence::Missing { .. } => brokers.clamp(1, 3),
             };
-            self.create(consumer, replicas, limit.ask())?;
+            if self.create(consumer, replicas, limit.ask())? {
+                self.report(FactsEvent::Created { replicas, brokers });
+            }
         }
         Err(Failure::Transient("it was given up".to_owned()))
     }
 
+    /// Whether it is made here, and not by another in the meantime. The embedded broker's is new whenever the broker is.
     fn create(
         &self,
         consumer: &PartitionConsumer<KafkaContext>,
         replicas: usize,
         timeout: Duration,
-    ) -> Result<(), Failure> {
-        let FactsSource { access, wanted: WantedFacts { topic, retention, .. }, .. } = &self.source;
+    ) -> Result<bool, Failure> {
+        let FactsSource { access, wanted: WantedFacts { topic, settings, .. }, .. } = &self.source;
         if let Some(connection) = &access.embedded {
-            return connection.create_topic(topic, 1).map_err(|error| Failure::Transient(error.to_string()));
+            let created = connection.create_topic(topic, 1);
+            return created.map(|()| false).map_err(|error| Failure::Transient(error.to_string()));
         }
-        match create_topic(consumer.consumer().client(), &topic_wanted(topic, *retention, replicas), timeout) {
-            Ok(()) | Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(()),
+        match create_topic(consumer.consumer().client(), &topic_wanted(topic, *settings, replicas), timeout) {
+            Ok(()) => Ok(true),
+            Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(false),
             Err(code) => Err(self.of_topic_error(topic::not_created(code, &self.place()))),
         }
     }

@@ -170,7 +170,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         section: Section::Job,
         help: "For how long a key is known",
         more: "The retention.ms of the topic <topic>.once where it is made here; a warning tells where an existing one \
-               keeps less. 1h to 365d. Only with --once, --window or --schedule.",
+               keeps less. 1h to 3650d, and more than the longest window. Only with --once, --window or --schedule.",
     },
     Opt {
         long: "on-loss",

@@ -1,10 +1,12 @@
 //! The topic of facts: what is under way to it, what it holds, and whether the key's run has succeeded.
 
+use std::collections::BTreeSet;
 use std::hash::Hash;
 
 use neli_proto::fact::{Fact, Facts, Outcome};
 use neli_proto::node::FactsEvent;
 use neli_proto::record::{Body, Offset, Record, Why};
+use neli_proto::schedule::CatchUp;
 
 use super::{Breach, World};
 use crate::setup::{Occasion, Who};
@@ -16,6 +18,8 @@ pub(super) struct FactsTopic {
     log: Vec<Fact>,
     pub(super) flying: Vec<FactFlight>,
     success: Option<Success>,
+    /// The terms whose runs have failed.
+    failed: BTreeSet<Offset>,
     /// Where the journal ended when a success was first recorded: whoever claims behind that reads of it.
     recorded_below: Option<Offset>,
 }
@@ -47,6 +51,8 @@ impl World {
             if fact.outcome == Outcome::Done {
                 let success = Success { by: who, term: fact.term, recorded: false, excused: false };
                 self.facts.success.get_or_insert(success);
+            } else if fact.outcome == Outcome::Failed {
+                self.facts.failed.insert(fact.term);
             }
             self.facts.flying.push(FactFlight { from: who, id, fact, delayed: false });
         }
@@ -115,9 +121,17 @@ impl World {
     }
 
     /// A job of the machine is alive after a run that has succeeded, though nothing went wrong that would excuse it; nothing excuses
-    /// one whose claim came after the record of that success.
+    /// one whose claim came after the record of that success. The same where so many runs have failed that none is to follow.
     pub(super) fn runs_again(&self, who: Who) -> Option<Breach> {
         let living = self.machine(who)?.guard.living_term()?;
+        if matches!(self.setup.once, Some(Occasion::Schedule(_, CatchUp::None))) {
+            return Some(Breach::RanAgain);
+        }
+        let retries = self.setup.once.map_or(0, Occasion::retries);
+        let are_used_up = u32::try_from(self.facts.failed.len()).is_ok_and(|failed| failed > retries);
+        if are_used_up && self.facts.failed.last().is_some_and(|last| living > *last) {
+            return Some(Breach::RanAgain);
+        }
         if self.facts.recorded_below.is_some_and(|end| living >= end) {
             return Some(Breach::RanAgain);
         }

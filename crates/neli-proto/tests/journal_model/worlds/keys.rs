@@ -1,6 +1,8 @@
 //! `--once`, `--window` and `--schedule`: no two runs of a key, or of a window, succeed, but where a machine dies or loses its lease between the job's end and the acknowledged
 //! fact.
 
+use neli_proto::schedule::CatchUp;
+
 use super::{NONE, millis};
 use crate::setup::{A, B, Faults, Occasion, Setup};
 use crate::step::Step;
@@ -69,7 +71,7 @@ pub(crate) fn a_window_that_is_over() -> Setup {
 /// The leader of a schedule has run a window, and dies: whoever leads next does not run that window again.
 pub(crate) fn a_schedule_whose_leader_dies() -> Setup {
     Setup {
-        once: Some(Occasion::Schedule(5)),
+        once: Some(Occasion::Schedule(5, CatchUp::Last)),
         before: |world| {
             world.begin(A);
             world.begin(B);
@@ -78,5 +80,30 @@ pub(crate) fn a_schedule_whose_leader_dies() -> Setup {
         may: |_, step| !matches!(step, Step::Crash(B) | Step::MainEnds(B)),
         limit: millis(60),
         ..Setup::named("a schedule whose leader dies")
+    }
+}
+
+/// The same with `--catch-up none`, while the clock shows one window: nobody runs it.
+pub(crate) fn a_schedule_that_catches_nothing_up() -> Setup {
+    Setup {
+        once: Some(Occasion::Schedule(5, CatchUp::None)),
+        name: "a schedule that catches nothing up",
+        ..a_schedule_whose_leader_dies()
+    }
+}
+
+/// Each run fails, and one retry is left for both machines together: it has begun. One that has failed claims again two leases later.
+pub(crate) fn retries_of_two_machines() -> Setup {
+    Setup {
+        once: Some(Occasion::Retries(1)),
+        before: |world| {
+            world.begin(A);
+            world.begin(B);
+            world.suffer(Step::MainEnds(A));
+            world.pass(100);
+        },
+        faults: Faults { exits: 1, ..NONE },
+        limit: millis(800),
+        ..Setup::named("retries of two machines")
     }
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use neli_proto::restart::RestartPolicy;
+
 use super::{ALL_HOOKS, NONE, SHORT, millis, often_looked_after};
-use crate::setup::{A, B, CandidateSetup, Faults, Setup, Who};
+use crate::setup::{A, B, CandidateSetup, Faults, Occasion, Setup, Who};
 use crate::step::Step;
 
 /// Two candidates from the start, and a little of everything that Kafka and machines do.
@@ -70,6 +72,15 @@ pub(crate) fn everything_with_overlap(leases: [u64; 3]) -> Setup {
         *candidate = candidate.overlapping(120);
     }
     Setup { name: "everything with overlap", ..setup }
+}
+
+/// Everything at once, and a job that succeeds once.
+pub(crate) fn everything_with_a_key(leases: [u64; 3]) -> Setup {
+    let mut setup = everything(leases);
+    for candidate in &mut setup.candidates {
+        candidate.restart = RestartPolicy::NEVER;
+    }
+    Setup { name: "everything with a key", once: Some(Occasion::Key), ..setup }
 }
 
 /// Everything at once, and guards that are started late.

@@ -19,8 +19,8 @@ fn a_leader_that_is_not_ready_for_a_moment_is_no_failure() {
         create_topic: false,
         wanted: WantedFacts {
             topic: "facts".into(),
-            retention: Duration::from_secs(1),
-            keys: [("done".into(), Place::Done), ("attempt".into(), Place::Attempt)],
+            settings: FactsSettings { retention: Duration::from_secs(1), compaction_lag: Duration::ZERO },
+            keys: Place::ALL.map(|place| (format!("{place:?}"), place)),
             judge: false,
         },
     };

@@ -1,0 +1,338 @@
+//! `forget`: has a key, or the newest window, run again.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use neli::program::{Access, ElectionId, Elections, clock, has_topic};
+use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place as FactPlace, TOPIC_SUFFIX, record_key};
+use neli_proto::observer::Leadership;
+use neli_proto::record::Offset;
+use serde::Serialize;
+
+use crate::command::reading::{self, Input, Reading, Seen, Unread, read_at};
+use crate::command::request::{Appended, append, is_answered_yes, operator, see};
+use crate::command::status::run;
+use crate::command::stdout;
+use crate::command::wording::named;
+use crate::config::Forget;
+use crate::exit::{ExitStatus, StartupError};
+use crate::report::log::{spoken, timestamp};
+use crate::text::one_line;
+
+/// How `forget` has ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Outcome {
+    Forgotten,
+    NoAnswer,
+    NotConfirmed,
+    /// The key runs now.
+    Running,
+    /// Nothing keeps the key from running.
+    NothingRecorded,
+    /// What is recorded can't be told.
+    Unknown,
+}
+
+impl Outcome {
+    const fn status(self) -> ExitStatus {
+        match self {
+            Self::Forgotten => ExitStatus::Success,
+            Self::NoAnswer | Self::NotConfirmed => ExitStatus::Answer(1),
+            Self::Running => ExitStatus::Answer(2),
+            Self::NothingRecorded => ExitStatus::Answer(3),
+            Self::Unknown => ExitStatus::Answer(4),
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Forgotten => "forgotten",
+            Self::NoAnswer => "no-answer",
+            Self::NotConfirmed => "not-confirmed",
+            Self::Running => "running",
+            Self::NothingRecorded => "nothing-recorded",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What has come of it.
+struct Answer {
+    election: ElectionId,
+    outcome: Outcome,
+    /// The key that is forgotten, where it is known.
+    key: Option<String>,
+    sentence: String,
+}
+
+/// The same as JSON: docs/json.md describes it.
+#[derive(Serialize)]
+struct Line<'a> {
+    ts: String,
+    group: &'a str,
+    role: String,
+    key: Option<&'a str>,
+    outcome: &'static str,
+    why: Option<&'a str>,
+}
+
+/// Records that a key, or the newest window, is to run again.
+///
+/// # Errors
+///
+/// Kafka refuses for good, or stdout takes nothing more; and whatever is not success, with its own status.
+pub fn main(forget: &Forget) -> Result<ExitStatus, StartupError> {
+    let Answer { election, outcome, key, sentence } = reading::run(answer(forget))?;
+    let text = if forget.look.json {
+        let line = Line {
+            ts: timestamp(clock::wall_ms()),
+            group: &election.group,
+            role: election.label(),
+            key: key.as_deref(),
+            outcome: outcome.word(),
+            why: Some(sentence.as_str()).filter(|_| outcome != Outcome::Forgotten),
+        };
+        // Strings under string keys: nothing of that can fail.
+        serde_json::to_string(&line).unwrap_or_default()
+    } else if outcome == Outcome::Forgotten {
+        one_line(&sentence)
+    } else {
+        return Err(StartupError::with(outcome.status(), sentence));
+    };
+    stdout::written(writeln!(io::stdout(), "{text}"))?;
+    Ok(outcome.status())
+}
+
+async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
+    let Forget { look, key, force, is_confirmed } = forget;
+    let access = reading::access(&look.client)?;
+    let mut answer = Answer {
+        election: look.election.clone(),
+        outcome: Outcome::Unknown,
+        key: key.clone(),
+        sentence: String::new(),
+    };
+    let (place, _, seen) = match see(&access, look).await {
+        Ok(seen) => seen,
+        Err(Unread::Refused(refusal)) => return Err(refusal),
+        Err(Unread::NoAnswer(why)) => {
+            answer.sentence = format!("can't tell whether the key runs now: {why}");
+            return Ok(answer);
+        }
+    };
+    answer.election = place.election;
+    let topic = FactsTopic::of(&answer.election, key.as_deref());
+    let facts = match topic.read(&access, look.timeout).await? {
+        Ok(facts) => facts,
+        Err(why) => {
+            answer.sentence = why;
+            return Ok(answer);
+        }
+    };
+    let recorded = match Recorded::of(&facts, &seen) {
+        Recorded::Nothing if key.is_none() || !force => {
+            answer.outcome = Outcome::NothingRecorded;
+            answer.sentence = nothing_recorded(&topic, key.as_deref());
+            return Ok(answer);
+        }
+        recorded @ (Recorded::Nothing | Recorded::Over(_) | Recorded::Running(_)) => recorded,
+    };
+    if let Recorded::Running(fact) = recorded
+        && !force
+    {
+        answer.outcome = Outcome::Running;
+        answer.sentence = format!(
+            "{}: it runs now; --force has it run once more when that run is over, whatever comes of it",
+            run::row(fact, clock::wall_ms()).1
+        );
+        return Ok(answer);
+    }
+    let fact = FactsTopic::fact(key.as_deref(), recorded.fact(), &facts, &seen);
+    answer.key = Some(fact.key.to_string());
+    if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&answer.election, &fact, recorded.fact()) {
+        answer.outcome = Outcome::NotConfirmed;
+        answer.sentence = format!("{} was not forgotten: it was not confirmed", fact.key);
+        return Ok(answer);
+    }
+    let appended = append(&access, &topic.election, look.timeout, (topic.key(FactPlace::Forgotten), fact.to_bytes()));
+    (answer.outcome, answer.sentence) = match appended.await? {
+        Appended::Yes => (
+            Outcome::Forgotten,
+            format!("{}: {} is forgotten: {}", named(&answer.election), fact.key, consequence(&fact)),
+        ),
+        Appended::No { why } => (Outcome::NoAnswer, format!("{} was not forgotten: {why}", fact.key)),
+    };
+    Ok(answer)
+}
+
+fn nothing_recorded(topic: &FactsTopic, key: Option<&str>) -> String {
+    let name = &topic.election.topic;
+    match key {
+        Some(key) => format!(
+            "{key}: nothing is recorded in topic {name:?} that keeps it from running; --force has it forgotten all the same, where a \
+             release in the journal tells of it"
+        ),
+        None => format!("no window is recorded in topic {name:?} that is not forgotten already"),
+    }
+}
+
+/// What a record that says that a key is forgotten has candidates do.
+const fn consequence(fact: &Fact) -> &'static str {
+    if fact.window.is_some() {
+        "a candidate with --window that starts in this window runs the job again; with --schedule the next leader does, while the \
+         window lasts (neli-run resign lets another lead)"
+    } else {
+        "the next candidate that starts with it runs the job again"
+    }
+}
+
+/// Asks at the terminal.
+fn is_wanted(election: &ElectionId, fact: &Fact, recorded: Option<&Fact>) -> bool {
+    let told = recorded
+        .map_or_else(|| format!("{}: nothing is recorded", fact.key), |fact| run::row(fact, clock::wall_ms()).1);
+    is_answered_yes(&format!(
+        "{}: {}. If it is forgotten, {}.\nForget it? [y/N] ",
+        one_line(&named(election)),
+        one_line(&told),
+        consequence(fact)
+    ))
+}
+
+/// What is recorded of the key, and is not forgotten.
+#[derive(Clone, Copy)]
+enum Recorded<'a> {
+    Nothing,
+    /// A run that is over, or whose runner is gone.
+    Over(&'a Fact),
+    /// The run that goes on.
+    Running(&'a Fact),
+}
+
+impl<'a> Recorded<'a> {
+    fn of(facts: &'a Facts, seen: &Seen) -> Self {
+        let is_forgotten =
+            |fact: &Fact| facts.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
+        let counts = |fact: &&Fact| !is_forgotten(fact);
+        let attempt = facts.attempt.as_ref().filter(counts);
+        let leads = |run: &Fact| match seen.observer.leadership(read_at()) {
+            Leadership::Led { leader, .. } => leader.term == run.term,
+            // That it does not can't be told.
+            Leadership::Unknown => true,
+            Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
+                false
+            }
+        };
+        let done = facts.done.as_ref().filter(counts);
+        let is_over = |run: &Fact| done.is_some_and(|done| done.term == run.term && done.window == run.window);
+        if let Some(run) = attempt.filter(|run| run.outcome == RunOutcome::Running && leads(run) && !is_over(run)) {
+            return Self::Running(run);
+        }
+        let newest = done.into_iter().chain(attempt).max_by_key(|fact| {
+            (fact.window.map(|window| window.from_ms), fact.forgets, fact.term, fact.outcome != RunOutcome::Running)
+        });
+        newest.map_or(Self::Nothing, Self::Over)
+    }
+
+    const fn fact(self) -> Option<&'a Fact> {
+        match self {
+            Self::Nothing => None,
+            Self::Over(fact) | Self::Running(fact) => Some(fact),
+        }
+    }
+}
+
+/// The topic with the facts, and the place of the key's.
+struct FactsTopic {
+    /// The topic's name, as an election of nobody on it: every key is handed over.
+    election: ElectionId,
+    /// The key of the election's records in the journal.
+    of: String,
+    key: Option<String>,
+}
+
+impl FactsTopic {
+    fn of(election: &ElectionId, key: Option<&str>) -> Self {
+        let topic = format!("{}{TOPIC_SUFFIX}", election.topic);
+        let nobody = ElectionId { group: String::new(), topic, partition: 0, role: 0, role_name: None };
+        Self { election: nobody, of: election.key(), key: key.map(str::to_owned) }
+    }
+
+    fn key(&self, place: FactPlace) -> String {
+        record_key(&self.of, self.key.as_deref(), place)
+    }
+
+    /// Reads what is recorded of the key; or why that can't be told.
+    async fn read(&self, access: &Access, timeout: Duration) -> Result<Result<Facts, String>, StartupError> {
+        let name = &self.election.topic;
+        let is_there = {
+            let (access, name) = (access.clone(), name.clone());
+            std::thread::spawn(move || has_topic(&access, &name, timeout)).join()
+        };
+        match is_there {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => return Ok(Ok(Facts::default())),
+            _ => return Ok(Err(format!("topic {name:?}: no answer within {}", spoken(timeout)))),
+        }
+        let keys = FactPlace::ALL.map(|place| (self.key(place), place));
+        let mut reading = Reading::start(access, &Elections::from(&self.election), 0)?;
+        let until = clock::now() + timeout;
+        let (mut facts, mut known_end, mut next) = (Facts::default(), None, 0);
+        loop {
+            match reading.next(Some(until)).await? {
+                Input::Ends { start, end, .. } if known_end.is_none() => {
+                    (next, known_end) = (start, Some(end));
+                    reading.read_from(start);
+                }
+                Input::Record(record) => {
+                    next = record.offset + 1;
+                    let key = record.other_key.as_deref().unwrap_or_default();
+                    if let Some((_, place)) = keys.iter().find(|(own, _)| own.as_bytes() == key) {
+                        facts.take(*place, record.value.as_deref());
+                    }
+                }
+                Input::CaughtUp(caught_up) => next = next.max(caught_up),
+                Input::Cut => return Err(reading.history_cut()),
+                Input::Timeout => {
+                    let why =
+                        format!("topic {name:?}: it is not read to its end within {}; see --timeout", spoken(timeout));
+                    return Ok(Err(why));
+                }
+                Input::Down(_) | Input::Ends { .. } | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
+            }
+            if known_end.is_some_and(|end| next >= end) {
+                break;
+            }
+        }
+        Ok(if facts.is_unreadable() {
+            Err(format!("topic {name:?}: a record of this key is none that this version can read"))
+        } else {
+            Ok(facts)
+        })
+    }
+
+    /// The record: nothing counts of what was recorded of runs whose claims lie below the journal's end, as it was read.
+    fn fact(key: Option<&str>, recorded: Option<&Fact>, facts: &Facts, seen: &Seen) -> Fact {
+        let journal: Offset = seen.observer.journal().next() - 1;
+        // In a journal that was made anew terms are lower.
+        let known = [&facts.done, &facts.attempt].into_iter().flatten().map(|fact| fact.term);
+        Fact {
+            key: key.map_or_else(|| recorded.map_or_else(Box::default, |fact| fact.key.clone()), Box::from),
+            window: recorded.and_then(|fact| fact.window),
+            outcome: RunOutcome::Forgotten,
+            term: known.chain([journal]).max().unwrap_or(journal),
+            member: None,
+            name: Some(operator()),
+            exit: None,
+            attempt: 1,
+            ran_ms: None,
+            at_ms: Some(clock::wall_ms()),
+            forgets: [&facts.done, &facts.attempt, &facts.forgotten]
+                .into_iter()
+                .flatten()
+                .map(|fact| fact.forgets)
+                .max()
+                .unwrap_or(0)
+                .saturating_add(1),
+        }
+    }
+}

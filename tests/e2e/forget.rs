@@ -1,0 +1,107 @@
+//! `forget`: a key that is done, or has failed, runs again, and no key that runs now.
+
+use harness::candidate::Elector;
+use harness::kafka::Kafka;
+use harness::schema::Schema;
+use harness::stage::Stage;
+use harness::terminal::{Shell, Terminal};
+use serde_json::Value;
+
+use crate::once::{KEY, await_run, once, runs, tell, until_told};
+use crate::window::{WallClock, key, start};
+use crate::{PROGRAM, stage};
+
+/// What `forget` prints as JSON; it is as docs/json.md says.
+fn forget(stage: &Stage, arguments: &[&str]) -> (Value, i32) {
+    let answer = stage.ask("forget", &[&["--json"], arguments].concat());
+    let object = answer.json();
+    Schema::read(include_str!("../../docs/json.md"), "forget").assert_holds(&object);
+    (object, answer.status)
+}
+
+#[test]
+fn a_key_that_is_done_or_has_failed_runs_again() {
+    for status in [0, 3] {
+        let stage = stage(Elector::Log);
+        let job = format!("exit {status}");
+        assert_eq!(once(&stage, &job).start().status(), status);
+        assert_eq!(once(&stage, &job).start().status(), status);
+        assert_eq!(runs(&stage), 1, "it is done, or has failed for good");
+        let answer = stage.ask("forget", &["--once", KEY]);
+        let told =
+            format!("{}: {KEY} is forgotten: the next candidate that starts with it runs the job again", stage.group);
+        assert_eq!((answer.text.trim(), answer.errors.as_str(), answer.status), (told.as_str(), "", 0));
+        assert_eq!(once(&stage, &job).start().status(), status);
+        assert_eq!(once(&stage, &job).start().status(), status);
+        assert_eq!(runs(&stage), 2, "it runs once more, and no more than once");
+        let (object, answered) = forget(&stage, &["--once", KEY]);
+        assert_eq!((object["outcome"].as_str(), object["key"].as_str(), answered), (Some("forgotten"), Some(KEY), 0));
+        assert_eq!(once(&stage, "true").start().status(), 0);
+        assert_eq!(runs(&stage), 3);
+    }
+}
+
+#[test]
+fn a_key_that_runs_now_is_forgotten_only_with_force() {
+    let stage = stage(Elector::Log);
+    let job = until_told(&stage);
+    let mut runner = once(&stage, &job).option("--name", "a").start();
+    await_run(&stage, 1);
+    let (object, status) = forget(&stage, &["--once", KEY]);
+    assert_eq!((object["outcome"].as_str(), status), (Some("running"), 2), "{object}");
+    assert_eq!(forget(&stage, &["--once", KEY, "--force"]).1, 0);
+    let mut second = once(&stage, &job).option("--name", "b").start();
+    second.await_event("standby");
+    tell(&stage);
+    assert_eq!((runner.status(), second.status()), (0, 0));
+    assert_eq!(runs(&stage), 2);
+}
+
+#[test]
+fn nothing_is_written_where_nothing_is_recorded() {
+    let stage = stage(Elector::Log);
+    assert_eq!(once(&stage, "true").start().status(), 0);
+    for what in [&["--once", "v1.24"][..], &["--newest-window"]] {
+        let (object, status) = forget(&stage, what);
+        assert_eq!((object["outcome"].as_str(), status), (Some("nothing-recorded"), 3), "{object}");
+    }
+}
+
+#[test]
+fn the_newest_window_runs_again_and_not_those_before_it() {
+    let stage = stage(Elector::Log);
+    let clock = WallClock::new(&stage, "a", 24 * 60 * 60 + 5);
+    let run = |job: &str| start(&stage, ("a", &clock), job).status();
+    assert_eq!(run("exit 3"), 3);
+    let (object, status) = forget(&stage, &["--newest-window"]);
+    assert_eq!((object["key"].as_str(), status), (Some(key(1).as_str()), 0), "{object}");
+    assert_eq!((run("true"), run("exit 3")), (0, 0));
+    assert_eq!(forget(&stage, &["--newest-window"]).1, 0);
+    clock.set(5);
+    let mut late = start(&stage, ("a", &clock), "exit 3");
+    assert_eq!(late.status(), 0, "the window before is over: {late:?}");
+}
+
+/// At a terminal it is asked for: nothing is written before somebody says yes.
+#[test]
+fn at_a_terminal_it_is_confirmed() {
+    let stage = stage(Elector::Log);
+    assert_eq!(once(&stage, "true").start().status(), 0);
+    let mut terminal = Terminal::new(Shell::Dash, stage.directory());
+    let brokers = Kafka::shared().address();
+    let line = format!("{PROGRAM} forget --once {KEY} --group {} --brokers {brokers}; echo status $?", stage.group);
+    for (answer, status) in [("", 1), ("n", 1), ("y", 0), ("y", 3)] {
+        terminal.type_line(&line);
+        if status < 3 {
+            let question = terminal.await_text("Forget it? [y/N] ");
+            assert!(question.contains("done by"), "{question}");
+            terminal.type_line(answer);
+        }
+        terminal.await_text(&format!("status {status}"));
+        terminal.await_prompt();
+    }
+    assert_eq!(once(&stage, "true").start().status(), 0);
+    assert_eq!(runs(&stage), 2);
+    let asked = terminal.run(&line.replace(" forget ", " forget --yes "));
+    assert!(asked.contains(" is forgotten: ") && !asked.contains("[y/N]"), "{asked}");
+}
