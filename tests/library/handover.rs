@@ -161,7 +161,7 @@ with_both_electors! {
         run(async {
             let called = Arc::new(AtomicBool::new(false));
             let told = Arc::clone(&called);
-            let builder = candidate(&stage).before_release(move |lease, reason| {
+            let builder = candidate(&stage).before_release(PATIENCE, move |lease, reason| {
                 let told = Arc::clone(&told);
                 async move {
                     tokio::task::yield_now().await;

@@ -66,7 +66,7 @@ impl Lead {
     /// # Ok(()) }
     /// ```
     pub async fn run<T, F: Future<Output = T>>(&mut self, task: impl FnOnce(Lease) -> F) -> Result<T, Lost> {
-        self.run_until(task, Tenure::over).await
+        self.run_until(task, Tenure::dropping_tasks).await
     }
 
     /// The same, dropped as soon as the lead is to be given up.

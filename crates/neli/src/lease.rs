@@ -166,6 +166,8 @@ struct Phase {
     tasks: u32,
     /// The barrier has begun: nothing is begun any more, and what runs is to end.
     stops: Option<Reason>,
+    /// Its tasks are to be dropped; the lease goes on for what is done before the release.
+    dropped: Option<Reason>,
     /// Whatever runs is to be dropped.
     over: Option<Reason>,
 }
@@ -173,6 +175,10 @@ struct Phase {
 impl Phase {
     fn ends(self) -> Option<Reason> {
         self.over.or(self.stops)
+    }
+
+    fn drops_tasks(self) -> Option<Reason> {
+        self.over.or(self.dropped)
     }
 }
 
@@ -222,6 +228,11 @@ impl Tenure {
     /// The barrier begins: no task is begun any more.
     pub(crate) fn stop(&self, reason: Reason) {
         self.phase.send_modify(|phase| _ = phase.stops.get_or_insert(reason));
+    }
+
+    /// The stop timeout is over: tasks are to be dropped, and the lease goes on.
+    pub(crate) fn drop_tasks(&self) {
+        self.phase.send_modify(|phase| phase.dropped = phase.stops);
     }
 
     /// The lease is over: tasks are to be dropped. `reason`: unless the barrier's counts.
@@ -288,6 +299,11 @@ impl Tenure {
     /// Waits until the barrier begins, or the lease is over; why.
     pub(crate) async fn ending(&self) -> Reason {
         self.wait_for(Phase::ends).await
+    }
+
+    /// Waits until tasks are to be dropped; why.
+    pub(crate) async fn dropping_tasks(&self) -> Reason {
+        self.wait_for(Phase::drops_tasks).await
     }
 
     /// Waits until the lease is over; why.

@@ -49,6 +49,8 @@ pub(super) struct Held {
     pub(super) tenure: Arc<Tenure>,
     /// It is given up then, unless somebody has taken it.
     pub(super) untaken_until: Option<Time>,
+    /// What runs is dropped then: the tasks, so that there is time for what is awaited before the release; and that, once it runs.
+    pub(super) drop_at: Option<Time>,
     /// What is awaited before the release, once it runs.
     pub(super) last: Option<tokio::task::JoinHandle<()>>,
     /// It was begun, or there is nothing to be begun.
@@ -93,7 +95,8 @@ impl Role {
             return None;
         }
         let untaken = self.held.as_ref().and_then(|held| held.untaken_until);
-        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken].into_iter().flatten().min()
+        let drop_at = self.held.as_ref().and_then(|held| held.drop_at);
+        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken, drop_at].into_iter().flatten().min()
     }
 
     // ---- the lead -----------------------------------------------------------------------------------------------------
@@ -115,6 +118,18 @@ impl Role {
         (!held.tenure.is_taken()).then(|| held.tenure.term())
     }
 
+    /// Has the tasks dropped at the stop timeout, or what is awaited before the release at the end of its own time.
+    pub(super) fn drop_what_is_due(&mut self, now: Time) {
+        let Some(held) = &mut self.held else { return };
+        if held.drop_at.take_if(|at| now >= *at).is_none() {
+            return;
+        }
+        match &held.last {
+            Some(last) => last.abort(),
+            None => held.tenure.drop_tasks(),
+        }
+    }
+
     pub(super) fn end_lead(&self, reason: Reason) {
         self.held.iter().for_each(|held| held.tenure.end(reason));
     }
@@ -128,6 +143,11 @@ impl Role {
     pub(super) fn tell(&self, event: Event) {
         // Nobody may be listening.
         let _ = self.events.send(event);
+    }
+
+    /// What is told where a callback of the user's panics.
+    pub(super) fn panic_alarm(&self) -> PanicAlarm {
+        PanicAlarm(self.events.clone())
     }
 
     pub(super) fn publish(&self) {
@@ -168,6 +188,20 @@ impl Role {
                     Error::Left
                 }
             }
+        }
+    }
+}
+
+/// Tells of a panic when it is dropped by one.
+pub(super) struct PanicAlarm(broadcast::Sender<Event>);
+
+impl Drop for PanicAlarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let message =
+                "the callback of before_release has panicked: the lead is released without what it has not done";
+            // Nobody may be listening.
+            let _ = self.0.send(Event::warning(message));
         }
     }
 }
