@@ -6,6 +6,7 @@
 #![expect(clippy::expect_used, reason = "a test fails by a panic")]
 
 mod chaos;
+mod follower;
 mod handover;
 mod loss;
 mod worker;

@@ -112,7 +112,7 @@ mod kafka {
 pub use builder::{Builder, Elector};
 pub use error::{Error, Lost};
 pub use event::{Event, Events, Leader};
-pub use follower::{Follower, FollowerBuilder};
+pub use follower::{Follower, FollowerBuilder, Leadership, RolesFollower, RolesFollowerBuilder};
 pub use handle::Election;
 pub use kafka::embedded::in_process::EmbeddedBroker;
 pub use lead::Lead;
@@ -138,7 +138,7 @@ pub mod program {
     pub use crate::kafka::group::{GroupEvent, GroupReport, Member};
     pub use crate::kafka::librdkafka::{GroupDescription, NewTopic, Rights, topic_identity};
     pub use crate::kafka::producer::Producer;
-    pub use crate::kafka::reader::{Reader, Source};
+    pub use crate::kafka::reader::{IfMissing, Reader, Source};
     pub use crate::kafka::topic::{has_topic, topics};
     pub use crate::session::event::{RoleEvent, SessionEvent};
     pub use crate::session::{Session, SessionSettings};

@@ -20,7 +20,7 @@ use crate::kafka::access::Access;
 use crate::kafka::event::KafkaEvent;
 use crate::kafka::group::{GroupReport, Member};
 use crate::kafka::producer::Producer;
-use crate::kafka::reader::{Reader, Source};
+use crate::kafka::reader::{IfMissing, Reader, Source};
 use crate::text::{ClientError, reason};
 use event::{RoleEvent, SessionEvent};
 use members::Members;
@@ -346,8 +346,9 @@ impl Session {
 
     fn start_reader(&mut self, reading: u32, only: Option<BTreeSet<i32>>) {
         let SessionSettings { elections, create_topic, joins_group, .. } = self.settings.clone();
+        let if_missing = if create_topic { IfMissing::Create } else { IfMissing::Refuse };
         let source =
-            Source { access: self.access.clone(), elections, only, create_topic, joins_group, is_looked_at: false };
+            Source { access: self.access.clone(), elections, only, if_missing, joins_group, is_looked_at: false };
         match Reader::start(source, reading, self.event_sender.clone()) {
             Ok(reader) => drop(self.readers.insert(reading, reader)),
             Err(error) => {

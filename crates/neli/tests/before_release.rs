@@ -59,10 +59,11 @@ async fn a_callback_that_panics_costs_the_election_nothing() {
     lead.resign().await;
     let mut warnings = Vec::new();
     loop {
-        match events.next().await.unwrap() {
-            Event::Released { term: released, .. } => break assert_eq!(released, term),
-            Event::Warning { message } => warnings.push(message),
-            _ => {}
+        let event = events.next().await.unwrap();
+        if let Event::Warning { message } = event {
+            warnings.push(message);
+        } else if let Event::Released { term: released, .. } = event {
+            break assert_eq!(released, term);
         }
     }
     assert!(

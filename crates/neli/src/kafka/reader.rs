@@ -57,13 +57,24 @@ pub struct Source {
     pub elections: Elections,
     /// The partitions that are read, unless all are that have a role.
     pub only: Option<BTreeSet<i32>>,
-    /// Whether a missing topic is made.
-    pub create_topic: bool,
+    /// What becomes of a missing topic.
+    pub if_missing: IfMissing,
     /// Whether the elections' group is to be joined: that it may not be is known to whoever reads before anything is claimed.
     pub joins_group: bool,
     /// Whether it is read to be looked at: other elections' records are handed over whole, and where the topic is missing, the
     /// refusal tells which there are.
     pub is_looked_at: bool,
+}
+
+/// What becomes of a topic that is missing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum IfMissing {
+    /// It is waited for, and reported as a trouble meanwhile.
+    Await,
+    /// It is made.
+    Create,
+    /// It is a refusal.
+    Refuse,
 }
 
 /// One reading of the journals in a topic's partitions. Dropping it never blocks; what it sent until then carries its number.
@@ -348,7 +359,7 @@ impl Asker {
     /// Waits until the topic is there, making it where that is allowed, or this reading is over.
     fn find_topic(&mut self) {
         let reading = Arc::clone(&self.reading);
-        let Source { access, elections, create_topic, .. } = &reading.source;
+        let Source { access, elections, if_missing, .. } = &reading.source;
         let mut missing_since = None;
         while !self.reading.is_over() {
             let limit = self.answer_limit.ask();
@@ -358,7 +369,7 @@ impl Asker {
                     pause(LOOK_AGAIN);
                     continue;
                 }
-                Ok(Presence::Missing { brokers }) if *create_topic => {
+                Ok(Presence::Missing { brokers }) if *if_missing == IfMissing::Create => {
                     match topic::create(self.consumer.consumer().client(), access, elections, brokers, limit) {
                         Ok(Some(replicas)) => {
                             self.reading.send(KafkaEvent::Created { replicas, brokers });
@@ -367,6 +378,14 @@ impl Asker {
                         Ok(None) => continue,
                         Err(trouble) => trouble,
                     }
+                }
+                Ok(Presence::Missing { .. }) if *if_missing == IfMissing::Await => {
+                    let topic = &elections.topic;
+                    reading.down(format!(
+                        "topic \"{topic}\": it does not exist yet, and is waited for; candidates make it"
+                    ));
+                    pause(RETRY);
+                    continue;
                 }
                 Ok(Presence::Missing { .. }) if reading.source.is_looked_at => {
                     let since = *missing_since.get_or_insert_with(clock::now);
