@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector};
 use harness::cluster::Cluster;
+use harness::journal;
 use harness::kafka::Kafka;
 use harness::network::{Flow, Weather};
 use harness::wait::{self, PATIENCE};
@@ -126,4 +127,39 @@ fn a_task_that_blocks_is_never_released() {
     assert!(!seen.iter().any(|event| matches!(event, Event::Released { .. })), "{seen:?}");
     let kinds: Vec<_> = stage.verdicts().iter().map(|line| line["record"]["kind"].clone()).collect();
     assert!(!kinds.iter().any(|kind| kind == "release"), "{kinds:?}");
+}
+
+/// Another's claim takes the lead of a leader that goes on: it is over without a release, and each term has its end among the events.
+#[test]
+fn a_lead_that_another_has_taken_ends_among_the_events() {
+    let stage = stage(Elector::Log);
+    run(async {
+        // No heartbeat comes between the question where the log ends and the claim.
+        let builder = candidate(&stage).lease(Duration::from_secs(20)).heartbeat_interval(Duration::from_secs(6));
+        let election = builder.join().await.expect("it stands");
+        let mut events = election.events();
+        let mut lead = election.lead().await.expect("it leads");
+        let term = lead.lease().token();
+        let take = async {
+            let (kafka, topic) = (Kafka::shared(), stage.topic());
+            let pen = journal::Pen::new(kafka, &topic, &[]);
+            let after = journal::end(kafka, &topic) - 1;
+            let claim = format!(
+                r#"{{"v":1,"kind":"claim","member":"intruder","name":"intruder","seq":1,"after":{after},"lease_ms":20000}}"#
+            );
+            pen.write(&stage.key(), &[claim.as_bytes()]);
+        };
+        let (lost, ()) = tokio::join!(lead.run(|_| std::future::pending::<()>()), take);
+        assert_eq!(lost.map_err(|lost| (lost.term, lost.reason)), Err((term, Reason::Expired)));
+        let mut seen = Vec::new();
+        let standby = Event::Standby { leader: Some("intruder".to_owned()) };
+        let see = async {
+            while seen.last() != Some(&standby) {
+                seen.push(events.next().await.expect("it stands"));
+            }
+        };
+        soon("the next leader", PATIENCE, see).await;
+        seen.retain(|event| !matches!(event, Event::Warning { .. } | Event::Standby { leader: None }));
+        assert_eq!(seen, [Event::Acquired { term }, Event::Fenced { term }, standby]);
+    });
 }

@@ -248,8 +248,8 @@ impl Driver {
     }
 
     /// Tells whoever follows any of the elections.
-    fn warn(&self, message: &str) {
-        self.roles.iter().for_each(|role| role.tell(Event::warning(message)));
+    fn warn(&mut self, message: &str) {
+        self.roles.iter_mut().for_each(|role| role.tell(Event::warning(message)));
     }
 
     // ---- the end ------------------------------------------------------------------------------------------------------

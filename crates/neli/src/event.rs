@@ -66,7 +66,8 @@ pub enum Event {
         /// The term.
         term: i64,
     },
-    /// The lease has run out, or was taken, and nothing runs under it any more.
+    /// The lease has run out, or another has claimed the lead, and nothing runs under it any more. Each term ends with this or with
+    /// [`Released`](Self::Released), unless a task that never ends ends the candidate ([`Error::Blocked`](crate::Error::Blocked)).
     Fenced {
         /// The term.
         term: i64,

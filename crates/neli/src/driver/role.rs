@@ -34,6 +34,8 @@ pub(super) struct Role {
     pub(super) guard: TaskGuard,
     state: watch::Sender<State>,
     events: broadcast::Sender<Event>,
+    /// The term that was told to have begun, and not yet to have ended.
+    told_term: Option<Offset>,
     /// The lead that is held, or was last while something runs under it.
     pub(super) held: Option<Held>,
     /// Why Kafka refuses it, if it does.
@@ -81,6 +83,7 @@ impl Role {
             guard: TaskGuard::new(settings.timings.lease(), std::process::id().cast_signed()),
             state,
             events,
+            told_term: None,
             held: None,
             refusal: String::new(),
             is_election_over: false,
@@ -140,9 +143,22 @@ impl Role {
 
     // ---- what is said outside ----------------------------------------------------------------------------------------
 
-    pub(super) fn tell(&self, event: Event) {
-        // Nobody may be listening.
-        let _ = self.events.send(event);
+    /// A term that nothing else has told the end of was taken by another: the node says no more of it.
+    pub(super) fn tell(&mut self, event: Event) {
+        let (began, ended) = match &event {
+            Event::Acquired { term } => (Some(*term), self.told_term.take()),
+            Event::Standby { .. } => (None, self.told_term.take()),
+            Event::Fenced { term } | Event::Released { term, .. } => {
+                self.told_term.take_if(|told| *told == *term);
+                (None, None)
+            }
+            Event::Missed { .. } | Event::Revoked { .. } | Event::Warning { .. } => (None, None),
+        };
+        self.told_term = began.or(self.told_term);
+        for event in ended.map(|term| Event::Fenced { term }).into_iter().chain([event]) {
+            // Nobody may be listening.
+            let _ = self.events.send(event);
+        }
     }
 
     /// What is told where a callback of the user's panics.
@@ -165,8 +181,13 @@ impl Role {
     }
 
     /// Tells whoever follows that the process stands in it no more, and why.
-    pub(super) fn tell_end(&self) {
+    pub(super) fn tell_end(&mut self) {
         self.end_lead(Reason::Left);
+        if self.ending != Some(Error::Blocked)
+            && let Some(term) = self.told_term
+        {
+            self.tell(Event::Fenced { term });
+        }
         self.state.send_modify(|state| (state.tenure, state.ended) = (None, self.ending.clone()));
     }
 
