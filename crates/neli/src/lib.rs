@@ -6,13 +6,29 @@
 //! let election = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
 //! # let election = neli::Election::builder("billing").embedded(&broker);
 //! let election = election.join().await?;
-//! let mut lead = election.lead().await?;
-//! lead.run(|lease| async move {
-//!     if lease.is_valid() {
-//!         println!("the only one, in term {}", lease.token());
-//!     }
-//! })
-//! .await?;
+//! # let (ran, mut runs) = tokio::sync::mpsc::unbounded_channel();
+//! # tokio::spawn({ let election = election.clone(); async move { runs.recv().await; election.leave().await } });
+//! election
+//!     .serve(|lease| {
+//! #       let ran = ran.clone();
+//!         async move {
+//!             let mut times = tokio::time::interval(std::time::Duration::from_secs(1));
+//!             loop {
+//!                 tokio::select! {
+//!                     // The lead is to be given up, and waits for this task to end.
+//!                     _ = lease.ending() => return,
+//!                     _ = times.tick() => {
+//!                         // Before each effect.
+//!                         if lease.is_valid() {
+//!                             println!("the only one, in term {}", lease.token());
+//! #                           let _ = ran.send(());
+//!                         }
+//!                     }
+//!                 }
+//!             }
+//!         }
+//!     })
+//!     .await?;
 //! # Ok(()) }
 //! ```
 //!
@@ -29,14 +45,14 @@
 //! what a consumer could read, and two machines' clocks run at rates within 1 % of each other.
 //!
 //! **Before a lead is released in order, what runs under it has ended**: at a revoke, a resignation, an operator's request and
-//! [`Election::leave`], the task of [`Lead::run`] is awaited, and the callback of [`Builder::before_release`] after it.
+//! [`Election::leave`], every task of [`Election::serve`], [`Lead::run`] and [`Lease::run`] is awaited, and the callback of [`Builder::before_release`] after them.
 //!
 //! # What is not
 //!
 //! When the lease is over the task is dropped, which ends it **at the await where it is**. Code that does not come to an await runs on, and
 //! nothing here can kill it. So:
 //!
-//! - ask [`Lease::is_valid`] before each effect; it costs some tens of nanoseconds;
+//! - ask [`Lease::is_valid`] before each effect; it takes no lock;
 //! - give the store the [token](Lease::token), and let it refuse one that is lower than the highest that it has seen: that is safe even where
 //!   an effect was under way for longer than the margin;
 //! - or run the work under `neli-run`, whose guard kills it and all that it has started.
