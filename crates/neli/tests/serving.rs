@@ -119,12 +119,9 @@ async fn tasks_beside_each_other_are_all_awaited() {
         go_on.notify_one();
         assert_eq!(task.await.unwrap().unwrap(), (number, true));
     }
-    let over = async {
-        while lease.is_valid() {
-            tokio::task::yield_now().await
-        }
-    };
-    over.await;
+    while lease.is_valid() {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// A task in the background that ignores that its lead ends is dropped, and begun again under the next lead.

@@ -17,7 +17,6 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::Elections;
-use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::embedded;
@@ -30,6 +29,10 @@ use crate::kafka::poll_thread::PollThread;
 use crate::kafka::reading::Reading;
 use crate::kafka::topic::{self, Presence, TopicError};
 use crate::text::reason;
+
+pub use source::{IfMissing, Source};
+
+mod source;
 
 /// Between two questions where the log ends (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
@@ -47,35 +50,6 @@ const NEW_WITHIN: Duration = Duration::from_millis(500);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// A topic that is still unknown after this is gone; until then a broker that has just started may not know it yet.
 const GONE_AFTER: Duration = Duration::from_secs(5);
-
-/// What is read, and from where.
-#[derive(Clone)]
-pub struct Source {
-    /// How Kafka is reached.
-    pub access: Access,
-    /// Whose records.
-    pub elections: Elections,
-    /// The partitions that are read, unless all are that have a role.
-    pub only: Option<BTreeSet<i32>>,
-    /// What becomes of a missing topic.
-    pub if_missing: IfMissing,
-    /// Whether the elections' group is to be joined: that it may not be is known to whoever reads before anything is claimed.
-    pub joins_group: bool,
-    /// Whether it is read to be looked at: other elections' records are handed over whole, and where the topic is missing, the
-    /// refusal tells which there are.
-    pub is_looked_at: bool,
-}
-
-/// What becomes of a topic that is missing.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum IfMissing {
-    /// It is waited for, and reported as a trouble meanwhile.
-    Await,
-    /// It is made.
-    Create,
-    /// It is a refusal.
-    Refuse,
-}
 
 /// One reading of the journals in a topic's partitions. Dropping it never blocks; what it sent until then carries its number.
 pub struct Reader {
