@@ -92,7 +92,7 @@ async fn answer(service: Arc<Service>, stream: TcpStream) -> io::Result<()> {
 async fn write(service: &Service, path: &str) -> String {
     let lease = service.lease.lock().unwrap_or_else(PoisonError::into_inner).clone();
     if let Some(lease) = lease
-        && let Ok(Some(sum)) = lease.run(|lease| add(service, lease)).await
+        && let Ok(Some(sum)) = lease.run(async |lease| add(service, &lease)).await
     {
         return ok(&sum.to_string());
     }
@@ -104,8 +104,8 @@ async fn write(service: &Service, path: &str) -> String {
     }
 }
 
-/// The effect. Its store is asked at once, and may take its time: the lead is not released before this has ended.
-async fn add(service: &Service, lease: Lease) -> Option<u64> {
+/// The effect. A store elsewhere would be awaited here: the lead is not released before that has ended.
+fn add(service: &Service, lease: &Lease) -> Option<u64> {
     // Asked at the effect. A store that others write to would be given the token as well.
     lease.is_valid().then(|| service.sum.fetch_add(1, Ordering::Relaxed) + 1)
 }

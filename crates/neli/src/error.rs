@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use crate::reason::Reason;
 use crate::text::ClientError;
+use crate::wording;
 
 /// Why a candidate or a follower can't be, or is no more; or a lead is not.
 ///
@@ -58,6 +59,11 @@ impl Error {
         if self == Self::Left { Ok(()) } else { Err(self) }
     }
 
+    /// In the words of the library.
+    pub(crate) fn refused(line: &str) -> Self {
+        Self::Refused(wording::of_library(line))
+    }
+
     pub(crate) fn option(option: &'static str, value: impl Into<String>, expected: impl Into<String>) -> Self {
         Self::Option { option, value: value.into(), expected: expected.into() }
     }
@@ -65,7 +71,7 @@ impl Error {
 
 impl From<ClientError> for Error {
     fn from(error: ClientError) -> Self {
-        Self::Refused(error.to_string())
+        Self::refused(&error.to_string())
     }
 }
 

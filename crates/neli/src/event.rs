@@ -7,6 +7,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::reason::Reason;
+use crate::wording;
 
 /// Who leads, as far as is known.
 ///
@@ -137,7 +138,7 @@ impl Event {
     }
 
     pub(crate) fn warning(message: &str) -> Self {
-        Self::Warning { message: message.to_owned() }
+        Self::Warning { message: wording::of_library(message) }
     }
 }
 

@@ -101,6 +101,7 @@ mod task_guard;
 mod text;
 mod timeouts;
 mod waiter;
+mod wording;
 
 /// Kafka's clients, by librdkafka.
 mod kafka {

@@ -1,8 +1,6 @@
 //! Ways to work as the leader: a loop that awaits its task, a loop that drops it, tasks beside each other, and a lead that is given up from
 //! within.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
-
 use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::Arc;

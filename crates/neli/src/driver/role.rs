@@ -194,7 +194,7 @@ impl Role {
     /// Why it stands no more, as its node has ended.
     pub(super) fn error_of(&mut self, ending: Ending) -> Error {
         match ending {
-            Ending::Refused => Error::Refused(std::mem::take(&mut self.refusal)),
+            Ending::Refused => Error::refused(&std::mem::take(&mut self.refusal)),
             Ending::Stuck => Error::Blocked,
             Ending::Ended
             | Ending::Job(_)

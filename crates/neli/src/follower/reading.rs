@@ -20,6 +20,7 @@ use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
 use crate::kafka::reader::{Reader, Source};
 use crate::text::reason;
 use crate::waiter::Waiter;
+use crate::wording;
 
 /// The journals, as they are read.
 pub(super) struct Reading {
@@ -138,8 +139,8 @@ impl Reading {
             KafkaEvent::Reading { reading, partition, event } if reading == self.number => {
                 self.handle_reading(partition, event).map_err(|error| Error::System(reason(&error)))?;
             }
-            KafkaEvent::Refused { error } => return Err(Error::Refused(error)),
-            KafkaEvent::Down { error } => self.trouble = Some(error),
+            KafkaEvent::Refused { error } => return Err(Error::refused(&error)),
+            KafkaEvent::Down { error } => self.trouble = Some(wording::of_library(&error)),
             KafkaEvent::Up => self.trouble = None,
             KafkaEvent::Partitions(partitions) => self.partitions = Some(partitions),
             KafkaEvent::AppendRefused { .. }
