@@ -10,7 +10,8 @@ use tokio::time;
 use crate::builder::Builder;
 use crate::driver::{Command, Commands};
 use crate::error::Error;
-use crate::event::{Event, Events, Leader};
+use crate::event::{Event, Leader};
+use crate::events::Events;
 use crate::lead::Lead;
 use crate::lease::{Lease, Tenure};
 

@@ -86,6 +86,7 @@ mod driver;
 mod election;
 mod error;
 mod event;
+mod events;
 mod follower;
 mod handle;
 mod lead;
@@ -128,7 +129,8 @@ mod kafka {
 
 pub use builder::{Builder, Elector};
 pub use error::{Error, Lost};
-pub use event::{Event, Events, Leader};
+pub use event::{Event, Leader};
+pub use events::{Events, RolesEvents};
 pub use follower::{Follower, FollowerBuilder, Leadership, RolesFollower, RolesFollowerBuilder};
 pub use handle::Election;
 pub use kafka::embedded::in_process::EmbeddedBroker;

@@ -1,14 +1,20 @@
 //! Many roles in one process: an election for each, on one session with Kafka.
 
+use std::future::{Future, poll_fn};
+use std::task::Poll;
+
 use neli_proto::many_roles;
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::Body;
+use tokio::task::unconstrained;
 
 use crate::builder::Builder;
 use crate::driver;
 use crate::election::Elections;
 use crate::error::Error;
+use crate::events::RolesEvents;
 use crate::handle::Election;
+use crate::lead::Lead;
 use crate::names;
 
 /// Many roles of one process, before it joins their elections: see [`Builder::roles`] and [`Builder::named_roles`].
@@ -196,6 +202,65 @@ impl Roles {
     /// Every role with its election, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Election)> {
         self.elections.iter().map(|(name, election)| (name.as_str(), election))
+    }
+
+    /// Waits until this process leads one of the roles, whichever comes first; [`Lease::role`](crate::Lease::role) tells which. Called again it
+    /// gives the next lead.
+    ///
+    /// # Errors
+    ///
+    /// The process stands for no role any more: why it does not for the last one that was left to it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli::Election::builder("billing").embedded(&broker);
+    /// let roles = builder.roles(4).join().await?;
+    /// for _ in 0..4 {
+    ///     let mut lead = roles.lead().await?;
+    ///     tokio::spawn(async move {
+    ///         lead.run(async |lease| println!("shard {}", lease.role().unwrap_or_default())).await
+    ///     });
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn lead(&self) -> Result<Lead, Error> {
+        let mut leads: Vec<_> = self.elections.iter().map(|(_, election)| Box::pin(election.lead())).collect();
+        // tokio lets a task poll some hundred channels at once, and there may be more roles.
+        unconstrained(poll_fn(|context| {
+            let mut at = 0;
+            while at < leads.len() {
+                match leads[at].as_mut().poll(context) {
+                    Poll::Ready(Err(_)) if leads.len() > 1 => drop(leads.swap_remove(at)),
+                    Poll::Ready(lead) => return Poll::Ready(lead),
+                    Poll::Pending => at += 1,
+                }
+            }
+            Poll::Pending
+        }))
+        .await
+    }
+
+    /// What happens to this process in each of its roles from now on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let roles = neli::Election::builder("billing").embedded(&broker).roles(2).join().await?;
+    /// let mut events = roles.events();
+    /// if let Some((role, event)) = events.next().await {
+    ///     println!("{role}: {event:?}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn events(&self) -> RolesEvents {
+        RolesEvents::new(self.iter().map(|(role, election)| (role.to_owned(), election.events())).collect())
     }
 
     /// Leaves all elections, and waits until that is done: see [`Election::leave`].
