@@ -71,6 +71,22 @@
 //! signal, reads no environment variable, and sets nothing global. Heartbeats do not depend on the runtime's threads: a task that keeps
 //! them busy keeps its lead, whose lease goes on. Linux only: leases are counted on `CLOCK_BOOTTIME`.
 //!
+//! # Features of the crate
+//!
+//! - `ssl`, on by default: TLS, and the logins SASL SCRAM and OAUTHBEARER, by the system's OpenSSL. Without it [`Builder::property`] refuses
+//!   what needs it, and a cluster that speaks plain text is all that can be reached.
+//! - `ssl-vendored`: OpenSSL is built with the program. `libz-static`: zlib is, too.
+//! - `gssapi`: Kerberos, by the system's libsasl2.
+//! - `oidc`: logins by tokens that a provider of `OpenID` Connect gives, by the system's libcurl.
+//!
+//! # What `neli-run` has and this has not
+//!
+//! A kill of the work at the lease's end; `--once`, `--window` and `--schedule`, so that work succeeds once for a key or a time; priorities
+//! (`--priority`, `--preempt`); an overlap of two leaders' work (`--overlap`: a candidate of this library does not stand in such an election);
+//! restarts and back-off, health checks and hooks, which a program writes as its own code; `resign` and `end` by an operator, `status`,
+//! `watch` and `history`, which work on the elections of this library, too. And a broker that the processes of a machine share
+//! (`--embedded`): an [`EmbeddedBroker`] is this process's alone.
+//!
 //! # Rights
 //!
 //! A candidate needs READ and WRITE on the topic, READ on the group of the election's name (but with [`Elector::Log`]), and CREATE where

@@ -7,7 +7,7 @@ use std::future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use neli::{Builder, Election, Elector, EmbeddedBroker, Error, Event, Lease, Roles};
+use neli::{Builder, Election, Elector, EmbeddedBroker, Error, Event, Lease, Reason, Roles};
 
 const LEASE: Duration = Duration::from_secs(2);
 const ROLES: [&str; 4] = ["bill", "ingest", "report", "send"];
@@ -70,9 +70,17 @@ async fn share_and_take_over(elector: Elector) {
     leads.follow("first", &first);
     leads.until(|leads| leads.of("first").len() == ROLES.len()).await;
 
+    let mut events = first.events();
     let second = join().await.unwrap();
     leads.follow("second", &second);
     leads.until(|leads| leads.of("first").len() == 2 && leads.of("second").len() == 2).await;
+    let reason = loop {
+        if let Some((_, Event::Released { reason, .. })) = events.next().await {
+            break reason;
+        }
+    };
+    // The group takes some of them.
+    assert!(reason == Reason::Spread || elector == Elector::Group && reason == Reason::Revoked, "{reason:?}");
     let of_second = leads.of("second");
     let election = second.get(&of_second[0]).unwrap();
     assert!(election.leader().is_some_and(|leader| leader.is_self));
