@@ -9,6 +9,7 @@ mod chaos;
 mod follower;
 mod handover;
 mod loss;
+mod roles;
 mod worker;
 
 use std::future::Future;
