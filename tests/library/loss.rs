@@ -173,20 +173,20 @@ fn a_background_task_comes_back_after_a_loss() {
         let far = cluster.kafka_of(0);
         let builder = candidate_at(&stage, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
         let election = builder.join().await.expect("it stands");
-        let (begin, mut begun) = tokio::sync::mpsc::unbounded_channel();
+        let (say, mut leases) = tokio::sync::mpsc::unbounded_channel();
         let background = election.background(|lease: neli::Lease| {
-            begin.send(lease).expect("it is awaited");
+            say.send(lease).expect("it is awaited");
             // Until it is dropped: it does not ask whether its lead is to end.
             std::future::pending::<()>()
         });
         let weather = async {
-            let first = soon("the first lead", PATIENCE, begun.recv()).await.expect("it leads");
+            let first = soon("the first lead", PATIENCE, leases.recv()).await.expect("it leads");
             let cut = Weather { there: Flow::Lost, back: Flow::Lost, ..Weather::default() };
             cluster.wire(0, 0).set(cut);
             assert_eq!(soon("the end of the lease", PATIENCE, first.ending()).await, Reason::Expired);
             assert!(!first.is_valid());
             cluster.wire(0, 0).set(Weather::default());
-            let second = soon("the second lead", PATIENCE, begun.recv()).await.expect("it leads");
+            let second = soon("the second lead", PATIENCE, leases.recv()).await.expect("it leads");
             assert!(second.token() > first.token() && second.is_valid());
             election.clone().leave().await;
         };

@@ -125,12 +125,17 @@ async fn elections_end() {
 #[test]
 fn what_waits_may_be_spawned() {
     fn is_send<T: Send>(_: T) {}
+    fn is_shared<T: Send + Sync>() {}
     let _ = |election: Election, mut lead: neli::Lead| {
         is_send(async move {
             let _ = election.lead_within(LEASE).await;
             let _ = lead.run(async |lease| lease.ending().await).await;
+            let _ = lead.lease().run(async |lease| lease.ending().await).await;
             lead.resign().await;
+            let _ = election.serve(async |lease| _ = lease.ending().await).await;
+            let _ = election.background(async |lease| _ = lease.ending().await).await;
             election.leave().await;
         });
     };
+    is_shared::<(Election, neli::Lead, Lease, neli::Roles, neli::Events, neli::RolesEvents, neli::Follower)>();
 }
