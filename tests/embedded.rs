@@ -11,7 +11,8 @@ use std::time::Duration;
 use neli::program::embedded::directory::BrokerDirectory;
 use neli::program::embedded::{BrokerFinder, FoundBroker, StartedBrokers};
 use neli::program::{
-    Access, ElectionId, Elections, KafkaEvent, Key, Producer, Properties, Reader, ReadingEvent, Source, clock,
+    Access, ElectionId, Elections, IfMissing, KafkaEvent, Key, Producer, Properties, Reader, ReadingEvent, Source,
+    clock,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -200,7 +201,7 @@ fn the_journal_goes_through_it() {
         elections: elections.clone(),
         partitions: None,
         only: None,
-        create_topic: true,
+        if_missing: IfMissing::Create,
         joins_group: false,
         is_looked_at: false,
     };

@@ -5,7 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use neli::program::{
-    Access, Brokers, Client, Elections, KafkaEvent, ReadRecord, Reader, ReadingEvent, Source, clock, embedded,
+    Access, Brokers, Client, Elections, IfMissing, KafkaEvent, ReadRecord, Reader, ReadingEvent, Source, clock,
+    embedded,
 };
 use neli_proto::journal::Origin;
 use neli_proto::observer::ReadAt;
@@ -161,7 +162,7 @@ impl Reading {
             elections: elections.clone(),
             partitions: None,
             only: Some(of_hellos.into_iter().chain([partition]).collect()),
-            create_topic: false,
+            if_missing: IfMissing::Refuse,
             joins_group: false,
             is_looked_at: true,
         };

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector};
 use harness::cluster::Cluster;
+use harness::journal;
 use harness::kafka::Kafka;
 use harness::network::{Flow, Weather};
 use harness::wait::{self, PATIENCE};
@@ -126,4 +127,70 @@ fn a_task_that_blocks_is_never_released() {
     assert!(!seen.iter().any(|event| matches!(event, Event::Released { .. })), "{seen:?}");
     let kinds: Vec<_> = stage.verdicts().iter().map(|line| line["record"]["kind"].clone()).collect();
     assert!(!kinds.iter().any(|kind| kind == "release"), "{kinds:?}");
+}
+
+/// Another's claim takes the lead of a leader that goes on: it is over without a release, and each term has its end among the events.
+#[test]
+fn a_lead_that_another_has_taken_ends_among_the_events() {
+    let stage = stage(Elector::Log);
+    run(async {
+        // No heartbeat comes between the question where the log ends and the claim.
+        let builder = candidate(&stage).lease(Duration::from_secs(20)).heartbeat_interval(Duration::from_secs(6));
+        let election = builder.join().await.expect("it stands");
+        let mut events = election.events();
+        let mut lead = election.lead().await.expect("it leads");
+        let term = lead.lease().token();
+        let take = async {
+            let (kafka, topic) = (Kafka::shared(), stage.topic());
+            let pen = journal::Pen::new(kafka, &topic, &[]);
+            let after = journal::end(kafka, &topic) - 1;
+            let claim = format!(
+                r#"{{"v":1,"kind":"claim","member":"intruder","name":"intruder","seq":1,"after":{after},"lease_ms":20000}}"#
+            );
+            pen.write(&stage.key(), &[claim.as_bytes()]);
+        };
+        let (lost, ()) = tokio::join!(lead.run(|_| std::future::pending::<()>()), take);
+        assert_eq!(lost.map_err(|lost| (lost.term, lost.reason)), Err((term, Reason::Expired)));
+        let mut seen = Vec::new();
+        let standby = Event::Standby { leader: Some("intruder".to_owned()) };
+        let see = async {
+            while seen.last() != Some(&standby) {
+                seen.push(events.next().await.expect("it stands"));
+            }
+        };
+        soon("the next leader", PATIENCE, see).await;
+        seen.retain(|event| !matches!(event, Event::Warning { .. } | Event::Standby { leader: None }));
+        assert_eq!(seen, [Event::Acquired { term }, Event::Fenced { term }, standby]);
+    });
+}
+
+/// A task in the background is dropped when the lease is lost, and is run again under the next lead, once the network is back.
+#[test]
+fn a_background_task_comes_back_after_a_loss() {
+    let stage = stage(Elector::Log);
+    run(async {
+        let cluster = Cluster::start(1, 1);
+        let far = cluster.kafka_of(0);
+        let builder = candidate_at(&stage, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
+        let election = builder.join().await.expect("it stands");
+        let (say, mut leases) = tokio::sync::mpsc::unbounded_channel();
+        let background = election.background(|lease: neli::Lease| {
+            say.send(lease).expect("it is awaited");
+            // Until it is dropped: it does not ask whether its lead is to end.
+            std::future::pending::<()>()
+        });
+        let weather = async {
+            let first = soon("the first lead", PATIENCE, leases.recv()).await.expect("it leads");
+            let cut = Weather { there: Flow::Lost, back: Flow::Lost, ..Weather::default() };
+            cluster.wire(0, 0).set(cut);
+            assert_eq!(soon("the end of the lease", PATIENCE, first.ending()).await, Reason::Expired);
+            assert!(!first.is_valid());
+            cluster.wire(0, 0).set(Weather::default());
+            let second = soon("the second lead", PATIENCE, leases.recv()).await.expect("it leads");
+            assert!(second.token() > first.token() && second.is_valid());
+            election.clone().leave().await;
+        };
+        let (left, ()) = tokio::join!(background, weather);
+        assert_eq!(left, Ok(()));
+    });
 }

@@ -6,8 +6,10 @@
 #![expect(clippy::expect_used, reason = "a test fails by a panic")]
 
 mod chaos;
+mod follower;
 mod handover;
 mod loss;
+mod roles;
 mod worker;
 
 use std::future::Future;

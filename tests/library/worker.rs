@@ -75,7 +75,7 @@ fn stands_where_it_is_told_to() {
 }
 
 /// Each line is an effect, and is made only while the lease is valid. It is dated by when that was asked.
-async fn act(mut file: &File, lease: Lease) {
+pub(crate) async fn act(mut file: &File, lease: Lease) {
     let mut event = "start";
     let mut times = tokio::time::interval(Duration::from_millis(1));
     loop {

@@ -302,7 +302,7 @@ impl Listener {
 
     /// Whether nobody leads, as far as the records tell.
     #[must_use]
-    pub(crate) fn is_vacant(&self) -> bool {
+    pub fn is_vacant(&self) -> bool {
         match self.journal.view() {
             View::Led(_) => false,
             View::NeverLed | View::Released { .. } => true,

@@ -22,12 +22,7 @@ async fn main() -> Result<(), Error> {
     };
     let election = builder.join().await?;
     println!("standing by");
-    loop {
-        let mut lead = election.lead().await?;
-        if let Err(lost) = lead.run(work).await {
-            println!("{lost}");
-        }
-    }
+    election.serve(work).await
 }
 
 /// What only one machine may do at a time.

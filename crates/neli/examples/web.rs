@@ -14,11 +14,10 @@
 use std::env;
 use std::error::Error;
 use std::io;
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use neli::{Election, Lease};
+use neli::{Builder, Election, Lease};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -38,27 +37,28 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("two arguments are needed: Kafka's brokers, and the address to listen at".into());
     };
     let listener = TcpListener::bind(&address).await?;
-    let election = Election::builder("web").brokers(brokers).name(&address).join().await?;
+    run(Election::builder("web").brokers(brokers).name(&address), &listener).await
+}
+
+/// One instance, until it can't go on.
+pub(crate) async fn run(candidate: Builder, listener: &TcpListener) -> Result<(), Box<dyn Error>> {
+    let election = candidate.join().await?;
     let service = Arc::new(Service { election, lease: Mutex::default(), sum: AtomicU64::new(0) });
     tokio::select! {
-        error = lead(&service) => Err(error.into()),
-        error = serve(&service, &listener) => Err(error.into()),
+        left = lead(&service) => Ok(left?),
+        error = serve(&service, listener) => Err(error.into()),
     }
 }
 
 /// Leads whenever this instance may: the lease is there for those that answer requests.
-async fn lead(service: &Service) -> neli::Error {
+async fn lead(service: &Service) -> Result<(), neli::Error> {
     let lead = |lease: Lease| async move {
         println!("taking the writes, in term {}", lease.token());
-        keep(service, Some(lease));
-        // Until the lead is to be given up.
-        std::future::pending::<()>().await;
+        *service.lease.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease.clone());
+        // The writes that are under way run under the lease, too, and are awaited before it is released.
+        lease.ending().await;
     };
-    service.election.background(lead).await
-}
-
-fn keep(service: &Service, lease: Option<Lease>) {
-    *service.lease.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = lease;
+    service.election.serve(lead).await
 }
 
 async fn serve(service: &Arc<Service>, listener: &TcpListener) -> io::Error {
@@ -82,18 +82,19 @@ async fn answer(service: Arc<Service>, stream: TcpStream) -> io::Result<()> {
     let words: Vec<&str> = request.split_whitespace().collect();
     let answer = match words[..] {
         ["GET", _, _] => ok(&service.sum.load(Ordering::Relaxed).to_string()),
-        ["POST", path, _] => write(&service, path),
+        ["POST", path, _] => write(&service, path).await,
         _ => "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n".to_owned(),
     };
     stream.write_all(answer.as_bytes()).await
 }
 
-/// A write: made here while the lease is valid, and sent to the leader otherwise.
-fn write(service: &Service, path: &str) -> String {
-    let lease = service.lease.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-    // Asked at the effect. A store that others write to would be given the token as well.
-    if lease.is_some_and(|lease| lease.is_valid()) {
-        return ok(&(service.sum.fetch_add(1, Ordering::Relaxed) + 1).to_string());
+/// A write: made here under the lease, and sent to the leader otherwise.
+async fn write(service: &Service, path: &str) -> String {
+    let lease = service.lease.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(lease) = lease
+        && let Ok(Some(sum)) = lease.run(async |lease| add(service, &lease)).await
+    {
+        return ok(&sum.to_string());
     }
     match service.election.leader().filter(|leader| !leader.is_self).and_then(|leader| leader.name) {
         Some(leader) => {
@@ -101,6 +102,12 @@ fn write(service: &Service, path: &str) -> String {
         }
         None => "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n".to_owned(),
     }
+}
+
+/// The effect. A store elsewhere would be awaited here: the lead is not released before that has ended.
+fn add(service: &Service, lease: &Lease) -> Option<u64> {
+    // Asked at the effect. A store that others write to would be given the token as well.
+    lease.is_valid().then(|| service.sum.fetch_add(1, Ordering::Relaxed) + 1)
 }
 
 fn ok(body: &str) -> String {

@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 
 use crate::builder::place::PlaceOptions;
 use crate::builder::times::TimeOptions;
-use crate::driver::{self, BeforeRelease};
+use crate::driver::{self, BeforeRelease, Callback};
 use crate::election::Elections;
 use crate::error::Error;
 use crate::handle::Election;
@@ -71,7 +71,7 @@ pub enum Elector {
 ///     .margin(Duration::from_secs(1))
 ///     .fence_warning(Duration::from_secs(2))
 ///     .stop_timeout(Duration::from_secs(5))
-///     .before_release(|lease, reason| async move {
+///     .before_release(Duration::from_secs(2), |lease, reason| async move {
 ///         println!("about to release term {}: {reason}", lease.token());
 ///     });
 /// let election = builder.join().await?;
@@ -186,19 +186,43 @@ impl Builder {
     }
 
     /// How long a task may go on when its lead is to be given up, before it is dropped: 8 s unless it is given; zero drops it at once.
+    /// [`before_release`](Self::before_release) has its own time after that.
     pub const fn stop_timeout(mut self, timeout: Duration) -> Self {
         self.stop_timeout = timeout;
         self
     }
 
-    /// What is awaited before each release: after the last task under the lead has ended, while the lease is still valid. It runs in the
-    /// runtime that [`join`](Self::join) was called in, and is dropped at the stop timeout, which began when the lead was to be given up, or
-    /// when the lease is over. Where the lease was lost it is not called.
-    pub fn before_release<F>(mut self, callback: impl Fn(Lease, Reason) -> F + Send + Sync + 'static) -> Self
+    /// What is awaited before each release: after the last task under the lead has ended or was dropped, while the lease is still valid,
+    /// and for `limit` at most, however much of the stop timeout the tasks took. When the limit or the lease is over, its future is dropped.
+    /// Where the lease was lost nothing is released, and the callback is not called.
+    ///
+    /// The callback is called in a task of its own, in the runtime that [`join`](Self::join) was called in. Where it panics, the lead is
+    /// released without what it has not done, and an [`Event::Warning`](crate::Event::Warning) tells.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli::Election::builder("billing").embedded(&broker);
+    /// let builder = builder.before_release(Duration::from_secs(2), |lease, reason| async move {
+    ///     println!("flushing what term {} has written: {reason}", lease.token());
+    /// });
+    /// let election = builder.join().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn before_release<F>(
+        mut self,
+        limit: Duration,
+        callback: impl Fn(Lease, Reason) -> F + Send + Sync + 'static,
+    ) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.before_release = Some(Arc::new(move |lease, reason| Box::pin(callback(lease, reason))));
+        let callback: Callback = Arc::new(move |lease, reason| Box::pin(callback(lease, reason)));
+        self.before_release = Some(BeforeRelease { limit, callback });
         self
     }
 
@@ -261,6 +285,11 @@ impl Builder {
         if self.stop_timeout > LONGEST {
             return Err(Error::option("stop_timeout", text::shown_duration(self.stop_timeout), "must be 0 to 365d"));
         }
+        let release_takes = self.before_release.as_ref().map_or(Duration::ZERO, |last| last.limit);
+        if self.before_release.is_some() && !(Duration::from_millis(1)..=LONGEST).contains(&release_takes) {
+            let limit = text::shown_duration(release_takes);
+            return Err(Error::option("before_release", limit, "its limit must be 1ms to 365d"));
+        }
         let no_randomness = |error| Error::System(format!("no randomness: {}", text::reason(&error)));
         let member = MemberId::from_random(u128::from_le_bytes(random::bytes().map_err(no_randomness)?));
         let session = SessionSettings {
@@ -270,9 +299,9 @@ impl Builder {
             timeout: timings.lease(),
         };
         let identity = Identity { member, name: self.candidates_name()?.into(), hello: hello(self.elector) };
-        let node = node_settings(identity, timings, self.stop_timeout, self.create_topic);
-        let (access, before_release) = (place.access, self.before_release);
-        Ok(driver::Settings { access, session, node, many: None, before_release, runtime })
+        let node = node_settings(identity, timings, self.stop_timeout + release_takes, self.create_topic);
+        let (access, stop_timeout, before_release) = (place.access, self.stop_timeout, self.before_release);
+        Ok(driver::Settings { access, session, node, many: None, stop_timeout, before_release, runtime })
     }
 
     fn precedence(&self) -> Result<timings::Elector, Error> {

@@ -70,7 +70,14 @@ impl Commands {
 }
 
 /// What is awaited before a lead is released.
-pub(crate) type BeforeRelease = Arc<dyn Fn(Lease, Reason) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+#[derive(Clone)]
+pub(crate) struct BeforeRelease {
+    /// How long it may take.
+    pub(crate) limit: Duration,
+    pub(crate) callback: Callback,
+}
+
+pub(crate) type Callback = Arc<dyn Fn(Lease, Reason) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// What the thread is made of.
 pub(crate) struct Settings {
@@ -80,6 +87,9 @@ pub(crate) struct Settings {
     pub(crate) node: node::Settings,
     /// Where there are many roles.
     pub(crate) many: Option<many_roles::Settings>,
+    /// How long tasks may go on when the lead is to be given up. What is awaited before the release has its own time after that, and
+    /// the node's stop timeout is the sum.
+    pub(crate) stop_timeout: Duration,
     pub(crate) before_release: Option<BeforeRelease>,
     /// Where that runs.
     pub(crate) runtime: Handle,
@@ -88,7 +98,7 @@ pub(crate) struct Settings {
 /// Starts the thread. Gives what is shared with the handles, for each role.
 pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the election can't be started: {}", reason(&error)));
-    let Settings { access, session, node, many, before_release, runtime } = settings;
+    let Settings { access, session, node, many, stop_timeout, before_release, runtime } = settings;
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (mut roles, mut shared) = (Vec::new(), Vec::new());
     for (at, number) in session.elections.roles.clone().enumerate() {
@@ -105,6 +115,7 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
         many: many.map(ManyRoles::new),
         session: Session::start(access, session)?,
         lease: node.timings.lease(),
+        stop_timeout,
         before_release,
         runtime,
         command_sender,
@@ -129,6 +140,7 @@ struct Driver {
     many: Option<ManyRoles>,
     session: Session,
     lease: Duration,
+    stop_timeout: Duration,
     before_release: Option<BeforeRelease>,
     runtime: Handle,
     command_sender: UnboundedSender<(usize, Command)>,
@@ -192,6 +204,7 @@ impl Driver {
     fn let_time_pass(&mut self, at: usize, now: Time) {
         self.roles[at].guard.handle_timeout(now);
         self.perform_effects(at);
+        self.roles[at].drop_what_is_due(now);
         self.take_passed(at, now);
         self.call(at, now, |node| node.handle_timeout(now));
         self.follow_many();
@@ -235,8 +248,8 @@ impl Driver {
     }
 
     /// Tells whoever follows any of the elections.
-    fn warn(&self, message: &str) {
-        self.roles.iter().for_each(|role| role.tell(Event::warning(message)));
+    fn warn(&mut self, message: &str) {
+        self.roles.iter_mut().for_each(|role| role.tell(Event::warning(message)));
     }
 
     // ---- the end ------------------------------------------------------------------------------------------------------

@@ -4,8 +4,9 @@ use thiserror::Error;
 
 use crate::reason::Reason;
 use crate::text::ClientError;
+use crate::wording;
 
-/// Why a candidate or a follower can't be, or is no more.
+/// Why a candidate or a follower can't be, or is no more; or a lead is not.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -17,7 +18,9 @@ use crate::text::ClientError;
 #[non_exhaustive]
 pub enum Error {
     /// A task did not come to an await for a whole lease after it was to be dropped: it may still run, so nothing is released, and this
-    /// candidate stands no more. Others lead when the lease has run out.
+    /// candidate stands no more. Others lead when the lease has run out. [`Builder::join`](crate::Builder::join) makes another candidate; but as
+    /// long as the task may still act, only the [token](crate::Lease::token) and [`Lease::is_valid`](crate::Lease::is_valid) keep it from the next
+    /// leader's work: most programs end here, and are started anew.
     #[error(
         "a task has not come to an await for a lease after its lead was over, and may still run: let it check \
          Lease::is_valid, and move what blocks to other threads"
@@ -29,6 +32,9 @@ pub enum Error {
     /// This candidate has left the election.
     #[error("this candidate has left the election")]
     Left,
+    /// A lead is over; the candidate stands on.
+    #[error(transparent)]
+    Lost(#[from] Lost),
     /// An option is missing, out of its bounds, or does not go with another.
     #[error("{option}{}: {expected}", shown(value))]
     Option {
@@ -48,6 +54,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// That this candidate has left is what was asked for.
+    pub(crate) fn unless_left(self) -> Result<(), Self> {
+        if self == Self::Left { Ok(()) } else { Err(self) }
+    }
+
+    /// In the words of the library.
+    pub(crate) fn refused(line: &str) -> Self {
+        Self::Refused(wording::of_library(line))
+    }
+
     pub(crate) fn option(option: &'static str, value: impl Into<String>, expected: impl Into<String>) -> Self {
         Self::Option { option, value: value.into(), expected: expected.into() }
     }
@@ -55,7 +71,7 @@ impl Error {
 
 impl From<ClientError> for Error {
     fn from(error: ClientError) -> Self {
-        Self::Refused(error.to_string())
+        Self::refused(&error.to_string())
     }
 }
 
@@ -65,7 +81,7 @@ fn shown(value: &str) -> String {
 
 /// A task was not begun, or was dropped before its end, since the lead that it ran under is over.
 ///
-/// To be the leader again, wait for the next [`Election::lead`](crate::Election::lead).
+/// To be the leader again, wait for the next [`Election::lead`](crate::Election::lead). `?` makes an [`Error`] of it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

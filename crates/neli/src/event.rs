@@ -3,10 +3,9 @@
 use neli_proto::candidate::{Milestone, StandingFor};
 use neli_proto::node::{self, Note};
 use neli_proto::{candidate, supervisor};
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
 
 use crate::reason::Reason;
+use crate::wording;
 
 /// Who leads, as far as is known.
 ///
@@ -66,7 +65,8 @@ pub enum Event {
         /// The term.
         term: i64,
     },
-    /// The lease has run out, or was taken, and nothing runs under it any more.
+    /// The lease has run out, or another has claimed the lead, and nothing runs under it any more. Each term ends with this or with
+    /// [`Released`](Self::Released), unless a task that never ends ends the candidate ([`Error::Blocked`](crate::Error::Blocked)).
     Fenced {
         /// The term.
         term: i64,
@@ -136,56 +136,6 @@ impl Event {
     }
 
     pub(crate) fn warning(message: &str) -> Self {
-        Self::Warning { message: message.to_owned() }
-    }
-}
-
-/// The events of one election, from [`Election::events`](crate::Election::events) on.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let broker = neli::EmbeddedBroker::start()?;
-/// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
-/// let mut events = election.events();
-/// tokio::spawn(async move {
-///     while let Some(event) = events.next().await {
-///         println!("{event:?}");
-///     }
-/// });
-/// # Ok(()) }
-/// ```
-#[derive(Debug)]
-pub struct Events(Receiver<Event>);
-
-impl Events {
-    pub(crate) const fn new(events: Receiver<Event>) -> Self {
-        Self(events)
-    }
-
-    /// The next event; `None` once the election is over for this candidate.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let broker = neli::EmbeddedBroker::start()?;
-    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
-    /// let mut events = election.events();
-    /// let lead = election.lead().await?;
-    /// drop(lead);
-    /// while let Some(event) = events.next().await {
-    ///     if let neli::Event::Released { term, .. } = event {
-    ///         println!("term {term} was released");
-    ///         break;
-    ///     }
-    /// }
-    /// # Ok(()) }
-    /// ```
-    pub async fn next(&mut self) -> Option<Event> {
-        match self.0.recv().await {
-            Ok(event) => Some(event),
-            Err(RecvError::Lagged(count)) => Some(Event::Missed { count }),
-            Err(RecvError::Closed) => None,
-        }
+        Self::Warning { message: wording::of_library(message) }
     }
 }

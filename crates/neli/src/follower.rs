@@ -1,33 +1,67 @@
 //! A follower: it learns who leads, and stands for nothing.
 
+use std::convert::Infallible;
 use std::io;
+use std::sync::Arc;
 use std::thread;
 
-use neli_proto::journal::{Verdict, View};
-use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
-use neli_proto::record::Record;
-use neli_proto::time::Time;
-use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::watch;
 
 use crate::builder::place::{Place, PlaceOptions};
-use crate::clock;
 use crate::election::Elections;
 use crate::error::Error;
 use crate::event::Leader;
+use crate::kafka::access::Access;
 use crate::kafka::embedded::in_process::EmbeddedBroker;
-use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
-use crate::kafka::reader::{Reader, Source};
+use crate::kafka::reader::{IfMissing, Source};
+use crate::roles::RoleNames;
 use crate::text::reason;
 use crate::waiter::Waiter;
+use reading::Reading;
 
-/// The partition of role 0, which is the only one here.
-const PARTITION: i32 = 0;
+mod reading;
+
 /// How many events may wait for the thread; those that send them wait beyond that.
 const EVENTS_WAITING: usize = 1024;
 
+/// What a [`Follower`] knows of who leads.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// # let mut follower = neli::Follower::builder("billing").embedded(&broker).start()?;
+/// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+/// # let lead = election.lead().await?;
+/// # while follower.leader().is_none() { follower.changed().await? }
+/// use neli::Leadership;
+///
+/// match follower.leadership() {
+///     Leadership::Led(leader) => println!("requests go to {:?}", leader.name),
+///     Leadership::Vacant => println!("nobody leads: requests are refused, or wait"),
+///     Leadership::Unknown { trouble: Some(trouble) } => println!("not known who leads: {trouble}"),
+///     Leadership::Unknown { trouble: None } => println!("not known who leads, yet"),
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Leadership {
+    /// This one leads, by a record that is younger than its lease. What was the leader a moment ago may not be now: the leader itself checks
+    /// its lease.
+    Led(Leader),
+    /// Nobody leads: the journal has been read, and its last term was released, or there was none.
+    Vacant,
+    /// It is not known whether anybody leads.
+    Unknown {
+        /// What keeps the follower from knowing, in one line: no broker answers, the topic does not exist yet, a batch can't be
+        /// decoded. It goes on trying. `None` where nothing does: the journal is still being read, or the leader has been silent for its
+        /// whole lease and no other has claimed.
+        trouble: Option<String>,
+    },
+}
+
 /// Learns who leads an election, to route requests to the leader for example. It needs READ on the topic alone, joins no group, and
-/// writes nothing. A clone is the same follower.
+/// writes nothing. Where the topic does not exist yet, it waits for it. A clone is the same follower.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,17 +76,20 @@ const EVENTS_WAITING: usize = 1024;
 ///     follower.changed().await?;
 /// }
 /// assert_eq!(follower.leader().and_then(|leader| leader.name).as_deref(), Some("10.0.0.7:8080"));
+/// assert!(matches!(follower.leadership(), neli::Leadership::Led(_)));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Follower {
     state: watch::Receiver<State>,
+    /// The thread ends with the last one.
+    _follows: Arc<Sender<Infallible>>,
 }
 
 /// What a follower knows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct State {
-    leader: Option<Leader>,
+    leadership: Leadership,
     /// It follows no more, and why.
     ended: Option<Error>,
 }
@@ -63,14 +100,22 @@ impl Follower {
         FollowerBuilder { place: PlaceOptions::new(group.into()) }
     }
 
-    /// Who leads, as far as is known: `None` before the journal is read, where nobody leads, and where the leader has been silent
-    /// for its whole lease. What was the leader a moment ago may not be now: the leader itself checks its lease.
+    /// Who leads, as far as is known; [`leadership`](Self::leadership) tells, too, why there is none.
     #[must_use]
     pub fn leader(&self) -> Option<Leader> {
-        self.state.borrow().leader.clone()
+        match &self.state.borrow().leadership {
+            Leadership::Led(leader) => Some(leader.clone()),
+            Leadership::Unknown { .. } | Leadership::Vacant => None,
+        }
     }
 
-    /// Waits until [`leader`](Self::leader) is another than it was at the last call.
+    /// Who leads, that nobody does, or that it is not known, and what keeps it from being known.
+    #[must_use]
+    pub fn leadership(&self) -> Leadership {
+        self.state.borrow().leadership.clone()
+    }
+
+    /// Waits until [`leadership`](Self::leadership) is another than it was at the last call.
     ///
     /// # Errors
     ///
@@ -126,157 +171,148 @@ impl FollowerBuilder {
         self
     }
 
+    /// In place of one election those of so many roles, which are called by their numbers: as
+    /// [`Builder::roles`](crate::Builder::roles).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// let builder = neli::Follower::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli::Follower::builder("billing").embedded(&broker);
+    /// let roles = builder.roles(16).start()?;
+    /// assert!(roles.get("15").is_some());
+    /// # Ok(()) }
+    /// ```
+    pub const fn roles(self, count: u32) -> RolesFollowerBuilder {
+        RolesFollowerBuilder { follower: self, roles: RoleNames::counted(count) }
+    }
+
+    /// The same by names: as [`Builder::named_roles`](crate::Builder::named_roles), the same ones in the same order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// let builder = neli::Follower::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli::Follower::builder("billing").embedded(&broker);
+    /// let roles = builder.named_roles(["ingest", "bill"]).start()?;
+    /// assert!(roles.get("bill").is_some());
+    /// # Ok(()) }
+    /// ```
+    pub fn named_roles<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> RolesFollowerBuilder {
+        RolesFollowerBuilder { follower: self, roles: RoleNames::named(names.into_iter().map(Into::into).collect()) }
+    }
+
     /// Starts to follow, in a thread of its own.
     ///
     /// # Errors
     ///
     /// An option is missing or wrong: the error says what would be right. Or the machine has no thread to spare.
     pub fn start(self) -> Result<Follower, Error> {
-        let cannot = |error: io::Error| Error::System(format!("the follower can't be started: {}", reason(&error)));
         let Place { access, election } = self.place.validate()?;
-        let (state, states) = watch::channel(State::default());
-        let source = Source {
-            access,
-            elections: Elections::from(&election),
-            partitions: None,
-            only: None,
-            create_topic: false,
-            joins_group: false,
-            is_looked_at: false,
-        };
-        let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
-        let now = clock::now();
-        let mut reading = Reading {
-            source,
-            reader: None,
-            number: 0,
-            event_sender,
-            listener: Listener::asking(now, FIRST_SPAN),
-            last_word: now,
-        };
-        reading.read_anew().map_err(cannot)?;
-        let waiter = Waiter::new().map_err(cannot)?;
-        let thread = thread::Builder::new().name("neli-follower".to_owned());
-        thread.spawn(move || reading.run(waiter, events, &state)).map_err(cannot)?;
-        Ok(Follower { state: states })
+        let mut followers = start(access, Elections::from(&election))?;
+        followers.pop().ok_or_else(|| Error::System("an election without a role".to_owned()))
     }
 }
 
-/// The journal, as it is read.
-struct Reading {
-    source: Source,
-    reader: Option<Reader>,
-    /// How many readings there have been: events of an earlier one are dropped.
-    number: u32,
-    event_sender: Sender<KafkaEvent>,
-    listener: Listener,
-    /// When a record of the leader's came last.
-    last_word: Time,
+/// Followers of many roles, before they start: see [`FollowerBuilder::roles`] and [`FollowerBuilder::named_roles`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// let builder = neli::Follower::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+/// # let builder = neli::Follower::builder("billing").embedded(&broker);
+/// let roles = builder.roles(16).start()?;
+/// assert_eq!(roles.iter().count(), 16);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+#[must_use = "it follows nothing before start"]
+pub struct RolesFollowerBuilder {
+    follower: FollowerBuilder,
+    roles: RoleNames,
 }
 
-impl Reading {
-    /// Until the last follower is dropped, or Kafka refuses.
-    fn run(mut self, mut waiter: Waiter, mut events: Receiver<KafkaEvent>, state: &watch::Sender<State>) {
-        loop {
-            let now = clock::now();
-            let leader = self.leader(now);
-            let due = leader.as_ref().map(|(_, until)| *until);
-            let leader = leader.map(|(leader, _)| leader);
-            state.send_if_modified(|state| std::mem::replace(&mut state.leader, leader.clone()) != leader);
-            let event = waiter.wait(due, async {
-                tokio::select! {
-                    biased;
-                    () = state.closed() => None,
-                    event = events.recv() => event,
-                }
-            });
-            let refused = match event {
-                // The leader has been silent for its lease.
-                None => None,
-                Some(None) => return,
-                Some(Some(event)) => self.handle(event).err(),
-            };
-            if let Some(error) = refused {
-                state.send_replace(State { leader: None, ended: Some(error) });
-                return;
-            }
-        }
+impl RolesFollowerBuilder {
+    /// Starts to follow all roles, in one thread and by one reader.
+    ///
+    /// # Errors
+    ///
+    /// As for [`FollowerBuilder::start`].
+    pub fn start(self) -> Result<RolesFollower, Error> {
+        self.roles.validate()?;
+        let Place { access, election } = self.follower.place.validate()?;
+        let followers = start(access, self.roles.elections(&Elections::from(&election)))?;
+        Ok(RolesFollower { followers: self.roles.labels().into_iter().zip(followers).collect() })
+    }
+}
+
+/// Learns who leads each of many roles, to route requests to a shard's leader for example. A clone is the same.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli::EmbeddedBroker::start()?;
+/// # let builder = neli::Election::builder("billing").embedded(&broker).name("10.0.0.7:8080");
+/// # let candidate = builder.roles(4).join().await?;
+/// # let lead = candidate.get("3").ok_or("no such role")?.lead().await?;
+/// let builder = neli::Follower::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+/// # let builder = neli::Follower::builder("billing").embedded(&broker);
+/// let roles = builder.roles(4).start()?;
+/// let mut shard = roles.get("3").ok_or("no such role")?.clone();
+/// while shard.leader().is_none() {
+///     shard.changed().await?;
+/// }
+/// assert_eq!(shard.leader().and_then(|leader| leader.name).as_deref(), Some("10.0.0.7:8080"));
+/// for (role, follower) in roles.iter() {
+///     println!("{role}: {:?}", follower.leadership());
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct RolesFollower {
+    /// In the order of their numbers.
+    followers: Vec<(String, Follower)>,
+}
+
+impl RolesFollower {
+    /// The follower of a role, by its name or number.
+    #[must_use]
+    pub fn get(&self, role: &str) -> Option<&Follower> {
+        self.followers.iter().find(|(name, _)| name == role).map(|(_, follower)| follower)
     }
 
-    /// Who leads, and until when that is taken for known.
-    fn leader(&self, now: Time) -> Option<(Leader, Time)> {
-        let View::Led(term) = self.listener.journal().view() else { return None };
-        let until = self.last_word + term.lease;
-        let is_known = self.listener.is_caught_up() && now < until;
-        let name = term.name.as_deref().map(Into::into);
-        is_known.then_some((Leader { name, term: term.offset, is_self: false }, until))
+    /// Every role with its follower, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Follower)> {
+        self.followers.iter().map(|(name, follower)| (name.as_str(), follower))
     }
+}
 
-    fn handle(&mut self, event: KafkaEvent) -> Result<(), Error> {
-        match event {
-            KafkaEvent::Reading { reading, event, .. } if reading == self.number => {
-                self.handle_reading(event).map_err(|error| Error::System(reason(&error)))
-            }
-            KafkaEvent::Refused { error } => Err(Error::Refused(error)),
-            KafkaEvent::AppendRefused { .. }
-            | KafkaEvent::BrokerSession(_)
-            | KafkaEvent::Created { .. }
-            | KafkaEvent::Debug(_)
-            | KafkaEvent::Delivered { .. }
-            | KafkaEvent::Down { .. }
-            | KafkaEvent::Facts { .. }
-            | KafkaEvent::HelloDelivered
-            | KafkaEvent::Identified { .. }
-            | KafkaEvent::Moved(_)
-            | KafkaEvent::NotDelivered { .. }
-            | KafkaEvent::Partitions(_)
-            | KafkaEvent::Reading { .. }
-            | KafkaEvent::Topic { .. }
-            | KafkaEvent::Up
-            | KafkaEvent::Warning(_) => Ok(()),
-        }
-    }
-
-    fn handle_reading(&mut self, event: ReadingEvent) -> io::Result<()> {
-        let now = clock::now();
-        match event {
-            ReadingEvent::CaughtUp { next } => self.listener.reached(now, next),
-            ReadingEvent::Cut => return self.begin_anew(now),
-            ReadingEvent::Ends { asked, start, end } => {
-                let embedded = self.source.access.embedded.as_ref();
-                let trusted = embedded.is_none_or(|broker| now >= broker.trusted_from());
-                match self.listener.answered(now, LogBounds { asked, start, end, trusted }) {
-                    Ok(Some(from)) => {
-                        // What is read is older.
-                        self.last_word = now;
-                        self.reader.iter().for_each(|reader| reader.read_from(PARTITION, from));
-                    }
-                    Ok(None) => {}
-                    Err(_) => return self.begin_anew(now),
-                }
-            }
-            ReadingEvent::Record(ReadRecord { offset, key: Key::Election(_), value, .. }) => {
-                let record = value.as_deref().and_then(Record::parse);
-                if self.listener.read(now, offset, record.as_ref(), false).verdict == Verdict::Effective {
-                    self.last_word = now;
-                }
-            }
-            ReadingEvent::Record(ReadRecord { offset, .. }) => self.listener.read_others(now, offset, offset),
-            ReadingEvent::Undecodable { .. } => self.listener.undecodable(now),
-        }
-        Ok(())
-    }
-
-    /// The history is cut or made anew.
-    fn begin_anew(&mut self, now: Time) -> io::Result<()> {
-        self.listener.history_cut(now);
-        self.read_anew()
-    }
-
-    fn read_anew(&mut self) -> io::Result<()> {
-        self.number += 1;
-        self.reader = None;
-        self.reader = Some(Reader::start(self.source.clone(), self.number, self.event_sender.clone())?);
-        Ok(())
-    }
+/// Starts the thread. Gives a follower of each role.
+fn start(access: Access, elections: Elections) -> Result<Vec<Follower>, Error> {
+    let cannot = |error: io::Error| Error::System(format!("the follower can't be started: {}", reason(&error)));
+    let unknown = State { leadership: Leadership::Unknown { trouble: None }, ended: None };
+    let (states, receivers): (Vec<_>, Vec<_>) =
+        elections.roles.clone().map(|_| watch::channel(unknown.clone())).unzip();
+    let source = Source {
+        access,
+        elections,
+        partitions: None,
+        only: None,
+        if_missing: IfMissing::Await,
+        joins_group: false,
+        is_looked_at: false,
+    };
+    let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
+    // Nothing is sent: the thread sees that the last sender is dropped.
+    let (follows, followers) = mpsc::channel(1);
+    let mut reading = Reading::new(source, event_sender, states);
+    reading.read_anew().map_err(cannot)?;
+    let waiter = Waiter::new().map_err(cannot)?;
+    let thread = thread::Builder::new().name("neli-follower".to_owned());
+    thread.spawn(move || reading.run(waiter, events, followers)).map_err(cannot)?;
+    let follows = Arc::new(follows);
+    Ok(receivers.into_iter().map(|state| Follower { state, _follows: Arc::clone(&follows) }).collect())
 }

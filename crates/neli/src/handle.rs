@@ -10,7 +10,8 @@ use tokio::time;
 use crate::builder::Builder;
 use crate::driver::{Command, Commands};
 use crate::error::Error;
-use crate::event::{Event, Events, Leader};
+use crate::event::{Event, Leader};
+use crate::events::Events;
 use crate::lead::Lead;
 use crate::lease::{Lease, Tenure};
 
@@ -153,12 +154,66 @@ impl Election {
         time::timeout(limit, self.lead()).await.map_or(Ok(None), |lead| lead.map(Some))
     }
 
-    /// Runs `task` whenever this candidate leads, and drops it as soon as the lead is to be given up; for as long as the candidate
-    /// stands, within the caller's own task. One that comes to its end while the lead is held is run again.
+    /// Leads whenever it can, until this candidate has left: waits for the lead, runs `task` under it as [`Lead::run`] does, and stands by
+    /// again. When the lead is to be given up the task is told by [`Lease::ending`] and awaited until the stop timeout; when the lease is over
+    /// it is dropped. Within the caller's own task.
+    ///
+    /// A task that comes to its end by itself gives the lead up, so that another machine has its turn, after an error for example. Where there
+    /// is no other candidate, this one leads again after two leases: what is to go on does not return.
     ///
     /// # Errors
     ///
-    /// Why the candidate stands no more; it returns for no other reason.
+    /// The election was ended, Kafka refuses this candidate, or it can't go on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// # let (ran, mut runs) = tokio::sync::mpsc::unbounded_channel();
+    /// let leaving = election.clone();
+    /// tokio::spawn(async move {
+    ///     // Until SIGTERM, say.
+    ///     # runs.recv().await;
+    ///     leaving.leave().await;
+    /// });
+    /// election
+    ///     .serve(async |lease| {
+    ///         let mut times = tokio::time::interval(std::time::Duration::from_millis(10));
+    ///         loop {
+    ///             tokio::select! {
+    ///                 reason = lease.ending() => return println!("ending in order: {reason}"),
+    ///                 _ = times.tick() => {
+    ///                     if lease.is_valid() {
+    ///                         println!("one batch, with the fencing token {}", lease.token());
+    ///                         # let _ = ran.send(());
+    ///                     }
+    ///                 }
+    ///             }
+    ///         }
+    ///     })
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn serve<F: Future<Output = ()>>(&self, mut task: impl FnMut(Lease) -> F) -> Result<(), Error> {
+        loop {
+            let mut lead = match self.lead().await {
+                Ok(lead) => lead,
+                Err(error) => return error.unless_left(),
+            };
+            // It has its end whether it came by itself or was dropped: the next lead is another.
+            let _ = lead.run(&mut task).await;
+        }
+    }
+
+    /// Runs `task` whenever this candidate leads, and **drops it as soon as the lead is to be given up**, at the await where it is; until this
+    /// candidate has left, within the caller's own task. One that comes to its end while the lead is held is run again. For work that may be
+    /// broken off anywhere; [`serve`](Self::serve) awaits its end.
+    ///
+    /// # Errors
+    ///
+    /// As for [`serve`](Self::serve).
     ///
     /// # Examples
     ///
@@ -182,14 +237,14 @@ impl Election {
     /// });
     /// # runs.recv().await;
     /// election.leave().await;
-    /// assert_eq!(background.await?, neli::Error::Left);
+    /// background.await??;
     /// # Ok(()) }
     /// ```
-    pub async fn background<F: Future<Output = ()>>(&self, mut task: impl FnMut(Lease) -> F) -> Error {
+    pub async fn background<F: Future<Output = ()>>(&self, mut task: impl FnMut(Lease) -> F) -> Result<(), Error> {
         loop {
             let mut lead = match self.lead().await {
                 Ok(lead) => lead,
-                Err(error) => return error,
+                Err(error) => return error.unless_left(),
             };
             while lead.run_while_leading(&mut task).await.is_ok() {
                 // A task that never waits would keep its runtime from everything else.
@@ -222,7 +277,7 @@ impl Election {
     }
 
     /// Leaves the election, and waits until that is done: what runs under a lead is told, awaited until the stop timeout, and the lead is
-    /// released. Every clone of this handle has left with it.
+    /// released. Every clone of this handle has left with it. What [`Lead::run`] has returned must be polled meanwhile, or dropped: see there.
     ///
     /// # Examples
     ///

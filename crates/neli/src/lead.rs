@@ -1,19 +1,17 @@
 //! The lead, as whoever won it holds it.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::Future;
 use std::sync::Arc;
-use std::task::Poll;
 
 use crate::error::Lost;
 use crate::handle::Shared;
 use crate::lease::{Lease, Tenure};
-use crate::reason::Reason;
 
-/// This process leads, for as long as the [`Lease`] is valid. Dropped, it gives the lead up: another leads first.
+/// This process leads, for as long as the [`Lease`] is valid. Dropped, it gives the lead up: another leads first. Where there is no other
+/// candidate, nobody leads for two leases after that, and then this one may lead again: a `Lead` is kept for as long as there is work.
 ///
-/// What is done as the leader is done within [`run`](Self::run), or [`background`](crate::Election::background): only that is awaited before
-/// the lead is released, and dropped when the lease is over.
+/// What is done as the leader is done within [`run`](Self::run), [`Lease::run`], [`serve`](crate::Election::serve) or
+/// [`background`](crate::Election::background): only that is awaited before the lead is released, and dropped when the lease is over.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -50,6 +48,11 @@ impl Lead {
     ///
     /// The lead is still held afterwards: another task may be run.
     ///
+    /// What this returns is a task that runs: it must be polled until it ends, or dropped. One that is kept and polled no more, pinned beside a
+    /// `select!` that has gone on to [`Election::leave`](crate::Election::leave) for example, can't see that it is to end: the leave waits for
+    /// the stop timeout and a lease, and then the candidate ends with [`Error::Blocked`](crate::Error::Blocked), without a release. So have it
+    /// polled beside the leave (`tokio::join!`), or have it run by itself: `tokio::spawn(async move { lease.run(task).await })`.
+    ///
     /// # Errors
     ///
     /// The lead was over before the task was begun, or before it had come to its end.
@@ -66,7 +69,7 @@ impl Lead {
     /// # Ok(()) }
     /// ```
     pub async fn run<T, F: Future<Output = T>>(&mut self, task: impl FnOnce(Lease) -> F) -> Result<T, Lost> {
-        self.run_until(task, Tenure::over).await
+        self.lease().run(task).await
     }
 
     /// The same, dropped as soon as the lead is to be given up.
@@ -74,36 +77,10 @@ impl Lead {
     where
         F: Future<Output = T>,
     {
-        self.run_until(task, Tenure::ending).await
+        self.lease().run_while_leading(task).await
     }
 
-    async fn run_until<'a, T, F, E>(
-        &'a mut self,
-        task: impl FnOnce(Lease) -> F,
-        end: impl FnOnce(&'a Tenure) -> E,
-    ) -> Result<T, Lost>
-    where
-        F: Future<Output = T>,
-        E: Future<Output = Reason>,
-    {
-        // Dropped after the task, whatever ends this function.
-        let _running = self.tenure.begin()?;
-        let mut ended = pin!(end(&self.tenure));
-        let mut task = pin!(task(self.lease()));
-        poll_fn(|context| {
-            if let Poll::Ready(reason) = ended.as_mut().poll(context) {
-                return Poll::Ready(Err(self.tenure.lost(reason)));
-            }
-            // The thread that ends it may get no processor.
-            if !self.tenure.is_valid() {
-                return Poll::Ready(Err(self.tenure.lost(Reason::Expired)));
-            }
-            task.as_mut().poll(context).map(Ok)
-        })
-        .await
-    }
-
-    /// The lease of this lead. Work outside of [`run`](Self::run) is not awaited before the lead is released.
+    /// The lease of this lead. Work that is done without [`run`](Self::run) or [`Lease::run`] is not awaited before the lead is released.
     #[must_use]
     pub fn lease(&self) -> Lease {
         Lease::new(Arc::clone(&self.tenure))

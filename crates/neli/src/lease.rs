@@ -1,18 +1,19 @@
-//! The lease of one term, as a task sees it, and the state that the task and the election's thread share.
+//! The lease of one term, as a task sees it.
 
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use neli_proto::record::Offset;
-use neli_proto::time::Time;
-use tokio::sync::watch;
-
 use crate::clock;
-use crate::driver::{Command, Commands};
 use crate::error::Lost;
 use crate::reason::Reason;
+
+pub(crate) use tenure::{NoTask, Tenure};
+
+mod tenure;
 
 /// The right to act as the leader, for as long as it is valid. Cheap to clone, and may be sent to other tasks and threads.
 ///
@@ -39,7 +40,7 @@ impl Lease {
         Self { tenure }
     }
 
-    /// Whether this process may act as the leader now: one load and one read of the clock, no lock, some tens of nanoseconds.
+    /// Whether this process may act as the leader now: one load and one read of the clock, no lock.
     ///
     /// It is false from the deadline on, whatever threads and runtimes do: after the process was stopped, or the machine slept, too.
     /// To be asked before each effect. An effect that is under way at the deadline has the margin
@@ -54,7 +55,7 @@ impl Lease {
     /// The fencing token: the term's number, which grows from leader to leader and is never used twice. It fits a `BIGINT`.
     #[must_use]
     pub fn token(&self) -> i64 {
-        self.tenure.term
+        self.tenure.term()
     }
 
     /// The role that is led, as [`Roles::get`](crate::Roles::get) knows it; `None` in an election of its own.
@@ -149,191 +150,93 @@ impl Lease {
     pub async fn ending(&self) -> Reason {
         self.tenure.ending().await
     }
+
+    /// Runs a task as the leader, as [`Lead::run`](crate::Lead::run) does, beside others: the lead is released only when all of them have ended or
+    /// were dropped. For what does not hold the [`Lead`](crate::Lead): a request of many that a server answers, a task that is spawned.
+    ///
+    /// # Errors
+    ///
+    /// The lead was to be given up, or over, before the task was begun; or the task was dropped before its end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// let lead = election.lead().await?;
+    /// let lease = lead.lease();
+    /// let write = tokio::spawn(async move {
+    ///     lease.run(async |lease| println!("one write, with the fencing token {}", lease.token())).await
+    /// });
+    /// write.await??;
+    /// # Ok(()) }
+    /// ```
+    pub async fn run<T, F: Future<Output = T>>(&self, task: impl FnOnce(Self) -> F) -> Result<T, Lost> {
+        self.run_until(task, Tenure::dropping_tasks).await
+    }
+
+    /// The same, dropped as soon as the lead is to be given up.
+    pub(crate) async fn run_while_leading<T, F: Future<Output = T>>(
+        &self,
+        task: impl FnOnce(Self) -> F,
+    ) -> Result<T, Lost> {
+        self.run_until(task, Tenure::ending).await
+    }
+
+    async fn run_until<'a, T, F, E>(
+        &'a self,
+        task: impl FnOnce(Self) -> F,
+        end: impl FnOnce(&'a Tenure) -> E,
+    ) -> Result<T, Lost>
+    where
+        F: Future<Output = T>,
+        E: Future<Output = Reason>,
+    {
+        // Dropped after the task, whatever ends this function.
+        let _running = self.tenure.begin()?;
+        let mut ended = pin!(end(&self.tenure));
+        let mut task = pin!(task(self.clone()));
+        poll_fn(|context| {
+            if let Poll::Ready(reason) = ended.as_mut().poll(context) {
+                return Poll::Ready(Err(self.tenure.lost(reason)));
+            }
+            // The thread that ends it may get no processor.
+            if !self.tenure.is_valid() {
+                return Poll::Ready(Err(self.tenure.lost(Reason::Expired)));
+            }
+            task.as_mut().poll(context).map(Ok)
+        })
+        .await
+    }
+
+    /// Asks for the lead to be given up, so that another leads first, and returns at once: [`ending`](Self::ending) tells when that begins,
+    /// and what runs under the lead is awaited until the stop timeout. Where no other candidate leads within two leases, this one may
+    /// lead again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let election = neli::Election::builder("billing").embedded(&broker).join().await?;
+    /// let mut lead = election.lead().await?;
+    /// let reason = lead.run(async |lease| {
+    ///     // The database is out of reach from this machine: let another try.
+    ///     lease.resign();
+    ///     lease.ending().await
+    /// });
+    /// assert_eq!(reason.await?, neli::Reason::Resigned);
+    /// # Ok(()) }
+    /// ```
+    pub fn resign(&self) {
+        self.tenure.resign();
+    }
 }
 
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease").field("token", &self.token()).field("remaining", &self.remaining()).finish()
-    }
-}
-
-/// How far the end of a lead is, and what still runs under it.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-struct Phase {
-    /// Somebody holds it.
-    is_taken: bool,
-    /// Tasks that run under it.
-    tasks: u32,
-    /// The barrier has begun: nothing is begun any more, and what runs is to end.
-    stops: Option<Reason>,
-    /// Whatever runs is to be dropped.
-    over: Option<Reason>,
-}
-
-impl Phase {
-    fn ends(self) -> Option<Reason> {
-        self.over.or(self.stops)
-    }
-}
-
-/// One term: what the election's thread and the tasks know of it together. The thread alone extends it.
-#[derive(Debug)]
-pub(crate) struct Tenure {
-    term: Offset,
-    /// In nanoseconds of `CLOCK_BOOTTIME`; 0 once it is over.
-    deadline: AtomicU64,
-    phase: watch::Sender<Phase>,
-    role: Option<Arc<str>>,
-    commands: Commands,
-}
-
-/// Shows that no task runs under a lead, and that none will.
-#[derive(Debug)]
-pub(crate) struct NoTask(());
-
-impl Tenure {
-    /// `role`: how it is called, where there are many.
-    pub(crate) fn new(term: Offset, until: Time, role: Option<Arc<str>>, commands: Commands) -> Self {
-        Self { term, deadline: AtomicU64::new(until.as_nanos()), phase: watch::Sender::default(), role, commands }
-    }
-
-    pub(crate) const fn term(&self) -> Offset {
-        self.term
-    }
-
-    #[inline]
-    pub(crate) fn is_valid(&self) -> bool {
-        clock::now() < self.deadline()
-    }
-
-    fn deadline(&self) -> Time {
-        Time::from_nanos(self.deadline.load(Ordering::Acquire))
-    }
-
-    // ---- by the election's thread -----------------------------------------------------------------------------------
-
-    /// The lease runs until then. Once it is over it stays so.
-    pub(crate) fn extend(&self, until: Time) {
-        if self.phase.borrow().over.is_none() {
-            self.deadline.store(until.as_nanos(), Ordering::Release);
-        }
-    }
-
-    /// The barrier begins: no task is begun any more.
-    pub(crate) fn stop(&self, reason: Reason) {
-        self.phase.send_modify(|phase| _ = phase.stops.get_or_insert(reason));
-    }
-
-    /// The lease is over: tasks are to be dropped. `reason`: unless the barrier's counts.
-    pub(crate) fn end(&self, reason: Reason) {
-        self.deadline.store(0, Ordering::Release);
-        self.phase.send_if_modified(|phase| {
-            let has_changed = phase.over.is_none();
-            phase.over = phase.over.or(phase.stops).or(Some(reason));
-            has_changed
-        });
-    }
-
-    /// Why it ends, if it does.
-    pub(crate) fn ends(&self) -> Option<Reason> {
-        self.phase.borrow().ends()
-    }
-
-    /// That no task is left, when the end has begun and that is so.
-    pub(crate) fn no_task(&self) -> Option<NoTask> {
-        let phase = *self.phase.borrow();
-        (phase.ends().is_some() && phase.tasks == 0).then_some(NoTask(()))
-    }
-
-    // ---- by tasks -----------------------------------------------------------------------------------------------------
-
-    /// Takes it, unless it was taken, or ends already.
-    pub(crate) fn take(&self) -> bool {
-        self.phase.send_if_modified(|phase| {
-            let may_be_taken = !phase.is_taken && phase.ends().is_none();
-            phase.is_taken |= may_be_taken;
-            may_be_taken
-        })
-    }
-
-    pub(crate) fn is_taken(&self) -> bool {
-        self.phase.borrow().is_taken
-    }
-
-    /// Begins a task.
-    pub(crate) fn begin(self: &Arc<Self>) -> Result<Task, Lost> {
-        self.begin_unless(Phase::ends)
-    }
-
-    /// Begins what runs at the end, before the release.
-    pub(crate) fn begin_last(self: &Arc<Self>) -> Result<Task, Lost> {
-        self.begin_unless(|phase| phase.over)
-    }
-
-    fn begin_unless(self: &Arc<Self>, ends: impl FnOnce(Phase) -> Option<Reason>) -> Result<Task, Lost> {
-        let mut end = None;
-        self.phase.send_if_modified(|phase| {
-            end = ends(*phase);
-            phase.tasks += u32::from(end.is_none());
-            false
-        });
-        if let Some(reason) = end {
-            return Err(self.lost(reason));
-        }
-        let task = Task { tenure: Arc::clone(self) };
-        // The election's thread may not have seen it yet.
-        if self.is_valid() { Ok(task) } else { Err(self.lost(Reason::Expired)) }
-    }
-
-    /// Waits until the barrier begins, or the lease is over; why.
-    pub(crate) async fn ending(&self) -> Reason {
-        self.wait_for(Phase::ends).await
-    }
-
-    /// Waits until the lease is over; why.
-    pub(crate) async fn over(&self) -> Reason {
-        self.wait_for(|phase| phase.over).await
-    }
-
-    pub(crate) const fn lost(&self, reason: Reason) -> Lost {
-        Lost { term: self.term, reason }
-    }
-
-    /// Asks the election's thread to give it up.
-    pub(crate) fn resign(&self) {
-        self.commands.send(Command::Resign { term: self.term });
-    }
-
-    async fn wait_for(&self, mut what: impl FnMut(Phase) -> Option<Reason>) -> Reason {
-        let mut phases = self.phase.subscribe();
-        loop {
-            let phase = *phases.borrow_and_update();
-            if let Some(reason) = what(phase) {
-                return reason;
-            }
-            // Its sender is this object.
-            let _ = phases.changed().await;
-        }
-    }
-}
-
-/// One task under a lead. When it is dropped, the task has been.
-#[derive(Debug)]
-pub(crate) struct Task {
-    tenure: Arc<Tenure>,
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        let mut is_awaited = false;
-        self.tenure.phase.send_if_modified(|phase| {
-            phase.tasks -= 1;
-            is_awaited = phase.tasks == 0 && phase.ends().is_some();
-            false
-        });
-        if is_awaited {
-            self.tenure.commands.send(Command::Idle { term: self.tenure.term });
-        }
     }
 }
 

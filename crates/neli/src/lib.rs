@@ -6,13 +6,29 @@
 //! let election = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
 //! # let election = neli::Election::builder("billing").embedded(&broker);
 //! let election = election.join().await?;
-//! let mut lead = election.lead().await?;
-//! lead.run(|lease| async move {
-//!     if lease.is_valid() {
-//!         println!("the only one, in term {}", lease.token());
-//!     }
-//! })
-//! .await?;
+//! # let (ran, mut runs) = tokio::sync::mpsc::unbounded_channel();
+//! # tokio::spawn({ let election = election.clone(); async move { runs.recv().await; election.leave().await } });
+//! election
+//!     .serve(|lease| {
+//! #       let ran = ran.clone();
+//!         async move {
+//!             let mut times = tokio::time::interval(std::time::Duration::from_secs(1));
+//!             loop {
+//!                 tokio::select! {
+//!                     // The lead is to be given up, and waits for this task to end.
+//!                     _ = lease.ending() => return,
+//!                     _ = times.tick() => {
+//!                         // Before each effect.
+//!                         if lease.is_valid() {
+//!                             println!("the only one, in term {}", lease.token());
+//! #                           let _ = ran.send(());
+//!                         }
+//!                     }
+//!                 }
+//!             }
+//!         }
+//!     })
+//!     .await?;
 //! # Ok(()) }
 //! ```
 //!
@@ -29,14 +45,14 @@
 //! what a consumer could read, and two machines' clocks run at rates within 1 % of each other.
 //!
 //! **Before a lead is released in order, what runs under it has ended**: at a revoke, a resignation, an operator's request and
-//! [`Election::leave`], the task of [`Lead::run`] is awaited, and the callback of [`Builder::before_release`] after it.
+//! [`Election::leave`], every task of [`Election::serve`], [`Lead::run`] and [`Lease::run`] is awaited, and the callback of [`Builder::before_release`] after them.
 //!
 //! # What is not
 //!
 //! When the lease is over the task is dropped, which ends it **at the await where it is**. Code that does not come to an await runs on, and
 //! nothing here can kill it. So:
 //!
-//! - ask [`Lease::is_valid`] before each effect; it costs some tens of nanoseconds;
+//! - ask [`Lease::is_valid`] before each effect; it takes no lock;
 //! - give the store the [token](Lease::token), and let it refuse one that is lower than the highest that it has seen: that is safe even where
 //!   an effect was under way for longer than the margin;
 //! - or run the work under `neli-run`, whose guard kills it and all that it has started.
@@ -55,6 +71,22 @@
 //! signal, reads no environment variable, and sets nothing global. Heartbeats do not depend on the runtime's threads: a task that keeps
 //! them busy keeps its lead, whose lease goes on. Linux only: leases are counted on `CLOCK_BOOTTIME`.
 //!
+//! # Features of the crate
+//!
+//! - `ssl`, on by default: TLS, and the logins SASL SCRAM and OAUTHBEARER, by the system's OpenSSL. Without it [`Builder::property`] refuses
+//!   what needs it, and a cluster that speaks plain text is all that can be reached.
+//! - `ssl-vendored`: OpenSSL is built with the program. `libz-static`: zlib is, too.
+//! - `gssapi`: Kerberos, by the system's libsasl2.
+//! - `oidc`: logins by tokens that a provider of `OpenID` Connect gives, by the system's libcurl.
+//!
+//! # What `neli-run` has and this has not
+//!
+//! A kill of the work at the lease's end; `--once`, `--window` and `--schedule`, so that work succeeds once for a key or a time; priorities
+//! (`--priority`, `--preempt`); an overlap of two leaders' work (`--overlap`: a candidate of this library does not stand in such an election);
+//! restarts and back-off, health checks and hooks, which a program writes as its own code; `resign` and `end` by an operator, `status`,
+//! `watch` and `history`, which work on the elections of this library, too. And a broker that the processes of a machine share
+//! (`--embedded`): an [`EmbeddedBroker`] is this process's alone.
+//!
 //! # Rights
 //!
 //! A candidate needs READ and WRITE on the topic, READ on the group of the election's name (but with [`Elector::Log`]), and CREATE where
@@ -70,6 +102,7 @@ mod driver;
 mod election;
 mod error;
 mod event;
+mod events;
 mod follower;
 mod handle;
 mod lead;
@@ -85,6 +118,7 @@ mod task_guard;
 mod text;
 mod timeouts;
 mod waiter;
+mod wording;
 
 /// Kafka's clients, by librdkafka.
 mod kafka {
@@ -111,8 +145,9 @@ mod kafka {
 
 pub use builder::{Builder, Elector};
 pub use error::{Error, Lost};
-pub use event::{Event, Events, Leader};
-pub use follower::{Follower, FollowerBuilder};
+pub use event::{Event, Leader};
+pub use events::{Events, RolesEvents};
+pub use follower::{Follower, FollowerBuilder, Leadership, RolesFollower, RolesFollowerBuilder};
 pub use handle::Election;
 pub use kafka::embedded::in_process::EmbeddedBroker;
 pub use lead::Lead;
@@ -138,7 +173,7 @@ pub mod program {
     pub use crate::kafka::group::{GroupEvent, GroupReport, Member};
     pub use crate::kafka::librdkafka::{GroupDescription, NewTopic, Rights, topic_identity};
     pub use crate::kafka::producer::Producer;
-    pub use crate::kafka::reader::{Reader, Source};
+    pub use crate::kafka::reader::{IfMissing, Reader, Source};
     pub use crate::kafka::topic::{has_topic, topics};
     pub use crate::session::event::{RoleEvent, SessionEvent};
     pub use crate::session::{Session, SessionSettings};

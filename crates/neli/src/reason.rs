@@ -38,6 +38,8 @@ pub enum Reason {
     Resigned,
     /// Kafka's consumer group has given the partition to another candidate.
     Revoked,
+    /// The role was given up to another process, since this one leads more [roles](crate::Builder::roles) than its share.
+    Spread,
 }
 
 impl Reason {
@@ -51,11 +53,11 @@ impl Reason {
             | Why::Resigned
             | Why::RestartLimit
             | Why::Skipped
-            | Why::Spread
             | Why::Suspended
             | Why::Unhealthy => Self::Resigned,
             Why::Refused => Self::Refused,
             Why::Revoked => Self::Revoked,
+            Why::Spread => Self::Spread,
             Why::Stopped => Self::Left,
         }
     }
@@ -70,6 +72,7 @@ impl fmt::Display for Reason {
             Self::Refused => "Kafka refuses this candidate",
             Self::Resigned => "the lead was given up",
             Self::Revoked => "the consumer group has chosen another candidate",
+            Self::Spread => "another process leads fewer roles",
         })
     }
 }

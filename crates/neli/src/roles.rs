@@ -1,14 +1,20 @@
 //! Many roles in one process: an election for each, on one session with Kafka.
 
+use std::future::{Future, poll_fn};
+use std::task::Poll;
+
 use neli_proto::many_roles;
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::Body;
+use tokio::task::unconstrained;
 
 use crate::builder::Builder;
 use crate::driver;
 use crate::election::Elections;
 use crate::error::Error;
+use crate::events::RolesEvents;
 use crate::handle::Election;
+use crate::lead::Lead;
 use crate::names;
 
 /// Many roles of one process, before it joins their elections: see [`Builder::roles`] and [`Builder::named_roles`].
@@ -26,20 +32,18 @@ use crate::names;
 #[must_use = "it joins nothing before join"]
 pub struct RolesBuilder {
     builder: Builder,
-    count: u32,
-    names: Vec<String>,
+    roles: RoleNames,
     are_spread: bool,
     max_roles: Option<u32>,
 }
 
 impl RolesBuilder {
     pub(crate) const fn counted(builder: Builder, count: u32) -> Self {
-        Self { builder, count, names: Vec::new(), are_spread: true, max_roles: None }
+        Self { builder, roles: RoleNames::counted(count), are_spread: true, max_roles: None }
     }
 
     pub(crate) fn named(builder: Builder, names: Vec<String>) -> Self {
-        let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
-        Self { builder, count, names, are_spread: true, max_roles: None }
+        Self { builder, roles: RoleNames::named(names), are_spread: true, max_roles: None }
     }
 
     /// Whether roles are handed over from process to process until each leads its fair share; they are unless this says no.
@@ -63,31 +67,21 @@ impl RolesBuilder {
     /// roles, or the topic had another number of partitions when it started.
     pub async fn join(self) -> Result<Roles, Error> {
         let joining = driver::start(self.settings()?)?.into_iter().map(Election::joining);
-        let elections: Vec<(String, Election)> = self.labels().into_iter().zip(joining).collect();
+        let elections: Vec<(String, Election)> = self.roles.labels().into_iter().zip(joining).collect();
         for (_, election) in &elections {
             election.stands().await?;
         }
         Ok(Roles { elections })
     }
 
-    fn labels(&self) -> Vec<String> {
-        if self.names.is_empty() { (0..self.count).map(|role| role.to_string()).collect() } else { self.names.clone() }
-    }
-
     fn settings(&self) -> Result<driver::Settings, Error> {
-        let Self { count, names, .. } = self;
-        if !(1..=names::MOST_ROLES).contains(count) {
-            return Err(Error::option("roles", count.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
-        }
-        names::validate_roles(names)
-            .map_err(|error| Error::option("named_roles", names.join(","), error.to_string()))?;
+        self.roles.validate()?;
         if self.max_roles.is_some_and(|most| !(1..=names::MOST_ROLES).contains(&most)) {
             let most = self.max_roles.unwrap_or_default().to_string();
             return Err(Error::option("max_roles", most, format!("must be 1 to {}", names::MOST_ROLES)));
         }
         let mut settings = self.builder.clone().settings()?;
-        let elections = &settings.session.elections;
-        settings.session.elections = Elections { roles: 0..*count, names: names.clone().into(), ..elections.clone() };
+        settings.session.elections = self.roles.elections(&settings.session.elections);
         if settings.session.elections.are_many() {
             settings.many = Some(self.many(&settings.node));
         }
@@ -102,7 +96,6 @@ impl RolesBuilder {
                 (None, None, None, None)
             }
         };
-        let typed = if self.names.is_empty() { self.count.to_string() } else { self.names.join(",") };
         let hello = ProcessHello {
             member: identity.member.clone(),
             name: Some(identity.name.clone()),
@@ -110,14 +103,55 @@ impl RolesBuilder {
             pid,
             version,
             elector,
-            roles: Some(typed.into()),
+            roles: Some(self.roles.typed().into()),
             partitions: None,
             max_roles: self.max_roles,
             joined: None,
             leaves: false,
         };
-        let (roles, elector) = (self.count as usize, node.timings.elector());
+        let (roles, elector) = (self.roles.count as usize, node.timings.elector());
         many_roles::Settings { hello, roles, elector, are_spread: self.are_spread }
+    }
+}
+
+/// How many roles there are, and how they are called.
+#[derive(Clone)]
+pub(crate) struct RoleNames {
+    count: u32,
+    /// Nothing where they are called by their numbers.
+    names: Vec<String>,
+}
+
+impl RoleNames {
+    pub(crate) const fn counted(count: u32) -> Self {
+        Self { count, names: Vec::new() }
+    }
+
+    pub(crate) fn named(names: Vec<String>) -> Self {
+        Self { count: u32::try_from(names.len()).unwrap_or(u32::MAX), names }
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), Error> {
+        let Self { count, names } = self;
+        if !(1..=names::MOST_ROLES).contains(count) {
+            return Err(Error::option("roles", count.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
+        }
+        names::validate_roles(names).map_err(|error| Error::option("named_roles", names.join(","), error.to_string()))
+    }
+
+    /// How each is called, in the order of their numbers.
+    pub(crate) fn labels(&self) -> Vec<String> {
+        if self.names.is_empty() { (0..self.count).map(|role| role.to_string()).collect() } else { self.names.clone() }
+    }
+
+    /// Their elections, in the place of that of one role.
+    pub(crate) fn elections(&self, of_one: &Elections) -> Elections {
+        Elections { roles: 0..self.count, names: self.names.clone().into(), ..of_one.clone() }
+    }
+
+    /// As they are said in hellos.
+    fn typed(&self) -> String {
+        if self.names.is_empty() { self.count.to_string() } else { self.names.join(",") }
     }
 }
 
@@ -168,6 +202,65 @@ impl Roles {
     /// Every role with its election, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Election)> {
         self.elections.iter().map(|(name, election)| (name.as_str(), election))
+    }
+
+    /// Waits until this process leads one of the roles, whichever comes first; [`Lease::role`](crate::Lease::role) tells which. Called again it
+    /// gives the next lead.
+    ///
+    /// # Errors
+    ///
+    /// The process stands for no role any more: why it does not for the last one that was left to it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// let builder = neli::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli::Election::builder("billing").embedded(&broker);
+    /// let roles = builder.roles(4).join().await?;
+    /// for _ in 0..4 {
+    ///     let mut lead = roles.lead().await?;
+    ///     tokio::spawn(async move {
+    ///         lead.run(async |lease| println!("shard {}", lease.role().unwrap_or_default())).await
+    ///     });
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn lead(&self) -> Result<Lead, Error> {
+        let mut leads: Vec<_> = self.elections.iter().map(|(_, election)| Box::pin(election.lead())).collect();
+        // tokio lets a task poll some hundred channels at once, and there may be more roles.
+        unconstrained(poll_fn(|context| {
+            let mut at = 0;
+            while at < leads.len() {
+                match leads[at].as_mut().poll(context) {
+                    Poll::Ready(Err(_)) if leads.len() > 1 => drop(leads.swap_remove(at)),
+                    Poll::Ready(lead) => return Poll::Ready(lead),
+                    Poll::Pending => at += 1,
+                }
+            }
+            Poll::Pending
+        }))
+        .await
+    }
+
+    /// What happens to this process in each of its roles from now on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli::EmbeddedBroker::start()?;
+    /// # let roles = neli::Election::builder("billing").embedded(&broker).roles(2).join().await?;
+    /// let mut events = roles.events();
+    /// if let Some((role, event)) = events.next().await {
+    ///     println!("{role}: {event:?}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn events(&self) -> RolesEvents {
+        RolesEvents::new(self.iter().map(|(role, election)| (role.to_owned(), election.events())).collect())
     }
 
     /// Leaves all elections, and waits until that is done: see [`Election::leave`].

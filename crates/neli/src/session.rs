@@ -20,7 +20,7 @@ use crate::kafka::access::Access;
 use crate::kafka::event::KafkaEvent;
 use crate::kafka::group::{GroupReport, Member};
 use crate::kafka::producer::Producer;
-use crate::kafka::reader::{Reader, Source};
+use crate::kafka::reader::{IfMissing, Reader, Source};
 use crate::text::{ClientError, reason};
 use event::{RoleEvent, SessionEvent};
 use members::Members;
@@ -329,7 +329,8 @@ impl Session {
         // Another embedded broker may have made the topic with another number.
         let partitions = self.router.partitions().filter(|_| self.access.embedded.is_none());
         let access = self.access.clone();
-        let source = Source { access, elections, partitions, only, create_topic, joins_group, is_looked_at: false };
+        let if_missing = if create_topic { IfMissing::Create } else { IfMissing::Refuse };
+        let source = Source { access, elections, partitions, only, if_missing, joins_group, is_looked_at: false };
         match Reader::start(source, reading, self.event_sender.clone()) {
             Ok(reader) => drop(self.readers.insert(reading, reader)),
             Err(error) => {

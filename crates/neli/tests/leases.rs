@@ -103,6 +103,38 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
+/// A task that nobody polls can't see that it is to end: it is neither taken for ended nor released. One that is spawned ends by itself.
+#[tokio::test(flavor = "current_thread")]
+async fn a_task_that_is_not_polled_is_not_taken_for_ended() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let join = || Election::builder("billing").embedded(&broker).lease(LEASE).stop_timeout(LEASE / 4).join();
+    let election = join().await.unwrap();
+    let mut lead = election.lead().await.unwrap();
+    {
+        let mut task = std::pin::pin!(lead.run(async |lease| lease.ending().await));
+        assert!(tokio::time::timeout(Duration::ZERO, task.as_mut()).await.is_err(), "it waits");
+        election.clone().leave().await;
+        assert_eq!(election.lead().await.unwrap_err(), Error::Blocked);
+    }
+
+    let election = join().await.unwrap();
+    let lead = election.lead().await.unwrap();
+    let (begun, is_begun) = oneshot::channel();
+    let lease = lead.lease();
+    let task = tokio::spawn(async move {
+        lease
+            .run(async |lease| {
+                begun.send(()).unwrap();
+                lease.ending().await
+            })
+            .await
+    });
+    is_begun.await.unwrap();
+    election.clone().leave().await;
+    assert_eq!(election.lead().await.unwrap_err(), Error::Left);
+    assert_eq!(task.await.unwrap().unwrap(), neli::Reason::Left);
+}
+
 /// What is dropped stands no more, whether somebody has waited for it or not.
 #[tokio::test(flavor = "current_thread")]
 async fn elections_end() {
@@ -125,12 +157,17 @@ async fn elections_end() {
 #[test]
 fn what_waits_may_be_spawned() {
     fn is_send<T: Send>(_: T) {}
+    fn is_shared<T: Send + Sync>() {}
     let _ = |election: Election, mut lead: neli::Lead| {
         is_send(async move {
             let _ = election.lead_within(LEASE).await;
             let _ = lead.run(async |lease| lease.ending().await).await;
+            let _ = lead.lease().run(async |lease| lease.ending().await).await;
             lead.resign().await;
+            let _ = election.serve(async |lease| _ = lease.ending().await).await;
+            let _ = election.background(async |lease| _ = lease.ending().await).await;
             election.leave().await;
         });
     };
+    is_shared::<(Election, neli::Lead, Lease, neli::Roles, neli::Events, neli::RolesEvents, neli::Follower)>();
 }

@@ -7,7 +7,7 @@ use std::future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use neli::{Builder, Election, Elector, EmbeddedBroker, Error, Lease, Roles};
+use neli::{Builder, Election, Elector, EmbeddedBroker, Error, Event, Lease, Reason, Roles};
 
 const LEASE: Duration = Duration::from_secs(2);
 const ROLES: [&str; 4] = ["bill", "ingest", "report", "send"];
@@ -70,9 +70,17 @@ async fn share_and_take_over(elector: Elector) {
     leads.follow("first", &first);
     leads.until(|leads| leads.of("first").len() == ROLES.len()).await;
 
+    let mut events = first.events();
     let second = join().await.unwrap();
     leads.follow("second", &second);
     leads.until(|leads| leads.of("first").len() == 2 && leads.of("second").len() == 2).await;
+    let reason = loop {
+        if let Some((_, Event::Released { reason, .. })) = events.next().await {
+            break reason;
+        }
+    };
+    // The group takes some of them.
+    assert!(reason == Reason::Spread || elector == Elector::Group && reason == Reason::Revoked, "{reason:?}");
     let of_second = leads.of("second");
     let election = second.get(&of_second[0]).unwrap();
     assert!(election.leader().is_some_and(|leader| leader.is_self));
@@ -144,4 +152,43 @@ async fn whoever_maps_a_role_elsewhere_is_refused() {
         builder(&broker, Elector::Log).roles(0).join().await.unwrap_err().to_string(),
         "roles 0: must be 1 to 10000"
     );
+}
+
+/// Of whichever role the process wins next it is given the lead, and its events come with their role.
+#[tokio::test(flavor = "current_thread")]
+async fn the_next_role_that_is_led_and_the_events_of_all() {
+    const COUNT: u32 = 300;
+    let broker = EmbeddedBroker::start().unwrap();
+    // More than the channels that tokio lets a task poll in one go.
+    let roles = builder(&broker, Elector::Log).roles(COUNT).join().await.unwrap();
+    let mut events = roles.events();
+    let mut leads = BTreeMap::new();
+    for _ in 0..COUNT {
+        let lead = roles.lead().await.unwrap();
+        let lease = lead.lease();
+        leads.insert(lease.role().unwrap().to_owned(), (lease.token(), lead));
+    }
+    assert_eq!(leads.len(), COUNT as usize);
+    leads.clear();
+    let mut released = std::collections::BTreeSet::new();
+    while released.len() < COUNT as usize {
+        let (role, event) = events.next().await.unwrap();
+        if matches!(event, Event::Released { .. }) {
+            released.insert(role);
+        }
+    }
+    let left = roles.clone();
+    left.leave().await;
+    assert_eq!(roles.lead().await.map(drop), Err(Error::Left));
+    while events.next().await.is_some() {}
+}
+
+/// Events are a stream, for combinators and for whatever else takes one.
+#[tokio::test(flavor = "current_thread")]
+async fn events_are_streams() {
+    fn is_stream<T>(_: &impl futures_core::Stream<Item = T>) {}
+    let broker = EmbeddedBroker::start().unwrap();
+    let roles = builder(&broker, Elector::Log).roles(2).join().await.unwrap();
+    is_stream::<Event>(&roles.get("0").unwrap().events());
+    is_stream::<(String, Event)>(&roles.events());
 }

@@ -3,7 +3,7 @@
 use crate::mutant::Notice::Library;
 use crate::mutant::{Mutant, edit};
 
-const LEASE: &str = "crates/neli/src/lease.rs";
+const LEASE: &str = "crates/neli/src/lease/tenure.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {

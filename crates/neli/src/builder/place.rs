@@ -7,6 +7,7 @@ use crate::kafka::access::{Access, MemberTimings};
 use crate::kafka::embedded::in_process::EmbeddedBroker;
 use crate::names;
 use crate::properties::{self, Fault};
+use crate::wording;
 
 /// What was given.
 #[derive(Clone)]
@@ -66,7 +67,8 @@ impl PlaceOptions {
         let mut checked: Vec<(String, String)> = Vec::new();
         for (key, value) in &self.properties {
             // Its value may be a secret.
-            properties::validate(key, value).map_err(|fault| Error::option("property", key, expected(&fault)))?;
+            let fault = |fault: Fault| Error::option("property", key, wording::of_library(&fault.to_string()));
+            properties::validate(key, value).map_err(fault)?;
             let key = properties::canonical(key);
             checked.retain(|(before, _)| before != key);
             checked.push((key.to_owned(), value.clone()));
@@ -79,9 +81,4 @@ impl PlaceOptions {
         }
         Ok(properties)
     }
-}
-
-/// The options that a hint names are the builder's here.
-fn expected(fault: &Fault) -> String {
-    fault.to_string().replace("--no-create-topic", "create_topic").replace("--elect", "elector").replace("--", "")
 }

@@ -44,7 +44,10 @@ fn each_refusal_names_option_value_and_what_would_be_right() {
              interval and the fence warning",
         ),
         (builder().elector(Elector::Log).patience(None), "patience: has no meaning with the elector Log"),
-        (builder().property("group.id", "x"), "property group.id: cannot be set: say group"),
+        (
+            builder().property("group.id", "x"),
+            "property group.id: cannot be set: it is the name that the builder was given",
+        ),
         (
             builder().property("message.timeout.ms", "1"),
             "property message.timeout.ms: cannot be set: it follows from lease",

@@ -97,9 +97,13 @@ impl Driver {
             role.tell(event);
         }
         match note {
-            Note::Job { note: supervisor::Note::Stopping { why, .. }, .. } => {
+            Note::Job { note: supervisor::Note::Stopping { why, timeout }, .. } => {
                 // What the guard is ordered next.
-                role.held.iter().for_each(|held| held.tenure.stop(Reason::of(why)));
+                if let Some(held) = &mut role.held {
+                    held.tenure.stop(Reason::of(why));
+                    let within = self.stop_timeout.min(timeout);
+                    held.drop_at = self.before_release.is_some().then(|| clock::now() + within);
+                }
             }
             // What runs is stopped in order, and then the node ends.
             Note::Refused(Refusal::Said(error)) => role.refusal = error.into(),
@@ -140,29 +144,40 @@ impl Driver {
         let role = &mut self.roles[at];
         let tenure = Arc::new(Tenure::new(term, until, role.label.clone(), commands));
         let untaken_until = Some(clock::now() + self.lease);
-        role.held = Some(Held { tenure, untaken_until, last: None, is_last_begun: self.before_release.is_none() });
+        role.held = Some(Held {
+            tenure,
+            untaken_until,
+            drop_at: None,
+            last: None,
+            is_last_begun: self.before_release.is_none(),
+        });
         role.tell(Event::Acquired { term });
     }
 
     /// Begins what is awaited before the release, or tells the guard that nothing is left: once no task runs and none will.
     pub(super) fn end_if_idle(&mut self, at: usize) {
         let role = &mut self.roles[at];
+        let alarm = role.panic_alarm();
         let Some(held) = &mut role.held else { return };
         let Some(nothing) = held.tenure.no_task() else { return };
+        self.touched.insert(at);
         if !mem::replace(&mut held.is_last_begun, true)
             && let (Some(last), Ok(task)) = (&self.before_release, held.tenure.begin_last())
         {
             let reason = held.tenure.ends().unwrap_or(Reason::Resigned);
-            let last = last(Lease::new(Arc::clone(&held.tenure)), reason);
+            let (lease, callback) = (Lease::new(Arc::clone(&held.tenure)), Arc::clone(&last.callback));
+            held.drop_at = Some(clock::now() + last.limit);
+            // The callback itself is called there, too: it may spawn, block or panic, and this thread sends the heartbeats.
             held.last = Some(self.runtime.spawn(async move {
+                // Dropped after everything else.
                 let _task = task;
-                last.await;
+                let _alarm = alarm;
+                callback(lease, reason).await;
             }));
             return;
         }
         held.tenure.end(Reason::Resigned);
         role.held = None;
         role.guard.ended(clock::now(), &nothing);
-        self.touched.insert(at);
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct Role {
     pub(super) guard: TaskGuard,
     state: watch::Sender<State>,
     events: broadcast::Sender<Event>,
+    /// The term that was told to have begun, and not yet to have ended.
+    told_term: Option<Offset>,
     /// The lead that is held, or was last while something runs under it.
     pub(super) held: Option<Held>,
     /// Why Kafka refuses it, if it does.
@@ -49,6 +51,8 @@ pub(super) struct Held {
     pub(super) tenure: Arc<Tenure>,
     /// It is given up then, unless somebody has taken it.
     pub(super) untaken_until: Option<Time>,
+    /// What runs is dropped then: the tasks, so that there is time for what is awaited before the release; and that, once it runs.
+    pub(super) drop_at: Option<Time>,
     /// What is awaited before the release, once it runs.
     pub(super) last: Option<tokio::task::JoinHandle<()>>,
     /// It was begun, or there is nothing to be begun.
@@ -79,6 +83,7 @@ impl Role {
             guard: TaskGuard::new(settings.timings.lease(), std::process::id().cast_signed()),
             state,
             events,
+            told_term: None,
             held: None,
             refusal: String::new(),
             is_election_over: false,
@@ -93,7 +98,8 @@ impl Role {
             return None;
         }
         let untaken = self.held.as_ref().and_then(|held| held.untaken_until);
-        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken].into_iter().flatten().min()
+        let drop_at = self.held.as_ref().and_then(|held| held.drop_at);
+        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken, drop_at].into_iter().flatten().min()
     }
 
     // ---- the lead -----------------------------------------------------------------------------------------------------
@@ -115,6 +121,18 @@ impl Role {
         (!held.tenure.is_taken()).then(|| held.tenure.term())
     }
 
+    /// Has the tasks dropped at the stop timeout, or what is awaited before the release at the end of its own time.
+    pub(super) fn drop_what_is_due(&mut self, now: Time) {
+        let Some(held) = &mut self.held else { return };
+        if held.drop_at.take_if(|at| now >= *at).is_none() {
+            return;
+        }
+        match &held.last {
+            Some(last) => last.abort(),
+            None => held.tenure.drop_tasks(),
+        }
+    }
+
     pub(super) fn end_lead(&self, reason: Reason) {
         self.held.iter().for_each(|held| held.tenure.end(reason));
     }
@@ -125,9 +143,27 @@ impl Role {
 
     // ---- what is said outside ----------------------------------------------------------------------------------------
 
-    pub(super) fn tell(&self, event: Event) {
-        // Nobody may be listening.
-        let _ = self.events.send(event);
+    /// A term that nothing else has told the end of was taken by another: the node says no more of it.
+    pub(super) fn tell(&mut self, event: Event) {
+        let (began, ended) = match &event {
+            Event::Acquired { term } => (Some(*term), self.told_term.take()),
+            Event::Standby { .. } => (None, self.told_term.take()),
+            Event::Fenced { term } | Event::Released { term, .. } => {
+                self.told_term.take_if(|told| *told == *term);
+                (None, None)
+            }
+            Event::Missed { .. } | Event::Revoked { .. } | Event::Warning { .. } => (None, None),
+        };
+        self.told_term = began.or(self.told_term);
+        for event in ended.map(|term| Event::Fenced { term }).into_iter().chain([event]) {
+            // Nobody may be listening.
+            let _ = self.events.send(event);
+        }
+    }
+
+    /// What is told where a callback of the user's panics.
+    pub(super) fn panic_alarm(&self) -> PanicAlarm {
+        PanicAlarm(self.events.clone())
     }
 
     pub(super) fn publish(&self) {
@@ -145,15 +181,20 @@ impl Role {
     }
 
     /// Tells whoever follows that the process stands in it no more, and why.
-    pub(super) fn tell_end(&self) {
+    pub(super) fn tell_end(&mut self) {
         self.end_lead(Reason::Left);
+        if self.ending != Some(Error::Blocked)
+            && let Some(term) = self.told_term
+        {
+            self.tell(Event::Fenced { term });
+        }
         self.state.send_modify(|state| (state.tenure, state.ended) = (None, self.ending.clone()));
     }
 
     /// Why it stands no more, as its node has ended.
     pub(super) fn error_of(&mut self, ending: Ending) -> Error {
         match ending {
-            Ending::Refused => Error::Refused(std::mem::take(&mut self.refusal)),
+            Ending::Refused => Error::refused(&std::mem::take(&mut self.refusal)),
             Ending::Stuck => Error::Blocked,
             Ending::Ended
             | Ending::Job(_)
@@ -168,6 +209,20 @@ impl Role {
                     Error::Left
                 }
             }
+        }
+    }
+}
+
+/// Tells of a panic when it is dropped by one.
+pub(super) struct PanicAlarm(broadcast::Sender<Event>);
+
+impl Drop for PanicAlarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let message =
+                "the callback of before_release has panicked: the lead is released without what it has not done";
+            // Nobody may be listening.
+            let _ = self.0.send(Event::warning(message));
         }
     }
 }

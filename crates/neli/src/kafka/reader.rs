@@ -17,7 +17,6 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::Elections;
-use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::embedded;
@@ -35,6 +34,10 @@ use leaderless::Leaderless;
 mod finding;
 mod leaderless;
 
+pub use source::{IfMissing, Source};
+
+mod source;
+
 /// Between two questions where the log ends (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
 /// How long the first question may take before it is reported that nobody answers.
@@ -47,26 +50,6 @@ const RETRY: Duration = Duration::from_millis(200);
 const SHRUNK_FOR: Duration = Duration::from_secs(1);
 /// A topic that is still unknown after this is gone; until then a broker that has just started may not know it yet.
 const GONE_AFTER: Duration = Duration::from_secs(5);
-
-/// What is read, and from where.
-#[derive(Clone)]
-pub struct Source {
-    /// How Kafka is reached.
-    pub access: Access,
-    /// Whose records.
-    pub elections: Elections,
-    /// How many partitions the topic has, where an earlier reading has found that: records are told apart by it.
-    pub partitions: Option<i32>,
-    /// The partitions that are read, unless all are that have a role.
-    pub only: Option<BTreeSet<i32>>,
-    /// Whether a missing topic is made.
-    pub create_topic: bool,
-    /// Whether the elections' group is to be joined: that it may not be is known to whoever reads before anything is claimed.
-    pub joins_group: bool,
-    /// Whether it is read to be looked at: other elections' records are handed over whole, and where the topic is missing, the
-    /// refusal tells which there are.
-    pub is_looked_at: bool,
-}
 
 /// One reading of the journals in a topic's partitions. Dropping it never blocks; what it sent until then carries its number.
 pub struct Reader {

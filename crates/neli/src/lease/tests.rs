@@ -1,6 +1,7 @@
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::*;
+use crate::driver::{Command, Commands};
 
 fn tenure(left: Duration) -> (Arc<Tenure>, UnboundedReceiver<(usize, Command)>) {
     let (commands, received) = mpsc::unbounded_channel();

@@ -7,11 +7,12 @@
 //! Nothing kills it when its lease is over, as `neli-run` would: its work ends at the next await. The fence in the table is what
 //! refuses a mark that was under way.
 
+use std::cell::Cell;
 use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use neli::Election;
+use neli::{Election, Lease};
 use outbox::{Options, relay, variable};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -46,32 +47,17 @@ async fn run() -> Result<usize, Box<dyn Error>> {
         terminate.recv().await;
         leaving.leave().await;
     });
-    match stand(&election, &options).await {
-        (relayed, neli::Error::Left) => Ok(relayed),
-        (_, error) => Err(error.into()),
-    }
-}
-
-/// Relays whenever this candidate leads. Gives how many rows were relayed, and why it stands no more.
-async fn stand(election: &Election, options: &Options) -> (usize, neli::Error) {
-    let mut relayed = 0;
-    loop {
-        let mut lead = match election.lead().await {
-            Ok(lead) => lead,
-            Err(error) => return (relayed, error),
+    let relayed = Cell::new(0);
+    let work = async |lease: Lease| {
+        let stop = async {
+            lease.ending().await;
         };
-        let work = lead.run(async |lease| {
-            let stop = async {
-                lease.ending().await;
-            };
-            relay(options, lease.token(), stop).await
-        });
-        match work.await {
-            Ok(Ok(rows)) => relayed += rows,
-            // The lead is dropped, so that another machine tries; where there is none, this one leads again after two leases.
-            Ok(Err(error)) => eprintln!("outbox: {error}"),
-            // It was dropped where it was: the next leader sends again what was not marked.
-            Err(lost) => eprintln!("outbox: {lost}"),
+        match relay(&options, lease.token(), stop).await {
+            Ok(rows) => relayed.set(relayed.get() + rows),
+            // The lead is given up, so that another machine tries; where there is none, this one leads again after two leases.
+            Err(error) => eprintln!("outbox: {error}"),
         }
-    }
+    };
+    election.serve(work).await?;
+    Ok(relayed.get())
 }

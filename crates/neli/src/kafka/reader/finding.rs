@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rdkafka::consumer::Consumer;
 
-use super::{Asker, RETRY, Source};
+use super::{Asker, IfMissing, RETRY, Source};
 use crate::clock;
 use crate::kafka::event::KafkaEvent;
 use crate::kafka::topic::{self, Presence, TopicError};
@@ -20,7 +20,7 @@ impl Asker {
     /// Waits until the topic is there, making it where that is allowed, or this reading is over.
     pub(super) fn find_topic(&mut self) {
         let reading = Arc::clone(&self.reading);
-        let Source { access, elections, create_topic, .. } = &reading.source;
+        let Source { access, elections, if_missing, .. } = &reading.source;
         let (mut missing_since, mut coming_since) = (None, None);
         let mut is_new = || {
             let since = *coming_since.get_or_insert_with(clock::now);
@@ -46,7 +46,7 @@ impl Asker {
                     pause(if is_new { LOOK_AGAIN } else { RETRY });
                     continue;
                 }
-                Ok(Presence::Missing { brokers }) if *create_topic => {
+                Ok(Presence::Missing { brokers }) if *if_missing == IfMissing::Create => {
                     match topic::create(self.consumer.consumer().client(), access, elections, brokers, limit) {
                         Ok(Some(replicas)) => {
                             self.reading.send(KafkaEvent::Created { replicas, brokers });
@@ -55,6 +55,14 @@ impl Asker {
                         Ok(None) => continue,
                         Err(trouble) => trouble,
                     }
+                }
+                Ok(Presence::Missing { .. }) if *if_missing == IfMissing::Await => {
+                    let topic = &elections.topic;
+                    reading.down(format!(
+                        "topic \"{topic}\": it does not exist yet, and is waited for; candidates make it"
+                    ));
+                    pause(RETRY);
+                    continue;
                 }
                 Ok(Presence::Missing { .. }) if reading.source.is_looked_at => {
                     let since = *missing_since.get_or_insert_with(clock::now);

@@ -8,6 +8,7 @@ use tokio::sync::mpsc::{self, Receiver};
 
 use super::*;
 use crate::election::Properties;
+use crate::kafka::access::Access;
 use crate::kafka::access::LogCallback;
 use crate::kafka::event::Key;
 
@@ -41,7 +42,7 @@ fn start_with(access: Access, roles: u32, partitions: Option<i32>) -> (Reader, R
         elections,
         partitions,
         only: None,
-        create_topic: true,
+        if_missing: IfMissing::Create,
         joins_group: false,
         is_looked_at: false,
     };

@@ -1,0 +1,209 @@
+//! One term, as the election's thread and the tasks under it know it together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use neli_proto::record::Offset;
+use neli_proto::time::Time;
+use tokio::sync::watch;
+
+use crate::clock;
+use crate::driver::{Command, Commands};
+use crate::error::Lost;
+use crate::reason::Reason;
+
+/// How far the end of a lead is, and what still runs under it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Phase {
+    /// Somebody holds it.
+    is_taken: bool,
+    /// Tasks that run under it.
+    tasks: u32,
+    /// The barrier has begun: nothing is begun any more, and what runs is to end.
+    stops: Option<Reason>,
+    /// Its tasks are to be dropped; the lease goes on for what is done before the release.
+    dropped: Option<Reason>,
+    /// Whatever runs is to be dropped.
+    over: Option<Reason>,
+}
+
+impl Phase {
+    fn ends(self) -> Option<Reason> {
+        self.over.or(self.stops)
+    }
+
+    fn drops_tasks(self) -> Option<Reason> {
+        self.over.or(self.dropped)
+    }
+}
+
+/// One term: what the election's thread and the tasks know of it together. The thread alone extends it.
+#[derive(Debug)]
+pub(crate) struct Tenure {
+    term: Offset,
+    /// In nanoseconds of `CLOCK_BOOTTIME`; 0 once it is over.
+    deadline: AtomicU64,
+    phase: watch::Sender<Phase>,
+    pub(super) role: Option<Arc<str>>,
+    commands: Commands,
+}
+
+/// Shows that no task runs under a lead, and that none will.
+#[derive(Debug)]
+pub(crate) struct NoTask(());
+
+impl Tenure {
+    /// `role`: how it is called, where there are many.
+    pub(crate) fn new(term: Offset, until: Time, role: Option<Arc<str>>, commands: Commands) -> Self {
+        Self { term, deadline: AtomicU64::new(until.as_nanos()), phase: watch::Sender::default(), role, commands }
+    }
+
+    pub(crate) const fn term(&self) -> Offset {
+        self.term
+    }
+
+    #[inline]
+    pub(crate) fn is_valid(&self) -> bool {
+        clock::now() < self.deadline()
+    }
+
+    pub(super) fn deadline(&self) -> Time {
+        Time::from_nanos(self.deadline.load(Ordering::Acquire))
+    }
+
+    // ---- by the election's thread -----------------------------------------------------------------------------------
+
+    /// The lease runs until then. Once it is over it stays so.
+    pub(crate) fn extend(&self, until: Time) {
+        if self.phase.borrow().over.is_none() {
+            self.deadline.store(until.as_nanos(), Ordering::Release);
+        }
+    }
+
+    /// The barrier begins: no task is begun any more.
+    pub(crate) fn stop(&self, reason: Reason) {
+        self.phase.send_modify(|phase| _ = phase.stops.get_or_insert(reason));
+    }
+
+    /// The stop timeout is over: tasks are to be dropped, and the lease goes on.
+    pub(crate) fn drop_tasks(&self) {
+        self.phase.send_modify(|phase| phase.dropped = phase.stops);
+    }
+
+    /// The lease is over: tasks are to be dropped. `reason`: unless the barrier's counts.
+    pub(crate) fn end(&self, reason: Reason) {
+        self.deadline.store(0, Ordering::Release);
+        self.phase.send_if_modified(|phase| {
+            let has_changed = phase.over.is_none();
+            phase.over = phase.over.or(phase.stops).or(Some(reason));
+            has_changed
+        });
+    }
+
+    /// Why it ends, if it does.
+    pub(crate) fn ends(&self) -> Option<Reason> {
+        self.phase.borrow().ends()
+    }
+
+    /// That no task is left, when the end has begun and that is so.
+    pub(crate) fn no_task(&self) -> Option<NoTask> {
+        let phase = *self.phase.borrow();
+        (phase.ends().is_some() && phase.tasks == 0).then_some(NoTask(()))
+    }
+
+    // ---- by tasks -----------------------------------------------------------------------------------------------------
+
+    /// Takes it, unless it was taken, or ends already.
+    pub(crate) fn take(&self) -> bool {
+        self.phase.send_if_modified(|phase| {
+            let may_be_taken = !phase.is_taken && phase.ends().is_none();
+            phase.is_taken |= may_be_taken;
+            may_be_taken
+        })
+    }
+
+    pub(crate) fn is_taken(&self) -> bool {
+        self.phase.borrow().is_taken
+    }
+
+    /// Begins a task.
+    pub(crate) fn begin(self: &Arc<Self>) -> Result<Task, Lost> {
+        self.begin_unless(Phase::ends)
+    }
+
+    /// Begins what runs at the end, before the release.
+    pub(crate) fn begin_last(self: &Arc<Self>) -> Result<Task, Lost> {
+        self.begin_unless(|phase| phase.over)
+    }
+
+    fn begin_unless(self: &Arc<Self>, ends: impl FnOnce(Phase) -> Option<Reason>) -> Result<Task, Lost> {
+        let mut end = None;
+        self.phase.send_if_modified(|phase| {
+            end = ends(*phase);
+            phase.tasks += u32::from(end.is_none());
+            false
+        });
+        if let Some(reason) = end {
+            return Err(self.lost(reason));
+        }
+        let task = Task { tenure: Arc::clone(self) };
+        // The election's thread may not have seen it yet.
+        if self.is_valid() { Ok(task) } else { Err(self.lost(Reason::Expired)) }
+    }
+
+    /// Waits until the barrier begins, or the lease is over; why.
+    pub(crate) async fn ending(&self) -> Reason {
+        self.wait_for(Phase::ends).await
+    }
+
+    /// Waits until tasks are to be dropped; why.
+    pub(crate) async fn dropping_tasks(&self) -> Reason {
+        self.wait_for(Phase::drops_tasks).await
+    }
+
+    /// Waits until the lease is over; why.
+    pub(crate) async fn over(&self) -> Reason {
+        self.wait_for(|phase| phase.over).await
+    }
+
+    pub(crate) const fn lost(&self, reason: Reason) -> Lost {
+        Lost { term: self.term, reason }
+    }
+
+    /// Asks the election's thread to give it up.
+    pub(crate) fn resign(&self) {
+        self.commands.send(Command::Resign { term: self.term });
+    }
+
+    async fn wait_for(&self, mut what: impl FnMut(Phase) -> Option<Reason>) -> Reason {
+        let mut phases = self.phase.subscribe();
+        loop {
+            let phase = *phases.borrow_and_update();
+            if let Some(reason) = what(phase) {
+                return reason;
+            }
+            // Its sender is this object.
+            let _ = phases.changed().await;
+        }
+    }
+}
+
+/// One task under a lead. When it is dropped, the task has been.
+#[derive(Debug)]
+pub(crate) struct Task {
+    tenure: Arc<Tenure>,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let mut is_awaited = false;
+        self.tenure.phase.send_if_modified(|phase| {
+            phase.tasks -= 1;
+            is_awaited = phase.tasks == 0 && phase.ends().is_some();
+            false
+        });
+        if is_awaited {
+            self.tenure.commands.send(Command::Idle { term: self.tenure.term });
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What the layers below say to whoever runs `neli-run`, said to whoever writes a program with the library: they name the options of the
+//! command line, and a program has the builder's methods.
+
+/// A phrase of the layers below, and the same in the words of the library.
+const PHRASES: [(&str, &str); 14] = [
+    ("drop --no-create-topic", "don't call create_topic(false)"),
+    ("neli-run makes the topic itself; see --no-create-topic", "the library makes the topic itself; see create_topic"),
+    ("say --brokers", "call brokers"),
+    ("say --group", "it is the name that the builder was given"),
+    ("it follows from --lease", "it follows from lease"),
+    ("see --elect", "see elector"),
+    ("use --elect log", "call elector(Elector::Log)"),
+    (
+        "it has members that are no neli-run; choose another --group",
+        "it has members that are no candidates; choose another name",
+    ),
+    ("this name; choose another --group", "this name; choose another"),
+    ("if it is neli-run's own, say --embedded", "if it is neli-run's embedded one, neli-run alone can use it"),
+    ("the same --roles, or these a --group of their own", "the same roles, or these a name of their own"),
+    ("--roles ", "roles "),
+    ("--overlap is missing: ", ""),
+    (
+        " stands in this election with it; all its candidates need it, or none",
+        " stands in this election with an overlap, which the library does not have; start it without that",
+    ),
+];
+
+/// The line in the words of the library.
+pub(crate) fn of_library(line: &str) -> String {
+    PHRASES.iter().fold(line.to_owned(), |line, (option, method)| line.replace(option, method))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    /// What a program with the library is never told, file by file: it has no hook for it.
+    const NOT_TOLD: [(&str, &str); 7] = [
+        // The facts of `--once`.
+        ("kafka/facts.rs", "drop --no-create-topic"),
+        ("topic/risk.rs", "--once-retention"),
+        // The priority of a candidate of `neli-run`.
+        ("candidate/preempting.rs", "(--preempt)"),
+        // A candidate with an overlap of its own.
+        ("candidate/overlapping.rs", "--overlap: "),
+        // The options of Kafka's own commands.
+        ("src/topic.rs", "kafka-configs.sh"),
+        ("src/topic.rs", "kafka-reassign-partitions.sh"),
+        ("src/wording.rs", ""),
+    ];
+
+    fn sources(directory: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                found.extend(sources(&path));
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+        found
+    }
+
+    /// Where an option of the command line begins in a line of source, if one is in it.
+    fn names_option(line: &str) -> bool {
+        line.match_indices("--").any(|(at, _)| {
+            let next = line[at + 2..].chars().next();
+            !line[..at].ends_with('-') && next.is_some_and(|next| next.is_ascii_lowercase())
+        })
+    }
+
+    #[test]
+    fn each_option_that_a_message_names_has_its_words_here() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut untold = Vec::new();
+        for file in [root.join("src"), root.join("../neli-proto/src")].iter().flat_map(|root| sources(root)) {
+            let name = file.to_str().unwrap();
+            let source = fs::read_to_string(&file).unwrap();
+            let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+            for line in code.lines().map(str::trim).filter(|line| !line.starts_with("//") && line.contains('"')) {
+                let is_told = !name.ends_with("tests.rs")
+                    && !NOT_TOLD.iter().any(|(file, part)| name.ends_with(file) && line.contains(part));
+                if is_told && names_option(line) && names_option(&of_library(line)) {
+                    untold.push(format!("{name}: {line}"));
+                }
+            }
+        }
+        assert!(untold.is_empty(), "{untold:#?}");
+    }
+
+    #[test]
+    fn a_program_is_told_of_its_own_methods() {
+        let told = of_library("topic \"t\": it does not exist; create it, or drop --no-create-topic");
+        assert_eq!(told, "topic \"t\": it does not exist; create it, or don't call create_topic(false)");
+        let told = of_library(
+            "--overlap is missing: web2 stands in this election with it; all its candidates need it, or none",
+        );
+        assert_eq!(
+            told,
+            "web2 stands in this election with an overlap, which the library does not have; start it without that"
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! The callback of [`neli::Builder::before_release`]: when it runs, where, and what its faults do.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::future::pending;
+use std::time::Duration;
+
+use neli::{Builder, Election, Elector, EmbeddedBroker, Event, Lease, Reason};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::oneshot;
+
+const LEASE: Duration = Duration::from_millis(600);
+/// No test comes near it.
+const LONG: Duration = Duration::from_secs(60);
+
+fn candidate(broker: &EmbeddedBroker) -> Builder {
+    Election::builder("billing").embedded(broker).lease(LEASE).elector(Elector::Log)
+}
+
+/// What the callback was given: whether the lease was valid, and why the lead ends.
+type Calls = UnboundedReceiver<(bool, Reason)>;
+
+fn noting_calls(builder: Builder) -> (Builder, Calls) {
+    let (call, calls) = unbounded_channel();
+    let builder = builder.before_release(LONG, move |lease: Lease, reason| {
+        let call = call.clone();
+        async move { call.send((lease.is_valid(), reason)).unwrap() }
+    });
+    (builder, calls)
+}
+
+/// The election's own thread has no runtime: a callback that spawns before its future is polled panicked there.
+#[tokio::test(flavor = "current_thread")]
+async fn the_callback_itself_runs_in_the_runtime_of_join() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let (call, mut calls) = unbounded_channel();
+    let builder = candidate(&broker).before_release(LONG, move |_, reason| {
+        let call = call.clone();
+        // Spawned by the closure, and not by its future.
+        let spawned = tokio::spawn(async move { call.send(reason).unwrap() });
+        async move { spawned.await.unwrap() }
+    });
+    let election = builder.join().await.unwrap();
+    election.lead().await.unwrap().resign().await;
+    assert_eq!(calls.recv().await, Some(Reason::Resigned));
+    assert!(election.lead().await.unwrap().lease().is_valid(), "the election goes on");
+}
+
+/// The lead is released all the same, and the candidate stands on.
+#[tokio::test(flavor = "current_thread")]
+async fn a_callback_that_panics_costs_the_election_nothing() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let builder =
+        candidate(&broker).before_release(LONG, |_, _| -> std::future::Ready<()> { panic!("a user's fault") });
+    let election = builder.join().await.unwrap();
+    let mut events = election.events();
+    let lead = election.lead().await.unwrap();
+    let term = lead.lease().token();
+    lead.resign().await;
+    let mut warnings = Vec::new();
+    loop {
+        let event = events.next().await.unwrap();
+        if let Event::Warning { message } = event {
+            warnings.push(message);
+        } else if let Event::Released { term: released, .. } = event {
+            break assert_eq!(released, term);
+        }
+    }
+    assert!(
+        warnings.iter().any(|warning| warning.contains("before_release") && warning.contains("panicked")),
+        "{warnings:?}"
+    );
+    assert!(election.lead().await.unwrap().lease().is_valid());
+}
+
+/// The callback has a time of its own: what the task takes of the stop timeout is not the callback's.
+#[tokio::test(flavor = "current_thread")]
+async fn it_runs_after_a_task_that_is_dropped_at_the_stop_timeout() {
+    for stop_timeout in [Duration::ZERO, Duration::from_millis(50)] {
+        let broker = EmbeddedBroker::start().unwrap();
+        let (builder, mut calls) = noting_calls(candidate(&broker).stop_timeout(stop_timeout));
+        let election = builder.join().await.unwrap();
+        let mut lead = election.lead().await.unwrap();
+        let (begun, is_begun) = oneshot::channel();
+        let task = lead.run(async |_| {
+            begun.send(()).unwrap();
+            pending::<()>().await;
+        });
+        let leave = async {
+            is_begun.await.unwrap();
+            election.leave().await;
+        };
+        let (ended, ()) = tokio::join!(task, leave);
+        assert_eq!(ended.unwrap_err().reason, Reason::Left);
+        assert_eq!(calls.recv().await, Some((true, Reason::Left)), "stop timeout {stop_timeout:?}");
+    }
+}
+
+/// Nothing was done, but the callback is called before each release.
+#[tokio::test(flavor = "current_thread")]
+async fn it_runs_where_no_task_runs() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let (builder, mut calls) = noting_calls(candidate(&broker).stop_timeout(Duration::ZERO));
+    let election = builder.join().await.unwrap();
+    let lead = election.lead().await.unwrap();
+    election.leave().await;
+    assert_eq!(calls.recv().await, Some((true, Reason::Left)));
+    drop(lead);
+}
+
+/// One that takes too long is dropped, and the lead is released.
+#[tokio::test(flavor = "current_thread")]
+async fn it_is_dropped_at_the_end_of_its_time() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let builder = candidate(&broker).stop_timeout(LONG).before_release(Duration::from_millis(50), |_, _| pending());
+    let election = builder.join().await.unwrap();
+    let mut events = election.events();
+    let lead = election.lead().await.unwrap();
+    lead.resign().await;
+    loop {
+        if let Event::Released { reason, .. } = events.next().await.unwrap() {
+            break assert_eq!(reason, Reason::Resigned);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Followers, on the library's own embedded broker.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::time::Duration;
+
+use neli::{Builder, Election, Elector, EmbeddedBroker, Follower, Leader, Leadership};
+
+const LEASE: Duration = Duration::from_secs(2);
+
+fn candidate(broker: &EmbeddedBroker) -> Builder {
+    Election::builder("billing").embedded(broker).lease(LEASE).elector(Elector::Log)
+}
+
+/// Follows until something is so, and gives what `pick` makes of it.
+async fn until<T>(follower: &mut Follower, pick: impl Fn(&Leadership) -> Option<T>) -> T {
+    loop {
+        if let Some(found) = pick(&follower.leadership()) {
+            return found;
+        }
+        follower.changed().await.unwrap();
+    }
+}
+
+fn led(leadership: &Leadership) -> Option<Leader> {
+    if let Leadership::Led(leader) = leadership { Some(leader.clone()) } else { None }
+}
+
+fn trouble(leadership: &Leadership) -> Option<String> {
+    if let Leadership::Unknown { trouble } = leadership { trouble.clone() } else { None }
+}
+
+fn vacant(leadership: &Leadership) -> Option<()> {
+    (*leadership == Leadership::Vacant).then_some(())
+}
+
+/// It is there before the first candidate is, and says what it waits for.
+#[tokio::test(flavor = "current_thread")]
+async fn a_topic_that_is_missing_is_waited_for() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let mut follower = Follower::builder("billing").embedded(&broker).start().unwrap();
+    let told = until(&mut follower, trouble).await;
+    assert!(told.contains("billing.neli") && told.contains("does not exist yet"), "{told}");
+    let election = candidate(&broker).name("web1").join().await.unwrap();
+    let lead = election.lead().await.unwrap();
+    let leader = until(&mut follower, led).await;
+    assert_eq!((leader.name.as_deref(), leader.term), (Some("web1"), lead.lease().token()));
+    election.leave().await;
+    until(&mut follower, vacant).await;
+    drop(lead);
+}
+
+/// That nobody leads is told from what is not known.
+#[tokio::test(flavor = "current_thread")]
+async fn nobody_answers_and_that_is_told() {
+    // Nothing listens there.
+    let mut follower = Follower::builder("billing").brokers("127.0.0.1:9").start().unwrap();
+    assert_eq!(follower.leadership(), Leadership::Unknown { trouble: None });
+    let told = until(&mut follower, trouble).await;
+    assert!(told.contains("127.0.0.1:9"), "{told}");
+}
+
+/// Each role's leader, though several share a partition.
+#[tokio::test(flavor = "current_thread")]
+async fn the_leader_of_each_role_is_followed() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let roles = candidate(&broker).name("web1").roles(3).join().await.unwrap();
+    let builder = Follower::builder("billing").embedded(&broker);
+    let followers = builder.roles(3).start().unwrap();
+    let mut leads = Vec::new();
+    for (role, election) in roles.iter() {
+        let lead = election.lead().await.unwrap();
+        let mut follower = followers.get(role).unwrap().clone();
+        assert_eq!(until(&mut follower, led).await.term, lead.lease().token(), "role {role}");
+        leads.push(lead);
+    }
+    assert!(followers.get("3").is_none());
+    leads.remove(1).resign().await;
+    let resigned = roles.get("1").unwrap().clone();
+    let mut follower = followers.get("1").unwrap().clone();
+    until(&mut follower, vacant).await;
+    assert_eq!(followers.iter().filter(|(_, follower)| follower.leader().is_some()).count(), 2);
+    // What was read of the others does not keep it from its next leader.
+    let next = resigned.lead().await.unwrap();
+    assert_eq!(until(&mut follower, led).await.term, next.lease().token());
+    roles.leave().await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn roles_are_followed_by_their_names() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let names = ["ingest", "bill"];
+    let roles = candidate(&broker).named_roles(names).join().await.unwrap();
+    let followers = Follower::builder("billing").embedded(&broker).named_roles(names).start().unwrap();
+    let lead = roles.get("bill").unwrap().lead().await.unwrap();
+    let mut follower = followers.get("bill").unwrap().clone();
+    assert_eq!(until(&mut follower, led).await.term, lead.lease().token());
+    drop(lead);
+    let error = Follower::builder("billing").embedded(&broker).named_roles(["a", "a"]).start().map(drop).unwrap_err();
+    assert!(error.to_string().starts_with("named_roles a,a: "), "{error}");
+}

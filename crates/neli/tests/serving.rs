@@ -1,0 +1,159 @@
+//! Ways to work as the leader: a loop that awaits its task, a loop that drops it, tasks beside each other, and a lead that is given up from
+//! within.
+
+use std::collections::BTreeSet;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use neli::{Builder, Election, Elector, EmbeddedBroker, Error, Lease, Reason};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::{Notify, oneshot};
+
+const LEASE: Duration = Duration::from_millis(600);
+
+fn candidate(broker: &EmbeddedBroker) -> Builder {
+    Election::builder("billing").embedded(broker).lease(LEASE).elector(Elector::Log)
+}
+
+/// Each lead's task is awaited before the release; then the next lead is waited for, until the candidate has left.
+#[tokio::test(flavor = "current_thread")]
+async fn serving_goes_on_from_lead_to_lead() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let election = candidate(&broker).join().await.unwrap();
+    let (tell, mut told) = unbounded_channel();
+    let served = election.serve(|lease: Lease| {
+        let tell = tell.clone();
+        async move {
+            tell.send((lease.token(), None)).unwrap();
+            let reason = lease.ending().await;
+            assert!(lease.is_valid(), "it ends in order");
+            tell.send((lease.token(), Some(reason))).unwrap();
+        }
+    });
+    let steer = async {
+        let (first, _) = told.recv().await.unwrap();
+        let lead_of_first = election.leader().unwrap();
+        assert_eq!(lead_of_first.term, first);
+        let other = candidate(&broker).join().await.unwrap();
+        // An operator, or the group, would do so.
+        election.clone().leave().await;
+        assert_eq!(told.recv().await, Some((first, Some(Reason::Left))));
+        assert!(other.lead().await.unwrap().lease().token() > first);
+    };
+    let (left, ()) = tokio::join!(served, steer);
+    assert_eq!(left, Ok(()));
+}
+
+/// A task gives the lead up from within, another candidate leads, and then this one again.
+#[tokio::test(flavor = "current_thread")]
+async fn a_task_resigns_and_another_leads() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let first = candidate(&broker).join().await.unwrap();
+    let second = candidate(&broker).join().await.unwrap();
+    let (tell, mut told) = unbounded_channel();
+    let serve = |election: Election, name: &'static str| {
+        let tell = tell.clone();
+        tokio::spawn(async move {
+            election
+                .serve(async |lease| {
+                    lease.resign();
+                    let reason = lease.ending().await;
+                    let _ = tell.send((name, lease.token(), reason));
+                })
+                .await
+        })
+    };
+    let served = [serve(first.clone(), "first"), serve(second.clone(), "second")];
+    let (mut seen, mut terms) = (BTreeSet::new(), Vec::new());
+    while seen.len() < 2 || terms.len() < 4 {
+        let (name, term, reason) = told.recv().await.unwrap();
+        assert_eq!(reason, Reason::Resigned);
+        seen.insert(name);
+        terms.push(term);
+    }
+    assert!(terms.is_sorted_by(|earlier, later| earlier < later), "{terms:?}");
+    first.leave().await;
+    second.leave().await;
+    for served in served {
+        assert_eq!(served.await.unwrap(), Ok(()));
+    }
+}
+
+/// Tasks run beside each other under one lead, none of which holds it, and it is released after the last.
+#[tokio::test(flavor = "current_thread")]
+async fn tasks_beside_each_other_are_all_awaited() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let election = candidate(&broker).join().await.unwrap();
+    let lead = election.lead().await.unwrap();
+    let go_on = Arc::new(Notify::new());
+    let tasks: Vec<_> = (0..3)
+        .map(|number| {
+            let (lease, go_on, (begun, is_begun)) = (lead.lease(), Arc::clone(&go_on), oneshot::channel());
+            let task = tokio::spawn(async move {
+                lease
+                    .run(async |lease| {
+                        begun.send(()).unwrap();
+                        go_on.notified().await;
+                        (number, lease.is_valid())
+                    })
+                    .await
+            });
+            (task, is_begun)
+        })
+        .collect();
+    let mut running = Vec::new();
+    for (task, is_begun) in tasks {
+        is_begun.await.unwrap();
+        running.push(task);
+    }
+    let lease = lead.lease();
+    drop(lead);
+    assert_eq!(lease.ending().await, Reason::Resigned);
+    let late = lease.run(async |_| ()).await;
+    assert_eq!(late.unwrap_err().reason, Reason::Resigned, "nothing is begun any more");
+    for (number, task) in running.into_iter().enumerate() {
+        assert!(lease.is_valid());
+        go_on.notify_one();
+        assert_eq!(task.await.unwrap().unwrap(), (number, true));
+    }
+    while lease.is_valid() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A task in the background that ignores that its lead ends is dropped, and begun again under the next lead.
+#[tokio::test(flavor = "current_thread")]
+async fn a_background_task_is_run_again_under_the_next_lead() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let election = candidate(&broker).join().await.unwrap();
+    let (tell, mut told) = unbounded_channel();
+    let background = election.background(|lease: Lease| {
+        tell.send(lease).unwrap();
+        pending::<()>()
+    });
+    let steer = async {
+        let first = told.recv().await.unwrap();
+        first.resign();
+        let second = told.recv().await.unwrap();
+        assert!(second.token() > first.token() && !first.is_valid() && second.is_valid());
+        election.clone().leave().await;
+    };
+    let (left, ()) = tokio::join!(background, steer);
+    assert_eq!(left, Ok(()));
+}
+
+/// `?` takes the loss of a lead for an error of the library.
+#[tokio::test(flavor = "current_thread")]
+async fn a_loss_is_an_error() {
+    async fn work(election: &Election) -> Result<(), Error> {
+        let mut lead = election.lead().await?;
+        election.clone().leave().await;
+        lead.run(async |_| ()).await?;
+        Ok(())
+    }
+    let broker = EmbeddedBroker::start().unwrap();
+    let election = candidate(&broker).join().await.unwrap();
+    let error = work(&election).await.unwrap_err();
+    assert!(matches!(error, Error::Lost(lost) if lost.reason == Reason::Left), "{error:?}");
+}

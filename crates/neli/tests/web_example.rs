@@ -1,0 +1,70 @@
+//! The example `web`: a write goes to the leader, whichever instance is asked, and to the next one when it has gone.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::time::Duration;
+
+use neli::{Election, Elector, EmbeddedBroker, Follower};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+#[path = "../examples/web.rs"]
+#[expect(dead_code, reason = "its main is not called here")]
+mod web;
+
+/// The address of an instance, and its task.
+async fn instance(broker: &EmbeddedBroker) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let builder = Election::builder("web").embedded(broker).elector(Elector::Log).name(&address);
+    let builder = builder.lease(Duration::from_millis(600));
+    let task = tokio::spawn(async move { web::run(builder, &listener).await.unwrap() });
+    (address, task)
+}
+
+async fn ask(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(format!("{request} HTTP/1.1\r\nhost: web\r\n\r\n").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+async fn write(address: &str) -> String {
+    ask(address, "POST /add").await
+}
+
+/// Waits until this one is known to lead, and takes writes.
+async fn leads(follower: &mut Follower, address: &str) {
+    while follower.leader().and_then(|leader| leader.name).as_deref() != Some(address) {
+        follower.changed().await.unwrap();
+    }
+    while !write(address).await.starts_with("HTTP/1.1 200 ") {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn writes_go_to_the_leader() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let mut follower = Follower::builder("web").embedded(&broker).start().unwrap();
+    let (first, first_task) = instance(&broker).await;
+    leads(&mut follower, &first).await;
+    let (second, second_task) = instance(&broker).await;
+    // It does not know of the leader before it has joined.
+    let elsewhere = loop {
+        let answer = write(&second).await;
+        if !answer.starts_with("HTTP/1.1 503 ") {
+            break answer;
+        }
+    };
+    assert!(elsewhere.starts_with("HTTP/1.1 307 "), "{elsewhere}");
+    assert!(elsewhere.contains(&format!("location: http://{first}/add\r\n")), "{elsewhere}");
+    assert!(ask(&second, "GET /").await.ends_with("\r\n\r\n0\n"), "its own store");
+
+    // As a process that ends.
+    first_task.abort();
+    leads(&mut follower, &second).await;
+    second_task.abort();
+}

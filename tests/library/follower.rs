@@ -1,0 +1,117 @@
+//! Followers on a real Kafka: with READ on the topic alone, before the topic is there, and after it was made anew.
+
+use harness::accounts::Account;
+use harness::candidate::Elector;
+use harness::kafka::{Broker, Kafka};
+use harness::rights::{Operation, Resource, Rights, Rule};
+use harness::stage::Stage;
+use harness::wait::PATIENCE;
+use neli::{Follower, Leader, Leadership};
+use nix::sys::signal::Signal;
+use std::time::Duration;
+
+use crate::worker::Worker;
+use crate::{PROGRAM, candidate, candidate_at, run, soon, stage};
+
+const LEASE: Duration = Duration::from_millis(1500);
+
+/// Follows until something is so, and gives what `pick` makes of it.
+pub(crate) async fn until<T>(what: &str, follower: &mut Follower, pick: impl Fn(&Leadership) -> Option<T>) -> T {
+    let follow = async {
+        loop {
+            if let Some(found) = pick(&follower.leadership()) {
+                return found;
+            }
+            follower.changed().await.expect("it follows");
+        }
+    };
+    soon(what, PATIENCE, follow).await
+}
+
+pub(crate) fn led(leadership: &Leadership) -> Option<Leader> {
+    if let Leadership::Led(leader) = leadership { Some(leader.clone()) } else { None }
+}
+
+fn vacant(leadership: &Leadership) -> Option<()> {
+    (*leadership == Leadership::Vacant).then_some(())
+}
+
+/// Nothing but READ on the topic, which is not there yet: it is waited for, and that is told.
+#[test]
+fn read_on_a_topic_that_comes_later_is_enough() {
+    // The shared Kafka may be one without accounts that somebody else has started.
+    let own = Kafka::shared().accounts_address().is_none().then(Broker::own).map(|broker| (broker.kafka(), broker));
+    let kafka = own.as_ref().map_or_else(|| Kafka::shared(), |(kafka, _)| kafka);
+    let stage = Stage::new(PROGRAM, kafka, Elector::Log);
+    let topic = stage.topic();
+    let reads = Rule::allow(Account::Tenant.name(), Resource::Topic(&topic), Operation::Read);
+    let rights = Rights::of(kafka);
+    rights.make(std::slice::from_ref(&reads));
+    run(async {
+        let mut builder = Follower::builder(&stage.group).brokers(kafka.accounts_address().expect("ours has one"));
+        for (key, value) in Account::Tenant.properties() {
+            builder = builder.property(key, value);
+        }
+        let mut follower = builder.start().expect("it starts");
+        let trouble = until("what is wrong", &mut follower, |leadership| {
+            if let Leadership::Unknown { trouble } = leadership { trouble.clone() } else { None }
+        });
+        let trouble = trouble.await;
+        assert!(trouble.contains(&topic) && trouble.contains("does not exist yet"), "{trouble}");
+        let election = candidate_at(&stage, kafka.address()).name("10.0.0.7:8080").join().await.expect("it stands");
+        let lead = election.lead().await.expect("it leads");
+        let leader = until("a leader", &mut follower, led).await;
+        assert_eq!((leader.name.as_deref(), leader.term), (Some("10.0.0.7:8080"), lead.lease().token()));
+        election.leave().await;
+        until("a release", &mut follower, vacant).await;
+        drop(lead);
+    });
+    rights.unmake(&[reads]);
+}
+
+/// Whoever leads is known no more when its lease is over without a word of it, though nobody has released.
+#[test]
+fn a_leader_that_is_silent_is_taken_for_none() {
+    let stage = stage(Elector::Log);
+    let worker = Worker::start(&stage, Kafka::shared().address(), LEASE);
+    worker.await_lead(&stage, None);
+    run(async {
+        let builder = Follower::builder(&stage.group).brokers(Kafka::shared().address());
+        let mut follower = builder.start().expect("it starts");
+        until("a leader", &mut follower, led).await;
+        worker.process().signal(Signal::SIGSTOP);
+        let silent = |leadership: &Leadership| (*leadership == Leadership::Unknown { trouble: None }).then_some(());
+        until("the end of the lease", &mut follower, silent).await;
+        worker.process().signal(Signal::SIGCONT);
+        until("the next leader", &mut follower, led).await;
+    });
+}
+
+/// The topic is deleted and made again: what was read of the old one counts no more.
+#[test]
+fn a_topic_that_is_made_again_is_followed() {
+    let stage = stage(Elector::Log);
+    let kafka = Kafka::shared();
+    let mut follower = run(async {
+        let election = candidate(&stage).name("first").join().await.expect("it stands");
+        let lead = election.lead().await.expect("it leads");
+        let builder = Follower::builder(&stage.group).brokers(kafka.address());
+        let mut follower = builder.start().expect("it starts");
+        until("a leader", &mut follower, led).await;
+        election.leave().await;
+        until("a release", &mut follower, vacant).await;
+        drop(lead);
+        follower
+    });
+    kafka.delete_topic(&stage.topic());
+    run(async {
+        let is_gone = |leadership: &Leadership| matches!(leadership, Leadership::Unknown { .. }).then_some(());
+        until("the end of the topic", &mut follower, is_gone).await;
+        let election = candidate(&stage).name("second").join().await.expect("it stands");
+        let lead = election.lead().await.expect("it leads");
+        let leader = until("the next leader", &mut follower, led).await;
+        assert_eq!((leader.name.as_deref(), leader.term), (Some("second"), lead.lease().token()));
+        election.leave().await;
+        drop(lead);
+    });
+}

@@ -1,0 +1,82 @@
+//! Many roles on a real Kafka: a process with the library and `neli-run --roles` share them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::time::Duration;
+
+use harness::candidate::{Elector, Running};
+use harness::kafka::Kafka;
+use harness::wait::PATIENCE;
+use harness::witness::Testimony;
+use neli::{Follower, Roles};
+
+use crate::follower::{led, until};
+use crate::worker::act;
+use crate::{candidate, run, soon, stage, with_both_electors};
+
+const ROLES: [&str; 4] = ["bill", "ingest", "report", "send"];
+
+/// How many roles the program leads, by its log.
+fn led_by(program: &Running) -> usize {
+    let mut led: BTreeMap<String, bool> = BTreeMap::new();
+    for event in program.history() {
+        match event.name() {
+            "leading" => drop(led.insert(event.text("role").to_owned(), true)),
+            "fenced" | "released" | "superseded" => drop(led.insert(event.text("role").to_owned(), false)),
+            _ => {}
+        }
+    }
+    led.values().filter(|is_led| **is_led).count()
+}
+
+fn led_here(roles: &Roles) -> usize {
+    roles.iter().filter(|(_, election)| election.leader().is_some_and(|leader| leader.is_self)).count()
+}
+
+async fn until_true(what: &str, is_so: impl Fn() -> bool) {
+    let wait = async {
+        let mut times = tokio::time::interval(Duration::from_millis(20));
+        while !is_so() {
+            times.tick().await;
+        }
+    };
+    soon(what, PATIENCE, wait).await;
+}
+
+with_both_electors! {
+    /// Each leads its share, no two act for one role at a time, and what one leaves the other leads. The tasks here ignore that their
+    /// lead ends, and are dropped at the stop timeout.
+    fn a_library_process_and_neli_run_share_the_roles(elector) {
+        let stage = stage(elector);
+        let file = |role: &str| stage.directory().join(format!("witness.{role}"));
+        let mut job = vec!["sh".into(), "-c".into(), "exec \"$0\" \"$1.$NELI_ROLE\"".into()];
+        job.extend(stage.witness().command());
+        let program = stage.candidate().option("--roles", ROLES.join(",")).job(job).start();
+        run(async {
+            let builder = candidate(&stage).stop_timeout(Duration::from_millis(100));
+            let roles = builder.named_roles(ROLES).join().await.expect("it stands");
+            let mut served = Vec::new();
+            for (role, election) in roles.iter() {
+                let file = File::options().create(true).append(true).open(file(role)).expect("a file");
+                let election = election.clone();
+                served.push(tokio::spawn(async move { election.serve(|lease| act(&file, lease)).await }));
+            }
+            until_true("a fair share for both", || led_here(&roles) == 2 && led_by(&program) == 2).await;
+            let builder = Follower::builder(&stage.group).brokers(Kafka::shared().address());
+            let followers = builder.named_roles(ROLES).start().expect("it starts");
+            for (role, follower) in followers.iter() {
+                until(role, &mut follower.clone(), led).await;
+            }
+            roles.leave().await;
+            for served in served {
+                assert_eq!(served.await.expect("no panic"), Ok(()));
+            }
+            until_true("all roles for the program", || led_by(&program) == ROLES.len()).await;
+        });
+        stage.close([program]);
+        for role in ROLES {
+            let testimony = Testimony::read(&file(role));
+            assert!(testimony.overlaps().is_empty(), "role {role}: {:?}", testimony.overlaps());
+        }
+    }
+}
