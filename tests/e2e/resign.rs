@@ -12,6 +12,7 @@ use harness::wait;
 use harness::witness::Event;
 use serde_json::Value;
 
+use crate::death::machine;
 use crate::{PROGRAM, stage, with_both_electors};
 
 /// What `resign` prints as JSON; it is as docs/json.md says.
@@ -91,6 +92,26 @@ fn nobody_stands_by() {
     assert!(answer.text.starts_with("first leads again, term "), "{answer:?}");
     assert_eq!(answer.status, 0);
     stage.close([first]);
+}
+
+/// The last hello of a leader that died is no sign of life: nobody is left to hand over to.
+#[test]
+fn a_leader_that_died_does_not_stand_by() {
+    let stage = stage(Elector::Log);
+    let mut first = stage.candidate().option("--name", "first").lease("3s").start();
+    let term = first.await_lead();
+    stage.await_witness(term);
+    let job = first.await_job();
+    let mut second = stage.candidate().option("--name", "second").lease("3s").start();
+    second.await_event("standby");
+    await_standbys(&stage, 1);
+    machine(&mut first, &[job]);
+    stage.await_witness(second.await_lead());
+    let object = stage.ask("status", &["--json"]).json();
+    assert_eq!(object["standbys"], serde_json::json!([]), "{object}");
+    let (object, status) = resign(&stage, &[]);
+    assert_eq!((object["outcome"].as_str(), status), (Some("nobody-stands-by"), 2), "{object}");
+    stage.close([second]);
 }
 
 #[test]

@@ -8,13 +8,13 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::failed_runs;
 use crate::journal::{Journal, Verdict, View};
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, MemberId, Offset, Record, What};
 use crate::time::Time;
+use lost::Lost;
 use side_by_side::SideBySide;
 
 pub use heard::{AgeBy, Heard, ReadAt};
@@ -25,6 +25,7 @@ pub use sight::{Change, Job, KnownCandidate, Leader, Leadership, Release, Resign
 
 mod heard;
 mod history;
+mod lost;
 mod room;
 mod side_by_side;
 mod sight;
@@ -50,6 +51,8 @@ pub struct Observer {
     candidates: BTreeMap<MemberId, KnownCandidate>,
     /// How often in a row the runs of a candidate have failed, as its releases tell.
     failed_runs: BTreeMap<MemberId, u32>,
+    /// The leaders over whose silence another has claimed.
+    lost: Lost,
 }
 
 impl Observer {
@@ -65,6 +68,7 @@ impl Observer {
             void_claims: None,
             candidates: BTreeMap::new(),
             failed_runs: BTreeMap::new(),
+            lost: Lost::new(),
         }
     }
 
@@ -150,6 +154,9 @@ impl Observer {
     }
 
     fn is_there(&mut self, at: ReadAt, candidate: KnownCandidate) {
+        if self.lost.is_dead(&candidate.member, candidate.heard) {
+            return;
+        }
         let broker_now = self.broker_now(at);
         self.candidates.retain(|_, candidate| candidate.heard.age(at.now, broker_now) < HELLO_HOLDS);
         self.candidates.insert(candidate.member.clone(), candidate);
@@ -167,6 +174,7 @@ impl Observer {
         let before = core::mem::discriminant(self.journal.view());
         let term_before = self.journal.term();
         let jobs_before = SideBySide::of(&self.journal);
+        let led_before = lost::leads(&self.journal, self.leader.as_ref()).cloned();
         // By the clock as it was known before: what was told of the leader until now was told by that.
         let silent = self.leader.as_ref().map(|leader| self.age(leader.word, at)).unwrap_or_default();
         let verdict = self.journal.read(at.now, offset, record);
@@ -191,6 +199,10 @@ impl Observer {
             View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => {}
         }
         changes.extend(jobs_before.change_to(&self.journal));
+        if let Some(leader) = led_before.filter(|leader| lost::is_lost(leader, &self.journal, &changes)) {
+            self.lost.insert(&leader, heard);
+            self.candidates.retain(|member, known| !self.lost.is_dead(member, known.heard));
+        }
         match (verdict, record) {
             (Verdict::Effective, Some(record)) => self.effective(record, heard, silent, &mut changes),
             (Verdict::Void, Some(Record { body: Body::Claim { .. }, name, member, .. })) => {
@@ -323,13 +335,12 @@ impl Observer {
         })
     }
 
-    /// Who stands by, as the hellos of the last 75 s tell, in the order of their names. The leader is not among them, nor one that
-    /// led until it fell silent.
+    /// Who stands by, as the hellos of the last 75 s tell, in the order of their names. The leader is not among them, nor is one that led
+    /// until it fell silent, unless it has said hello since its lease was over.
     #[must_use]
     pub fn standbys(&self, at: ReadAt) -> Vec<Standby<'_>> {
         let broker_now = self.broker_now(at);
-        let leader = self.leader.as_ref().filter(|_| matches!(self.journal.view(), View::Led(_)));
-        let leader = leader.and_then(|leader| leader.member.as_ref());
+        let leader = lost::leads(&self.journal, self.leader.as_ref()).and_then(|leader| leader.member.as_ref());
         let others = self.candidates.values().filter(|candidate| Some(&candidate.member) != leader);
         let standbys = others.map(|candidate| Standby {
             candidate,
@@ -371,14 +382,6 @@ impl Observer {
             self.broker_clock = Some((at.now, written_ms));
         }
         Heard { read: at.now, written_ms, is_live: self.is_live }
-    }
-}
-
-impl Standby<'_> {
-    /// How much longer it waits before it claims, since its last runs have failed.
-    #[must_use]
-    pub fn back_off(&self) -> Duration {
-        failed_runs::back_off(self.failed_runs)
     }
 }
 

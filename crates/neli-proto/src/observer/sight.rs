@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::{Heard, OverlappedJob};
+use crate::failed_runs;
 use crate::journal::Term;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, JobState, MemberId, Offset, Record, What};
@@ -202,6 +203,14 @@ pub enum Change {
     },
     /// `--overlap`: the leader is to stop, and its job runs on until another has claimed.
     Yields,
+}
+
+impl Standby<'_> {
+    /// How much longer it waits before it claims, since its last runs have failed.
+    #[must_use]
+    pub fn back_off(&self) -> Duration {
+        failed_runs::back_off(self.failed_runs)
+    }
 }
 
 impl Leader {

@@ -209,6 +209,55 @@ fn a_reading_from_the_middle_knows_nothing_before_a_leader_s_word() {
     assert_eq!(observer.leadership(AT), Leadership::Forgotten);
 }
 
+/// Nobody stands by when the dead leader is all that `resign` could hand over to.
+#[test]
+fn a_leader_whose_silence_was_claimed_over_stands_by_only_once_it_says_hello_again() {
+    let names = |observer: &Observer, ms| {
+        let standbys = observer.standbys(later(ms));
+        standbys.iter().map(|standby| standby.candidate.shown().to_owned()).collect::<Vec<_>>()
+    };
+    let mut observer = observer();
+    hello(&mut observer, 0, 0, "d1");
+    read(&mut observer, 1, 0, &claim("d1", 0));
+    hello(&mut observer, 2, 0, "d2");
+    read(&mut observer, 3, 4_000, &beat("d1", 1, "running"));
+    // It said so while its lease lasted: that it died since, nothing in it denies.
+    hello(&mut observer, 4, 4_500, "d1");
+    read(&mut observer, 5, 9_100, &claim("d2", 3));
+    assert_eq!(names(&observer, 9_100), [""; 0]);
+    hello(&mut observer, 6, 20_000, "d1");
+    assert_eq!(names(&observer, 20_000), ["d1"]);
+}
+
+/// The hello of a process with many roles stands in another partition, and may be read after what came later.
+#[test]
+fn an_old_hello_that_is_read_late_makes_no_standby_of_a_dead_leader() {
+    let said = |observer: &mut Observer, ms| {
+        let line = r#"{"v":1,"kind":"hello","member":"p","name":"p","roles":"3","partitions":2}"#;
+        let hello = ProcessHello::parse(line.as_bytes()).expect("a hello");
+        observer.heard_process(later(30_000), hello, Some(AT.wall_ms + ms));
+    };
+    let mut observer = observer();
+    read_late(&mut observer, 0, later(30_000), 0, &claim("p", -1));
+    read_late(&mut observer, 1, later(30_000), 5_200, &claim("q", 0));
+    said(&mut observer, 100);
+    assert_eq!(observer.standbys(later(30_000)).len(), 0);
+    said(&mut observer, 25_000);
+    assert_eq!(observer.standbys(later(30_000)).len(), 1);
+}
+
+/// `--overlap`: it is alive until it says that nothing is left of its job.
+#[test]
+fn a_leader_that_another_overlaps_is_there() {
+    let mut observer = observer();
+    let marked = |line: String, more: &str| line.replace("\"lease_ms\"", &format!("{more},\"lease_ms\""));
+    hello(&mut observer, 0, 0, "a");
+    read(&mut observer, 1, 0, &marked(claim("a", 0), "\"overlap_ms\":900"));
+    read(&mut observer, 2, 1_000, &marked(beat("a", 1, "running"), "\"overlap_ms\":900,\"yields\":true"));
+    read(&mut observer, 3, 1_100, &marked(claim("b", 2), "\"overlap_ms\":900,\"over\":1"));
+    assert_eq!(observer.standbys(later(1_100)).len(), 1);
+}
+
 /// It says one hello for all of its roles, and goes on with the others when one is released.
 #[test]
 fn a_process_with_many_roles_stands_by_until_it_leaves() {
