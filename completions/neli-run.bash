@@ -643,7 +643,7 @@ _neli__run() {
             return 0
             ;;
         neli__run__subcmd__end)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --yes --reason --json --timeout --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --yes --force --reason --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

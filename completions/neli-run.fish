@@ -162,6 +162,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l reason -d 'Why
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l timeout -d 'How long to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l embedded -d 'A trial without Kafka, on this machine alone'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l yes -d 'Do not ask at a terminal'
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l force -d 'Also where nobody is known to lead or stand by'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l json -d 'Print one JSON object, whatever comes of it'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s g -l group -d 'The election, and the consumer group\'s id (required)' -r

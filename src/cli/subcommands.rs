@@ -32,7 +32,7 @@ fn list() -> Command {
     looks(about, LIST).name("list").arg(json("Print one JSON object an election")).arg(timeout("5s"))
 }
 
-const LIST: &str = "With --topic those of that topic, with --group those of that group alone. An election is found by its records among \
+const LIST: &str = "With --topic those of that topic, with --group those of that group alone (exits with 3 when there is none). An election is found by its records among \
                     the last 100,000 of each partition. Ages are told by the broker's timestamps: status looks more closely. Exits \
                     with 4 when Kafka does not answer in time, or not all of several topics could be read.";
 
@@ -55,7 +55,7 @@ fn history() -> Command {
 const HISTORY: &str = "GAP is the time between a term's end and the next claim. Times are the broker's timestamps. --check applies the \
                        protocol's rules to all that is kept: terms that were claimed before the lease of the one before was over, \
                        jobs that were killed too late, records that did not count or are missing, and times of 1s and more in which \
-                       nobody led. Exits with 4 when Kafka does not answer in time.";
+                       nobody led. Exits with 3 when the topic keeps no record of the election, and with 4 when Kafka does not answer in time.";
 
 fn resign() -> Command {
     let about = "Ask the leader to stand down, and wait until another leads";
@@ -79,14 +79,15 @@ fn end() -> Command {
         .name("end")
         .arg(role())
         .arg(flag("yes", "Do not ask at a terminal"))
+        .arg(flag("force", "Also where nobody is known to lead or stand by"))
         .arg(reason())
         .arg(json("Print one JSON object, whatever comes of it"))
         .arg(timeout("5s"))
 }
 
 const END: &str = "It binds those that stand now; one that starts later stands anew. So what starts candidates (systemd's \
-                   Restart=always, Kubernetes, cron) must be stopped before. Exits with 0 when Kafka has taken the request, and with \
-                   1 when it has not, or nobody has said yes. Needs READ and WRITE on the topic.";
+                   Restart=always, Kubernetes, cron) must be stopped before. Exits with 0 when Kafka has taken the request, with 1 \
+                   when it has not, or nobody has said yes, and with 3 when nobody leads or stands by (nothing is written then). Needs READ and WRITE on the topic.";
 
 fn assert() -> Command {
     let about = "Tell by the exit status whether a job may act still: neli-run assert && pay";

@@ -1,5 +1,6 @@
 //! `history`: the terms in the retained journal, and what the law finds odd about them.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -9,9 +10,9 @@ use neli_proto::observer::{Finding, History, Leadership, PastTerm, ReadAt, TermE
 use neli_proto::record::{Offset, Record};
 
 use crate::command::page::{Style, Tone, columns, wrapped};
-use crate::command::reading::{self, Input, Place, Reading, Unread, read_at};
+use crate::command::reading::{self, Input, Place, Reading, Unread, key_of_election, read_at};
 use crate::command::stdout;
-use crate::command::wording::{date, how_released, named, span};
+use crate::command::wording::{date, how_released, named, no_record, span};
 use crate::config::{HistoryOf, Look};
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::{spoken, timestamp};
@@ -22,6 +23,8 @@ mod svg;
 
 /// `--check`: two jobs may have run at once.
 const VIOLATED: ExitStatus = ExitStatus::Answer(1);
+/// The topic keeps no record of the election.
+const VACANT: ExitStatus = ExitStatus::Answer(3);
 /// The journal could not be read in time.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 
@@ -32,7 +35,10 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 /// Kafka refuses for good or does not answer, the log can't be read, or stdout or the file takes nothing more.
 pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     let HistoryOf { look, since, check, svg } = history;
-    let (election, read) = reading::run(read(look))?;
+    let (election, Read { history: read, others, is_known }) = reading::run(read(look))?;
+    if !is_known {
+        return Err(StartupError::with(VACANT, no_record(&election, &others)));
+    }
     let at = read_at();
     let from_ms = since.map(|since| at.wall_ms.saturating_sub(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)));
     let rows = rows(&read, at, from_ms.unwrap_or_default());
@@ -50,8 +56,18 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     Ok(if findings.iter().any(Finding::is_violation) { VIOLATED } else { ExitStatus::Success })
 }
 
+/// A journal, as it was read.
+#[derive(Clone)]
+struct Read {
+    history: History,
+    /// The groups of other elections in the partition.
+    others: BTreeSet<String>,
+    /// Whether anything of the election was read, a candidate's hello too.
+    is_known: bool,
+}
+
 /// Reads the whole journal, up to what is its end when the reading begins.
-async fn read(look: &Look) -> Result<(ElectionId, History), StartupError> {
+async fn read(look: &Look) -> Result<(ElectionId, Read), StartupError> {
     let access = reading::access(&look.client)?;
     let place = match Place::find(&access, &look.election, look.timeout).await {
         Ok(place) => place,
@@ -63,8 +79,8 @@ async fn read(look: &Look) -> Result<(ElectionId, History), StartupError> {
     Ok((place.election, history))
 }
 
-async fn read_to_end(reading: &mut Reading, timeout: Duration) -> Result<History, StartupError> {
-    let mut read: Option<(History, Offset)> = None;
+async fn read_to_end(reading: &mut Reading, timeout: Duration) -> Result<Read, StartupError> {
+    let mut read: Option<(Read, Offset)> = None;
     let mut trouble = None;
     loop {
         // It may be long: an answer is waited for, and not its end.
@@ -76,12 +92,13 @@ async fn read_to_end(reading: &mut Reading, timeout: Duration) -> Result<History
             (Input::Ends { asked, start, end }, None) => {
                 let mut journal = Journal::read_from(start, reading.origin(start, start));
                 journal.answered(at.now, asked, end);
-                read = Some((History::new(journal), end));
+                let (history, others) = (History::new(journal), BTreeSet::new());
+                read = Some((Read { history, others, is_known: false }, end));
                 reading.read_from(start);
             }
-            (Input::Ends { asked, end, .. }, Some((history, _))) => history.answered(at.now, asked, end),
-            (Input::Record(record), Some((history, _))) => take_in(history, at, &record),
-            (Input::CaughtUp(next), Some((history, end))) if next >= *end => return Ok(history.clone()),
+            (Input::Ends { asked, end, .. }, Some((read, _))) => read.history.answered(at.now, asked, end),
+            (Input::Record(record), Some((read, _))) => read.take_in(at, &record),
+            (Input::CaughtUp(next), Some((read, end))) if next >= *end => return Ok(read.clone()),
             (Input::Timeout, _) => {
                 let within = spoken(timeout);
                 let why = trouble.map_or_else(String::new, |why| format!("{why}: "));
@@ -89,20 +106,26 @@ async fn read_to_end(reading: &mut Reading, timeout: Duration) -> Result<History
             }
             (Input::CaughtUp(_) | Input::Hello(_) | Input::Record(_) | Input::Up | Input::Warning(_), _) => {}
         }
-        if let Some((history, _)) = read.take_if(|(history, end)| history.observer().journal().next() >= *end) {
-            return Ok(history);
+        if let Some((read, _)) = read.take_if(|(read, end)| read.history.observer().journal().next() >= *end) {
+            return Ok(read);
         }
     }
 }
 
-fn take_in(history: &mut History, at: ReadAt, record: &ReadRecord) {
-    let ReadRecord { offset, key, value, written_ms, .. } = record;
-    match key {
-        Key::Election(_) => {
-            let parsed = value.as_deref().and_then(Record::parse);
-            history.read(at, *offset, parsed.as_ref(), *written_ms);
+impl Read {
+    fn take_in(&mut self, at: ReadAt, record: &ReadRecord) {
+        let ReadRecord { offset, key, value, other_key, written_ms } = record;
+        match key {
+            Key::Election(_) => {
+                let parsed = value.as_deref().and_then(Record::parse);
+                self.history.read(at, *offset, parsed.as_ref(), *written_ms);
+            }
+            Key::AnyHello | Key::Hello(_) | Key::Other => self.history.read_other(at.now, *offset),
         }
-        Key::AnyHello | Key::Hello(_) | Key::Other => history.read_other(at.now, *offset),
+        match other_key.as_deref().and_then(key_of_election) {
+            Some((group, ..)) if *key == Key::Other => self.others.extend([group.to_owned()]),
+            _ => self.is_known |= *key != Key::Other,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use neli_proto::time::Time;
 use crate::command::page::{Page, Style, Tone, wrapped};
 use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at};
 use crate::command::screen::{self, Screen};
-use crate::command::wording::{date, job_state, leadership, named, span, time_of_day};
+use crate::command::wording::{date, groups, job_state, leadership, named, span, time_of_day};
 use crate::command::{status::json::Line, stdout};
 use crate::config::{Look, StatusOf};
 use crate::exit::{ExitStatus, StartupError};
@@ -29,9 +29,6 @@ const LED: ExitStatus = ExitStatus::Success;
 const VACANT: ExitStatus = ExitStatus::Answer(3);
 /// It can't be told.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
-
-/// More groups are not named.
-const GROUPS_SHOWN: usize = 10;
 
 /// Between two pages of `--watch`.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -275,7 +272,7 @@ impl<'a> Sight<'a> {
             }
             Leadership::Released { .. } => page.row("claimable", "now, by whoever stands by or starts"),
             Leadership::NeverLed if !self.observer.has_read_anything() && !self.seen.others.is_empty() => {
-                page.row("groups", &format!("this topic has {}", self.groups()));
+                page.row("groups", &format!("this topic has {}", groups(&self.seen.others)));
             }
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown => {}
         }
@@ -363,14 +360,6 @@ impl<'a> Sight<'a> {
             None => format!("{roles}; --role says which"),
         };
         page.row("roles", &told);
-    }
-
-    /// The groups of other elections in the topic.
-    fn groups(&self) -> String {
-        let shown: Vec<&str> = self.seen.others.iter().take(GROUPS_SHOWN).map(String::as_str).collect();
-        let more = self.seen.others.len().saturating_sub(GROUPS_SHOWN);
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        format!("{}{more}", shown.join(", "))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is seen of an election, in words: the same wherever it is shown.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use neli::program::ElectionId;
@@ -40,6 +41,23 @@ fn two(one: u64, unit: &str, more: u64, smaller: &str) -> String {
 pub(super) fn named(election: &ElectionId) -> String {
     let ElectionId { group, role, role_name, .. } = election;
     if *role == 0 && role_name.is_none() { group.clone() } else { format!("{group}/{}", election.label()) }
+}
+
+/// More groups are not named.
+const GROUPS_SHOWN: usize = 10;
+
+/// Other elections' groups, for whom has mistyped one.
+pub(super) fn groups(others: &BTreeSet<String>) -> String {
+    let shown: Vec<&str> = others.iter().take(GROUPS_SHOWN).map(String::as_str).collect();
+    let more = others.len().saturating_sub(GROUPS_SHOWN);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// That a topic holds nothing of an election, and the groups of which it holds something.
+pub(super) fn no_record(election: &ElectionId, others: &BTreeSet<String>) -> String {
+    let has = if others.is_empty() { String::new() } else { format!("; this topic has {}", groups(others)) };
+    format!("topic {} keeps no record of {}{has}", election.topic, named(election))
 }
 
 /// Who leads, or why nobody does.
