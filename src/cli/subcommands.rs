@@ -52,7 +52,8 @@ fn history() -> Command {
         .arg(timeout("5s"))
 }
 
-const HISTORY: &str = "GAP is the time between a term's end and the next claim. Times are the broker's timestamps. --check applies the \
+const HISTORY: &str = "GAP is the time between a term's end and the next claim, or up to now where nobody leads yet. A leader that fell silent may \
+                       have been dead since its last heartbeat, and its term ends with the lease. Times are the broker's timestamps. --check applies the \
                        protocol's rules to all that is kept: terms that were claimed before the lease of the one before was over, \
                        jobs that were killed too late, records that did not count or are missing, and times of 1s and more in which \
                        nobody led. Exits with 3 when the topic keeps no record of the election, and with 4 when Kafka does not answer in time.";

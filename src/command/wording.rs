@@ -37,6 +37,12 @@ fn two(one: u64, unit: &str, more: u64, smaller: &str) -> String {
     if more == 0 { format!("{one}{unit}") } else { format!("{one}{unit} {more}{smaller}") }
 }
 
+/// So many of something, that is said in the plural with an s: `1 term`, `2 terms`.
+pub(super) fn counted(count: impl Into<u128>, what: &str) -> String {
+    let count = count.into();
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 /// How an election is called: its group, and its role where it is not the only one.
 pub(super) fn named(election: &ElectionId) -> String {
     let ElectionId { group, role, role_name, .. } = election;

@@ -18,7 +18,7 @@ use lost::Lost;
 use side_by_side::SideBySide;
 
 pub use heard::{AgeBy, Heard, ReadAt};
-pub use history::{Finding, History, PastTerm, TermEnd};
+pub use history::{Finding, Found, History, PastTerm, TermEnd};
 pub use room::NoRoom;
 pub use side_by_side::OverlappedJob;
 pub use sight::{Change, Job, KnownCandidate, Leader, Leadership, Release, ResignRequest, Standby, VoidClaims};
