@@ -205,6 +205,9 @@ impl Show<'_> {
             say(&no_record(self.election, &self.others));
         }
         if self.watch.until_end {
+            if let Some(account) = self.account.as_mut().filter(|_| self.watch.from.is_some()) {
+                account.tell_silence(read_at());
+            }
             return Step::Done;
         }
         if !std::mem::replace(&mut self.caught_up, true)

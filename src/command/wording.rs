@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use neli::program::ElectionId;
-use neli_proto::observer::{Change, Job, Leader, Leadership, Observer, OverlappedJob, Release};
+use neli_proto::observer::{Change, Job, Leader, Leadership, Observer, OverlappedJob, Release, Silence};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, What};
 
@@ -115,6 +115,12 @@ pub(super) fn how_released(release: &Release) -> String {
     format!("{why}{exit}{once}{late}")
 }
 
+/// That a leader was silent.
+pub(super) fn silent(silence: &Silence) -> String {
+    let Silence { name, lease, silent, .. } = silence;
+    format!("no leader: {name} was silent for {} (lease {})", span(*silent), spoken(*lease))
+}
+
 /// What a record has changed, as a sentence.
 pub(super) fn change(observer: &Observer, change: Change) -> String {
     let leader = observer.leader();
@@ -122,6 +128,7 @@ pub(super) fn change(observer: &Observer, change: Change) -> String {
     let leader = leader.map_or("somebody", Leader::shown);
     match change {
         Change::EarlierJobGone { term } => format!("nothing is left of the job of term {term}"),
+        Change::FellSilent(silence) => silent(&silence),
         Change::HeardAgain { silent } => format!("{leader} leads on, after {} of silence", span(silent)),
         Change::Job(of_leader) => format!("{leader}: {}", job(of_leader)),
         Change::Led => format!("{leader} leads, term {term}"),

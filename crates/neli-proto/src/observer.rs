@@ -14,6 +14,7 @@ use crate::precedence::HELLO_HOLDS;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, MemberId, Offset, Record, What};
 use crate::time::Time;
+use heard::millis;
 use lost::Lost;
 use side_by_side::SideBySide;
 
@@ -21,7 +22,9 @@ pub use heard::{AgeBy, Heard, ReadAt};
 pub use history::{Finding, Found, History, PastTerm, TermEnd};
 pub use room::NoRoom;
 pub use side_by_side::OverlappedJob;
-pub use sight::{Change, Job, KnownCandidate, Leader, Leadership, Release, ResignRequest, Standby, VoidClaims};
+pub use sight::{
+    Change, Job, KnownCandidate, Leader, Leadership, Release, ResignRequest, Silence, Standby, VoidClaims,
+};
 
 mod heard;
 mod history;
@@ -179,7 +182,10 @@ impl Observer {
         let silent = self.leader.as_ref().map(|leader| self.age(leader.word, at)).unwrap_or_default();
         let verdict = self.journal.read(at.now, offset, record);
         let heard = self.hear(at, written_ms);
-        let mut changes = Vec::new();
+        let past = led_before.as_ref().filter(|_| verdict == Verdict::Effective);
+        let past = past.and_then(|leader| lost::past_silence(leader, heard));
+        let silent = past.as_ref().map_or(silent, |past| past.silent);
+        let mut changes: Vec<Change> = past.map(Change::FellSilent).into_iter().collect();
         match self.journal.view() {
             View::Led(term) if term_before != Some(term.offset) => {
                 let claimed_ms = written_ms.filter(|_| term.offset == offset);
@@ -261,7 +267,8 @@ impl Observer {
         let (View::Led(term), Some(leader)) = (self.journal.view(), &mut self.leader) else { return };
         self.void_claims = None;
         if leader.word != heard {
-            if self.is_live && silent >= silence(leader.lease) {
+            let is_past = changes.iter().any(|change| matches!(change, Change::FellSilent(_)));
+            if is_past || (self.is_live && silent >= silence(leader.lease)) {
                 changes.push(Change::HeardAgain { silent });
             }
             leader.interval = leader.word.written_before(heard);
@@ -329,10 +336,7 @@ impl Observer {
             written.saturating_sub(at.wall_ms) > u64::try_from(CLOCKS_DIFFER.as_millis()).unwrap_or(u64::MAX)
         });
         let is_silent = matches!(self.leadership(at), Leadership::Silent { .. });
-        (is_ahead || is_silent).then(|| {
-            let interval = leader.interval.unwrap_or(LONGEST_INTERVAL).min(leader.lease / 3).min(LONGEST_INTERVAL);
-            interval * 2 + DELIVERY
-        })
+        (is_ahead || is_silent).then(|| leader.two_beats())
     }
 
     /// Who stands by, as the hellos of the last 75 s tell, in the order of their names. The leader is not among them, nor is one that led
@@ -383,16 +387,6 @@ impl Observer {
         }
         Heard { read: at.now, written_ms, is_live: self.is_live }
     }
-}
-
-/// A leader beats at least this often, unless it was told otherwise.
-const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
-
-/// How long a beat may take from the leader to the reader.
-const DELIVERY: Duration = Duration::from_millis(200);
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

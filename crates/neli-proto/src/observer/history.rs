@@ -207,7 +207,11 @@ impl History {
                     }
                     self.close(TermEnd::Released(release));
                 }
-                Change::HeardAgain { .. } | Change::Job(_) | Change::Requested { .. } | Change::Yields => {}
+                Change::FellSilent(_)
+                | Change::HeardAgain { .. }
+                | Change::Job(_)
+                | Change::Requested { .. }
+                | Change::Yields => {}
             }
         }
         match verdict {

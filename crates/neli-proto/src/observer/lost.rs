@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use super::{Change, Heard, Leader, millis};
+use super::{Change, Heard, Leader, Silence, millis};
 use crate::journal::{Journal, View};
 use crate::precedence::HELLO_HOLDS;
 use crate::record::MemberId;
@@ -47,6 +47,12 @@ pub(super) fn is_lost(leader: &Leader, journal: &Journal, changes: &[Change]) ->
     term.offset != leader.term
         && term.member != leader.member
         && !changes.iter().any(|change| matches!(change, Change::Overlapped(_)))
+}
+
+/// The silence of a leader that a record ends which is read later than it was written; none where the leader was not silent.
+pub(super) fn past_silence(leader: &Leader, heard: Heard) -> Option<Silence> {
+    let silent = leader.word.written_before(heard).filter(|_| !heard.is_live)?;
+    Silence::of(leader, silent, heard.written_ms?)
 }
 
 /// Whether `heard` was written more than `span` after `word`: by the broker's clock where both say, else as they were read.
