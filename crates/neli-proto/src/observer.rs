@@ -32,6 +32,7 @@ mod lost;
 mod room;
 mod side_by_side;
 mod sight;
+mod waits;
 
 /// What tells its age by a timestamp may be as much younger than the clock says before the clocks are taken to differ.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(1);

@@ -97,10 +97,7 @@ fn what_was_before_is_known_and_not_shown() {
     read(&mut account, 2, &beat("running", 7));
     assert_eq!(account.take_lines(), [""; 0]);
     account.caught_up(AT);
-    assert_eq!(
-        account.take_lines(),
-        ["2026-01-31T12:00:00.123Z as of now: web leads, term 0: the job runs, pid 7"]
-    );
+    assert_eq!(account.take_lines(), ["2026-01-31T12:00:00.123Z as of now: web leads, term 0: the job runs, pid 7"]);
 }
 
 /// After so many milliseconds.
