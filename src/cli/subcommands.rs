@@ -13,10 +13,14 @@ pub(super) fn all() -> [Command; 11] {
     [status(), list(), watch(), history(), resign(), end(), assert(), doctor::command(), broker(), completions(), man()]
 }
 
+/// The same about an election that has to be named.
+fn looks_at_one(name: &'static str, about: &'static str, more: &'static str) -> Command {
+    looks(about, more).name(name).override_usage(format!("neli-run {name} --group <NAME> [OPTIONS]"))
+}
+
 fn status() -> Command {
     let about = "Show who leads an election, or why nobody does, and who stands by";
-    looks(about, STATUS)
-        .name("status")
+    looks_at_one("status", about, STATUS)
         .arg(role())
         .arg(flag("watch", "Show it again each second, on a terminal in place"))
         .arg(json("Print one JSON object; with --watch one a second"))
@@ -29,8 +33,15 @@ const STATUS: &str = "Exits with 0 when somebody leads, with 3 when nobody does,
 
 fn list() -> Command {
     let about = "Show the elections of a topic, or of all topics whose names end in .neli";
-    looks(about, LIST).name("list").arg(json("Print one JSON object an election")).arg(timeout("5s"))
+    looks(about, LIST)
+        .name("list")
+        .mut_arg("group", |group| group.help("Those of this group alone").long_help("Those of this group alone"))
+        .mut_arg("topic", |topic| topic.help(LIST_TOPIC).long_help(LIST_TOPIC))
+        .arg(json("Print one JSON object an election"))
+        .arg(timeout("5s"))
 }
+
+const LIST_TOPIC: &str = "This topic alone [default: all that end in .neli]";
 
 const LIST: &str = "With --topic those of that topic, with --group those of that group alone (exits with 3 when there is none). An election is found by its records among \
                     the last 100,000 of each partition. Ages are told by the broker's timestamps: status looks more closely. Exits \
@@ -38,14 +49,9 @@ const LIST: &str = "With --topic those of that topic, with --group those of that
 
 fn history() -> Command {
     let about = "Show the terms that the topic keeps: who led, for how long, and why it ended";
-    looks(about, HISTORY)
-        .name("history")
+    looks_at_one("history", about, HISTORY)
         .arg(role())
-        .arg(value(
-            "since",
-            "DURATION",
-            "Leave out terms that were over before that: 7d, 2h [default: all that is kept]",
-        ))
+        .arg(value("since", "DURATION", "Leave out terms that were over before: 7d, 2h [default: none]"))
         .arg(flag("check", "Tell what is odd, and exit with 1 when two jobs may have run at once"))
         .arg(value("svg", "FILE", "Draw the terms on a time axis, into this file").value_hint(ValueHint::FilePath))
         .arg(json("Print one JSON object a term, and with --check one a finding"))
@@ -60,8 +66,7 @@ const HISTORY: &str = "GAP is the time between a term's end and the next claim, 
 
 fn resign() -> Command {
     let about = "Ask the leader to stand down, and wait until another leads";
-    looks(about, RESIGN)
-        .name("resign")
+    looks_at_one("resign", about, RESIGN)
         .arg(role())
         .arg(flag("force", "Also where nobody stands by"))
         .arg(reason())
@@ -76,8 +81,7 @@ const RESIGN: &str = "Its job is stopped in order (--stop-timeout is the leader'
 
 fn end() -> Command {
     let about = "End an election: every candidate stops its job and exits with 0";
-    looks(about, END)
-        .name("end")
+    looks_at_one("end", about, END)
         .arg(role())
         .arg(flag("yes", "Do not ask at a terminal"))
         .arg(flag("force", "Also where nobody is known to lead or stand by"))
@@ -147,6 +151,7 @@ fn watch() -> Command {
         .long_about(wrapped(&format!(
             "Show an election live: a page on a terminal, elsewhere a line per change. {WATCH}"
         )))
+        .override_usage("neli-run watch --group <NAME> [OPTIONS]")
         .args_override_self(true)
         .args(election())
         .arg(role())
@@ -187,5 +192,10 @@ fn man() -> Command {
 }
 
 fn election() -> impl Iterator<Item = Arg> {
-    ELECTION.iter().filter_map(|long| Opt::find(long)).map(Opt::arg)
+    // A subcommand makes no topic.
+    let topic = "The journal's topic [default: <group>.neli]";
+    ELECTION.iter().filter_map(|long| Opt::find(long)).map(move |option| match option.long {
+        "topic" => option.arg().help(topic).long_help(topic),
+        _ => option.arg(),
+    })
 }
