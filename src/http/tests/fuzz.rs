@@ -56,7 +56,8 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
     let header = ("[A-Za-z-]{0,20}", prop_oneof![Just(":"), Just(""), Just(" : ")], "\\PC{0,40}");
     let headers = prop::collection::vec(header, 0..80);
     (method, path, version, headers, any::<bool>()).prop_map(|(method, path, version, headers, ends)| {
-        let headers: String = headers.iter().map(|(name, colon, value)| format!("{name}{colon}{value}\r\n")).collect();
+        let lines = headers.iter().map(|(name, colon, value)| format!("{name}{colon}{value}\r\n"));
+        let headers = lines.collect::<Vec<_>>().concat();
         let end = if ends { "\r\n" } else { "" };
         format!("{method} {path} {version}\r\n{headers}{end}").into_bytes()
     })
